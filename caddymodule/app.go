@@ -1,0 +1,173 @@
+// Package caddymodule is all of Lychgate that knows Caddy: the app "lychgate",
+// which holds what is shared, and a thin HTTP handler for each directive,
+// which asks the app. What they do lives in the packages below.
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/classifier"
+)
+
+func init() {
+	caddy.RegisterModule(App{})
+}
+
+// App holds the sites that Lychgate serves and what its directives share.
+type App struct {
+	// Resolvers are the recursive DNS servers that are asked for MX records,
+	// in this order: IP addresses, with a port if it is not 53. Placeholders
+	// such as {env.RESOLVER} are replaced. Default: the servers of
+	// /etc/resolv.conf when the configuration is loaded.
+	Resolvers []string `json:"resolvers,omitempty"`
+
+	// Sites are the publications, by name. A name has up to 63 letters,
+	// digits, hyphens and underscores; it names the site in metrics and logs.
+	Sites map[string]*Site `json:"sites,omitempty"`
+
+	sites    map[string]*Site // by host
+	resolver *classifier.Resolver
+	servers  string // the resolver's servers, as part of a cache's key
+	release  releases
+}
+
+// Site is one publication.
+type Site struct {
+	// Hosts are the host names at which the site is live, without port. A host
+	// belongs to one site only. Internationalized names may be written either
+	// way. Placeholders such as {env.HOST} are replaced. Required.
+	Hosts []string `json:"hosts,omitempty"`
+
+	name    any // the name, boxed once to be a placeholder's value
+	metrics *siteMetrics
+}
+
+// CaddyModule returns the Caddy module information.
+func (App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "lychgate",
+		New: func() caddy.Module { return new(App) },
+	}
+}
+
+// Provision sets up the app.
+func (a *App) Provision(ctx caddy.Context) error {
+	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	if err := a.provisionSites(); err != nil {
+		return err
+	}
+	return a.provisionResolver(ctx.Logger())
+}
+
+func (a *App) provisionSites() error {
+	a.sites = make(map[string]*Site)
+	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
+		site := a.Sites[name]
+		if err := checkSiteName(name); err != nil {
+			return err
+		}
+		if site == nil || len(site.Hosts) == 0 {
+			return fmt.Errorf("site %s: %w", name, errNoHosts)
+		}
+		for _, host := range site.Hosts {
+			host, err := caddy.NewReplacer().ReplaceOrErr(host, true, true)
+			if err != nil {
+				return fmt.Errorf("site %s: hosts: %w", name, err)
+			}
+			host, err = parseHost(host)
+			if err != nil {
+				return fmt.Errorf("site %s: %w", name, err)
+			}
+			if other, taken := a.sites[host]; taken && other != site {
+				return fmt.Errorf("site %s: host %s already belongs to site %s", name, host, other.name)
+			}
+			a.sites[host] = site
+		}
+		site.name = name
+		site.metrics = loadSiteMetrics(name, &a.release)
+	}
+	return nil
+}
+
+func (a *App) provisionResolver(logger *zap.Logger) error {
+	var servers []netip.AddrPort
+	for _, resolver := range a.Resolvers {
+		resolver, err := caddy.NewReplacer().ReplaceOrErr(resolver, true, true)
+		if err != nil {
+			return fmt.Errorf("resolvers: %w", err)
+		}
+		server, err := parseResolver(resolver)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, server)
+	}
+	if len(servers) == 0 {
+		servers = classifier.SystemServers()
+	}
+	a.servers = fmt.Sprint(servers)
+	a.resolver = classifier.NewResolver(classifier.ResolverConfig{
+		Servers: servers,
+		Logger:  logger,
+		Observe: observeDNSQuery,
+	})
+	return nil
+}
+
+// Start implements caddy.App. All work is done by the directives.
+func (a *App) Start() error { return nil }
+
+// Stop implements caddy.App.
+func (a *App) Stop() error { return nil }
+
+// Cleanup lets go of what outlives a configuration.
+func (a *App) Cleanup() error { return a.release.all() }
+
+// siteOf returns the site that a request's Host names, or nil.
+func (a *App) siteOf(host string) *Site {
+	if site, ok := a.sites[host]; ok {
+		return site
+	}
+	return a.sites[hostOf(host)]
+}
+
+var errNoHosts = errors.New("needs at least one host, such as: hosts news.example.com")
+
+func checkSiteName(name string) error {
+	valid := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+	}
+	if name == "" || len(name) > 63 || strings.ContainsFunc(name, func(c rune) bool { return !valid(c) }) {
+		return fmt.Errorf("site %q: a name has 1 to 63 letters, digits, hyphens and underscores, such as: site daily", name)
+	}
+	return nil
+}
+
+// parseResolver parses the address of a DNS server, with or without port.
+func parseResolver(s string) (netip.AddrPort, error) {
+	if server, err := netip.ParseAddrPort(s); err == nil {
+		return server, nil
+	}
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("resolvers: %q is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53", s)
+	}
+	return netip.AddrPortFrom(address, 53), nil
+}
+
+// Interface guards
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

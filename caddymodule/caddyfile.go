@@ -1,0 +1,147 @@
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+)
+
+func init() {
+	httpcaddyfile.RegisterGlobalOption("lychgate", parseApp)
+}
+
+func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
+	if existing != nil {
+		d.Next()
+		return nil, d.Err("lychgate is given twice: write one block")
+	}
+	app := new(App)
+	if err := app.UnmarshalCaddyfile(d); err != nil {
+		return nil, err
+	}
+	return httpcaddyfile.App{Name: "lychgate", Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+// UnmarshalCaddyfile sets up the app from Caddyfile tokens. Syntax:
+//
+//	lychgate {
+//	    resolvers <address...>
+//	    site <name> {
+//	        hosts <host...>
+//	    }
+//	}
+func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume option name
+	if d.NextArg() {
+		return d.Errf("unexpected %q: write the options into a block", d.Val())
+	}
+	a.Sites = make(map[string]*Site)
+	owners := make(map[string]string) // host → the site that has it
+	return parseBlock(d, "lychgate", map[string]option{
+		"resolvers": {example: "resolvers 1.1.1.1 9.9.9.9:53", args: many, set: func(args []string) error {
+			a.Resolvers = args
+			return checkEach(args, func(arg string) error {
+				_, err := parseResolver(arg)
+				return err
+			})
+		}},
+		"site": {example: "site daily { hosts news.example.com }", args: 1, repeats: true, block: func(args []string) error {
+			name := args[0]
+			if a.Sites[name] != nil {
+				return d.Errf("site %s is given twice: write one block", name)
+			}
+			if err := checkSiteName(name); err != nil {
+				return d.WrapErr(err)
+			}
+			a.Sites[name] = new(Site)
+			return a.Sites[name].unmarshalCaddyfile(d, name, owners)
+		}},
+	})
+}
+
+func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners map[string]string) error {
+	err := parseBlock(d, "site "+name, map[string]option{
+		"hosts": {example: "hosts news.example.com www.news.example.com", args: many, set: func(args []string) error {
+			s.Hosts = args
+			return checkEach(args, func(arg string) error {
+				host, err := parseHost(arg)
+				if err != nil {
+					return err
+				}
+				if owner, taken := owners[host]; taken {
+					return fmt.Errorf("host %s already belongs to site %s", host, owner)
+				}
+				owners[host] = name
+				return nil
+			})
+		}},
+	})
+	if err == nil && len(s.Hosts) == 0 {
+		err = d.WrapErr(fmt.Errorf("site %s: %w", name, errNoHosts))
+	}
+	return err
+}
+
+// option is an option of a block in a Caddyfile.
+type option struct {
+	example string // how it is written, for error messages
+	args    int    // how many arguments it takes; many means one or more
+	repeats bool   // whether it may be given several times
+
+	// One of these takes the arguments. An error of set is given the block's
+	// name and the line; block parses a block of its own, whose errors have
+	// theirs.
+	set   func(args []string) error
+	block func(args []string) error
+}
+
+const many = -1
+
+// parseBlock parses the block that follows, if one does. The name is the
+// block's in error messages.
+func parseBlock(d *caddyfile.Dispenser, name string, known map[string]option) error {
+	seen := make(map[string]bool)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		key := d.Val()
+		o, ok := known[key]
+		switch {
+		case !ok:
+			return d.Errf("%s has no option %q: known are %s", name, key,
+				strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		case seen[key] && !o.repeats:
+			return d.Errf("%s: %s is given twice", name, key)
+		}
+		seen[key] = true
+
+		args := d.RemainingArgs()
+		if len(args) == 0 || o.args != many && len(args) != o.args {
+			return d.Errf("%s: %s has %d arguments: write it as in: %s", name, key, len(args), o.example)
+		}
+		if o.block != nil {
+			if err := o.block(args); err != nil {
+				return err
+			}
+		} else if err := o.set(args); err != nil {
+			return d.WrapErr(fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return nil
+}
+
+// checkEach checks the arguments, but for those with placeholders: their values
+// are known when the configuration is loaded.
+func checkEach(args []string, check func(arg string) error) error {
+	var errs []error
+	for _, arg := range args {
+		if !strings.Contains(arg, "{") {
+			errs = append(errs, check(arg))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,289 @@
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/ratelimit"
+)
+
+func init() {
+	caddy.RegisterModule(InboxProvider{})
+	httpcaddyfile.RegisterHandlerDirective("inbox_provider", parseInboxProvider)
+	httpcaddyfile.RegisterDirectiveOrder("inbox_provider", httpcaddyfile.Before, "handle")
+}
+
+// InboxProvider tells readers' browsers which webmail provider stands behind
+// an email domain, so that a theme can offer to open the inbox.
+//
+// It answers `GET /ghost/inbox-provider?domain=example.com` on the hosts of
+// the `lychgate` app's sites with `{"provider":"gmail"}`, another of the nine
+// providers, or `null`. Anybody may ask, from a page of any origin. Each
+// reader, told apart by the client IP address (so `trusted_proxies` matters),
+// has an allowance, on which requests below `/ghost/members/` draw too before
+// they pass through. All other requests pass through untouched.
+//
+// The placeholders `{http.lychgate.site}`, the site's name, and
+// `{http.lychgate.provider}`, the answer, empty for null, are set for what the
+// handler answers.
+type InboxProvider struct {
+	// Path is where lookups are answered. All but its last segment is taken as
+	// the prefix of the members paths that share the allowance. Default:
+	// `/ghost/inbox-provider`.
+	Path string `json:"path,omitempty"`
+
+	// Limit is the allowance of each reader. It is shared with all handlers
+	// that have the same limit. Default: 10 requests in any minute.
+	Limit *Limit `json:"limit,omitempty"`
+
+	// RejectTo is the path or URL to which a caller that does not accept JSON
+	// is redirected when its domain is not valid. Default: `/`.
+	RejectTo string `json:"reject_to,omitempty"`
+
+	// CacheTTL is how long an answer is kept, and how long a browser may keep
+	// it. Default: 24h.
+	CacheTTL caddy.Duration `json:"cache_ttl,omitempty"`
+
+	// CacheSize is how many answers are kept. The cache is shared with all
+	// handlers that have the same TTL and size. Default: 1000000.
+	CacheSize int64 `json:"cache_size,omitempty"`
+
+	app         *App
+	inbox       handlers.InboxProvider
+	membersPath string
+	release     releases
+}
+
+// CaddyModule returns the Caddy module information.
+func (InboxProvider) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.inbox_provider",
+		New: func() caddy.Module { return new(InboxProvider) },
+	}
+}
+
+func parseInboxProvider(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(InboxProvider)
+	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	inbox_provider [<matcher>] {
+//	    path       <path>
+//	    limit      <requests> <window>
+//	    reject_to  <path|url>
+//	    cache_ttl  <duration>
+//	    cache_size <answers>
+//	}
+func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.Errf("inbox_provider takes no argument but a matcher, got %q: write its options into a block", d.Val())
+	}
+	return parseBlock(d, "inbox_provider", map[string]option{
+		"path": {example: "path /ghost/inbox-provider", args: 1, set: func(args []string) error {
+			h.Path = args[0]
+			return checkLookupPath(h.Path)
+		}},
+		"limit": {example: "limit 10 1m", args: 2, set: func(args []string) (err error) {
+			h.Limit, err = parseLimit(args)
+			return err
+		}},
+		"reject_to": {example: "reject_to /", args: 1, set: func(args []string) error {
+			h.RejectTo = args[0]
+			return checkEach(args, checkRejectTo)
+		}},
+		"cache_ttl": {example: "cache_ttl 24h", args: 1, set: func(args []string) (err error) {
+			if h.CacheTTL, err = parseDuration(args[0]); err != nil {
+				return fmt.Errorf("cache_ttl: %w", err)
+			}
+			return checkCacheTTL(h.CacheTTL)
+		}},
+		"cache_size": {example: "cache_size 1000000", args: 1, set: func(args []string) (err error) {
+			if h.CacheSize, err = strconv.ParseInt(args[0], 10, 64); err != nil {
+				return fmt.Errorf("cache_size: %q is not a whole number", args[0])
+			}
+			return checkCacheSize(h.CacheSize)
+		}},
+	})
+}
+
+// Provision sets up the handler.
+func (h *InboxProvider) Provision(ctx caddy.Context) error {
+	if err := h.setDefaults(); err != nil {
+		return err
+	}
+	app, err := ctx.App("lychgate")
+	if err != nil {
+		return err
+	}
+	h.app = app.(*App)
+	if len(h.app.sites) == 0 {
+		return errors.New("no site is configured: write a global option such as lychgate { site daily { hosts news.example.com } }")
+	}
+	limiter, err := loadLimiter(limiterKey{"readers", h.Limit.plain()}, &h.release)
+	if err != nil {
+		return err
+	}
+	cache, err := loadCache(cacheKey{time.Duration(h.CacheTTL), h.CacheSize, h.app.servers}, &h.release)
+	if err != nil {
+		return err
+	}
+	h.inbox = handlers.InboxProvider{
+		Classifier: &classifier.Classifier{MX: h.app.resolver, Cache: cache},
+		Limiter:    limiter,
+		RejectTo:   h.RejectTo,
+	}
+	return nil
+}
+
+// setDefaults fills in what was left out, and checks the rest.
+func (h *InboxProvider) setDefaults() error {
+	if h.Path == "" {
+		h.Path = "/ghost/inbox-provider"
+	}
+	if h.Limit == nil {
+		h.Limit = &Limit{Requests: 10, Window: caddy.Duration(time.Minute)}
+	}
+	if h.RejectTo == "" {
+		h.RejectTo = "/"
+	}
+	if h.CacheTTL == 0 {
+		h.CacheTTL = caddy.Duration(classifier.DefaultTTL)
+	}
+	if h.CacheSize == 0 {
+		h.CacheSize = classifier.DefaultSize
+	}
+	h.membersPath = path.Dir(h.Path) + "/members/"
+
+	var err error
+	if h.RejectTo, err = caddy.NewReplacer().ReplaceOrErr(h.RejectTo, true, true); err != nil {
+		return fmt.Errorf("reject_to: %w", err)
+	}
+	return errors.Join(checkLookupPath(h.Path), h.Limit.check(), checkRejectTo(h.RejectTo),
+		checkCacheTTL(h.CacheTTL), checkCacheSize(h.CacheSize))
+}
+
+// Cleanup lets go of what outlives a configuration.
+func (h *InboxProvider) Cleanup() error { return h.release.all() }
+
+// ServeHTTP answers lookups, holds members paths to the allowance, and passes
+// everything else through.
+func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	lookup := r.URL.Path == h.Path
+	if !lookup && !h.isMembersPath(r.URL.Path) {
+		return next.ServeHTTP(w, r)
+	}
+	site := h.app.siteOf(r.Host)
+	if site == nil {
+		if !lookup {
+			return next.ServeHTTP(w, r)
+		}
+		handlers.NoSite(w)
+		return nil
+	}
+	replacer := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	replacer.Set("http.lychgate.site", site.name)
+
+	if !lookup {
+		if r.Method != http.MethodOptions && !h.inbox.Allow(w, r, clientAddr(r)) {
+			site.metrics.refusedMember.Inc()
+			return nil
+		}
+		return next.ServeHTTP(w, r)
+	}
+	switch result, answer := h.inbox.Lookup(w, r, clientAddr(r)); result {
+	case handlers.InboxAnswered:
+		replacer.Set("http.lychgate.provider", providerValues[answer.Provider])
+		site.metrics.answered(answer)
+	case handlers.InboxRejected:
+		site.metrics.rejected.Inc()
+	case handlers.InboxRefused:
+		site.metrics.refusedLookup.Inc()
+	}
+	return nil
+}
+
+// isMembersPath reports whether a path lies below the members path. What is
+// behind Caddy may take another case or a doubled slash for the same path, so
+// neither gets around the allowance.
+func (h *InboxProvider) isMembersPath(p string) bool {
+	if strings.Contains(p, "//") || strings.Contains(p, "/.") {
+		p = caddyhttp.CleanPath(p, true)
+	}
+	return len(p) >= len(h.membersPath) && strings.EqualFold(p[:len(h.membersPath)], h.membersPath)
+}
+
+// clientAddr returns the address of whoever made a request, as far as Caddy
+// knows it. All whose address is not known share the allowance of the invalid
+// address.
+func clientAddr(r *http.Request) netip.Addr {
+	value, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	address, err := netip.ParseAddr(value)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return address
+}
+
+// providerValues are the providers, boxed once to be a placeholder's value.
+var providerValues = func() map[classifier.Provider]any {
+	values := map[classifier.Provider]any{classifier.None: ""}
+	for _, provider := range classifier.Providers() {
+		values[provider] = string(provider)
+	}
+	return values
+}()
+
+func checkLookupPath(p string) error {
+	if !strings.HasPrefix(p, "/") || path.Clean(p) != p || strings.Count(p, "/") < 2 || strings.ContainsAny(p, "*?#{}") {
+		return fmt.Errorf("path %q: write a path of two or more segments, such as /ghost/inbox-provider", p)
+	}
+	return nil
+}
+
+func checkRejectTo(target string) error {
+	for _, prefix := range []string{"/", "http://", "https://"} {
+		if strings.HasPrefix(target, prefix) {
+			return nil
+		}
+	}
+	return fmt.Errorf("reject_to %q: write a path such as / or a URL such as https://example.com/help", target)
+}
+
+func checkCacheTTL(ttl caddy.Duration) error {
+	if time.Duration(ttl) < time.Second {
+		return fmt.Errorf("cache_ttl %s: write a duration of 1s or longer, such as 24h", time.Duration(ttl))
+	}
+	return nil
+}
+
+func checkCacheSize(size int64) error {
+	if size < 1 {
+		return fmt.Errorf("cache_size %d: write a number of answers, 1 or more, such as 1000000", size)
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*InboxProvider)(nil)
+	_ caddy.CleanerUpper          = (*InboxProvider)(nil)
+	_ caddyhttp.MiddlewareHandler = (*InboxProvider)(nil)
+	_ caddyfile.Unmarshaler       = (*InboxProvider)(nil)
+	_ ratelimit.Limiter           = (*ratelimit.Memory)(nil)
+)

@@ -1,0 +1,55 @@
+package caddymodule
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lychgate/caddy-lychgate/ratelimit"
+)
+
+// Limit is an allowance: at most so many requests in any span of time of the
+// window's length.
+type Limit struct {
+	// Requests is from 1 to 65535.
+	Requests int `json:"requests,omitempty"`
+
+	// Window is 1ms or longer.
+	Window caddy.Duration `json:"window,omitempty"`
+}
+
+func (l *Limit) plain() ratelimit.Limit {
+	return ratelimit.Limit{Requests: l.Requests, Window: time.Duration(l.Window)}
+}
+
+func (l *Limit) check() error {
+	if l.Requests < 1 || l.Requests > ratelimit.MaxRequests || time.Duration(l.Window) < ratelimit.MinWindow {
+		return fmt.Errorf("limit %d %s: write 1 to %d requests and a window of %s or longer, such as 10 1m",
+			l.Requests, time.Duration(l.Window), ratelimit.MaxRequests, ratelimit.MinWindow)
+	}
+	return nil
+}
+
+// parseLimit parses the arguments of a limit option: requests, and window.
+func parseLimit(args []string) (*Limit, error) {
+	requests, err := strconv.Atoi(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("limit: %q is not a number of requests: write it and a window, such as 10 1m", args[0])
+	}
+	window, err := parseDuration(args[1])
+	if err != nil {
+		return nil, fmt.Errorf("limit: %w", err)
+	}
+	limit := &Limit{Requests: requests, Window: window}
+	return limit, limit.check()
+}
+
+func parseDuration(s string) (caddy.Duration, error) {
+	duration, err := caddy.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration, such as 90s, 10m, 24h or 7d", s)
+	}
+	return caddy.Duration(duration), nil
+}

@@ -1,0 +1,147 @@
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lychgate/caddy-lychgate/classifier"
+)
+
+// The metrics belong to the process, so that a reload does not set them back.
+// Each configuration registers them with its own registry.
+var (
+	lookupsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "inbox_provider_lookups_total",
+		Help:      "Lookups answered, by outcome (placed, unplaced, failed) and by where the answer came from (list, cache, dns).",
+	}, []string{"site", "outcome", "source"})
+
+	rejectedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "inbox_provider_rejected_total",
+		Help:      "Lookups rejected because the domain was missing or not shaped like one.",
+	}, []string{"site"})
+
+	refusedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "allowance_refused_total",
+		Help:      "Requests refused because the reader's allowance was used up, by endpoint (inbox_provider, members).",
+	}, []string{"site", "endpoint"})
+
+	dnsQuerySeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "lychgate",
+		Name:      "dns_query_duration_seconds",
+		Help:      "Time that DNS queries took, by result (answered, refused, timeout, error).",
+		Buckets:   []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2},
+	}, []string{"result"})
+
+	cacheEntries = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "lychgate",
+		Name:      "inbox_provider_cache_entries",
+		Help:      "Answers in the cache.",
+	}, func() float64 { return sum(caches) })
+
+	allowanceKeys = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "lychgate",
+		Name:      "allowance_keys",
+		Help:      "Readers whose requests are being counted.",
+	}, func() float64 { return sum(limiters) })
+)
+
+func registerMetrics(registry *prometheus.Registry) error {
+	for _, c := range []prometheus.Collector{
+		lookupsTotal, rejectedTotal, refusedTotal, dnsQuerySeconds, cacheEntries, allowanceKeys,
+	} {
+		if err := registry.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum adds up the sizes of what is in a pool.
+func sum(pool *caddy.UsagePool) float64 {
+	var total int
+	pool.Range(func(_, value any) bool {
+		total += value.(interface{ Len() int }).Len()
+		return true
+	})
+	return float64(total)
+}
+
+func observeDNSQuery(took time.Duration, err error) {
+	result := "error"
+	switch {
+	case err == nil:
+		result = "answered"
+	case errors.Is(err, classifier.ErrRefused):
+		result = "refused"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		result = "timeout"
+	}
+	dnsQuerySeconds.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// siteMetrics are the counters of one site, looked up once.
+type siteMetrics struct {
+	name          string
+	placed        [3]prometheus.Counter // by classifier.Source
+	unplaced      [3]prometheus.Counter
+	failed        [3]prometheus.Counter
+	rejected      prometheus.Counter
+	refusedLookup prometheus.Counter
+	refusedMember prometheus.Counter
+}
+
+// sites holds the siteMetrics by name. A site's series go when no
+// configuration has the site any longer.
+var sites = caddy.NewUsagePool()
+
+func loadSiteMetrics(name string, r *releases) *siteMetrics {
+	m, _ := load(sites, name, r, func() (*siteMetrics, error) { return newSiteMetrics(name), nil })
+	return m
+}
+
+func newSiteMetrics(name string) *siteMetrics {
+	m := &siteMetrics{
+		name:          name,
+		rejected:      rejectedTotal.WithLabelValues(name),
+		refusedLookup: refusedTotal.WithLabelValues(name, "inbox_provider"),
+		refusedMember: refusedTotal.WithLabelValues(name, "members"),
+	}
+	for source := range classifier.Source(3) {
+		m.placed[source] = lookupsTotal.WithLabelValues(name, "placed", source.String())
+		if source == classifier.FromList {
+			continue // whose answers are never null
+		}
+		m.unplaced[source] = lookupsTotal.WithLabelValues(name, "unplaced", source.String())
+		m.failed[source] = lookupsTotal.WithLabelValues(name, "failed", source.String())
+	}
+	return m
+}
+
+// answered counts an answer.
+func (m *siteMetrics) answered(answer classifier.Answer) {
+	switch {
+	case answer.Failed:
+		m.failed[answer.Source].Inc()
+	case answer.Provider == classifier.None:
+		m.unplaced[answer.Source].Inc()
+	default:
+		m.placed[answer.Source].Inc()
+	}
+}
+
+// Destruct implements caddy.Destructor.
+func (m *siteMetrics) Destruct() error {
+	site := prometheus.Labels{"site": m.name}
+	lookupsTotal.DeletePartialMatch(site)
+	rejectedTotal.DeletePartialMatch(site)
+	refusedTotal.DeletePartialMatch(site)
+	return nil
+}

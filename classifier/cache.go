@@ -1,0 +1,175 @@
+package classifier
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/dgraph-io/ristretto/v2"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	// DefaultTTL is how long an answer is kept, null answers included (spec,
+	// Limits: answer cache).
+	DefaultTTL = 24 * time.Hour
+
+	// DefaultSize is how many answers a cache holds.
+	DefaultSize = 1_000_000
+
+	// failureTTL is how long a lookup that could not be done is remembered. It
+	// is no finding, so it must go soon; it is kept at all so that resolvers
+	// in trouble are not asked again by every reader.
+	failureTTL = 30 * time.Second
+)
+
+// CacheConfig holds what a [Cache] is made from. The zero value is fine.
+type CacheConfig struct {
+	// TTL is how long an answer is kept. Default: DefaultTTL.
+	TTL time.Duration
+
+	// Size is how many answers are kept at most. Default: DefaultSize.
+	Size int64
+
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Cache remembers the answers for domains, and lets the callers of a domain
+// that it does not hold share one lookup. It may be used by many goroutines at
+// once. Close it when it is no longer needed.
+type Cache struct {
+	ttl     time.Duration
+	now     func() time.Time
+	entries *ristretto.Cache[string, entry]
+	flights singleflight.Group
+
+	// ctx ends with Close. Lookups run under it rather than under a caller's
+	// context, so that a caller who leaves takes nobody else's answer away.
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex // guards closed and additions to lookups
+	closed  bool
+	lookups sync.WaitGroup
+}
+
+// entry is what is held for a domain.
+type entry struct {
+	provider Provider
+	failed   bool
+	expires  time.Time
+}
+
+// NewCache makes a Cache.
+func NewCache(cfg CacheConfig) (*Cache, error) {
+	if cfg.TTL == 0 {
+		cfg.TTL = DefaultTTL
+	}
+	if cfg.Size == 0 {
+		cfg.Size = DefaultSize
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	entries, err := ristretto.NewCache(&ristretto.Config[string, entry]{
+		MaxCost: cfg.Size,
+		// Ten counters for each entry is ristretto's advice for the best hit
+		// rate under pressure. At the default size that takes 50 MB from the
+		// start; one for each takes 5 MB, and it only tells in a full cache.
+		NumCounters:        cfg.Size,
+		BufferItems:        64,
+		IgnoreInternalCost: true, // an entry costs 1, whatever its bytes
+		Metrics:            true, // for Len
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Cache{ttl: cfg.TTL, now: cfg.Now, entries: entries, ctx: ctx, cancel: cancel}, nil
+}
+
+// Len returns about how many answers the cache holds.
+func (c *Cache) Len() int {
+	m := c.entries.Metrics
+	added, evicted := m.KeysAdded(), m.KeysEvicted()
+	return int(added - min(added, evicted))
+}
+
+// Close cancels the lookups under way, waits for them, and frees the entries.
+// Whoever still waits, or comes later, gets an answer that says Failed.
+func (c *Cache) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+
+	c.cancel()
+	c.lookups.Wait()
+	c.entries.Close()
+}
+
+// get returns the answer for a domain, if the cache holds one that stands.
+func (c *Cache) get(domain string) (Answer, bool) {
+	e, ok := c.entries.Get(domain)
+	if !ok {
+		return Answer{}, false
+	}
+	left := e.expires.Sub(c.now())
+	if left <= 0 {
+		return Answer{}, false
+	}
+	if e.failed {
+		left = 0
+	}
+	return Answer{Provider: e.provider, Source: FromCache, Failed: e.failed, TTL: left}, true
+}
+
+// fill finds the answer for a domain, once for all who ask meanwhile, and keeps
+// it. The error is ctx's.
+func (c *Cache) fill(ctx context.Context, domain string, find func(context.Context, string) (Provider, error)) (Answer, error) {
+	flight := c.flights.DoChan(domain, func() (any, error) {
+		if err := c.begin(); err != nil {
+			return Answer{Source: FromDNS, Failed: true}, nil
+		}
+		defer c.lookups.Done()
+
+		// Another lookup may have ended between the caller's look into the
+		// cache and the start of this one.
+		if answer, ok := c.get(domain); ok {
+			return answer, nil
+		}
+		provider, err := find(c.ctx, domain)
+		if err != nil {
+			c.keep(domain, entry{failed: true}, min(failureTTL, c.ttl))
+			return Answer{Source: FromDNS, Failed: true}, nil
+		}
+		c.keep(domain, entry{provider: provider}, c.ttl)
+		return Answer{Provider: provider, Source: FromDNS, TTL: c.ttl}, nil
+	})
+	select {
+	case result := <-flight:
+		return result.Val.(Answer), nil
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	}
+}
+
+// begin counts a lookup as under way, unless the cache is closed.
+func (c *Cache) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errors.New("cache is closed")
+	}
+	c.lookups.Add(1)
+	return nil
+}
+
+// keep puts an entry into the cache and waits until get can see it: the next
+// caller of this domain must not cause a second lookup.
+func (c *Cache) keep(domain string, e entry, ttl time.Duration) {
+	e.expires = c.now().Add(ttl)
+	c.entries.SetWithTTL(domain, e, 1, ttl)
+	c.entries.Wait()
+}

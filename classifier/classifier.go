@@ -1,0 +1,89 @@
+// Package classifier tells which webmail provider stands behind an email
+// domain.
+//
+// A [Classifier] answers from three places, cheapest first: the built-in list
+// of 30 domains, a [Cache], and the domain's MX records, which a [Resolver]
+// reads. The rules are those of the spec's "Inbox provider lookup" and "Inbox
+// provider answer", one to a file: [ParseDomain] (domain.go), the built-in
+// list (provider.go) and [Decide] (mx.go).
+package classifier
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+// Source says where an [Answer] came from.
+type Source uint8
+
+// The places an answer comes from.
+const (
+	FromList  Source = iota // the built-in list
+	FromCache               // the cache, whoever asked first
+	FromDNS                 // an MX lookup, made for this caller or for another who asked at the same time
+)
+
+func (s Source) String() string {
+	return [...]string{"list", "cache", "dns"}[s]
+}
+
+// Answer is what is known about one domain.
+type Answer struct {
+	// Provider is the webmail provider, or None.
+	Provider Provider
+
+	// Source says where the answer came from.
+	Source Source
+
+	// Failed reports that the MX records could not be had. Provider is then
+	// None, which is no finding about the domain.
+	Failed bool
+
+	// TTL is how much longer the answer stands; zero when Failed.
+	TTL time.Duration
+}
+
+// MXSource finds the MX records of a domain.
+//
+// The domain is one that [ParseDomain] returned. No records and no error means
+// that the domain surely has none: it does not exist, or exists without MX.
+// An error means that this could not be found out. LookupMX may be called from
+// many goroutines at once and returns soon after ctx is done.
+type MXSource interface {
+	LookupMX(ctx context.Context, domain string) ([]net.MX, error)
+}
+
+// Classifier answers for domains. It may be used by many goroutines at once.
+// Both fields are required.
+type Classifier struct {
+	// MX is asked about domains that neither the list nor the cache holds.
+	MX MXSource
+
+	// Cache remembers the answers. Several classifiers may share one.
+	Cache *Cache
+}
+
+// Classify answers for a domain that [ParseDomain] returned. Many callers of
+// one domain that is not known yet share one MX lookup.
+//
+// The error is ctx's, when ctx is done before there is an answer. The lookup
+// then goes on for whoever else waits, or asks next.
+func (c *Classifier) Classify(ctx context.Context, domain string) (Answer, error) {
+	if provider, ok := builtIn[domain]; ok {
+		return Answer{Provider: provider, Source: FromList, TTL: c.Cache.ttl}, nil
+	}
+	if answer, ok := c.Cache.get(domain); ok {
+		return answer, nil
+	}
+	return c.Cache.fill(ctx, domain, c.decide)
+}
+
+// decide places a domain by its MX records.
+func (c *Classifier) decide(ctx context.Context, domain string) (Provider, error) {
+	records, err := c.MX.LookupMX(ctx, domain)
+	if err != nil {
+		return None, err
+	}
+	return Decide(records), nil
+}

@@ -1,0 +1,109 @@
+package classifier
+
+import "strings"
+
+// Provider is the short name of a webmail provider, as the lookup answers it.
+type Provider string
+
+// The nine providers, and None for a domain that cannot be placed.
+const (
+	None    Provider = ""
+	Gmail   Provider = "gmail"
+	Yahoo   Provider = "yahoo"
+	Outlook Provider = "outlook"
+	Proton  Provider = "proton"
+	ICloud  Provider = "icloud"
+	Hey     Provider = "hey"
+	AOL     Provider = "aol"
+	MailRu  Provider = "mailru"
+	Feedbin Provider = "feedbin"
+)
+
+// Providers returns the nine providers, in the spec's order.
+func Providers() []Provider {
+	list := make([]Provider, len(providers))
+	for i, p := range providers {
+		list[i] = p.provider
+	}
+	return list
+}
+
+// providers is the one list that everything else here is made from (spec,
+// "Inbox provider answer").
+var providers = []struct {
+	provider Provider
+
+	// domains are the email domains answered without an MX query. A mail
+	// server is recognized by them too.
+	domains []string
+
+	// servers are further domains under which only the provider's mail servers
+	// live: nobody has an address there.
+	servers []string
+}{
+	{provider: Gmail, domains: []string{"gmail.com", "googlemail.com", "google.com"}},
+	{
+		provider: Yahoo,
+		domains:  []string{"yahoo.com", "myyahoo.com", "yahoo.co.uk", "yahoo.fr", "yahoo.it", "ymail.com", "rocketmail.com"},
+		servers:  []string{yahooServers},
+	},
+	{
+		provider: Outlook,
+		domains: []string{
+			"outlook.com", "live.com", "live.de", "hotmail.com", "hotmail.co.uk", "hotmail.de",
+			"msn.com", "passport.com", "passport.net",
+		},
+		servers: []string{"mx.microsoft"},
+	},
+	{provider: Proton, domains: []string{"proton.me", "pm.me", "protonmail.com", "protonmail.ch"}},
+	{provider: ICloud, domains: []string{"icloud.com", "me.com", "mac.com"}},
+	{provider: Hey, domains: []string{"hey.com"}},
+	{provider: AOL, domains: []string{"aol.com"}},
+	{provider: MailRu, domains: []string{"mail.ru"}},
+	{provider: Feedbin, domains: []string{"feedb.in"}},
+}
+
+// AOL's mail servers live among Yahoo's, told apart by their first label.
+const (
+	yahooServers = "yahoodns.net"
+	aolLabel     = "mx-aol"
+)
+
+var (
+	builtIn = make(map[string]Provider, 30) // email domain → provider
+	servers = make(map[string]Provider, 32) // domain of mail servers → provider
+)
+
+func init() {
+	for _, p := range providers {
+		for _, domain := range p.domains {
+			builtIn[domain] = p.provider
+			servers[domain] = p.provider
+		}
+		for _, domain := range p.servers {
+			servers[domain] = p.provider
+		}
+	}
+}
+
+// ofServer returns the provider that runs a mail server, or None. The name is
+// an MX record's exchange in presentation format (RFC 1035, section 5.1), in
+// any case, with or without the root dot.
+func ofServer(exchange string) Provider {
+	// A backslash escapes a byte that no host name has. An escaped dot is part
+	// of its label, so "evil\.google.com" is not below google.com.
+	if strings.IndexByte(exchange, '\\') >= 0 {
+		return None
+	}
+	name := strings.ToLower(strings.TrimSuffix(exchange, "."))
+	for parent := name; parent != ""; {
+		if provider, ok := servers[parent]; ok {
+			if parent == yahooServers && strings.HasPrefix(name, aolLabel) {
+				return AOL
+			}
+			return provider
+		}
+		_, parent, _ = strings.Cut(parent, ".")
+	}
+	return None
+}

@@ -1,0 +1,339 @@
+package classifier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+const (
+	defaultTryTimeout  = 2 * time.Second
+	defaultTimeout     = 4 * time.Second
+	defaultMaxInFlight = 256
+
+	// udpSize is the largest answer asked for over UDP, in bytes: what passes
+	// unfragmented nearly everywhere (RFC 9715, section 3).
+	udpSize = 1232
+
+	// restTime is how long a DNS server that did not answer at all stands
+	// behind the others.
+	restTime = 30 * time.Second
+)
+
+// ResolverConfig holds what a [Resolver] is made from. Servers is required.
+type ResolverConfig struct {
+	// Servers are the recursive DNS servers, tried in this order.
+	Servers []netip.AddrPort
+
+	// TryTimeout bounds one query to one server. Default: 2 seconds.
+	TryTimeout time.Duration
+
+	// Timeout bounds a lookup, all its queries together. Default: 4 seconds.
+	Timeout time.Duration
+
+	// MaxInFlight bounds the queries under way at once. Further lookups wait
+	// for a place, inside their Timeout. Default: 256.
+	MaxInFlight int
+
+	// Logger gets trouble with the servers at warn level, at most a line of
+	// each kind a minute and without domains; single failures at debug level.
+	// Default: no log.
+	Logger *zap.Logger
+
+	// Observe is told about each query that ended: how long it took, and its
+	// error. Default: nobody is.
+	Observe func(took time.Duration, err error)
+}
+
+// Resolver reads MX records from recursive DNS servers. It implements
+// [MXSource].
+//
+// A query goes out over UDP with EDNS0 (RFC 6891) from a fresh random port, and
+// again over TCP when the answer is truncated. An answer counts when its ID and
+// its question are the query's and its code is NOERROR or NXDOMAIN; on anything
+// else the next server is asked, and one that stayed silent is asked again if
+// time is left.
+type Resolver struct {
+	servers    []*server
+	tryTimeout time.Duration
+	timeout    time.Duration
+	inFlight   chan struct{}
+	logger     *zap.Logger
+	warnings   *zap.Logger
+	observe    func(time.Duration, error)
+}
+
+// server is one DNS server, and until when it rests (Unix nanoseconds).
+type server struct {
+	address   string
+	restUntil atomic.Int64
+}
+
+// Errors that LookupMX wraps.
+var (
+	// ErrNoAnswer means that no server answered the query at all.
+	ErrNoAnswer = errors.New("no answer")
+
+	// ErrRefused means that servers answered, but none with a result.
+	ErrRefused = errors.New("no result")
+
+	// ErrBusy means that no place among the queries in flight came free in time.
+	ErrBusy = errors.New("too many DNS queries in flight")
+)
+
+// NewResolver makes a Resolver.
+func NewResolver(cfg ResolverConfig) *Resolver {
+	r := &Resolver{
+		tryTimeout: cfg.TryTimeout,
+		timeout:    cfg.Timeout,
+		logger:     cfg.Logger,
+		observe:    cfg.Observe,
+	}
+	if r.tryTimeout == 0 {
+		r.tryTimeout = defaultTryTimeout
+	}
+	if r.timeout == 0 {
+		r.timeout = defaultTimeout
+	}
+	if cfg.MaxInFlight == 0 {
+		cfg.MaxInFlight = defaultMaxInFlight
+	}
+	if r.logger == nil {
+		r.logger = zap.NewNop()
+	}
+	if r.observe == nil {
+		r.observe = func(time.Duration, error) {}
+	}
+	for _, address := range cfg.Servers {
+		r.servers = append(r.servers, &server{address: address.String()})
+	}
+	r.inFlight = make(chan struct{}, cfg.MaxInFlight)
+	r.warnings = r.logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+	}))
+	return r
+}
+
+// SystemServers returns the DNS servers of /etc/resolv.conf. Where that names
+// none it returns the one a host without the file has by convention
+// (resolv.conf(5)): port 53 of this host.
+func SystemServers() []netip.AddrPort {
+	return readServers("/etc/resolv.conf")
+}
+
+func readServers(path string) []netip.AddrPort {
+	var servers []netip.AddrPort
+	if conf, err := dns.ClientConfigFromFile(path); err == nil {
+		for _, s := range conf.Servers {
+			if address, err := netip.ParseAddr(s); err == nil {
+				servers = append(servers, netip.AddrPortFrom(address, 53))
+			}
+		}
+	}
+	if len(servers) == 0 {
+		servers = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")}
+	}
+	return servers
+}
+
+// LookupMX returns the MX records of a domain. See [MXSource].
+func (r *Resolver) LookupMX(ctx context.Context, domain string) ([]net.MX, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+
+	select {
+	case r.inFlight <- struct{}{}:
+		defer func() { <-r.inFlight }()
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			r.warnings.Warn("too many DNS queries in flight, lookups go unanswered",
+				zap.Int("limit", cap(r.inFlight)))
+		}
+		return nil, ErrBusy
+	}
+
+	records, err := r.ask(ctx, domain)
+	if errors.Is(err, ErrNoAnswer) && !errors.Is(ctx.Err(), context.Canceled) {
+		r.warnings.Warn("no DNS server answers, readers get no provider for domains that are not built in",
+			zap.Strings("resolvers", r.addresses()), zap.Error(err))
+	}
+	return records, err
+}
+
+// ask puts the question to one server after the other, as time allows.
+func (r *Resolver) ask(ctx context.Context, domain string) ([]net.MX, error) {
+	failure := ErrNoAnswer
+	for queue := r.order(); len(queue) > 0 && ctx.Err() == nil; {
+		s := queue[0]
+		queue = queue[1:]
+
+		start := time.Now()
+		records, err := r.query(ctx, s.address, domain)
+		r.observe(time.Since(start), err)
+		if err == nil {
+			s.restUntil.Store(0)
+			return records, nil
+		}
+		r.logger.Debug("DNS query failed",
+			zap.String("domain", domain), zap.String("resolver", s.address), zap.Error(err))
+
+		if errors.Is(err, ErrRefused) {
+			failure = err
+			continue
+		}
+		s.restUntil.Store(start.Add(restTime).UnixNano())
+		if !errors.Is(failure, ErrRefused) {
+			failure = fmt.Errorf("%w: %w", ErrNoAnswer, err)
+		}
+		if isTimeout(err) {
+			queue = append(queue, s) // a datagram may have been lost
+		}
+	}
+	return nil, failure
+}
+
+// order returns the servers as configured, but those that rest come last.
+func (r *Resolver) order() []*server {
+	queue := slices.Clone(r.servers)
+	now := time.Now().UnixNano()
+	slices.SortStableFunc(queue, func(a, b *server) int {
+		return rank(a, now) - rank(b, now)
+	})
+	return queue
+}
+
+func rank(s *server, now int64) int {
+	if s.restUntil.Load() > now {
+		return 1
+	}
+	return 0
+}
+
+func (r *Resolver) addresses() []string {
+	list := make([]string, len(r.servers))
+	for i, s := range r.servers {
+		list[i] = s.address
+	}
+	return list
+}
+
+// query asks one server, over TCP too if the answer does not fit into UDP.
+func (r *Resolver) query(ctx context.Context, address, domain string) ([]net.MX, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.tryTimeout)
+	defer cancel()
+
+	question := new(dns.Msg)
+	question.SetQuestion(domain+".", dns.TypeMX)
+	question.SetEdns0(udpSize, false)
+
+	answer, err := exchange(ctx, "udp", address, question)
+	if err == nil && answer.Truncated {
+		answer, err = exchange(ctx, "tcp", address, question)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return mxRecords(question, answer)
+}
+
+// exchange sends a question over a connection of its own and returns the first
+// message that answers it. Others are skipped: over UDP anybody may send some.
+func exchange(ctx context.Context, network, address string, question *dns.Msg) (*dns.Msg, error) {
+	var dialer net.Dialer
+	socket, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, fmt.Errorf("reaching %s over %s: %w", address, network, err)
+	}
+	defer socket.Close()
+	stop := context.AfterFunc(ctx, func() { socket.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+
+	conn := &dns.Conn{Conn: socket, UDPSize: udpSize}
+	if err := conn.WriteMsg(question); err != nil {
+		return nil, fmt.Errorf("asking %s over %s: %w", address, network, err)
+	}
+	for {
+		packet, err := conn.ReadMsgHeader(nil)
+		if err != nil && !errors.Is(err, dns.ErrShortRead) {
+			return nil, fmt.Errorf("waiting for %s over %s: %w", address, network, err)
+		}
+		if answer, ok := parseAnswer(packet, question); ok {
+			return answer, nil
+		}
+	}
+}
+
+// parseAnswer reads a packet as the answer to a question. It reports false when
+// the packet is none, or a message about something else.
+func parseAnswer(packet []byte, question *dns.Msg) (*dns.Msg, bool) {
+	answer := new(dns.Msg)
+	// A message cut off inside a record does not parse, but says so itself.
+	if err := answer.Unpack(packet); err != nil && !answer.Truncated {
+		return nil, false
+	}
+	if !answer.Response || answer.Id != question.Id {
+		return nil, false
+	}
+	if len(answer.Question) == 0 {
+		// Some servers refuse without repeating what they refuse.
+		return answer, answer.Rcode != dns.RcodeSuccess && answer.Rcode != dns.RcodeNameError
+	}
+	asked, answered := question.Question[0], answer.Question[0]
+	return answer, len(answer.Question) == 1 &&
+		answered.Qtype == asked.Qtype && answered.Qclass == asked.Qclass &&
+		strings.EqualFold(answered.Name, asked.Name)
+}
+
+// mxRecords takes the MX records of the name asked for out of an answer,
+// following the CNAMEs in it. Records of other names are left out.
+func mxRecords(question, answer *dns.Msg) ([]net.MX, error) {
+	switch {
+	case answer.Rcode == dns.RcodeNameError:
+		return nil, nil
+	case answer.Rcode != dns.RcodeSuccess:
+		return nil, fmt.Errorf("%w: %s", ErrRefused, dns.RcodeToString[answer.Rcode])
+	case len(answer.Answer) == 0 && !answer.Authoritative && !answer.RecursionAvailable:
+		// A server that neither knows nor asks around points elsewhere.
+		return nil, fmt.Errorf("%w: a referral from a server without recursion", ErrRefused)
+	}
+	name := canonicalName(question.Question[0].Name, answer.Answer)
+	var records []net.MX
+	for _, record := range answer.Answer {
+		if mx, ok := record.(*dns.MX); ok && mx.Hdr.Class == dns.ClassINET && strings.EqualFold(mx.Hdr.Name, name) {
+			records = append(records, net.MX{Host: mx.Mx, Pref: mx.Preference})
+		}
+	}
+	return records, nil
+}
+
+// canonicalName follows the CNAMEs that start at name (RFC 1034, section
+// 3.6.2). A chain that goes in a circle ends somewhere in it.
+func canonicalName(name string, records []dns.RR) string {
+	const maxChain = 16
+	for range maxChain {
+		i := slices.IndexFunc(records, func(record dns.RR) bool {
+			cname, ok := record.(*dns.CNAME)
+			return ok && cname.Hdr.Class == dns.ClassINET && strings.EqualFold(cname.Hdr.Name, name)
+		})
+		if i < 0 {
+			break
+		}
+		name = records[i].(*dns.CNAME).Target
+	}
+	return name
+}
+
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+}

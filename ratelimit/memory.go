@@ -1,0 +1,118 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"time"
+)
+
+const (
+	// MaxRequests is the largest Limit.Requests that a Memory takes.
+	MaxRequests = math.MaxUint16
+
+	// MinWindow is the shortest Limit.Window that a Memory takes.
+	MinWindow = time.Millisecond
+
+	// maxDefaultKeys is the default MaxKeys where maxMemory allows it.
+	maxDefaultKeys = 1 << 20
+
+	// maxMemory is about what a Memory with the default MaxKeys takes at most,
+	// in bytes.
+	maxMemory = 150_000_000
+
+	// keyOverhead is about what a key takes besides its requests, in bytes.
+	keyOverhead = 90
+)
+
+// MemoryConfig holds what a [Memory] is made from. Limit is required.
+type MemoryConfig struct {
+	Limit Limit
+
+	// MaxKeys bounds how many keys are remembered. Default: 1,048,576, or what
+	// fits into about 150 MB if the limit is of more than 13 requests.
+	MaxKeys int
+
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Memory is a [Limiter] inside one process.
+//
+// The time of each request is kept, so the window is exact to the resolution
+// of the limiter's clock: a microsecond, or a billionth of the window where
+// that is longer. A key takes 4 bytes for each request of the limit and some
+// 75 more. It is dropped once its last request has left the window, or earlier
+// when MaxKeys is reached. That needs no goroutine, and there is nothing to
+// close.
+type Memory struct {
+	limit  Limit
+	tick   time.Duration // the clock's resolution
+	now    func() time.Time
+	start  time.Time
+	seed   maphash.Seed
+	shards [shardCount]shard
+}
+
+// shardCount is the number of parts that keys are spread over, each with a
+// lock of its own.
+const shardCount = 64
+
+// NewMemory makes a Memory. The error says what in the config cannot be.
+func NewMemory(cfg MemoryConfig) (*Memory, error) {
+	limit := cfg.Limit
+	switch {
+	case limit.Requests < 1 || limit.Requests > MaxRequests:
+		return nil, fmt.Errorf("a limit of %d requests: the number must be from 1 to %d", limit.Requests, MaxRequests)
+	case limit.Window < MinWindow:
+		return nil, fmt.Errorf("a limit per %s: the window must be %s or longer", limit.Window, MinWindow)
+	case cfg.MaxKeys < 0:
+		return nil, errors.New("MaxKeys must not be negative")
+	}
+	if cfg.MaxKeys == 0 {
+		cfg.MaxKeys = min(maxDefaultKeys, maxMemory/(keyOverhead+4*limit.Requests))
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	m := &Memory{
+		limit: limit,
+		tick:  max(time.Microsecond, limit.Window>>30),
+		now:   cfg.Now,
+		start: cfg.Now(),
+		seed:  maphash.MakeSeed(),
+	}
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.index = make(map[Key]int32)
+		s.requests = limit.Requests
+		s.maxKeys = (cfg.MaxKeys + shardCount - 1) / shardCount
+	}
+	return m, nil
+}
+
+// Take implements [Limiter].
+func (m *Memory) Take(_ context.Context, key Key) time.Duration {
+	s := &m.shards[maphash.Bytes(m.seed, key[:])%shardCount]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	now := ticks(m.now().Sub(m.start) / m.tick)
+	window := ticks(m.limit.Window / m.tick)
+	s.dropIdle(now, window)
+	return time.Duration(s.take(key, now, window)) * m.tick
+}
+
+// Len returns how many keys are remembered.
+func (m *Memory) Len() int {
+	var n int
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		n += len(s.index)
+		s.mu.Unlock()
+	}
+	return n
+}

@@ -1,0 +1,59 @@
+// Package ratelimit counts requests against an exact sliding-window allowance:
+// at most so many in any span of so long, for each key.
+//
+// [Limiter] is the contract. [Memory] implements it inside one process.
+package ratelimit
+
+import (
+	"context"
+	"net/netip"
+	"time"
+)
+
+// Limit is an allowance: at most Requests in any span of time of length Window.
+type Limit struct {
+	Requests int
+	Window   time.Duration
+}
+
+// Key names whose allowance it is. It has the size of an IPv6 address, so that
+// what is kept for a key is bounded; use [AddrKey] for an address, and the
+// first 16 bytes of a cryptographic hash for anything longer.
+type Key [16]byte
+
+// AddrKey returns the key of whoever is behind an address: the address itself
+// for IPv4, its /64 for IPv6, because a subscriber is given at least that
+// (RFC 6177, section 2). An IPv4-mapped IPv6 address is the IPv4 address. The
+// invalid address has a key too, the zero one.
+func AddrKey(address netip.Addr) Key {
+	key := Key(address.As16())
+	if address.Is6() && !address.Is4In6() {
+		clear(key[8:])
+	}
+	return key
+}
+
+// Limiter keeps one allowance for each key.
+//
+// An implementation may be called from many goroutines at once, and callers of
+// one key never get more than the allowance between them. The window is exact:
+// when a request is let through at time t, it counts against its key during
+// [t, t+Window) and not at all afterwards, so there is no moment at which all
+// counts start anew. A refused request does not count.
+//
+// An implementation may forget a key early only to stay within a bound of its
+// own, and then forgets the one that was idle longest. It fails open: when it
+// cannot tell, it lets the request through.
+type Limiter interface {
+	// Take takes one request from the allowance of key. It returns zero if
+	// there was one to take; otherwise the request is to be refused, and the
+	// result is how long it takes until there is one again: at most Window,
+	// and true to the limiter's clock if nothing else takes it first.
+	Take(ctx context.Context, key Key) (wait time.Duration)
+}
+
+// RetryAfter returns the value of a Retry-After header (RFC 9110, section
+// 10.2.3) for a wait: whole seconds, rounded up, at least 1.
+func RetryAfter(wait time.Duration) int {
+	return max(1, int((wait+time.Second-1)/time.Second))
+}

@@ -1,0 +1,153 @@
+package ratelimit
+
+import "sync"
+
+// ticks is a time since the limiter's start, or a span of time, counted in the
+// resolution of its clock.
+type ticks int64
+
+// shard holds the allowances of some of the keys.
+//
+// Each key has a slot. Slots are numbered, and linked into a ring in the order
+// of their last requests, so that the key that was idle longest is found at
+// once. Slot 0 holds no key: it is where the ring starts and ends.
+type shard struct {
+	mu       sync.Mutex
+	requests int // the limit
+	maxKeys  int
+	index    map[Key]int32 // key → number of its slot
+	chunks   []*chunk
+	unused   []int32 // numbers of slots that hold no key
+
+	_ [48]byte // keeps the locks of two shards off one cache line
+}
+
+// chunk holds slots and the times of their requests. Memory grows by whole
+// chunks, so that growing never copies.
+type chunk struct {
+	slots [chunkSize]slot
+	times []uint32
+}
+
+const chunkSize = 64
+
+// slot is what is held of one key.
+type slot struct {
+	key          Key
+	last         ticks // when its last request was
+	older, newer int32 // neighbours in the ring of slots
+
+	// The times of the requests that may still count are themselves a ring in
+	// the slot's part of chunk.times: count of them from head on, oldest first.
+	// Their lower 32 bits are enough, because dropOld keeps them within two
+	// windows of each other, which is less than 2^32 ticks.
+	head, count uint16
+}
+
+// take takes one request from the allowance of key, or returns how long to
+// wait for one.
+func (s *shard) take(key Key, now, window ticks) ticks {
+	n, known := s.index[key]
+	if !known {
+		n = s.add(key)
+	}
+	slot, times := s.slot(n), s.times(n)
+	slot.dropOld(times, now, window)
+	if int(slot.count) == s.requests {
+		return window - slot.age(times, now)
+	}
+	times[(int(slot.head)+int(slot.count))%s.requests] = uint32(now)
+	slot.count++
+	slot.last = now
+	s.unlink(n)
+	s.linkNewest(n)
+	return 0
+}
+
+// dropIdle forgets keys without a request in the window: two at a time, so
+// that they go faster than they come.
+func (s *shard) dropIdle(now, window ticks) {
+	for range 2 {
+		if len(s.index) == 0 {
+			return
+		}
+		oldest := s.slot(0).newer
+		if now-s.slot(oldest).last < window {
+			return
+		}
+		s.drop(oldest)
+	}
+}
+
+// add gives key a slot, the one of the key that was idle longest if need be.
+func (s *shard) add(key Key) int32 {
+	if len(s.index) == s.maxKeys {
+		s.drop(s.slot(0).newer)
+	}
+	if len(s.unused) == 0 {
+		s.grow()
+	}
+	last := len(s.unused) - 1
+	n := s.unused[last]
+	s.unused = s.unused[:last]
+	*s.slot(n) = slot{key: key}
+	s.linkNewest(n)
+	s.index[key] = n
+	return n
+}
+
+// drop forgets the key of slot n. The last one gives the memory back too.
+func (s *shard) drop(n int32) {
+	s.unlink(n)
+	delete(s.index, s.slot(n).key)
+	s.unused = append(s.unused, n)
+	if len(s.index) == 0 {
+		s.index, s.chunks, s.unused = make(map[Key]int32), nil, nil
+	}
+}
+
+func (s *shard) grow() {
+	first := int32(len(s.chunks) * chunkSize)
+	s.chunks = append(s.chunks, &chunk{times: make([]uint32, chunkSize*s.requests)})
+	for n := first + chunkSize - 1; n >= max(first, 1); n-- {
+		s.unused = append(s.unused, n)
+	}
+}
+
+func (s *shard) slot(n int32) *slot {
+	return &s.chunks[n/chunkSize].slots[n%chunkSize]
+}
+
+func (s *shard) times(n int32) []uint32 {
+	from := int(n%chunkSize) * s.requests
+	return s.chunks[n/chunkSize].times[from : from+s.requests]
+}
+
+func (s *shard) unlink(n int32) {
+	slot := s.slot(n)
+	s.slot(slot.older).newer = slot.newer
+	s.slot(slot.newer).older = slot.older
+}
+
+func (s *shard) linkNewest(n int32) {
+	slot, ends := s.slot(n), s.slot(0)
+	slot.older, slot.newer = ends.older, 0
+	s.slot(ends.older).newer = n
+	ends.older = n
+}
+
+// dropOld forgets the requests that have left the window.
+func (s *slot) dropOld(times []uint32, now, window ticks) {
+	if now-s.last >= window {
+		s.count = 0
+	}
+	for s.count > 0 && s.age(times, now) >= window {
+		s.head = uint16((int(s.head) + 1) % len(times))
+		s.count--
+	}
+}
+
+// age returns how long ago the oldest request was.
+func (s *slot) age(times []uint32, now ticks) ticks {
+	return ticks(uint32(now) - times[s.head])
+}
