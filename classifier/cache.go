@@ -32,8 +32,9 @@ type CacheConfig struct {
 	// Size is how many answers are kept at most. Default: DefaultSize.
 	Size int64
 
-	// Now is the clock. Default: time.Now.
-	Now func() time.Time
+	// Clock returns the time since some fixed moment. Default: since the cache
+	// was made.
+	Clock func() time.Duration
 }
 
 // Cache remembers the answers for domains, and lets the callers of a domain
@@ -41,7 +42,7 @@ type CacheConfig struct {
 // once. Close it when it is no longer needed.
 type Cache struct {
 	ttl     time.Duration
-	now     func() time.Time
+	clock   func() time.Duration
 	entries *ristretto.Cache[string, entry]
 	flights singleflight.Group
 
@@ -59,7 +60,7 @@ type Cache struct {
 type entry struct {
 	provider Provider
 	failed   bool
-	expires  time.Time
+	expires  time.Duration // on the cache's clock
 }
 
 // NewCache makes a Cache.
@@ -70,8 +71,9 @@ func NewCache(cfg CacheConfig) (*Cache, error) {
 	if cfg.Size == 0 {
 		cfg.Size = DefaultSize
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Clock == nil {
+		start := time.Now()
+		cfg.Clock = func() time.Duration { return time.Since(start) }
 	}
 	entries, err := ristretto.NewCache(&ristretto.Config[string, entry]{
 		MaxCost: cfg.Size,
@@ -81,20 +83,17 @@ func NewCache(cfg CacheConfig) (*Cache, error) {
 		NumCounters:        cfg.Size,
 		BufferItems:        64,
 		IgnoreInternalCost: true, // an entry costs 1, whatever its bytes
-		Metrics:            true, // for Len
 	})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Cache{ttl: cfg.TTL, now: cfg.Now, entries: entries, ctx: ctx, cancel: cancel}, nil
+	return &Cache{ttl: cfg.TTL, clock: cfg.Clock, entries: entries, ctx: ctx, cancel: cancel}, nil
 }
 
-// Len returns about how many answers the cache holds.
+// Len returns how many answers the cache holds.
 func (c *Cache) Len() int {
-	m := c.entries.Metrics
-	added, evicted := m.KeysAdded(), m.KeysEvicted()
-	return int(added - min(added, evicted))
+	return int(c.entries.MaxCost() - c.entries.RemainingCost())
 }
 
 // Close cancels the lookups under way, waits for them, and frees the entries.
@@ -115,7 +114,7 @@ func (c *Cache) get(domain string) (Answer, bool) {
 	if !ok {
 		return Answer{}, false
 	}
-	left := e.expires.Sub(c.now())
+	left := e.expires - c.clock()
 	if left <= 0 {
 		return Answer{}, false
 	}
@@ -169,7 +168,7 @@ func (c *Cache) begin() error {
 // keep puts an entry into the cache and waits until get can see it: the next
 // caller of this domain must not cause a second lookup.
 func (c *Cache) keep(domain string, e entry, ttl time.Duration) {
-	e.expires = c.now().Add(ttl)
+	e.expires = c.clock() + ttl
 	c.entries.SetWithTTL(domain, e, 1, ttl)
 	c.entries.Wait()
 }

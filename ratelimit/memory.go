@@ -35,8 +35,9 @@ type MemoryConfig struct {
 	// fits into about 150 MB if the limit is of more than 13 requests.
 	MaxKeys int
 
-	// Now is the clock. Default: time.Now.
-	Now func() time.Time
+	// Clock returns the time since some fixed moment, and never less than
+	// before. Default: since the limiter was made.
+	Clock func() time.Duration
 }
 
 // Memory is a [Limiter] inside one process.
@@ -50,8 +51,7 @@ type MemoryConfig struct {
 type Memory struct {
 	limit  Limit
 	tick   time.Duration // the clock's resolution
-	now    func() time.Time
-	start  time.Time
+	clock  func() time.Duration
 	seed   maphash.Seed
 	shards [shardCount]shard
 }
@@ -74,14 +74,14 @@ func NewMemory(cfg MemoryConfig) (*Memory, error) {
 	if cfg.MaxKeys == 0 {
 		cfg.MaxKeys = min(maxDefaultKeys, maxMemory/(keyOverhead+4*limit.Requests))
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Clock == nil {
+		start := time.Now()
+		cfg.Clock = func() time.Duration { return time.Since(start) }
 	}
 	m := &Memory{
 		limit: limit,
 		tick:  max(time.Microsecond, limit.Window>>30),
-		now:   cfg.Now,
-		start: cfg.Now(),
+		clock: cfg.Clock,
 		seed:  maphash.MakeSeed(),
 	}
 	for i := range m.shards {
@@ -99,7 +99,7 @@ func (m *Memory) Take(_ context.Context, key Key) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	now := ticks(m.now().Sub(m.start) / m.tick)
+	now := ticks(m.clock() / m.tick)
 	window := ticks(m.limit.Window / m.tick)
 	s.dropIdle(now, window)
 	return time.Duration(s.take(key, now, window)) * m.tick

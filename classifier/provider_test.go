@@ -1,0 +1,77 @@
+package classifier
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The numbers are those of the spec's table "Inbox provider answer".
+func TestBuiltInDomainsPerProvider(t *testing.T) {
+	got := make(map[Provider]int)
+	for _, provider := range builtIn {
+		got[provider]++
+	}
+	want := map[Provider]int{
+		Gmail: 3, Yahoo: 7, Outlook: 9, Proton: 4, ICloud: 3, Hey: 1, AOL: 1, MailRu: 1, Feedbin: 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(builtIn) != 30 {
+		t.Errorf("%d built-in domains, want 30", len(builtIn))
+	}
+}
+
+func TestProviders(t *testing.T) {
+	want := []Provider{"gmail", "yahoo", "outlook", "proton", "icloud", "hey", "aol", "mailru", "feedbin"}
+	if diff := cmp.Diff(want, Providers()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOfServer(t *testing.T) {
+	tests := []struct {
+		exchange string
+		want     Provider
+	}{
+		{"aspmx.l.google.com.", Gmail},
+		{"ASPMX.L.GOOGLE.COM", Gmail},
+		{"alt1.aspmx.l.google.com", Gmail},
+		{"aspmx2.googlemail.com.", Gmail},
+		{"google.com.", Gmail},
+		{"example-com.mail.protection.outlook.com.", Outlook},
+		{"example-com.a-v1.mx.microsoft.", Outlook},
+		{"mx.microsoft.", Outlook},
+		{"hotmail-com.olc.protection.outlook.com", Outlook},
+		{"mta5.am0.yahoodns.net.", Yahoo},
+		{"yahoodns.net.", Yahoo},
+		{"mx-aol.mail.gm0.yahoodns.net.", AOL},
+		{"MX-AOL2.mail.gm0.yahoodns.net.", AOL},
+		{"mail.mx-aol.yahoodns.net.", Yahoo}, // only the first label tells
+		{"mx-aol.aol.com.", AOL},
+		{"mx-aol.yahoo.com.", Yahoo},
+		{"mail.protonmail.ch.", Proton},
+		{"mx01.mail.icloud.com.", ICloud},
+		{"work-mx.app.hey.com.", Hey},
+		{"mxs.mail.ru.", MailRu},
+		{"smtp.feedb.in.", Feedbin},
+
+		{"notgoogle.com.", None},
+		{"google.com.example.net.", None},
+		{"google.example.", None},
+		{"outlook.com.evil.", None},
+		{"microsoft.", None},
+		{"com.", None},
+		{".", None},
+		{"", None},
+		{`evil\.google.com.`, None}, // one label, "evil.google", below com
+		{`\103oogle.com.`, None},
+		{"google.com..", None},
+	}
+	for _, test := range tests {
+		if got := ofServer(test.exchange); got != test.want {
+			t.Errorf("ofServer(%q) = %q, want %q", test.exchange, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,482 @@
+package classifier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/miekg/dns"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lychgate/caddy-lychgate/internal/dnstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The record that the tests' servers answer with, and how it is read.
+const googleMX = "example.com. 300 IN MX 10 aspmx.l.google.com."
+
+var google = []net.MX{{Host: "aspmx.l.google.com.", Pref: 10}}
+
+func startDNS(t testing.TB, handler dnstest.Handler) *dnstest.Server {
+	t.Helper()
+	server, err := dnstest.Start(handler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server
+}
+
+// patient has timeouts that no test waits for.
+func patient(servers ...netip.AddrPort) ResolverConfig {
+	return ResolverConfig{Servers: servers, TryTimeout: 20 * time.Second, Timeout: 40 * time.Second}
+}
+
+// hasty has timeouts that are waited for.
+func hasty(servers ...netip.AddrPort) ResolverConfig {
+	return ResolverConfig{Servers: servers, TryTimeout: 50 * time.Millisecond, Timeout: 120 * time.Millisecond}
+}
+
+func TestLookupMX(t *testing.T) {
+	tests := []struct {
+		name    string
+		handler dnstest.Handler
+		want    []net.MX
+		err     error
+	}{
+		{
+			name:    "an answer",
+			handler: dnstest.Zone(map[string][]string{"example.com": {googleMX}}),
+			want:    google,
+		},
+		{
+			name:    "no such domain is a finding",
+			handler: dnstest.Zone(nil),
+		},
+		{
+			name:    "a domain without MX is a finding",
+			handler: dnstest.Zone(map[string][]string{"example.com": {}}),
+		},
+		{
+			name:    "null MX",
+			handler: dnstest.Zone(map[string][]string{"example.com": {"example.com. 300 IN MX 0 ."}}),
+			want:    []net.MX{{Host: "."}},
+		},
+		{
+			name: "names compare without case",
+			handler: dnstest.Zone(map[string][]string{
+				"example.com": {"EXAMPLE.com. 300 IN MX 10 aspmx.l.google.com."},
+			}),
+			want: google,
+		},
+		{
+			name: "CNAMEs are followed",
+			handler: dnstest.Zone(map[string][]string{"example.com": {
+				"mail.example.net. 300 IN MX 10 aspmx.l.google.com.",
+				"example.com. 300 IN CNAME Alias.example.org.",
+				"alias.example.org. 300 IN CNAME mail.example.net.",
+			}}),
+			want: google,
+		},
+		{
+			name: "CNAMEs in a circle end",
+			handler: dnstest.Zone(map[string][]string{"example.com": {
+				"example.com. 300 IN CNAME alias.example.org.",
+				"alias.example.org. 300 IN CNAME example.com.",
+			}}),
+		},
+		{
+			name: "records of another name do not count",
+			handler: dnstest.Zone(map[string][]string{"example.com": {
+				"example.net. 300 IN MX 10 aspmx.l.google.com.",
+				"example.com. 300 IN MX 20 mx.example.com.",
+			}}),
+			want: []net.MX{{Host: "mx.example.com.", Pref: 20}},
+		},
+		{
+			name: "records of another class or type do not count",
+			handler: dnstest.Zone(map[string][]string{"example.com": {
+				"example.com. 300 CH MX 10 aspmx.l.google.com.",
+				"example.com. 300 IN A 192.0.2.1",
+			}}),
+		},
+		{
+			name: "truncated over UDP, whole over TCP",
+			handler: func(w dns.ResponseWriter, query *dns.Msg, network string) {
+				reply := dnstest.Reply(query, googleMX)
+				if network == "udp" {
+					reply = dnstest.Reply(query)
+					reply.Truncated = true
+				}
+				w.WriteMsg(reply)
+			},
+			want: google,
+		},
+		{
+			name: "truncated inside a record",
+			handler: func(w dns.ResponseWriter, query *dns.Msg, network string) {
+				reply := dnstest.Reply(query, googleMX)
+				if network == "tcp" {
+					w.WriteMsg(reply)
+					return
+				}
+				reply.Truncated = true
+				packet, _ := reply.Pack()
+				w.Write(packet[:len(packet)-3])
+			},
+			want: google,
+		},
+		{
+			name: "a thousand MX",
+			handler: func(w dns.ResponseWriter, query *dns.Msg, network string) {
+				reply := dnstest.Reply(query)
+				if network == "udp" {
+					reply.Truncated = true
+				} else {
+					for i := range 1000 {
+						record := dnstest.Reply(query, fmt.Sprintf("example.com. 300 IN MX %d mx%d.example.com.", i, i))
+						reply.Answer = append(reply.Answer, record.Answer...)
+					}
+				}
+				w.WriteMsg(reply)
+			},
+			want: func() (records []net.MX) {
+				for i := range 1000 {
+					records = append(records, net.MX{Host: fmt.Sprintf("mx%d.example.com.", i), Pref: uint16(i)})
+				}
+				return records
+			}(),
+		},
+		{
+			name: "EDNS0 offers 1232 bytes, and recursion is wanted",
+			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+				if opt := query.IsEdns0(); opt == nil || opt.UDPSize() != 1232 || !query.RecursionDesired {
+					w.WriteMsg(new(dns.Msg).SetRcode(query, dns.RcodeRefused))
+					return
+				}
+				w.WriteMsg(dnstest.Reply(query, googleMX))
+			},
+			want: google,
+		},
+		{
+			name: "messages that are not the answer are passed over",
+			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+				evil := "example.com. 300 IN MX 10 x.mail.protection.outlook.com."
+
+				wrongID := dnstest.Reply(query, evil)
+				wrongID.Id++
+				w.WriteMsg(wrongID)
+
+				wrongName := dnstest.Reply(query, evil)
+				wrongName.Question[0].Name = "example.net."
+				w.WriteMsg(wrongName)
+				wrongName.Question[0].Name = "example.com." // is the query's own slice
+
+				wrongType := dnstest.Reply(query, evil)
+				wrongType.Question = []dns.Question{{Name: "example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}}
+				w.WriteMsg(wrongType)
+
+				noQuestion := dnstest.Reply(query, evil)
+				noQuestion.Question = nil
+				w.WriteMsg(noQuestion)
+
+				notAReply := dnstest.Reply(query, evil)
+				notAReply.Response = false
+				w.WriteMsg(notAReply)
+
+				w.Write([]byte("junk"))
+				w.Write([]byte("longer junk that is no DNS message"))
+				w.WriteMsg(dnstest.Reply(query, googleMX))
+			},
+			want: google,
+		},
+		{
+			name:    "SERVFAIL",
+			handler: rcode(dns.RcodeServerFailure),
+			err:     ErrRefused,
+		},
+		{
+			name:    "REFUSED",
+			handler: rcode(dns.RcodeRefused),
+			err:     ErrRefused,
+		},
+		{
+			name: "FORMERR that does not repeat the question",
+			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+				reply := new(dns.Msg).SetRcode(query, dns.RcodeFormatError)
+				reply.Question = nil
+				w.WriteMsg(reply)
+			},
+			err: ErrRefused,
+		},
+		{
+			name: "a referral",
+			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+				reply := dnstest.Reply(query)
+				reply.RecursionAvailable = false
+				w.WriteMsg(reply)
+			},
+			err: ErrRefused,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			server := startDNS(t, test.handler)
+			got, err := NewResolver(patient(server.Addr)).LookupMX(t.Context(), "example.com")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if !errors.Is(err, test.err) {
+				t.Errorf("error %v, want %v", err, test.err)
+			}
+		})
+	}
+}
+
+func rcode(code int) dnstest.Handler {
+	return func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		w.WriteMsg(new(dns.Msg).SetRcode(query, code))
+	}
+}
+
+func silent(dns.ResponseWriter, *dns.Msg, string) {}
+
+// A reader gets an answer as long as one server has one.
+func TestNextServerOnFailure(t *testing.T) {
+	closed, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := netip.MustParseAddrPort(closed.LocalAddr().String())
+	closed.Close()
+
+	truncatedOnly := func(w dns.ResponseWriter, query *dns.Msg, network string) {
+		if network == "udp" {
+			reply := dnstest.Reply(query)
+			reply.Truncated = true
+			w.WriteMsg(reply)
+			return
+		}
+		w.Close()
+	}
+	wrongIDs := func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		reply := dnstest.Reply(query, "example.com. 300 IN MX 10 x.mail.protection.outlook.com.")
+		reply.Id++
+		w.WriteMsg(reply)
+	}
+	for name, first := range map[string]netip.AddrPort{
+		"SERVFAIL":       startDNS(t, rcode(dns.RcodeServerFailure)).Addr,
+		"REFUSED":        startDNS(t, rcode(dns.RcodeRefused)).Addr,
+		"nobody listens": nobody,
+		"silent":         startDNS(t, silent).Addr,
+		"only wrong IDs": startDNS(t, wrongIDs).Addr,
+		"TCP is cut off": startDNS(t, truncatedOnly).Addr,
+	} {
+		t.Run(name, func(t *testing.T) {
+			second := startDNS(t, dnstest.Zone(map[string][]string{"example.com": {googleMX}}))
+			cfg := patient(first, second.Addr)
+			cfg.TryTimeout = 50 * time.Millisecond
+			got, err := NewResolver(cfg).LookupMX(t.Context(), "example.com")
+			if diff := cmp.Diff(google, got); diff != "" || err != nil {
+				t.Errorf("%s, %v", diff, err)
+			}
+		})
+	}
+}
+
+// With one server dead, only the first reader waits for it.
+func TestSilentServerRests(t *testing.T) {
+	dead := startDNS(t, silent)
+	alive := startDNS(t, dnstest.Zone(map[string][]string{"example.com": {googleMX}}))
+	cfg := patient(dead.Addr, alive.Addr)
+	cfg.TryTimeout = 50 * time.Millisecond
+	resolver := NewResolver(cfg)
+	for range 3 {
+		if _, err := resolver.LookupMX(t.Context(), "example.com"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := [2]int{dead.Total(), alive.Total()}; got != [2]int{1, 3} {
+		t.Errorf("queries to the dead and the living server: %v, want 1 and 3", got)
+	}
+}
+
+// A datagram may be lost, so one server alone is asked again.
+func TestSilentServerIsAskedAgain(t *testing.T) {
+	var once sync.Once
+	server := startDNS(t, func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		answer := true
+		once.Do(func() { answer = false })
+		if answer {
+			w.WriteMsg(dnstest.Reply(query, googleMX))
+		}
+	})
+	cfg := patient(server.Addr)
+	cfg.TryTimeout = 100 * time.Millisecond
+	got, err := NewResolver(cfg).LookupMX(t.Context(), "example.com")
+	if diff := cmp.Diff(google, got); diff != "" || err != nil {
+		t.Errorf("%s, %v", diff, err)
+	}
+}
+
+func TestLookupEndsInTime(t *testing.T) {
+	server := startDNS(t, silent)
+	core, logs := observer.New(zapcore.WarnLevel)
+	cfg := hasty(server.Addr)
+	cfg.Logger = zap.New(core)
+	resolver := NewResolver(cfg)
+	for range 2 {
+		start := time.Now()
+		_, err := resolver.LookupMX(t.Context(), "example.com")
+		if !errors.Is(err, ErrNoAnswer) {
+			t.Errorf("error %v, want %v", err, ErrNoAnswer)
+		}
+		if took := time.Since(start); took > 10*cfg.Timeout {
+			t.Errorf("took %s, with a timeout of %s", took, cfg.Timeout)
+		}
+	}
+	// The operator is told, but not by a line for each reader.
+	if logs.Len() != 1 {
+		t.Errorf("%d warnings, want 1: %v", logs.Len(), logs.All())
+	}
+}
+
+func TestQueriesInFlightAreBounded(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	server := startDNS(t, func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		arrived <- struct{}{}
+		<-release
+		w.WriteMsg(dnstest.Reply(query))
+	})
+	core, logs := observer.New(zapcore.WarnLevel)
+	cfg := patient(server.Addr)
+	cfg.MaxInFlight = 1
+	cfg.Logger = zap.New(core)
+	resolver := NewResolver(cfg)
+
+	first := make(chan error)
+	go func() {
+		_, err := resolver.LookupMX(t.Context(), "first.example")
+		first <- err
+	}()
+	<-arrived
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := resolver.LookupMX(ctx, "second.example"); !errors.Is(err, ErrBusy) {
+		t.Errorf("error %v, want %v", err, ErrBusy)
+	}
+	close(release)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if server.Queries("second.example") != 0 {
+		t.Error("the second query went out beside the first")
+	}
+	if logs.FilterMessageSnippet("too many DNS queries").Len() != 1 {
+		t.Errorf("want one warning: %v", logs.All())
+	}
+}
+
+func TestObserve(t *testing.T) {
+	server := startDNS(t, rcode(dns.RcodeServerFailure))
+	var observed []error
+	cfg := patient(server.Addr)
+	cfg.Observe = func(took time.Duration, err error) {
+		if took <= 0 {
+			t.Errorf("took %s", took)
+		}
+		observed = append(observed, err)
+	}
+	NewResolver(cfg).LookupMX(t.Context(), "example.com")
+	if diff := cmp.Diff([]error{ErrRefused}, observed, cmpopts.EquateErrors()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadServers(t *testing.T) {
+	tests := []struct {
+		name, file string
+		want       []string
+	}{
+		{"two", "nameserver 192.0.2.1\nnameserver 2001:db8::1\nsearch example.com\n", []string{"192.0.2.1:53", "[2001:db8::1]:53"}},
+		{"with a zone", "nameserver fe80::1%eth0\n", []string{"[fe80::1%eth0]:53"}},
+		{"none", "search example.com\n", []string{"127.0.0.1:53"}},
+		{"junk", "nameserver\nnameserver here\n", []string{"127.0.0.1:53"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "resolv.conf")
+			if err := os.WriteFile(path, []byte(test.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, server := range readServers(path) {
+				got = append(got, server.String())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if got := readServers(filepath.Join(t.TempDir(), "missing")); len(got) != 1 {
+		t.Errorf("without the file: %v, want this host's port 53", got)
+	}
+}
+
+// Whatever bytes a server sends, nothing crashes, and only records of the name
+// asked for, or of what it is an alias of, place anybody.
+func FuzzAnswer(f *testing.F) {
+	question := new(dns.Msg)
+	question.SetQuestion("example.com.", dns.TypeMX)
+	question.Id = 0x4c79
+	for _, records := range [][]string{
+		nil,
+		{googleMX},
+		{"example.com. 1 IN CNAME a.example.", "a.example. 1 IN MX 0 ."},
+		{"example.net. 1 IN MX 1 google.com."},
+	} {
+		packet, err := dnstest.Reply(question, records...).Pack()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(packet)
+	}
+	f.Add([]byte{})
+	f.Add([]byte("\x4c\x79\x80\x00\x00\x01\x00\x00\x00\x00\x00\x00\xc0\x0c")) // a name that points at itself
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		answer, ok := parseAnswer(packet, question)
+		if !ok {
+			return
+		}
+		if answer.Id != question.Id || !answer.Response {
+			t.Fatalf("not an answer: %v", answer)
+		}
+		records, err := mxRecords(question, answer)
+		if err != nil {
+			return
+		}
+		if len(records) > 0 && Decide(records) != None {
+			name := canonicalName("example.com.", answer.Answer)
+			for _, rr := range answer.Answer {
+				if strings.EqualFold(rr.Header().Name, name) {
+					return
+				}
+			}
+			t.Fatalf("placed by records of another name: %v", answer)
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package ratelimit
+
+import (
+	"context"
+	"encoding/binary"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func newMemory(t testing.TB, cfg MemoryConfig) *Memory {
+	m, err := NewMemory(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestMemory(t *testing.T) {
+	testLimiter(t, func(t testing.TB, limit Limit, clock *clock) Limiter {
+		return newMemory(t, MemoryConfig{Limit: limit, Clock: clock.now})
+	})
+}
+
+func TestNewMemoryErrors(t *testing.T) {
+	tests := []struct {
+		cfg  MemoryConfig
+		want string
+	}{
+		{MemoryConfig{}, "a limit of 0 requests"},
+		{MemoryConfig{Limit: Limit{Requests: MaxRequests + 1, Window: time.Minute}}, "from 1 to 65535"},
+		{MemoryConfig{Limit: Limit{Requests: 1, Window: time.Microsecond}}, "1ms or longer"},
+		{MemoryConfig{Limit: Limit{Requests: 1, Window: time.Minute}, MaxKeys: -1}, "MaxKeys"},
+	}
+	for _, test := range tests {
+		if _, err := NewMemory(test.cfg); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("NewMemory(%v): %v, want an error about %q", test.cfg, err, test.want)
+		}
+	}
+}
+
+// numbered returns different keys for different numbers.
+func numbered(n uint64) (key Key) {
+	binary.BigEndian.PutUint64(key[8:], n)
+	return key
+}
+
+// The window is exact however long it is.
+func TestMemoryLongWindow(t *testing.T) {
+	const window = 30 * 24 * time.Hour
+	clock := new(clock)
+	m := newMemory(t, MemoryConfig{Limit: Limit{Requests: 2, Window: window}, Clock: clock.now})
+	take := func() time.Duration { return m.Take(context.Background(), Key{}) }
+
+	take()
+	clock.advance(window - time.Hour)
+	take()
+	clock.advance(time.Hour - time.Minute)
+	if wait := take(); (wait - time.Minute).Abs() > time.Second {
+		t.Errorf("wait %s, want 1m", wait)
+	}
+	clock.advance(time.Minute + time.Second)
+	if wait := take(); wait != 0 {
+		t.Errorf("wait %s after the window", wait)
+	}
+	if wait := take(); (wait - (window - time.Hour)).Abs() > 2*time.Second {
+		t.Errorf("wait %s, want the rest of the second request's window", wait)
+	}
+}
+
+// A flood of addresses neither fills the memory nor forgets whoever came last.
+func TestMemoryForgetsTheIdlestFirst(t *testing.T) {
+	const maxKeys = 64 * 100
+	clock := new(clock)
+	const window = 10 * time.Minute
+	m := newMemory(t, MemoryConfig{Limit: Limit{Requests: 1, Window: window}, MaxKeys: maxKeys, Clock: clock.now})
+	for n := range uint64(20 * maxKeys) {
+		clock.advance(time.Microsecond)
+		if wait := m.Take(t.Context(), numbered(n)); wait != 0 {
+			t.Fatalf("a new key has to wait %s", wait)
+		}
+		if wait := m.Take(t.Context(), numbered(n)); wait != window {
+			t.Fatalf("key %d was forgotten at once", n)
+		}
+	}
+	if n := m.Len(); n != maxKeys {
+		t.Errorf("%d keys are remembered, want %d", n, maxKeys)
+	}
+	remembered := 0
+	for n := uint64(19.5 * maxKeys); n < 20*maxKeys; n++ {
+		if m.Take(t.Context(), numbered(n)) != 0 {
+			remembered++
+		}
+	}
+	if remembered < maxKeys/2*9/10 {
+		t.Errorf("of the last %d keys only %d are remembered", maxKeys/2, remembered)
+	}
+}
+
+// Readers who are gone take no memory.
+func TestMemoryDropsIdleKeys(t *testing.T) {
+	clock := new(clock)
+	m := newMemory(t, MemoryConfig{Limit: Limit{Requests: 10, Window: time.Minute}, Clock: clock.now})
+	for n := range uint64(10_000) {
+		m.Take(t.Context(), numbered(n))
+	}
+	clock.advance(time.Minute)
+	for n := range uint64(100_000) {
+		m.Take(t.Context(), numbered(n%500))
+	}
+	if n := m.Len(); n != 500 {
+		t.Errorf("%d keys are remembered, want 500", n)
+	}
+}
+
+// One million readers, each with the whole allowance used, in 150 MB.
+func TestMemoryOfAMillionReaders(t *testing.T) {
+	m := newMemory(t, MemoryConfig{Limit: Limit{Requests: 10, Window: time.Hour}})
+	before := heap()
+	const readers = 1_000_000
+	for range 10 {
+		for n := range uint64(readers) {
+			if wait := m.Take(t.Context(), numbered(n)); wait != 0 {
+				t.Fatalf("reader %d has to wait %s", n, wait)
+			}
+		}
+	}
+	used := heap() - before
+	if n := m.Len(); n != readers {
+		t.Errorf("%d readers are remembered, want %d", n, readers)
+	}
+	t.Logf("%d tracked readers take %.1f MB, %d bytes each", readers, float64(used)/1e6, used/readers)
+	if used > 150_000_000 {
+		t.Errorf("%d readers take %d bytes, want 150 MB at most", readers, used)
+	}
+	runtime.KeepAlive(m)
+}
+
+func heap() uint64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return stats.HeapInuse
+}
+
+func BenchmarkMemory(b *testing.B) {
+	limit := Limit{Requests: 10, Window: time.Minute}
+	b.Run("one reader, refused", func(b *testing.B) {
+		m := newMemory(b, MemoryConfig{Limit: limit})
+		b.ReportAllocs()
+		for b.Loop() {
+			m.Take(context.Background(), Key{})
+		}
+	})
+	b.Run("a million readers", func(b *testing.B) {
+		m := newMemory(b, MemoryConfig{Limit: limit})
+		for n := range uint64(1_000_000) {
+			m.Take(context.Background(), numbered(n))
+		}
+		var n uint64
+		b.ReportAllocs()
+		for b.Loop() {
+			n++
+			m.Take(context.Background(), numbered(n*7919%1_000_000))
+		}
+	})
+	b.Run("always a new reader", func(b *testing.B) {
+		m := newMemory(b, MemoryConfig{Limit: limit})
+		for n := range uint64(2 << 20) {
+			m.Take(context.Background(), numbered(n))
+		}
+		n := uint64(2 << 20)
+		b.ReportAllocs()
+		for b.Loop() {
+			n++
+			m.Take(context.Background(), numbered(n))
+		}
+	})
+	b.Run("all at once", func(b *testing.B) {
+		m := newMemory(b, MemoryConfig{Limit: limit})
+		var next atomic.Uint64
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			n := next.Add(1) << 32
+			for pb.Next() {
+				n++
+				m.Take(context.Background(), numbered(n%(1<<32+100_000)))
+			}
+		})
+	})
+}
