@@ -121,7 +121,7 @@ func parseBlock(d *caddyfile.Dispenser, name string, known map[string]option) er
 
 		args := d.RemainingArgs()
 		if len(args) == 0 || o.args != many && len(args) != o.args {
-			return d.Errf("%s: %s has %d arguments: write it as in: %s", name, key, len(args), o.example)
+			return d.Errf("%s: %s has the wrong number of arguments: write it as in: %s", name, key, o.example)
 		}
 		if o.block != nil {
 			if err := o.block(args); err != nil {

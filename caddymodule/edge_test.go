@@ -1,0 +1,250 @@
+package caddymodule_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"go.uber.org/goleak"
+
+	_ "github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/internal/dnstest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// CertMagic looks every 5 seconds whether its lock file is still its.
+		goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh"),
+	)
+}
+
+// edge is a Caddy that runs in this process: its own config loader, a real
+// listener, real connections. There is one at a time.
+type edge struct {
+	t       testing.TB
+	base    string // http://localhost:<port>
+	logFile string
+	vars    *strings.Replacer
+	client  *http.Client
+}
+
+// startEdge starts Caddy with a Caddyfile. In it, {{base}} is the address that
+// it listens at, {{dns}} the DNS server's, and {{global}} what belongs into the
+// global options of every test.
+func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
+	t.Helper()
+	// Caddy is given the listening socket, as systemd would. Sockets that it
+	// opens itself are opened anew at each reload, and the kernel then resets
+	// the connections that wait to be accepted at the old one.
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	address := listener.Addr().String()
+	raw, err := listener.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var socket int
+	raw.Control(func(fd uintptr) { socket, err = syscall.Dup(int(fd)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	dnsAddress := "127.0.0.1:53"
+	if dns != nil {
+		dnsAddress = dns.Addr.String()
+	}
+	_, port, _ := strings.Cut(address, ":")
+	e := &edge{
+		t:       t,
+		base:    "http://localhost:" + port,
+		logFile: filepath.Join(t.TempDir(), "caddy.log"),
+		client: &http.Client{
+			Transport:     &http.Transport{MaxIdleConnsPerHost: 100},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	e.vars = strings.NewReplacer(
+		"{{base}}", e.base,
+		"{{port}}", port,
+		"{{dns}}", dnsAddress,
+		"{{global}}", fmt.Sprintf(`
+			admin off
+			persist_config off
+			default_bind fd/%d
+			grace_period 10s
+			storage file_system %s
+			log {
+				output file %s {
+					roll_disabled
+				}
+				level INFO
+			}
+			servers {
+				trusted_proxies static 127.0.0.1/32
+			}`, socket, t.TempDir(), e.logFile),
+	)
+	e.load(config)
+	t.Cleanup(func() {
+		e.client.CloseIdleConnections()
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// load gives the running Caddy another Caddyfile.
+func (e *edge) load(config string) {
+	e.t.Helper()
+	if err := e.tryLoad(config); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *edge) tryLoad(config string) error {
+	adapted, err := adapt(e.vars.Replace(config))
+	if err != nil {
+		return err
+	}
+	return caddy.Load(adapted, true)
+}
+
+// eventually waits until problem returns none.
+func eventually(t testing.TB, problem func() string) {
+	t.Helper()
+	last := ""
+	for range 200 {
+		if last = problem(); last == "" {
+			return
+		}
+		<-time.After(25 * time.Millisecond)
+	}
+	t.Error(last)
+}
+
+func adapt(config string) ([]byte, error) {
+	adapted, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(config), map[string]any{"filename": "Caddyfile"})
+	if err == nil && len(warnings) > 0 && warnings[0].Message != "Caddyfile input is not formatted; run 'caddy fmt --overwrite' to fix inconsistencies" {
+		err = fmt.Errorf("warnings: %v", warnings)
+	}
+	return adapted, err
+}
+
+// validate does what `caddy validate` does.
+func validate(config string) error {
+	adapted, err := adapt(config)
+	if err != nil {
+		return err
+	}
+	return validateJSON(adapted)
+}
+
+func validateJSON(config []byte) error {
+	var parsed *caddy.Config
+	if err := json.Unmarshal(config, &parsed); err != nil {
+		return err
+	}
+	return caddy.Validate(parsed)
+}
+
+// response is what a client sees of an answer.
+type response struct {
+	Status int
+	Header map[string]string // without Date, Server, Content-Length
+	Body   string
+}
+
+// do sends a request. Headers are name and value in turn; "Host" sets the host.
+func (e *edge) do(method, target string, header ...string) response {
+	e.t.Helper()
+	r, err := e.send(method, target, header...)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return r
+}
+
+func (e *edge) send(method, target string, header ...string) (response, error) {
+	request, err := http.NewRequest(method, e.base+target, nil)
+	if err != nil {
+		return response{}, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			request.Host = header[i+1]
+		} else {
+			request.Header.Add(header[i], header[i+1])
+		}
+	}
+	answer, err := e.client.Do(request)
+	if err != nil {
+		return response{}, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	r := response{Status: answer.StatusCode, Header: map[string]string{}, Body: string(body)}
+	for name, values := range answer.Header {
+		if name != "Date" && name != "Server" && name != "Content-Length" {
+			r.Header[name] = strings.Join(values, "; ")
+		}
+	}
+	return r, err
+}
+
+// lookup asks for a domain's provider, as a theme does, from a reader's address.
+func (e *edge) lookup(domain, reader string) response {
+	e.t.Helper()
+	return e.do("GET", "/ghost/inbox-provider?domain="+domain, "Accept", "application/json", "X-Forwarded-For", reader)
+}
+
+// metric returns the value of a series. The Caddyfile needs it at /metrics.
+func (e *edge) metric(series string) string {
+	e.t.Helper()
+	for line := range strings.Lines(e.do("GET", "/metrics").Body) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// logged returns the log's lines that came from Lychgate or name it, and all
+// access log lines.
+func (e *edge) logged() string {
+	e.t.Helper()
+	all, err := os.ReadFile(e.logFile)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	var lines bytes.Buffer
+	for line := range bytes.Lines(all) {
+		if bytes.Contains(line, []byte("lychgate")) || bytes.Contains(line, []byte("inbox_provider")) || bytes.Contains(line, []byte("http.log.access")) {
+			lines.Write(line)
+		}
+	}
+	return lines.String()
+}
+
+func startDNS(t testing.TB, handler dnstest.Handler) *dnstest.Server {
+	t.Helper()
+	server, err := dnstest.Start(handler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server
+}

@@ -1,0 +1,542 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+
+	"github.com/lychgate/caddy-lychgate/internal/dnstest"
+)
+
+const oneSite = `
+{
+	{{global}}
+	lychgate {
+		resolvers {{dns}}
+		site demo {
+			hosts localhost 127.0.0.1 news.example.com
+		}
+	}
+}
+http://:{{port}} {
+	inbox_provider
+	handle /metrics {
+		metrics
+	}
+	respond "the site's own page at {path}"
+}
+`
+
+var zone = dnstest.Zone(map[string][]string{
+	"workspace.example": {"workspace.example. 300 IN MX 1 aspmx.l.google.com.", "workspace.example. 300 IN MX 5 alt1.aspmx.l.google.com."},
+	"tenant.example":    {"tenant.example. 300 IN MX 0 tenant-example.mail.protection.outlook.com."},
+	"mixed.example":     {"mixed.example. 300 IN MX 1 aspmx.l.google.com.", "mixed.example. 300 IN MX 1 mx.example.net."},
+	"nomail.example":    {"nomail.example. 300 IN MX 0 ."},
+})
+
+const message = `{"message":"%[1]s","errors":{"domain":["%[1]s"]}}`
+
+// jsonAnswer is an answer of the endpoint that any page may read.
+func jsonAnswer(status int, cacheControl, body string, header ...string) response {
+	r := response{Status: status, Body: body, Header: map[string]string{
+		"Access-Control-Allow-Origin": "*",
+		"Content-Type":                "application/json",
+		"Cache-Control":               cacheControl,
+	}}
+	for i := 0; i < len(header); i += 2 {
+		r.Header[header[i]] = header[i+1]
+	}
+	return r
+}
+
+func TestLookup(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), oneSite)
+	const kept = "public, max-age=86400"
+	invalid := fmt.Sprintf(message, "The domain is a single word: at least one dot is needed, as in example.com.")
+	tests := []struct {
+		name, method, target string
+		header               []string
+		want                 response
+	}{
+		{
+			name:   "built-in domain",
+			target: "/ghost/inbox-provider?domain=gmail.com",
+			want:   jsonAnswer(200, kept, `{"provider":"gmail"}`),
+		},
+		{
+			name:   "hosted workspace",
+			target: "/ghost/inbox-provider?domain=workspace.example",
+			want:   jsonAnswer(200, kept, `{"provider":"gmail"}`),
+		},
+		{
+			name:   "hosted by the other, in capitals",
+			target: "/ghost/inbox-provider?domain=TENANT.Example",
+			want:   jsonAnswer(200, kept, `{"provider":"outlook"}`),
+		},
+		{
+			name:   "mixed level",
+			target: "/ghost/inbox-provider?domain=mixed.example",
+			want:   jsonAnswer(200, kept, `{"provider":null}`),
+		},
+		{
+			name:   "null MX",
+			target: "/ghost/inbox-provider?domain=nomail.example",
+			want:   jsonAnswer(200, kept, `{"provider":null}`),
+		},
+		{
+			name:   "no such domain",
+			target: "/ghost/inbox-provider?domain=nowhere.example",
+			want:   jsonAnswer(200, kept, `{"provider":null}`),
+		},
+		{
+			name:   "another parameter beside it, and escapes",
+			target: "/ghost/inbox-provider?v=1&%64omain=aol%2Ecom&domains=x",
+			want:   jsonAnswer(200, kept, `{"provider":"aol"}`),
+		},
+		{
+			name:   "a valid domain needs no Accept",
+			target: "/ghost/inbox-provider?domain=hey.com",
+			header: []string{"Accept", "text/html"},
+			want:   jsonAnswer(200, kept, `{"provider":"hey"}`),
+		},
+		{
+			name:   "from another origin, with cookies",
+			target: "/ghost/inbox-provider?domain=proton.me",
+			header: []string{"Origin", "https://theme.example", "Cookie", "a=b"},
+			want:   jsonAnswer(200, kept, `{"provider":"proton"}`),
+		},
+		{
+			name:   "HEAD",
+			method: "HEAD",
+			target: "/ghost/inbox-provider?domain=icloud.com",
+			want:   jsonAnswer(200, kept, ""),
+		},
+		{
+			name:   "rejected, and JSON is accepted",
+			target: "/ghost/inbox-provider?domain=word",
+			header: []string{"Accept", "application/json"},
+			want:   jsonAnswer(422, "no-store", invalid, "Vary", "Accept"),
+		},
+		{
+			name:   "rejected, and a JSON type is accepted among others",
+			target: "/ghost/inbox-provider?domain=word",
+			header: []string{"Accept", "text/html, application/problem+json;q=0.5"},
+			want:   jsonAnswer(422, "no-store", invalid, "Vary", "Accept"),
+		},
+		{
+			name:   "rejected, and anything is accepted",
+			target: "/ghost/inbox-provider?domain=word",
+			header: []string{"Accept", "*/*"},
+			want: response{Status: 302, Header: map[string]string{
+				"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store", "Location": "/", "Vary": "Accept",
+			}},
+		},
+		{
+			name:   "preflight",
+			method: "OPTIONS",
+			target: "/ghost/inbox-provider?domain=gmail.com",
+			header: []string{"Origin", "https://theme.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-requested-with"},
+			want: response{Status: 204, Header: map[string]string{
+				"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
+				"Access-Control-Allow-Headers": "*", "Access-Control-Max-Age": "86400", "Allow": "GET, HEAD, OPTIONS",
+			}},
+		},
+		{
+			name:   "POST",
+			method: "POST",
+			target: "/ghost/inbox-provider?domain=gmail.com",
+			want:   jsonAnswer(405, "no-store", `{"message":"Only GET and HEAD are allowed."}`, "Allow", "GET, HEAD, OPTIONS"),
+		},
+		{
+			name:   "a host that is no site's",
+			target: "/ghost/inbox-provider?domain=gmail.com",
+			header: []string{"Host", "other.example.com"},
+			want:   jsonAnswer(404, "no-store", `{"message":"There is no site at this address."}`),
+		},
+		{
+			name:   "a site's host in capitals, with port and root dot",
+			target: "/ghost/inbox-provider?domain=gmail.com",
+			header: []string{"Host", "News.Example.COM.:8080"},
+			want:   jsonAnswer(200, kept, `{"provider":"gmail"}`),
+		},
+	}
+	for i, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			e.t = t
+			method := test.method
+			if method == "" {
+				method = "GET"
+			}
+			reader := fmt.Sprintf("192.0.2.%d", i)
+			got := e.do(method, test.target, append(test.header, "X-Forwarded-For", reader)...)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What a browser keeps ends when the edge's own answer ends.
+func TestCachedAnswerSaysHowLongItStands(t *testing.T) {
+	server := startDNS(t, zone)
+	e := startEdge(t, server, oneSite)
+	e.lookup("workspace.example", "192.0.2.1")
+	got := e.lookup("workspace.example", "192.0.2.2")
+	age, ok := strings.CutPrefix(got.Header["Cache-Control"], "public, max-age=")
+	seconds, err := strconv.Atoi(age)
+	if !ok || err != nil || seconds < 86300 || seconds >= 86400 {
+		t.Errorf("Cache-Control %q, want a little less than a day", got.Header["Cache-Control"])
+	}
+	if n := server.Queries("workspace.example"); n != 1 {
+		t.Errorf("%d DNS queries, want 1", n)
+	}
+}
+
+// A DNS server in trouble costs the button, never an error, and no browser
+// keeps that.
+func TestLookupWithoutDNS(t *testing.T) {
+	server := startDNS(t, func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		w.WriteMsg(new(dns.Msg).SetRcode(query, dns.RcodeServerFailure))
+	})
+	e := startEdge(t, server, oneSite)
+	for range 2 {
+		want := jsonAnswer(200, "no-store", `{"provider":null}`)
+		if diff := cmp.Diff(want, e.lookup("workspace.example", "192.0.2.1")); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if n := server.Total(); n != 1 {
+		t.Errorf("%d DNS queries, want 1", n)
+	}
+	if got := e.metric(`lychgate_inbox_provider_lookups_total{outcome="failed",site="demo",source="cache"}`); got != "1" {
+		t.Errorf("counted %q cached failures, want 1", got)
+	}
+}
+
+// rejected are queries that hold no domain, and what is said about them.
+var rejected = []struct{ name, query, message string }{
+	{"missing", "", "The domain is missing: send the part of an email address after the at-sign as ?domain=example.com."},
+	{"missing among others", "?domains=gmail.com&Domain=gmail.com&domain[]=gmail.com", "The domain is missing: send the part of an email address after the at-sign as ?domain=example.com."},
+	{"empty", "?domain=", "The domain is empty: send the part of an email address after the at-sign, such as example.com."},
+	{"without value", "?domain", "The domain is empty: send the part of an email address after the at-sign, such as example.com."},
+	{"doubled", "?domain=gmail.com&domain=gmail.com", "The domain is given more than once."},
+	{"doubled in disguise", "?domain=gmail.com&%64omain=aol.com", "The domain is given more than once."},
+	{"too long", "?domain=" + strings.Repeat("a.", 126) + "aa", "The domain is longer than 253 characters."},
+	{"address", "?domain=jane@example.com", "The domain contains an at-sign: send only the part of the address after it."},
+	{"address, escaped", "?domain=jane%40example.com", "The domain contains an at-sign: send only the part of the address after it."},
+	{"space", "?domain=example.com%20", "The domain contains a space."},
+	{"plus is a space", "?domain=example.com+", "The domain contains a space."},
+	{"NUL", "?domain=example%00.com", "The domain contains a control character."},
+	{"line break", "?domain=example.com%0d%0aX-Evil:%20yes", "The domain contains a control character."},
+	{"percent junk", "?domain=%zz", "The domain has a percent sign that is not followed by two hexadecimal digits."},
+	{"percent at the end", "?domain=gmail.com%", "The domain has a percent sign that is not followed by two hexadecimal digits."},
+	{"escaped twice", "?domain=gmail%252ecom", "The domain contains a character other than letters, digits, hyphens and dots."},
+	{"unicode", "?domain=m%C3%BCnchen.example", "The domain contains characters outside ASCII: send an internationalized domain in its xn-- form."},
+	{"underscore", "?domain=my_mail.example", "The domain contains an underscore: only letters, digits, hyphens and dots are allowed."},
+	{"semicolon", "?domain=gmail.com;domain=aol.com", "The domain contains a character other than letters, digits, hyphens and dots."},
+	{"empty label", "?domain=example..com", "The domain has an empty label: it starts with a dot or has two in a row."},
+	{"leading dot", "?domain=.example.com", "The domain has an empty label: it starts with a dot or has two in a row."},
+	{"trailing dot", "?domain=gmail.com.", "The domain ends with a dot: leave it out."},
+	{"long label", "?domain=" + strings.Repeat("a", 64) + ".com", "The domain has a label of more than 63 characters."},
+	{"hyphen at an end", "?domain=-gmail.com", "The domain has a label that starts or ends with a hyphen."},
+	{"IPv4", "?domain=192.0.2.1", "The domain is an IP address: send a domain name."},
+	{"IPv6", "?domain=2001:db8::1", "The domain is an IP address: send a domain name."},
+	{"address literal", "?domain=[192.0.2.1]", "The domain is an IP address: send a domain name."},
+	{"single word", "?domain=localhost", "The domain is a single word: at least one dot is needed, as in example.com."},
+}
+
+// A rejected domain costs nothing but the answer: no query, no cache entry, no
+// line in the log.
+func TestRejectedDomains(t *testing.T) {
+	server := startDNS(t, zone)
+	e := startEdge(t, server, oneSite)
+	quiet := e.logged()
+	for i, test := range rejected {
+		t.Run(test.name, func(t *testing.T) {
+			e.t = t
+			reader := fmt.Sprintf("192.0.2.%d", i)
+			want := jsonAnswer(422, "no-store", fmt.Sprintf(message, test.message), "Vary", "Accept")
+			got := e.do("GET", "/ghost/inbox-provider"+test.query, "Accept", "application/json", "X-Forwarded-For", reader)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if got := e.do("GET", "/ghost/inbox-provider"+test.query, "X-Forwarded-For", reader); got.Status != 302 {
+				t.Errorf("without Accept: %v", got)
+			}
+		})
+	}
+	e.t = t
+	if n := server.Total(); n != 0 {
+		t.Errorf("%d DNS queries", n)
+	}
+	if got := e.metric("lychgate_inbox_provider_cache_entries"); got != "0" {
+		t.Errorf("%s answers in the cache", got)
+	}
+	if got := e.metric(`lychgate_inbox_provider_rejected_total{site="demo"}`); got != strconv.Itoa(2*len(rejected)) {
+		t.Errorf("counted %s rejections, want %d", got, 2*len(rejected))
+	}
+	if logged := e.logged(); logged != quiet {
+		t.Errorf("logged: %s", strings.TrimPrefix(logged, quiet))
+	}
+}
+
+func TestPassThrough(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), oneSite)
+	for _, target := range []string{
+		"/", "/ghost", "/ghost/", "/ghost/api/admin/site/", "/ghost/inbox-provider/", "/ghost/inbox-providers",
+		"/ghost/Inbox-Provider", "/inbox-provider?domain=gmail.com", "/ghost/members", "/members/api/session/",
+	} {
+		for _, host := range []string{"localhost", "other.example.com"} {
+			path, _, _ := strings.Cut(target, "?")
+			want := response{
+				Status: 200,
+				Header: map[string]string{"Content-Type": "text/plain; charset=utf-8"},
+				Body:   "the site's own page at " + path,
+			}
+			for range 12 { // more than the allowance
+				if diff := cmp.Diff(want, e.do("GET", target, "Host", host)); diff != "" {
+					t.Fatalf("%s at %s: %s", target, host, diff)
+				}
+			}
+		}
+	}
+}
+
+func TestAllowance(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), oneSite)
+	refused := func(reader string) bool {
+		got := e.lookup("gmail.com", reader)
+		if got.Status != 200 && got.Status != 429 {
+			t.Fatal(got)
+		}
+		return got.Status == 429
+	}
+	use := func(n int, reader string) {
+		t.Helper()
+		for i := range n {
+			if refused(reader) {
+				t.Fatalf("%s is refused request %d", reader, i+1)
+			}
+		}
+	}
+
+	t.Run("ten, then 429 with the true wait", func(t *testing.T) {
+		use(10, "192.0.2.1")
+		got := e.lookup("gmail.com", "192.0.2.1")
+		seconds := got.Header["Retry-After"]
+		if seconds != "60" && seconds != "59" {
+			t.Errorf("Retry-After %q, want 60", seconds)
+		}
+		want := jsonAnswer(429, "no-store", `{"message":"Too many requests. Try again in `+seconds+` s."}`,
+			"Retry-After", seconds, "Access-Control-Expose-Headers", "Retry-After")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("readers do not share", func(t *testing.T) { use(10, "192.0.2.2") })
+	t.Run("an IPv6 subscriber is one reader", func(t *testing.T) {
+		use(5, "2001:db8:0:1::1")
+		use(5, "2001:db8:0:1:aaaa::2")
+		if !refused("2001:db8:0:1:bbbb::3") {
+			t.Error("an address of the same /64 has an allowance of its own")
+		}
+		use(10, "2001:db8:0:2::1")
+	})
+	t.Run("rejected domains count", func(t *testing.T) {
+		for range 10 {
+			e.lookup("word", "192.0.2.3")
+		}
+		if !refused("192.0.2.3") {
+			t.Error("not refused")
+		}
+	})
+	t.Run("preflight, other methods and other hosts do not", func(t *testing.T) {
+		for range 20 {
+			e.do("OPTIONS", "/ghost/inbox-provider", "X-Forwarded-For", "192.0.2.4")
+			e.do("OPTIONS", "/ghost/members/labels", "X-Forwarded-For", "192.0.2.4")
+			e.do("POST", "/ghost/inbox-provider", "X-Forwarded-For", "192.0.2.4")
+			e.do("GET", "/ghost/inbox-provider?domain=gmail.com", "X-Forwarded-For", "192.0.2.4", "Host", "other.example.com")
+			e.do("GET", "/ghost/members/labels", "X-Forwarded-For", "192.0.2.4", "Host", "other.example.com")
+		}
+		use(10, "192.0.2.4")
+	})
+	t.Run("an address that the reader made up does not help", func(t *testing.T) {
+		for i := range 10 {
+			e.do("GET", "/ghost/inbox-provider?domain=gmail.com", "X-Real-IP", fmt.Sprintf("198.51.100.%d", i), "X-Forwarded-For", "192.0.2.5")
+		}
+		if !refused("192.0.2.5") {
+			t.Error("not refused")
+		}
+	})
+
+	// The label endpoints draw on the same allowance and then pass through,
+	// however the path is spelled for what is behind.
+	for i, path := range []string{
+		"/ghost/members/labels", "/ghost/members/", "/Ghost/MEMBERS/labels", "/ghost//members/labels", "//ghost/members/labels",
+		"/ghost/%6Dembers/labels", "/ghost/./members/labels", "/ghost/x/../members/labels",
+	} {
+		t.Run("shared with "+path, func(t *testing.T) {
+			e.t = t
+			reader := fmt.Sprintf("203.0.113.%d", i)
+			for range 5 {
+				got := e.do("POST", path, "X-Forwarded-For", reader)
+				if got.Status != 200 || !strings.HasPrefix(got.Body, "the site's own page") || got.Header["Access-Control-Allow-Origin"] != "" {
+					t.Fatalf("did not pass through: %v", got)
+				}
+			}
+			use(5, reader)
+			if got := e.do("POST", path, "X-Forwarded-For", reader); got.Status != 429 || got.Header["Retry-After"] == "" {
+				t.Errorf("the members path is not refused: %v", got)
+			}
+			if !refused(reader) {
+				t.Error("the lookup is not refused")
+			}
+		})
+	}
+	e.t = t
+	for endpoint, want := range map[string]string{"inbox_provider": "12", "members": "8"} {
+		if got := e.metric(`lychgate_allowance_refused_total{endpoint="` + endpoint + `",site="demo"}`); got != want {
+			t.Errorf("counted %s refusals of %s, want %s", got, endpoint, want)
+		}
+	}
+}
+
+// Options change what they say, and sites at one edge do not mix.
+func TestOptions(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), `
+{
+	{{global}}
+	lychgate {
+		resolvers {{dns}}
+		site one {
+			hosts localhost
+		}
+		site two {
+			hosts two.example.com
+		}
+	}
+}
+http://localhost:{{port}} {
+	@lookups header X-Lookups on
+	inbox_provider @lookups {
+		path /blog/webmail
+		limit 2 1h
+		reject_to https://help.example.com/inbox
+		cache_ttl 10m
+		cache_size 5000
+	}
+	respond "passed through" 418
+}
+http://two.example.com:{{port}} {
+	inbox_provider
+	handle_path /* {
+		respond "passed through" 418
+	}
+}
+`)
+	on := []string{"X-Lookups", "on", "X-Forwarded-For", "192.0.2.1"}
+	if got := e.do("GET", "/blog/webmail?domain=gmail.com"); got.Status != 418 {
+		t.Errorf("without the matcher's header: %v", got)
+	}
+	if diff := cmp.Diff(jsonAnswer(200, "public, max-age=600", `{"provider":"gmail"}`), e.do("GET", "/blog/webmail?domain=gmail.com", on...)); diff != "" {
+		t.Error(diff)
+	}
+	if got := e.do("GET", "/blog/webmail?domain=x", on...); got.Status != 302 || got.Header["Location"] != "https://help.example.com/inbox" {
+		t.Errorf("rejected: %v", got)
+	}
+	if got := e.do("GET", "/blog/members/x", on...); got.Status != 429 || got.Header["Retry-After"] != "3600" {
+		t.Errorf("third request: %v", got)
+	}
+	if got := e.do("GET", "/ghost/inbox-provider?domain=gmail.com", on...); got.Status != 418 {
+		t.Errorf("the default path: %v", got)
+	}
+	if got := e.do("GET", "/ghost/inbox-provider?domain=gmail.com", "Host", "two.example.com"); got.Status != 200 {
+		t.Errorf("the other site: %v", got)
+	}
+	if got := e.do("GET", "/x", "Host", "two.example.com"); got.Status != 418 {
+		t.Errorf("handle_path: %v", got)
+	}
+}
+
+// Log formats and other handlers can use what was answered.
+func TestPlaceholders(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), strings.Replace(oneSite, "inbox_provider", `
+	log
+	log_append site {http.lychgate.site}
+	log_append provider {http.lychgate.provider}
+	inbox_provider`, 1))
+	for _, query := range []string{"gmail.com", "workspace.example", "mixed.example", "word"} {
+		e.lookup(query, "192.0.2.1")
+	}
+	e.do("POST", "/ghost/members/labels")
+	e.do("GET", "/")
+
+	type fields struct{ Site, Provider string }
+	var got []fields
+	for line := range strings.Lines(e.logged()) {
+		var f fields
+		if err := json.Unmarshal([]byte(line), &f); err == nil && strings.Contains(line, "http.log.access") {
+			got = append(got, f)
+		}
+	}
+	want := []fields{{"demo", "gmail"}, {"demo", "gmail"}, {"demo", ""}, {"demo", ""}, {"demo", ""}, {"", ""}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), oneSite)
+	for _, domain := range []string{"gmail.com", "workspace.example", "workspace.example", "mixed.example", "mixed.example", "mixed.example"} {
+		e.lookup(domain, "192.0.2.1")
+	}
+	for series, want := range map[string]string{
+		`lychgate_inbox_provider_lookups_total{outcome="placed",site="demo",source="list"}`:    "1",
+		`lychgate_inbox_provider_lookups_total{outcome="placed",site="demo",source="dns"}`:     "1",
+		`lychgate_inbox_provider_lookups_total{outcome="placed",site="demo",source="cache"}`:   "1",
+		`lychgate_inbox_provider_lookups_total{outcome="unplaced",site="demo",source="dns"}`:   "1",
+		`lychgate_inbox_provider_lookups_total{outcome="unplaced",site="demo",source="cache"}`: "2",
+		`lychgate_inbox_provider_lookups_total{outcome="failed",site="demo",source="dns"}`:     "0",
+		`lychgate_inbox_provider_cache_entries`:                                                "2",
+		`lychgate_allowance_keys`:                                                              "1",
+	} {
+		if got := e.metric(series); got != want {
+			t.Errorf("%s is %q, want %s", series, got, want)
+		}
+	}
+	if got := e.metric(`lychgate_dns_query_duration_seconds_count{result="answered"}`); got == "" || got == "0" {
+		t.Errorf("%q DNS queries were timed", got)
+	}
+}
+
+// Whatever readers send, no address or domain of theirs is in the log.
+func TestLogsAreQuiet(t *testing.T) {
+	broken := startDNS(t, func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		w.WriteMsg(new(dns.Msg).SetRcode(query, dns.RcodeServerFailure))
+	})
+	e := startEdge(t, broken, oneSite)
+	before := e.logged()
+	for range 12 {
+		e.lookup("personal-domain.example", "192.0.2.77")
+	}
+	e.lookup(url.QueryEscape("jane@personal-domain.example"), "192.0.2.78")
+	if after := e.logged(); after != before {
+		t.Errorf("logged: %s", strings.TrimPrefix(after, before))
+	}
+}
+
+// Whoever stands in front may send any Accept header.
+func TestLongAcceptHeader(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), oneSite)
+	got := e.do(http.MethodGet, "/ghost/inbox-provider?domain=x", "Accept", strings.Repeat("text/html,", 500)+"application/json")
+	if got.Status != 422 {
+		t.Errorf("got %v", got)
+	}
+}
