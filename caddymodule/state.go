@@ -36,8 +36,8 @@ func (r *releases) all() error {
 }
 
 // load takes a value from a pool, making it if it is not there.
-func load[T caddy.Destructor](pool *caddy.UsagePool, key any, r *releases, make func() (T, error)) (T, error) {
-	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) { return make() })
+func load[T caddy.Destructor](pool *caddy.UsagePool, key any, r *releases, construct func() (T, error)) (T, error) {
+	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) { return construct() })
 	if err != nil {
 		var none T
 		return none, err

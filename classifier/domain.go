@@ -52,7 +52,7 @@ func ParseDomain(s string) (string, error) {
 	}
 	var badLabel error // the first, told only if every character is fine
 	var dots, start int
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		switch c := s[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-':
 		case c == '.':

@@ -415,7 +415,7 @@ func TestReadServers(t *testing.T) {
 		{"two", "nameserver 192.0.2.1\nnameserver 2001:db8::1\nsearch example.com\n", []string{"192.0.2.1:53", "[2001:db8::1]:53"}},
 		{"with a zone", "nameserver fe80::1%eth0\n", []string{"[fe80::1%eth0]:53"}},
 		{"none", "search example.com\n", []string{"127.0.0.1:53"}},
-		{"junk", "nameserver\nnameserver here\n", []string{"127.0.0.1:53"}},
+		{"junk", "nameserver\noptions here\nnameserver there\n", []string{"127.0.0.1:53"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

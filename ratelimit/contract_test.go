@@ -21,12 +21,12 @@ func (c *clock) advance(d time.Duration) { c.Add(int64(d)) }
 
 // testLimiter holds an implementation to the contract of Limiter. It is given
 // a way to make a limiter on a clock.
-func testLimiter(t *testing.T, make func(t testing.TB, limit Limit, clock *clock) Limiter) {
+func testLimiter(t *testing.T, newLimiter func(t testing.TB, limit Limit, clock *clock) Limiter) {
 	jane, joe := Key{1}, Key{2}
 
 	t.Run("window slides", func(t *testing.T) {
 		clock := new(clock)
-		limiter := make(t, Limit{Requests: 3, Window: time.Minute}, clock)
+		limiter := newLimiter(t, Limit{Requests: 3, Window: time.Minute}, clock)
 		steps := []struct {
 			advance time.Duration
 			want    time.Duration
@@ -41,12 +41,17 @@ func testLimiter(t *testing.T, make func(t testing.TB, limit Limit, clock *clock
 			{20*time.Second - 1000, 1000},  // a microsecond short
 			{1000, 0},                      // at 80 s
 			{0, 30 * time.Second},          // until the one of 50 s has left
-			{time.Hour, 0}, {0, 0}, {0, 0}, // all are free
-			{0, time.Minute},                 // and taken
-			{59 * time.Second, time.Second},  // no moment at which all start anew
-			{time.Second, 0}, {0, 0}, {0, 0}, // but they all came at once
+			{time.Hour, 0},
+			{0, 0},
+			{0, 0},                          // all are free
+			{0, time.Minute},                // and taken
+			{59 * time.Second, time.Second}, // no moment at which all start anew
+			{time.Second, 0},
+			{0, 0},
+			{0, 0},                              // but they all came at once
 			{time.Nanosecond, 60 * time.Second}, // less than the clock's resolution
-			{100 * 24 * time.Hour, 0}, {0, 0},   // long idle
+			{100 * 24 * time.Hour, 0},
+			{0, 0}, // long idle
 		}
 		for i, step := range steps {
 			clock.advance(step.advance)
@@ -57,7 +62,7 @@ func testLimiter(t *testing.T, make func(t testing.TB, limit Limit, clock *clock
 	})
 
 	t.Run("keys do not share", func(t *testing.T) {
-		limiter := make(t, Limit{Requests: 1, Window: time.Minute}, new(clock))
+		limiter := newLimiter(t, Limit{Requests: 1, Window: time.Minute}, new(clock))
 		for _, key := range []Key{jane, joe} {
 			if wait := limiter.Take(t.Context(), key); wait != 0 {
 				t.Errorf("%v has to wait %s", key, wait)
@@ -67,7 +72,7 @@ func testLimiter(t *testing.T, make func(t testing.TB, limit Limit, clock *clock
 
 	t.Run("many callers never get more", func(t *testing.T) {
 		const limit = 100
-		limiter := make(t, Limit{Requests: limit, Window: time.Hour}, new(clock))
+		limiter := newLimiter(t, Limit{Requests: limit, Window: time.Hour}, new(clock))
 		var taken atomic.Int64
 		var wg sync.WaitGroup
 		for range 16 {
@@ -91,7 +96,7 @@ func testLimiter(t *testing.T, make func(t testing.TB, limit Limit, clock *clock
 			Window:   time.Duration(rapid.IntRange(1, 50).Draw(t, "window")) * time.Millisecond,
 		}
 		clock := new(clock)
-		limiter := make(nil, limit, clock)
+		limiter := newLimiter(nil, limit, clock)
 		taken := map[Key][]time.Duration{}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			clock.advance(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "advance")) * time.Microsecond)
