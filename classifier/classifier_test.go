@@ -212,6 +212,21 @@ func TestCacheSizeIsBounded(t *testing.T) {
 	}
 }
 
+// Answers that are known cost the garbage collector nothing.
+func TestKnownAnswersAllocateNothing(t *testing.T) {
+	c := newClassifier(t, func(context.Context, string) ([]net.MX, error) { return google, nil }, nil)
+	for _, domain := range []string{"gmail.com", "workspace.example"} {
+		n := testing.AllocsPerRun(1000, func() {
+			if _, err := c.Classify(t.Context(), domain); err != nil {
+				t.Error(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations", domain, n)
+		}
+	}
+}
+
 func BenchmarkParseDomain(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

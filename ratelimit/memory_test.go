@@ -138,6 +138,13 @@ func TestMemoryOfAMillionReaders(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
+func TestMemoryAllocatesNothing(t *testing.T) {
+	m := newMemory(t, MemoryConfig{Limit: Limit{Requests: 10, Window: time.Minute}})
+	if n := testing.AllocsPerRun(1000, func() { m.Take(context.Background(), Key{}) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.GC()

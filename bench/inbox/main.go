@@ -246,7 +246,7 @@ func waitFor(ctx context.Context, port int) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	return errors.New("Caddy does not answer")
+	return errors.New("caddy does not answer")
 }
 
 func get(ctx context.Context, path string) ([]byte, error) {
