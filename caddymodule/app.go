@@ -46,7 +46,7 @@ type Site struct {
 	// way. Placeholders such as {env.HOST} are replaced. Required.
 	Hosts []string `json:"hosts,omitempty"`
 
-	name    any // the name, boxed once to be a placeholder's value
+	name    string
 	metrics *siteMetrics
 }
 

@@ -196,19 +196,18 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 		handlers.NoSite(w)
 		return nil
 	}
-	replacer := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	replacer.Set("http.lychgate.site", site.name)
-
 	if !lookup {
+		setPlaceholders(r, site, classifier.None)
 		if r.Method != http.MethodOptions && !h.inbox.Allow(w, r, clientAddr(r)) {
 			site.metrics.refusedMember.Inc()
 			return nil
 		}
 		return next.ServeHTTP(w, r)
 	}
-	switch result, answer := h.inbox.Lookup(w, r, clientAddr(r)); result {
+	result, answer := h.inbox.Lookup(w, r, clientAddr(r))
+	setPlaceholders(r, site, answer.Provider)
+	switch result {
 	case handlers.InboxAnswered:
-		replacer.Set("http.lychgate.provider", providerValues[answer.Provider])
 		site.metrics.answered(answer)
 	case handlers.InboxRejected:
 		site.metrics.rejected.Inc()
@@ -228,6 +227,21 @@ func (h *InboxProvider) isMembersPath(p string) bool {
 	return len(p) >= len(h.membersPath) && strings.EqualFold(p[:len(h.membersPath)], h.membersPath)
 }
 
+// setPlaceholders makes the placeholders known. A function is all that most
+// requests pay for: values are only made for whoever asks.
+func setPlaceholders(r *http.Request, site *Site, provider classifier.Provider) {
+	replacer := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	replacer.Map(func(key string) (any, bool) {
+		switch key {
+		case "http.lychgate.site":
+			return site.name, true
+		case "http.lychgate.provider":
+			return string(provider), true
+		}
+		return nil, false
+	})
+}
+
 // clientAddr returns the address of whoever made a request, as far as Caddy
 // knows it. All whose address is not known share the allowance of the invalid
 // address.
@@ -239,15 +253,6 @@ func clientAddr(r *http.Request) netip.Addr {
 	}
 	return address
 }
-
-// providerValues are the providers, boxed once to be a placeholder's value.
-var providerValues = func() map[classifier.Provider]any {
-	values := map[classifier.Provider]any{classifier.None: ""}
-	for _, provider := range classifier.Providers() {
-		values[provider] = string(provider)
-	}
-	return values
-}()
 
 func checkLookupPath(p string) error {
 	if !strings.HasPrefix(p, "/") || path.Clean(p) != p || strings.Count(p, "/") < 2 || strings.ContainsAny(p, "*?#{}") {

@@ -2,6 +2,7 @@ package classifier
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -203,6 +204,26 @@ func TestLookupMX(t *testing.T) {
 				w.WriteMsg(dnstest.Reply(query, googleMX))
 			},
 			want: google,
+		},
+		{
+			name: "names that never end are passed over",
+			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+				packet, _ := dnstest.Reply(query).Pack()
+				binary.BigEndian.PutUint16(packet[6:], 1) // one answer, whose name points at itself
+				loop := binary.BigEndian.AppendUint16(packet, 0xc000|uint16(len(packet)))
+				w.Write(binary.BigEndian.AppendUint64(loop, 0))
+
+				w.WriteMsg(dnstest.Reply(query, googleMX))
+			},
+			want: google,
+		},
+		{
+			name: "names of no length",
+			handler: dnstest.Zone(map[string][]string{"example.com": {
+				". 300 IN MX 10 aspmx.l.google.com.",
+				"example.com. 300 IN CNAME .",
+			}}),
+			want: google, // of the root, which example.com claims to be an alias of
 		},
 		{
 			name:    "SERVFAIL",

@@ -156,5 +156,7 @@ const noStore = "no-store"
 
 // keepFor returns the Cache-Control of an answer that stands for a while yet.
 func keepFor(ttl time.Duration) string {
-	return "public, max-age=" + strconv.Itoa(int(ttl/time.Second))
+	const prefix = "public, max-age="
+	value := append(make([]byte, 0, len(prefix)+20), prefix...)
+	return string(strconv.AppendInt(value, int64(ttl/time.Second), 10))
 }

@@ -24,7 +24,7 @@ const (
 	maxMemory = 150_000_000
 
 	// keyOverhead is about what a key takes besides its requests, in bytes.
-	keyOverhead = 90
+	keyOverhead = 65
 )
 
 // MemoryConfig holds what a [Memory] is made from. Limit is required.
@@ -32,7 +32,7 @@ type MemoryConfig struct {
 	Limit Limit
 
 	// MaxKeys bounds how many keys are remembered. Default: 1,048,576, or what
-	// fits into about 150 MB if the limit is of more than 13 requests.
+	// fits into about 150 MB if the limit is of more than 19 requests.
 	MaxKeys int
 
 	// Clock returns the time since some fixed moment, and never less than
@@ -45,7 +45,7 @@ type MemoryConfig struct {
 // The time of each request is kept, so the window is exact to the resolution
 // of the limiter's clock: a microsecond, or a billionth of the window where
 // that is longer. A key takes 4 bytes for each request of the limit and some
-// 75 more. It is dropped once its last request has left the window, or earlier
+// 60 more. It is dropped once its last request has left the window, or earlier
 // when MaxKeys is reached. That needs no goroutine, and there is nothing to
 // close.
 type Memory struct {
@@ -86,7 +86,6 @@ func NewMemory(cfg MemoryConfig) (*Memory, error) {
 	}
 	for i := range m.shards {
 		s := &m.shards[i]
-		s.index = make(map[Key]int32)
 		s.requests = limit.Requests
 		s.maxKeys = (cfg.MaxKeys + shardCount - 1) / shardCount
 	}
@@ -95,14 +94,15 @@ func NewMemory(cfg MemoryConfig) (*Memory, error) {
 
 // Take implements [Limiter].
 func (m *Memory) Take(_ context.Context, key Key) time.Duration {
-	s := &m.shards[maphash.Bytes(m.seed, key[:])%shardCount]
+	hash := maphash.Bytes(m.seed, key[:])
+	s := &m.shards[hash>>32%shardCount]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	now := ticks(m.clock() / m.tick)
 	window := ticks(m.limit.Window / m.tick)
 	s.dropIdle(now, window)
-	return time.Duration(s.take(key, now, window)) * m.tick
+	return time.Duration(s.take(key, uint32(hash), now, window)) * m.tick
 }
 
 // Len returns how many keys are remembered.
@@ -111,7 +111,7 @@ func (m *Memory) Len() int {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
-		n += len(s.index)
+		n += s.index.count
 		s.mu.Unlock()
 	}
 	return n

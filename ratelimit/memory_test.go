@@ -161,6 +161,15 @@ func BenchmarkMemory(b *testing.B) {
 			m.Take(context.Background(), Key{})
 		}
 	})
+	b.Run("a thousand readers", func(b *testing.B) {
+		m := newMemory(b, MemoryConfig{Limit: limit})
+		var n uint64
+		b.ReportAllocs()
+		for b.Loop() {
+			n++
+			m.Take(context.Background(), numbered(n%1000))
+		}
+	})
 	b.Run("a million readers", func(b *testing.B) {
 		m := newMemory(b, MemoryConfig{Limit: limit})
 		for n := range uint64(1_000_000) {

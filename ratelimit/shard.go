@@ -15,11 +15,11 @@ type shard struct {
 	mu       sync.Mutex
 	requests int // the limit
 	maxKeys  int
-	index    map[Key]int32 // key → number of its slot
+	index    index // the slots that hold a key
 	chunks   []*chunk
-	unused   []int32 // numbers of slots that hold no key
+	unused   []int32 // the slots that hold none
 
-	_ [48]byte // keeps the locks of two shards off one cache line
+	_ [24]byte // keeps the locks of two shards off one cache line
 }
 
 // chunk holds slots and the times of their requests. Memory grows by whole
@@ -34,22 +34,24 @@ const chunkSize = 64
 // slot is what is held of one key.
 type slot struct {
 	key          Key
-	last         ticks // when its last request was
-	older, newer int32 // neighbours in the ring of slots
+	hash         uint32 // of the key
+	older, newer int32  // neighbours in the ring of slots
 
 	// The times of the requests that may still count are themselves a ring in
 	// the slot's part of chunk.times: count of them from head on, oldest first.
 	// Their lower 32 bits are enough, because dropOld keeps them within two
 	// windows of each other, which is less than 2^32 ticks.
 	head, count uint16
+
+	last ticks // when the last request was
 }
 
 // take takes one request from the allowance of key, or returns how long to
 // wait for one.
-func (s *shard) take(key Key, now, window ticks) ticks {
-	n, known := s.index[key]
-	if !known {
-		n = s.add(key)
+func (s *shard) take(key Key, hash uint32, now, window ticks) ticks {
+	n := s.index.find(hash, func(n int32) bool { return s.slot(n).key == key })
+	if n == 0 {
+		n = s.add(key, hash)
 	}
 	slot, times := s.slot(n), s.times(n)
 	slot.dropOld(times, now, window)
@@ -68,7 +70,7 @@ func (s *shard) take(key Key, now, window ticks) ticks {
 // that they go faster than they come.
 func (s *shard) dropIdle(now, window ticks) {
 	for range 2 {
-		if len(s.index) == 0 {
+		if s.index.count == 0 {
 			return
 		}
 		oldest := s.slot(0).newer
@@ -80,8 +82,8 @@ func (s *shard) dropIdle(now, window ticks) {
 }
 
 // add gives key a slot, the one of the key that was idle longest if need be.
-func (s *shard) add(key Key) int32 {
-	if len(s.index) == s.maxKeys {
+func (s *shard) add(key Key, hash uint32) int32 {
+	if s.index.count == s.maxKeys {
 		s.drop(s.slot(0).newer)
 	}
 	if len(s.unused) == 0 {
@@ -90,19 +92,19 @@ func (s *shard) add(key Key) int32 {
 	last := len(s.unused) - 1
 	n := s.unused[last]
 	s.unused = s.unused[:last]
-	*s.slot(n) = slot{key: key}
+	*s.slot(n) = slot{key: key, hash: hash}
 	s.linkNewest(n)
-	s.index[key] = n
+	s.index.insert(hash, n)
 	return n
 }
 
 // drop forgets the key of slot n. The last one gives the memory back too.
 func (s *shard) drop(n int32) {
 	s.unlink(n)
-	delete(s.index, s.slot(n).key)
+	s.index.remove(s.slot(n).hash, n)
 	s.unused = append(s.unused, n)
-	if len(s.index) == 0 {
-		s.index, s.chunks, s.unused = make(map[Key]int32), nil, nil
+	if s.index.count == 0 {
+		s.index, s.chunks, s.unused = index{}, nil, nil
 	}
 }
 
