@@ -143,19 +143,24 @@ func (a *App) siteOf(host string) *Site {
 
 var errNoHosts = errors.New("needs at least one host, such as: hosts news.example.com")
 
+const (
+	exampleSite = "site daily {\n\thosts news.example.com\n}"
+	exampleApp  = "lychgate {\n\tsite daily {\n\t\thosts news.example.com\n\t}\n}"
+)
+
 func checkSiteName(name string) error {
 	valid := func(c rune) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 	}
 	if name == "" || len(name) > 63 || strings.ContainsFunc(name, func(c rune) bool { return !valid(c) }) {
-		return fmt.Errorf("site %q: a name has 1 to 63 letters, digits, hyphens and underscores, such as: site daily", name)
+		return fmt.Errorf("site %q: a name has 1 to 63 letters, digits, hyphens and underscores, such as daily", name)
 	}
 	return nil
 }
 
 // parseResolver parses the address of a DNS server, with or without port.
 func parseResolver(s string) (netip.AddrPort, error) {
-	if server, err := netip.ParseAddrPort(s); err == nil {
+	if server, err := netip.ParseAddrPort(s); err == nil && server.Port() != 0 {
 		return server, nil
 	}
 	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))

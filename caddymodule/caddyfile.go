@@ -51,7 +51,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				return err
 			})
 		}},
-		"site": {example: "site daily { hosts news.example.com }", args: 1, repeats: true, block: func(args []string) error {
+		"site": {example: exampleSite, args: 1, repeats: true, block: func(args []string) error {
 			name := args[0]
 			if a.Sites[name] != nil {
 				return d.Errf("site %s is given twice: write one block", name)
@@ -74,7 +74,7 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 				if err != nil {
 					return err
 				}
-				if owner, taken := owners[host]; taken {
+				if owner, taken := owners[host]; taken && owner != name {
 					return fmt.Errorf("host %s already belongs to site %s", host, owner)
 				}
 				owners[host] = name
@@ -111,6 +111,8 @@ func parseBlock(d *caddyfile.Dispenser, name string, known map[string]option) er
 		key := d.Val()
 		o, ok := known[key]
 		switch {
+		case key == "{":
+			return d.Errf("%s: unexpected {: the option before it has no block", name)
 		case !ok:
 			return d.Errf("%s has no option %q: known are %s", name, key,
 				strings.Join(slices.Sorted(maps.Keys(known)), ", "))

@@ -23,7 +23,7 @@ func TestConfigMistakes(t *testing.T) {
 		inbox    string // after inbox_provider
 		want     []string
 	}{
-		{name: "no site", inbox: "", want: []string{"inbox_provider", "no site is configured", "site daily"}},
+		{name: "no site", inbox: "", want: []string{"inbox_provider", "no site is configured", "site daily {\n"}},
 		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are resolvers, site`, "Caddyfile:3"}},
 		{name: "resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", want: []string{`lychgate: resolvers: "dns.google" is not an IP address`, "such as 1.1.1.1", "Caddyfile:3"}},
 		{name: "resolver with a wrong port", lychgate: "resolvers 1.1.1.1:dns", want: []string{`"1.1.1.1:dns" is not an IP address`, "Caddyfile:3"}},
@@ -37,7 +37,10 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "host with port", lychgate: "site demo {\n hosts localhost:8080\n}", want: []string{`site demo: hosts: "localhost:8080" has a port: write the host name without it`, "Caddyfile:4"}},
 		{name: "host is a URL", lychgate: "site demo {\n hosts https://news.example.com\n}", want: []string{"is a URL: write only the host name", "Caddyfile:4"}},
 		{name: "host is a pattern", lychgate: "site demo {\n hosts *.example.com\n}", want: []string{"is a pattern: write each host name out", "Caddyfile:4"}},
-		{name: "host is no name", lychgate: "site demo {\n hosts exa_mple.com\n}", want: []string{`"exa_mple.com" is not a host name`, "Caddyfile:4"}},
+		{name: "host is no name", lychgate: "site demo {\n hosts exa!mple.com\n}", want: []string{`"exa!mple.com" is not a host name`, "Caddyfile:4"}},
+		{name: "hosts with a comma", lychgate: "site demo {\n hosts a.example,b.example\n}", want: []string{`"a.example,b.example" has a comma: separate host names by spaces`, "Caddyfile:4"}},
+		{name: "host with an empty label", lychgate: "site demo {\n hosts news..example.com\n}", want: []string{`"news..example.com" is not a host name`, "Caddyfile:4"}},
+		{name: "resolver without port number", lychgate: "resolvers 1.1.1.1:0", want: []string{`"1.1.1.1:0" is not an IP address`, "Caddyfile:3"}},
 		{name: "host of two sites", lychgate: site + "\n site other {\n hosts LOCALHOST\n}", want: []string{"site other: host localhost already belongs to site demo", "Caddyfile:7"}},
 		{name: "argument", lychgate: site, inbox: "/lookup on", want: []string{`inbox_provider takes no argument but a matcher, got "on"`, "Caddyfile:9"}},
 		{name: "unknown directive option", lychgate: site, inbox: "{\nlimits 10 1m\n}", want: []string{`inbox_provider has no option "limits": known are cache_size, cache_ttl, limit, path, reject_to`, "Caddyfile:10"}},
@@ -48,13 +51,16 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "limit of none", lychgate: site, inbox: "{\nlimit 0 1m\n}", want: []string{"limit 0 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as 10 1m", "Caddyfile:10"}},
 		{name: "relative path", lychgate: site, inbox: "{\npath ghost/inbox-provider\n}", want: []string{`path "ghost/inbox-provider": write a path of two or more segments, such as /ghost/inbox-provider`, "Caddyfile:10"}},
 		{name: "path of one segment", lychgate: site, inbox: "{\npath /inbox-provider\n}", want: []string{"two or more segments", "Caddyfile:10"}},
-		{name: "path with a wildcard", lychgate: site, inbox: "{\npath /ghost/*\n}", want: []string{"two or more segments", "Caddyfile:10"}},
+		{name: "path with a wildcard", lychgate: site, inbox: "{\npath /ghost/*\n}", want: []string{"without wildcards", "Caddyfile:10"}},
+		{name: "path with a slash at its end", lychgate: site, inbox: "{\npath /ghost/inbox-provider/\n}", want: []string{"write it without the slash at its end", "Caddyfile:10"}},
+		{name: "option with a block", lychgate: site, inbox: "{\nlimit 10 1m {\n}\n}", want: []string{"inbox_provider: unexpected {: the option before it has no block", "Caddyfile:10"}},
+		{name: "reject_to without host", lychgate: site, inbox: "{\nreject_to https://\n}", want: []string{`reject_to "https://": write a path`, "Caddyfile:10"}},
 		{name: "reject_to is no URL", lychgate: site, inbox: "{\nreject_to example.com\n}", want: []string{`reject_to "example.com": write a path such as / or a URL`, "Caddyfile:10"}},
 		{name: "reject_to with an unknown placeholder", lychgate: site, inbox: "{\nreject_to {nobody.knows}\n}", want: []string{"reject_to", "unrecognized placeholder {nobody.knows}"}},
 		{name: "cache_ttl is no duration", lychgate: site, inbox: "{\ncache_ttl day\n}", want: []string{`cache_ttl: "day" is not a duration`, "Caddyfile:10"}},
 		{name: "cache_ttl too short", lychgate: site, inbox: "{\ncache_ttl 0s\n}", want: []string{"cache_ttl 0s: write a duration of 1s or longer, such as 24h", "Caddyfile:10"}},
-		{name: "cache_size is no number", lychgate: site, inbox: "{\ncache_size 1e6\n}", want: []string{`cache_size: "1e6" is not a whole number`, "Caddyfile:10"}},
-		{name: "cache_size of none", lychgate: site, inbox: "{\ncache_size 0\n}", want: []string{"cache_size 0: write a number of answers, 1 or more", "Caddyfile:10"}},
+		{name: "cache_size is no number", lychgate: site, inbox: "{\ncache_size 1e6\n}", want: []string{`cache_size: "1e6" is not a number of answers, such as 1000000`, "Caddyfile:10"}},
+		{name: "cache_size of none", lychgate: site, inbox: "{\ncache_size 0\n}", want: []string{"cache_size 0: write a number of answers from 1 to 10000000", "Caddyfile:10"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -70,6 +76,12 @@ func TestConfigMistakes(t *testing.T) {
 			}
 		})
 	}
+	t.Run("no lychgate option", func(t *testing.T) {
+		err := validate("http://localhost:8080 {\n\tinbox_provider\n}\n")
+		if err == nil || !strings.Contains(err.Error(), "no site is configured") || !strings.Contains(err.Error(), "Caddyfile:2") {
+			t.Errorf("error %v", err)
+		}
+	})
 	t.Run("two blocks", func(t *testing.T) {
 		err := validate("{\n\tlychgate {\n\t}\n\tlychgate {\n\t}\n}\n")
 		if err == nil || !strings.Contains(err.Error(), "lychgate is given twice: write one block, at Caddyfile:4") {
@@ -174,7 +186,7 @@ func TestHostsAndPlaceholders(t *testing.T) {
 	{{global}}
 	lychgate {
 		site demo {
-			hosts {env.LYCHGATE_TEST_HOST} münchen.example ::1
+			hosts {env.LYCHGATE_TEST_HOST} münchen.example ::1 my--site.example with_underscore.example my--site.example
 		}
 	}
 }
@@ -185,6 +197,8 @@ http://:{{port}} {
 }
 `)
 	for host, want := range map[string]int{
+		"my--site.example":            302,
+		"with_underscore.example":     302,
 		"from-env.example.com":        302,
 		"xn--mnchen-3ya.example":      302,
 		"XN--MNCHEN-3YA.example:8080": 302,

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
@@ -22,13 +24,22 @@ func parseHost(s string) (string, error) {
 		return "", fmt.Errorf("hosts: %q has a port: write the host name without it", s)
 	case strings.Contains(s, "*"):
 		return "", fmt.Errorf("hosts: %q is a pattern: write each host name out", s)
+	case strings.Contains(s, ","):
+		return "", fmt.Errorf("hosts: %q has a comma: separate host names by spaces", s)
 	}
-	host, err := idna.Lookup.ToASCII(strings.TrimSuffix(s, "."))
-	if err != nil || host == "" {
+	host, err := strings.ToLower(strings.TrimSuffix(s, ".")), error(nil)
+	if strings.ContainsFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }) {
+		host, err = idna.Lookup.ToASCII(host)
+	}
+	if err != nil || !hostName.MatchString(host) {
 		return "", fmt.Errorf("hosts: %q is not a host name, such as news.example.com", s)
 	}
 	return host, nil
 }
+
+// hostName is what a browser takes for the name of a host. Names with
+// underscores exist, though they should not (RFC 1123, section 2.1).
+var hostName = regexp.MustCompile(`^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$`)
 
 // hostOf returns the host name in a request's Host (RFC 9110, section 7.2):
 // without port, brackets and root dot, in lower case.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -37,8 +38,8 @@ func init() {
 // they pass through. All other requests pass through untouched.
 //
 // The placeholders `{http.lychgate.site}`, the site's name, and
-// `{http.lychgate.provider}`, the answer, empty for null, are set for what the
-// handler answers.
+// `{http.lychgate.provider}`, the answer, empty for null, are set for lookups
+// and for requests on the members paths.
 type InboxProvider struct {
 	// Path is where lookups are answered. All but its last segment is taken as
 	// the prefix of the members paths that share the allowance. Default:
@@ -57,7 +58,7 @@ type InboxProvider struct {
 	// it. Default: 24h.
 	CacheTTL caddy.Duration `json:"cache_ttl,omitempty"`
 
-	// CacheSize is how many answers are kept. The cache is shared with all
+	// CacheSize is how many answers are kept, up to 10000000. The cache is shared with all
 	// handlers that have the same TTL and size. Default: 1000000.
 	CacheSize int64 `json:"cache_size,omitempty"`
 
@@ -77,7 +78,11 @@ func (InboxProvider) CaddyModule() caddy.ModuleInfo {
 
 func parseInboxProvider(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(InboxProvider)
-	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
+	err := handler.UnmarshalCaddyfile(h.Dispenser)
+	if err == nil && h.Option("lychgate") == nil {
+		err = h.WrapErr(errNoSite)
+	}
+	return handler, err
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
@@ -115,7 +120,7 @@ func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}},
 		"cache_size": {example: "cache_size 1000000", args: 1, set: func(args []string) (err error) {
 			if h.CacheSize, err = strconv.ParseInt(args[0], 10, 64); err != nil {
-				return fmt.Errorf("cache_size: %q is not a whole number", args[0])
+				return fmt.Errorf("cache_size: %q is not a number of answers, such as 1000000", args[0])
 			}
 			return checkCacheSize(h.CacheSize)
 		}},
@@ -133,7 +138,7 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if len(h.app.sites) == 0 {
-		return errors.New("no site is configured: write a global option such as lychgate { site daily { hosts news.example.com } }")
+		return errNoSite
 	}
 	limiter, err := loadLimiter(limiterKey{"readers", h.Limit.plain()}, &h.release)
 	if err != nil {
@@ -198,22 +203,23 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	}
 	if !lookup {
 		setPlaceholders(r, site, classifier.None)
-		if r.Method != http.MethodOptions && !h.inbox.Allow(w, r, clientAddr(r)) {
+		if h.counts(r) && !h.inbox.Allow(w, r, clientAddr(r)) {
 			site.metrics.refusedMember.Inc()
 			return nil
 		}
 		return next.ServeHTTP(w, r)
 	}
-	result, answer := h.inbox.Lookup(w, r, clientAddr(r))
+	answer := h.inbox.Lookup(r, clientAddr(r))
 	setPlaceholders(r, site, answer.Provider)
-	switch result {
+	switch answer.Result {
 	case handlers.InboxAnswered:
-		site.metrics.answered(answer)
+		site.metrics.answered(answer.Answer)
 	case handlers.InboxRejected:
 		site.metrics.rejected.Inc()
 	case handlers.InboxRefused:
 		site.metrics.refusedLookup.Inc()
 	}
+	answer.Write(w)
 	return nil
 }
 
@@ -225,6 +231,17 @@ func (h *InboxProvider) isMembersPath(p string) bool {
 		p = caddyhttp.CleanPath(p, true)
 	}
 	return len(p) >= len(h.membersPath) && strings.EqualFold(p[:len(h.membersPath)], h.membersPath)
+}
+
+// counts reports whether a request for a members path draws on the allowance:
+// a preflight does not, and none does twice where two handlers see it.
+func (h *InboxProvider) counts(r *http.Request) bool {
+	const counted = "lychgate.counted"
+	if r.Method == http.MethodOptions || caddyhttp.GetVar(r.Context(), counted) == h.inbox.Limiter {
+		return false
+	}
+	caddyhttp.SetVar(r.Context(), counted, h.inbox.Limiter)
+	return true
 }
 
 // setPlaceholders makes the placeholders known. A function is all that most
@@ -254,18 +271,24 @@ func clientAddr(r *http.Request) netip.Addr {
 	return address
 }
 
+var errNoSite = errors.New("no site is configured, so all lookups would be answered with 404: write a global option such as\n" + exampleApp)
+
 func checkLookupPath(p string) error {
-	if !strings.HasPrefix(p, "/") || path.Clean(p) != p || strings.Count(p, "/") < 2 || strings.ContainsAny(p, "*?#{}") {
+	switch {
+	case strings.ContainsAny(p, "*?#{}"):
+		return fmt.Errorf("path %q: write a plain path without wildcards and placeholders, such as /ghost/inbox-provider", p)
+	case len(p) > 1 && strings.HasSuffix(p, "/"):
+		return fmt.Errorf("path %q: write it without the slash at its end", p)
+	case !strings.HasPrefix(p, "/"), path.Clean(p) != p, strings.Count(p, "/") < 2:
 		return fmt.Errorf("path %q: write a path of two or more segments, such as /ghost/inbox-provider", p)
 	}
 	return nil
 }
 
 func checkRejectTo(target string) error {
-	for _, prefix := range []string{"/", "http://", "https://"} {
-		if strings.HasPrefix(target, prefix) {
-			return nil
-		}
+	u, err := url.Parse(target)
+	if err == nil && (strings.HasPrefix(target, "/") || u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")) {
+		return nil
 	}
 	return fmt.Errorf("reject_to %q: write a path such as / or a URL such as https://example.com/help", target)
 }
@@ -278,8 +301,8 @@ func checkCacheTTL(ttl caddy.Duration) error {
 }
 
 func checkCacheSize(size int64) error {
-	if size < 1 {
-		return fmt.Errorf("cache_size %d: write a number of answers, 1 or more, such as 1000000", size)
+	if size < 1 || size > classifier.MaxSize {
+		return fmt.Errorf("cache_size %d: write a number of answers from 1 to %d, such as 1000000", size, classifier.MaxSize)
 	}
 	return nil
 }

@@ -18,6 +18,10 @@ const (
 	// DefaultSize is how many answers a cache holds.
 	DefaultSize = 1_000_000
 
+	// MaxSize is how many a cache can be made for. It takes about 5 bytes for each
+	// from the start.
+	MaxSize = 10_000_000
+
 	// failureTTL is how long a lookup that could not be done is remembered. It
 	// is no finding, so it must go soon; it is kept at all so that resolvers
 	// in trouble are not asked again by every reader.
@@ -29,7 +33,8 @@ type CacheConfig struct {
 	// TTL is how long an answer is kept. Default: DefaultTTL.
 	TTL time.Duration
 
-	// Size is how many answers are kept at most. Default: DefaultSize.
+	// Size is how many answers are kept at most, up to MaxSize. Default:
+	// DefaultSize.
 	Size int64
 
 	// Clock returns the time since some fixed moment. Default: since the cache
@@ -51,7 +56,7 @@ type Cache struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // guards closed and additions to lookups
+	mu      sync.RWMutex // guards closed, additions to lookups, and entries against its end
 	closed  bool
 	lookups sync.WaitGroup
 }
@@ -80,7 +85,7 @@ func NewCache(cfg CacheConfig) (*Cache, error) {
 		// Ten counters for each entry is ristretto's advice for the best hit
 		// rate under pressure. At the default size that takes 50 MB from the
 		// start; one for each takes 5 MB, and it only tells in a full cache.
-		NumCounters:        cfg.Size,
+		NumCounters:        max(64, cfg.Size), // a few less, and ristretto panics
 		BufferItems:        64,
 		IgnoreInternalCost: true, // an entry costs 1, whatever its bytes
 	})
@@ -105,12 +110,15 @@ func (c *Cache) Close() {
 
 	c.cancel()
 	c.lookups.Wait()
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.entries.Close()
 }
 
 // get returns the answer for a domain, if the cache holds one that stands.
 func (c *Cache) get(domain string) (Answer, bool) {
-	e, ok := c.entries.Get(domain)
+	e, ok := c.entry(domain)
 	if !ok {
 		return Answer{}, false
 	}
@@ -122,6 +130,16 @@ func (c *Cache) get(domain string) (Answer, bool) {
 		left = 0
 	}
 	return Answer{Provider: e.provider, Source: FromCache, Failed: e.failed, TTL: left}, true
+}
+
+// entry returns what is held for a domain, standing or not.
+func (c *Cache) entry(domain string) (entry, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.closed {
+		return entry{}, false
+	}
+	return c.entries.Get(domain)
 }
 
 // fill finds the answer for a domain, once for all who ask meanwhile, and keeps
@@ -156,8 +174,8 @@ func (c *Cache) fill(ctx context.Context, domain string, find func(context.Conte
 
 // begin counts a lookup as under way, unless the cache is closed.
 func (c *Cache) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	if c.closed {
 		return errors.New("cache is closed")
 	}

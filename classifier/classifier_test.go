@@ -195,20 +195,45 @@ func TestCloseEndsLookups(t *testing.T) {
 	}
 }
 
-func TestCacheSizeIsBounded(t *testing.T) {
-	cache, err := NewCache(CacheConfig{Size: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cache.Close()
-	c := &Classifier{Cache: cache, MX: mxFunc(func(context.Context, string) ([]net.MX, error) { return nil, nil })}
-	for i := range 1000 {
-		if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", i)); err != nil {
+// A reload ends a cache while old requests may still look into it.
+func TestCloseBesideReaders(t *testing.T) {
+	for range 20 {
+		cache, err := NewCache(CacheConfig{Size: 10})
+		if err != nil {
 			t.Fatal(err)
 		}
+		c := &Classifier{Cache: cache, MX: mxFunc(func(context.Context, string) ([]net.MX, error) { return google, nil })}
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				for n := range 2000 {
+					if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", (i*n)%20)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		cache.Close()
+		wg.Wait()
 	}
-	if n := cache.Len(); n > 64 {
-		t.Errorf("%d answers in a cache of 64", n)
+}
+
+func TestCacheSizeIsBounded(t *testing.T) {
+	for _, size := range []int64{1, 64} {
+		cache, err := NewCache(CacheConfig{Size: size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &Classifier{Cache: cache, MX: mxFunc(func(context.Context, string) ([]net.MX, error) { return nil, nil })}
+		for i := range 1000 {
+			if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := cache.Len(); n != int(size) {
+			t.Errorf("%d answers in a cache of %d", n, size)
+		}
+		cache.Close()
 	}
 }
 

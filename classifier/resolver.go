@@ -72,6 +72,7 @@ type Resolver struct {
 	logger     *zap.Logger
 	warnings   *zap.Logger
 	observe    func(time.Duration, error)
+	answered   atomic.Int64 // when a server last answered, Unix nanoseconds
 }
 
 // server is one DNS server, and until when it rests (Unix nanoseconds).
@@ -164,8 +165,10 @@ func (r *Resolver) LookupMX(ctx context.Context, domain string) ([]net.MX, error
 	}
 
 	records, err := r.ask(ctx, domain)
-	if errors.Is(err, ErrNoAnswer) && !errors.Is(ctx.Err(), context.Canceled) {
-		r.warnings.Warn("no DNS server answers, readers get no provider for domains that are not built in",
+	// One domain whose own servers are dead is no trouble of ours.
+	quiet := time.Since(time.Unix(0, r.answered.Load())) > restTime
+	if errors.Is(err, ErrNoAnswer) && quiet && !errors.Is(ctx.Err(), context.Canceled) {
+		r.warnings.Warn("no DNS server answers in time, readers get no provider for domains that are not built in",
 			zap.Strings("resolvers", r.addresses()), zap.Error(err))
 	}
 	return records, err
@@ -181,8 +184,11 @@ func (r *Resolver) ask(ctx context.Context, domain string) ([]net.MX, error) {
 		start := time.Now()
 		records, err := r.query(ctx, s.address, domain)
 		r.observe(time.Since(start), err)
-		if err == nil {
+		if err == nil || errors.Is(err, ErrRefused) {
 			s.restUntil.Store(0)
+			r.answered.Store(time.Now().UnixNano())
+		}
+		if err == nil {
 			return records, nil
 		}
 		r.logger.Debug("DNS query failed",
@@ -192,7 +198,9 @@ func (r *Resolver) ask(ctx context.Context, domain string) ([]net.MX, error) {
 			failure = err
 			continue
 		}
-		s.restUntil.Store(start.Add(restTime).UnixNano())
+		if !isTimeout(err) || time.Since(start) >= r.tryTimeout { // it had its time
+			s.restUntil.Store(start.Add(restTime).UnixNano())
+		}
 		if !errors.Is(failure, ErrRefused) {
 			failure = fmt.Errorf("%w: %w", ErrNoAnswer, err)
 		}
@@ -243,6 +251,9 @@ func (r *Resolver) query(ctx context.Context, address, domain string) ([]net.MX,
 	}
 	if err != nil {
 		return nil, err
+	}
+	if answer.Truncated {
+		return nil, fmt.Errorf("%w: truncated over TCP too", ErrRefused)
 	}
 	return mxRecords(question, answer)
 }

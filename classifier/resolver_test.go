@@ -206,6 +206,15 @@ func TestLookupMX(t *testing.T) {
 			want: google,
 		},
 		{
+			name: "truncated over TCP too is no finding",
+			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+				reply := dnstest.Reply(query)
+				reply.Truncated = true
+				w.WriteMsg(reply)
+			},
+			err: ErrRefused,
+		},
+		{
 			name: "names that never end are passed over",
 			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
 				packet, _ := dnstest.Reply(query).Pack()
@@ -373,6 +382,51 @@ func TestLookupEndsInTime(t *testing.T) {
 	// The operator is told, but not by a line for each reader.
 	if logs.Len() != 1 {
 		t.Errorf("%d warnings, want 1: %v", logs.Len(), logs.All())
+	}
+}
+
+// One domain whose own servers are dead is no news about the resolvers.
+func TestOneDeadDomainIsNoWarning(t *testing.T) {
+	server := startDNS(t, func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		if query.Question[0].Name == "example.com." {
+			w.WriteMsg(dnstest.Reply(query, googleMX))
+		}
+	})
+	core, logs := observer.New(zapcore.WarnLevel)
+	cfg := hasty(server.Addr)
+	cfg.Logger = zap.New(core)
+	resolver := NewResolver(cfg)
+	for _, domain := range []string{"example.com", "dead.example"} {
+		resolver.LookupMX(t.Context(), domain)
+	}
+	if logs.Len() != 0 {
+		t.Errorf("warned: %v", logs.All())
+	}
+}
+
+func TestResolverDefaults(t *testing.T) {
+	r := NewResolver(ResolverConfig{})
+	got := []any{r.tryTimeout, r.timeout, cap(r.inFlight), restTime}
+	want := []any{2 * time.Second, 4 * time.Second, 256, 30 * time.Second}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A server that had no time to answer is not held to be dead.
+func TestServerWithoutTimeDoesNotRest(t *testing.T) {
+	first := startDNS(t, func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		if query.Question[0].Name == "example.com." {
+			w.WriteMsg(dnstest.Reply(query, googleMX))
+		}
+	})
+	second := startDNS(t, dnstest.Zone(nil))
+	resolver := NewResolver(patient(first.Addr, second.Addr))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	resolver.LookupMX(ctx, "slow.example")
+	if _, err := resolver.LookupMX(t.Context(), "example.com"); err != nil || second.Total() != 0 {
+		t.Errorf("the first server rests: %v, %d queries to the second", err, second.Total())
 	}
 }
 

@@ -4,7 +4,6 @@
 package handlers
 
 import (
-	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -29,16 +28,30 @@ type InboxProvider struct {
 	RejectTo string
 }
 
-// InboxResult says how a lookup ended.
+// InboxResult says how a lookup ends.
 type InboxResult uint8
 
 // How lookups end.
 const (
-	InboxNone     InboxResult = iota // no lookup: a preflight, or a method that is not allowed
-	InboxAnswered                    // 200
-	InboxRejected                    // 422, or 302 to RejectTo
-	InboxRefused                     // 429
+	InboxPreflight        InboxResult = iota // 204
+	InboxMethodNotAllowed                    // 405
+	InboxRefused                             // 429
+	InboxRejected                            // 422, or 302 to RejectTo
+	InboxAnswered                            // 200
+	InboxAbandoned                           // the caller left before there was an answer
 )
+
+// InboxAnswer is what a lookup is answered with.
+type InboxAnswer struct {
+	Result InboxResult
+
+	// Answer is the classifier's, if Result is InboxAnswered.
+	classifier.Answer
+
+	wait     time.Duration // until the next request is allowed
+	reason   error         // of a rejection
+	redirect string        // where to, if the caller does not accept JSON
+}
 
 // What is wrong with the query, before the domain in it is looked at.
 const (
@@ -47,53 +60,71 @@ const (
 	errDomainEscape  classifier.DomainError = "The domain has a percent sign that is not followed by two hexadecimal digits."
 )
 
-// Lookup answers one request. The reader's address decides whose allowance it
-// counts against. The classifier's answer is meaningful if the result is
-// InboxAnswered.
-func (h *InboxProvider) Lookup(w http.ResponseWriter, r *http.Request, reader netip.Addr) (InboxResult, classifier.Answer) {
+// Lookup finds the answer to a request. The reader's address decides whose
+// allowance it counts against.
+func (h *InboxProvider) Lookup(r *http.Request, reader netip.Addr) InboxAnswer {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodOptions:
-		preflight(w)
-		return InboxNone, classifier.Answer{}
+		return InboxAnswer{Result: InboxPreflight}
 	default:
-		methodNotAllowed(w)
-		return InboxNone, classifier.Answer{}
+		return InboxAnswer{Result: InboxMethodNotAllowed}
 	}
-	if !h.Allow(w, r, reader) {
-		return InboxRefused, classifier.Answer{}
+	if wait := h.take(r, reader); wait > 0 {
+		return InboxAnswer{Result: InboxRefused, wait: wait}
 	}
 	domain, err := domainOf(r.URL.RawQuery)
 	if err != nil {
-		h.reject(w, r, err)
-		return InboxRejected, classifier.Answer{}
+		answer := InboxAnswer{Result: InboxRejected, reason: err}
+		if !acceptsJSON(r.Header.Values("Accept")) {
+			answer.redirect = h.RejectTo
+		}
+		return answer
 	}
-	answer, err := h.Classifier.Classify(r.Context(), domain)
+	found, err := h.Classifier.Classify(r.Context(), domain)
 	if err != nil {
-		// The caller left, or a timeout further out has struck.
-		answer = classifier.Answer{Source: classifier.FromDNS, Failed: true}
+		return InboxAnswer{Result: InboxAbandoned}
 	}
-	cacheControl := noStore
-	if !answer.Failed {
-		cacheControl = keepFor(answer.TTL)
+	return InboxAnswer{Result: InboxAnswered, Answer: found}
+}
+
+// Write writes the answer.
+func (a *InboxAnswer) Write(w http.ResponseWriter) {
+	switch a.Result {
+	case InboxPreflight:
+		preflight(w)
+	case InboxMethodNotAllowed:
+		methodNotAllowed(w)
+	case InboxRefused:
+		writeTooMany(w, a.wait)
+	case InboxRejected:
+		w.Header().Add("Vary", "Accept")
+		if a.redirect != "" {
+			redirect(w, a.redirect)
+			return
+		}
+		writeValidationError(w, "domain", a.reason.Error())
+	case InboxAnswered, InboxAbandoned:
+		cacheControl := noStore
+		if a.Result == InboxAnswered && !a.Failed {
+			cacheControl = keepFor(a.TTL)
+		}
+		writeJSON(w, http.StatusOK, cacheControl, inboxBodies[a.Provider])
 	}
-	writeJSON(w, http.StatusOK, cacheControl, inboxBodies[answer.Provider])
-	return InboxAnswered, answer
 }
 
 // Allow takes one request from the reader's allowance. If there is none left
 // it answers with 429 and returns false.
 func (h *InboxProvider) Allow(w http.ResponseWriter, r *http.Request, reader netip.Addr) bool {
-	wait := h.Limiter.Take(r.Context(), ratelimit.AddrKey(reader))
-	if wait == 0 {
-		return true
+	wait := h.take(r, reader)
+	if wait > 0 {
+		writeTooMany(w, wait)
 	}
-	seconds := ratelimit.RetryAfter(wait)
-	header := w.Header()
-	header.Set("Retry-After", strconv.Itoa(seconds))
-	header.Set("Access-Control-Expose-Headers", "Retry-After")
-	writeMessage(w, http.StatusTooManyRequests, fmt.Sprintf("Too many requests. Try again in %d s.", seconds))
-	return false
+	return wait == 0
+}
+
+func (h *InboxProvider) take(r *http.Request, reader netip.Addr) time.Duration {
+	return h.Limiter.Take(r.Context(), ratelimit.AddrKey(reader))
 }
 
 // NoSite answers for a host that is no site's.
@@ -137,22 +168,6 @@ func domainOf(query string) (string, error) {
 	}
 	return classifier.ParseDomain(domain)
 }
-
-// reject answers for a domain that cannot be looked up.
-func (h *InboxProvider) reject(w http.ResponseWriter, r *http.Request, reason error) {
-	header := w.Header()
-	header.Set("Vary", "Accept")
-	if !acceptsJSON(r.Header.Values("Accept")) {
-		header.Set("Access-Control-Allow-Origin", "*")
-		header.Set("Cache-Control", noStore)
-		header.Set("Location", h.RejectTo)
-		w.WriteHeader(http.StatusFound)
-		return
-	}
-	writeValidationError(w, "domain", reason.Error())
-}
-
-const noStore = "no-store"
 
 // keepFor returns the Cache-Control of an answer that stands for a while yet.
 func keepFor(ttl time.Duration) string {

@@ -2,27 +2,54 @@ package handlers
 
 import (
 	"encoding/json"
+	"fmt"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
 // This file holds what all answers of the public endpoints share: they are
 // JSON, and a page of any origin may read them, without credentials.
 
-const publicMethods = "GET, HEAD, OPTIONS"
+const (
+	publicMethods = "GET, HEAD, OPTIONS"
+	noStore       = "no-store"
+)
 
 // writeJSON writes an answer. Its header values share one allocation, made
 // anew for each answer because handlers around this one may change them.
 func writeJSON(w http.ResponseWriter, status int, cacheControl string, body []byte) {
 	values := []string{"*", "application/json", cacheControl}
 	header := w.Header()
+	delete(header, "Access-Control-Allow-Credentials")
 	header["Access-Control-Allow-Origin"] = values[0:1:1]
 	header["Content-Type"] = values[1:2:2]
 	header["Cache-Control"] = values[2:3:3]
 	w.WriteHeader(status)
 	w.Write(body) // an error means that the caller has left
+}
+
+// writeTooMany writes that an allowance is used up.
+func writeTooMany(w http.ResponseWriter, wait time.Duration) {
+	seconds := ratelimit.RetryAfter(wait)
+	header := w.Header()
+	header.Set("Retry-After", strconv.Itoa(seconds))
+	header.Set("Access-Control-Expose-Headers", "Retry-After")
+	writeMessage(w, http.StatusTooManyRequests, fmt.Sprintf("Too many requests. Try again in %d s.", seconds))
+}
+
+// redirect sends the caller elsewhere, for this once.
+func redirect(w http.ResponseWriter, target string) {
+	header := w.Header()
+	header.Del("Access-Control-Allow-Credentials")
+	header.Set("Access-Control-Allow-Origin", "*")
+	header.Set("Cache-Control", noStore)
+	header.Set("Location", target)
+	w.WriteHeader(http.StatusFound)
 }
 
 // writeMessage writes a failure.
@@ -58,6 +85,7 @@ func writeFailure(w http.ResponseWriter, status int, f failure) {
 // No header of a request matters here, so any may be sent.
 func preflight(w http.ResponseWriter) {
 	header := w.Header()
+	header.Del("Access-Control-Allow-Credentials")
 	header.Set("Allow", publicMethods)
 	header.Set("Access-Control-Allow-Origin", "*")
 	header.Set("Access-Control-Allow-Methods", publicMethods)

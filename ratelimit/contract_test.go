@@ -97,9 +97,12 @@ func testLimiter(t *testing.T, newLimiter func(t testing.TB, limit Limit, clock 
 		}
 		clock := new(clock)
 		limiter := newLimiter(nil, limit, clock)
+		// Somewhere around where 32 bits of microseconds end.
+		clock.advance(time.Duration(rapid.IntRange(0, 1<<33).Draw(t, "start")) * time.Microsecond)
 		taken := map[Key][]time.Duration{}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			clock.advance(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "advance")) * time.Microsecond)
+			clock.advance(time.Duration(rapid.OneOf(rapid.IntRange(0, 20_000), rapid.IntRange(1<<32-20_000, 1<<32+20_000),
+				rapid.Just(0)).Draw(t, "advance")) * time.Microsecond)
 			key := Key{byte(rapid.IntRange(1, 4).Draw(t, "key"))}
 
 			// The rule: count those of the last window, the oldest frees first.

@@ -31,7 +31,8 @@ const (
 type MemoryConfig struct {
 	Limit Limit
 
-	// MaxKeys bounds how many keys are remembered. Default: 1,048,576, or what
+	// MaxKeys bounds how many keys are remembered; it is rounded up to a
+	// multiple of 64. Default: 1,048,576, or what
 	// fits into about 150 MB if the limit is of more than 19 requests.
 	MaxKeys int
 
@@ -45,9 +46,9 @@ type MemoryConfig struct {
 // The time of each request is kept, so the window is exact to the resolution
 // of the limiter's clock: a microsecond, or a billionth of the window where
 // that is longer. A key takes 4 bytes for each request of the limit and some
-// 60 more. It is dropped once its last request has left the window, or earlier
-// when MaxKeys is reached. That needs no goroutine, and there is nothing to
-// close.
+// 60 more. Keys whose last request has left the window are dropped as later requests
+// come by, two for each, and earlier when MaxKeys is reached. That needs no
+// goroutine, and there is nothing to close.
 type Memory struct {
 	limit  Limit
 	tick   time.Duration // the clock's resolution

@@ -99,6 +99,22 @@ func TestMemoryForgetsTheIdlestFirst(t *testing.T) {
 	}
 }
 
+// Whoever comes back after the times have gone round 32 bits is as good as new.
+func TestMemoryLongIdleKeys(t *testing.T) {
+	clock := new(clock)
+	m := newMemory(t, MemoryConfig{Limit: Limit{Requests: 1, Window: time.Minute}, Clock: clock.now})
+	const keys = 10_000
+	for n := range uint64(keys) {
+		m.Take(t.Context(), numbered(n))
+	}
+	clock.advance(1<<32*time.Microsecond + time.Second)
+	for n := range uint64(keys) {
+		if wait := m.Take(t.Context(), numbered(keys-1-n)); wait != 0 {
+			t.Fatalf("key %d has to wait %s", keys-1-n, wait)
+		}
+	}
+}
+
 // Readers who are gone take no memory.
 func TestMemoryDropsIdleKeys(t *testing.T) {
 	clock := new(clock)
@@ -107,11 +123,36 @@ func TestMemoryDropsIdleKeys(t *testing.T) {
 		m.Take(t.Context(), numbered(n))
 	}
 	clock.advance(time.Minute)
-	for n := range uint64(100_000) {
-		m.Take(t.Context(), numbered(n%500))
+	// Each new one drops two, so they go faster than they come.
+	for n := range uint64(6000) {
+		m.Take(t.Context(), numbered(1_000_000+n))
+	}
+	if n := m.Len(); n > 6200 {
+		t.Errorf("%d keys are remembered, want about 6000", n)
+	}
+	for range uint64(1000) {
+		for n := range uint64(500) {
+			m.Take(t.Context(), numbered(n))
+		}
+		clock.advance(time.Second)
 	}
 	if n := m.Len(); n != 500 {
 		t.Errorf("%d keys are remembered, want 500", n)
+	}
+}
+
+// The bound on memory holds for large limits too.
+func TestMemoryOfLargeLimits(t *testing.T) {
+	for _, requests := range []int{1000, MaxRequests} {
+		before := heap()
+		m := newMemory(t, MemoryConfig{Limit: Limit{Requests: requests, Window: time.Hour}})
+		for n := range uint64(50_000) {
+			m.Take(t.Context(), numbered(n))
+		}
+		if used := heap() - before; used > 160_000_000 {
+			t.Errorf("%d requests: %d MB", requests, used/1e6)
+		}
+		runtime.KeepAlive(m)
 	}
 }
 

@@ -42,7 +42,7 @@ func AddrKey(address netip.Addr) Key {
 // counts start anew. A refused request does not count.
 //
 // An implementation may forget a key early only to stay within a bound of its
-// own, and then forgets the one that was idle longest. It fails open: when it
+// own, and then forgets one that was idle long. It fails open: when it
 // cannot tell, it lets the request through.
 type Limiter interface {
 	// Take takes one request from the allowance of key. It returns zero if

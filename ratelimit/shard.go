@@ -8,28 +8,29 @@ type ticks int64
 
 // shard holds the allowances of some of the keys.
 //
-// Each key has a slot. Slots are numbered, and linked into a ring in the order
-// of their last requests, so that the key that was idle longest is found at
-// once. Slot 0 holds no key: it is where the ring starts and ends.
+// Each key has a slot. Slots are numbered from 1, and linked into a ring in the
+// order of their last requests, so that the key that was idle longest is found
+// at once. Number 0 is where the ring starts and ends.
 type shard struct {
 	mu       sync.Mutex
 	requests int // the limit
 	maxKeys  int
 	index    index // the slots that hold a key
-	chunks   []*chunk
+	ends     slot  // number 0
+	chunks   []chunk
 	unused   []int32 // the slots that hold none
-
-	_ [24]byte // keeps the locks of two shards off one cache line
 }
 
 // chunk holds slots and the times of their requests. Memory grows by whole
 // chunks, so that growing never copies.
 type chunk struct {
-	slots [chunkSize]slot
+	slots []slot
 	times []uint32
 }
 
-const chunkSize = 64
+// chunkSize returns how many slots a chunk has: 64, or as many as have 4096
+// times between them, so that a large limit does not make a chunk large.
+func (s *shard) chunkSize() int { return max(1, min(64, 4096/s.requests)) }
 
 // slot is what is held of one key.
 type slot struct {
@@ -109,20 +110,26 @@ func (s *shard) drop(n int32) {
 }
 
 func (s *shard) grow() {
-	first := int32(len(s.chunks) * chunkSize)
-	s.chunks = append(s.chunks, &chunk{times: make([]uint32, chunkSize*s.requests)})
-	for n := first + chunkSize - 1; n >= max(first, 1); n-- {
-		s.unused = append(s.unused, n)
+	size := s.chunkSize()
+	first := len(s.chunks)*size + 1
+	s.chunks = append(s.chunks, chunk{make([]slot, size), make([]uint32, size*s.requests)})
+	for n := first + size - 1; n >= first; n-- {
+		s.unused = append(s.unused, int32(n))
 	}
 }
 
 func (s *shard) slot(n int32) *slot {
-	return &s.chunks[n/chunkSize].slots[n%chunkSize]
+	if n == 0 {
+		return &s.ends
+	}
+	size := s.chunkSize()
+	return &s.chunks[(int(n)-1)/size].slots[(int(n)-1)%size]
 }
 
 func (s *shard) times(n int32) []uint32 {
-	from := int(n%chunkSize) * s.requests
-	return s.chunks[n/chunkSize].times[from : from+s.requests]
+	size := s.chunkSize()
+	from := (int(n) - 1) % size * s.requests
+	return s.chunks[(int(n)-1)/size].times[from : from+s.requests]
 }
 
 func (s *shard) unlink(n int32) {
