@@ -1,0 +1,163 @@
+// Package database opens the database that Lychgate keeps its state in, SQLite
+// or PostgreSQL, and brings its schema up to date. What differs between the two
+// is settled here, so that the packages above write one SQL for both: with
+// parameters $1, $2, …, and times as Unix milliseconds.
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Kind is a kind of database.
+type Kind string
+
+// The kinds that there are.
+const (
+	SQLite   Kind = "sqlite"
+	Postgres Kind = "postgres"
+)
+
+// busyTimeout is how long a write to SQLite waits for another process.
+const busyTimeout = 5 * time.Second
+
+// DB is an open database. It may be used by many goroutines at once.
+type DB struct {
+	Kind Kind
+
+	// Read runs statements that change nothing.
+	Read *sql.DB
+
+	// Write runs all others. SQLite has one writer at a time, so there it is
+	// one connection, and each of its transactions takes the lock at once.
+	Write *sql.DB
+}
+
+// Open opens a database and checks that it answers. The source is SQLite's
+// file, which is made, with its folder, if it is not there, readable for its
+// owner alone; or PostgreSQL's connection string.
+func Open(ctx context.Context, kind Kind, source string) (*DB, error) {
+	var db *DB
+	var err error
+	switch kind {
+	case SQLite:
+		db, err = openSQLite(source)
+	case Postgres:
+		db, err = openPostgres(source)
+	default:
+		return nil, fmt.Errorf("store %q: known are sqlite and postgres", kind)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the %s store: %w", kind, err)
+	}
+	if err := db.Write.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the %s store: %w", kind, err), db.Close())
+	}
+	return db, nil
+}
+
+func openSQLite(path string) (*DB, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	// SQLite gives its other files the mode of this one.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Close(); err != nil {
+		return nil, err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	options := url.Values{"_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
+		"journal_mode(WAL)",
+		"synchronous(FULL)",
+		"foreign_keys(1)",
+	}}
+	writer, err := sql.Open("sqlite", dsn(path, options, "_txlock", "immediate"))
+	if err != nil {
+		return nil, err
+	}
+	writer.SetMaxOpenConns(1)
+	reader, err := sql.Open("sqlite", dsn(path, options, "_pragma", "query_only(1)"))
+	if err != nil {
+		return nil, errors.Join(err, writer.Close())
+	}
+	connections := max(4, runtime.GOMAXPROCS(0))
+	reader.SetMaxOpenConns(connections)
+	reader.SetMaxIdleConns(connections)
+	return &DB{Kind: SQLite, Read: reader, Write: writer}, nil
+}
+
+func dsn(path string, options url.Values, key, value string) string {
+	all := url.Values{key: {value}}
+	for key, values := range options {
+		all[key] = append(slices.Clip(values), all[key]...)
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: all.Encode()}).String()
+}
+
+func openPostgres(source string) (*DB, error) {
+	pool, err := sql.Open("pgx", source)
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(16)
+	pool.SetMaxIdleConns(16)
+	pool.SetConnMaxIdleTime(5 * time.Minute)
+	return &DB{Kind: Postgres, Read: pool, Write: pool}, nil
+}
+
+// Close closes the database.
+func (db *DB) Close() error {
+	if db.Read == db.Write {
+		return db.Write.Close()
+	}
+	return errors.Join(db.Read.Close(), db.Write.Close())
+}
+
+// InTx runs work in a transaction, which is committed if work returns no error
+// and rolled back otherwise.
+func (db *DB) InTx(ctx context.Context, work func(*sql.Tx) error) error {
+	tx, err := db.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := work(tx); err != nil {
+		return errors.Join(err, rollback(tx))
+	}
+	return tx.Commit()
+}
+
+func rollback(tx *sql.Tx) error {
+	if err := tx.Rollback(); !errors.Is(err, sql.ErrTxDone) {
+		return err
+	}
+	return nil
+}
+
+// ViolatedUnique reports whether a statement failed because it would have
+// broken a unique constraint.
+func ViolatedUnique(err error) bool {
+	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
+		return lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "23505"
+}

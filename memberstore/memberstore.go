@@ -1,0 +1,143 @@
+// Package memberstore keeps the members of the publications, the integrations
+// that may change them, and the answers to requests that may come again.
+//
+// [Store] is the contract; [SQL] implements it on SQLite and on PostgreSQL.
+package memberstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+// Member is one member of a site.
+type Member struct {
+	GUID        string // unique everywhere
+	Site        string
+	Email       string // unique in its site, whatever its case
+	Name        string
+	Note        string
+	Subscribed  bool
+	Labels      []string
+	Newsletters []Newsletter // as last asked for; nil leaves them to the platform
+	TierID      *string
+	Status      string // free, paid or complimentary
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+
+	// MemberID is the member's identifier in an integration in Custom ID mode,
+	// or empty: in that which was named to Find, or is to be named to Insert.
+	MemberID string
+
+	// Version counts the writes, from 1. Applied is the version that the
+	// platform has; while it is less the member is behind.
+	Version, Applied int64
+
+	// PlatformID is the platform's own identifier, empty until it is known.
+	PlatformID string
+
+	// Deleted marks a tombstone: a member that is gone here, and may still be
+	// there on the platform.
+	Deleted bool
+
+	// Attempts counts how often applying the current version was tried and did
+	// not succeed; Problem is why the last one did not.
+	Attempts int64
+	Problem  string
+}
+
+// Newsletter is a newsletter that a member was signed up for or off.
+type Newsletter struct {
+	ID     string `json:"id"`
+	Status string `json:"status,omitempty"` // active, which is the default, or inactive
+}
+
+// EmailKey returns what emails are compared by: themselves without regard to
+// case.
+func EmailKey(email string) string { return strings.ToLower(email) }
+
+// Errors that a Store returns, wrapped or not.
+var (
+	// ErrNotFound means that there is no such thing.
+	ErrNotFound = errors.New("not found")
+
+	// ErrEmailTaken means that another member of the site has the email.
+	ErrEmailTaken = errors.New("email is taken")
+
+	// ErrMemberIDTaken means that another member has the identifier in the
+	// integration.
+	ErrMemberIDTaken = errors.New("member ID is taken")
+
+	// ErrConflict means that the member was changed since it was read.
+	ErrConflict = errors.New("member was changed meanwhile")
+)
+
+// Key finds a member of a site: by its email, or, if Integration is set, by
+// its MemberID in that integration, or by its PlatformID.
+type Key struct {
+	Site        string
+	Email       string
+	Integration string
+	MemberID    string
+	PlatformID  string
+}
+
+// Store keeps members.
+//
+// It may be used by many goroutines, and by several processes, at once. A
+// method that returns nil has made its change durable, and whole: after a crash
+// all of it is there, and after an error nothing of it. Times are kept to the
+// millisecond.
+type Store interface {
+	// Find returns the member with a key. Tombstones are not found by email or
+	// MemberID, but they are by PlatformID. Errors: ErrNotFound.
+	Find(ctx context.Context, key Key) (Member, error)
+
+	// Insert adds a member at version 1, with its MemberID in integration if
+	// that is not empty. The caller sets all other fields, Applied among them.
+	// If lease is not zero the member is leased as by Lease. Errors:
+	// ErrEmailTaken, ErrMemberIDTaken.
+	Insert(ctx context.Context, m Member, integration string, lease Lease) error
+
+	// Update replaces what a member says if its version is still m.Version, and
+	// makes it the next one: m.Version + 1. Applied, PlatformID and Deleted are
+	// replaced too; what was tried before is forgotten. A tombstone loses its
+	// MemberIDs. Errors: ErrConflict (also for a member that is gone),
+	// ErrEmailTaken.
+	Update(ctx context.Context, m Member) error
+
+	// Lease makes owner the only one who may apply the member until some time,
+	// and returns the member as it is now. A lease that has run out is free to
+	// take; owner may take its own again. It returns ErrConflict while another
+	// has it, and ErrNotFound.
+	Lease(ctx context.Context, guid string, lease Lease) (Member, error)
+
+	// Applied notes that the platform has a version of the member, under a
+	// PlatformID, and ends the owner's lease. A tombstone that is applied is
+	// removed. The result tells whether the member is still behind, because
+	// it was written meanwhile.
+	Applied(ctx context.Context, guid string, version int64, platformID, owner string) (behind bool, err error)
+
+	// Failed notes that a version could not be applied, why, and when to try
+	// again, and ends the owner's lease.
+	Failed(ctx context.Context, guid string, problem string, next time.Time, owner string) error
+
+	// Revert puts a member back to what it was before a write that the platform
+	// refused: m, at the version after refused. It does nothing and returns
+	// ErrConflict if there was a further write. Before nil removes the member.
+	Revert(ctx context.Context, guid string, refused int64, before *Member, owner string) error
+
+	// Behind returns members that are behind, whose next attempt is due, and
+	// that nobody leases, longest due first.
+	Behind(ctx context.Context, now time.Time, limit int) ([]Member, error)
+
+	// CountBehind returns how many members of a site are behind.
+	CountBehind(ctx context.Context, site string) (int, error)
+}
+
+// Lease names who applies a member, and until when.
+type Lease struct {
+	Owner string
+	Until time.Time
+}

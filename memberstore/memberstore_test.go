@@ -1,0 +1,373 @@
+package memberstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+)
+
+// The conformance suite: what the contract of Store says, held against each
+// implementation.
+
+func newStore(t testing.TB, db *database.DB) Store {
+	t.Helper()
+	store, err := NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func each(t *testing.T, test func(t *testing.T, store Store)) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) { test(t, newStore(t, db)) })
+}
+
+var (
+	then  = time.Date(2026, 11, 21, 12, 0, 0, 123e6, time.UTC)
+	later = then.Add(time.Minute)
+)
+
+// jane is a member with every field set.
+func jane() Member {
+	tier := "prod_123"
+	return Member{
+		GUID: "guid-jane", Site: "daily", Email: "Jane@Example.com", Name: "Jane 'Ж' Doe", Note: "a\nb", Subscribed: true,
+		Labels: []string{"VIP", "crm, old"}, Newsletters: []Newsletter{{ID: "n1"}, {ID: "n2", Status: "inactive"}},
+		TierID: &tier, Status: "free", CreatedAt: then, UpdatedAt: then,
+		MemberID: "c-1", Version: 1, Applied: 1, PlatformID: "p-1",
+	}
+}
+
+// joe is a member with as little as can be.
+func joe() Member {
+	return Member{GUID: "guid-joe", Site: "daily", Email: "joe@example.com", Status: "free", CreatedAt: then, UpdatedAt: then, Version: 1}
+}
+
+func insert(t testing.TB, store Store, m Member) {
+	t.Helper()
+	if err := store.Insert(t.Context(), m, "crm", Lease{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func find(t testing.TB, store Store, key Key) Member {
+	t.Helper()
+	m, err := store.Find(t.Context(), key)
+	if err != nil {
+		t.Fatalf("%+v: %v", key, err)
+	}
+	return m
+}
+
+func same(t testing.TB, want, got Member) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFind(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		insert(t, store, jane())
+		insert(t, store, joe())
+
+		byID := find(t, store, Key{Site: "daily", Integration: "crm", MemberID: "c-1"})
+		same(t, jane(), byID)
+		want := jane()
+		want.MemberID = "" // is only told to the integration that it belongs to
+		same(t, want, find(t, store, Key{Site: "daily", Email: "JANE@example.COM"}))
+		same(t, want, find(t, store, Key{Site: "daily", PlatformID: "p-1"}))
+		same(t, joe(), find(t, store, Key{Site: "daily", Email: "joe@example.com"}))
+
+		for _, key := range []Key{
+			{Site: "weekly", Email: "jane@example.com"},
+			{Site: "daily", Email: "jane@example.co"},
+			{Site: "daily", Integration: "form", MemberID: "c-1"},
+			{Site: "daily", Integration: "crm", MemberID: "C-1"},
+			{Site: "weekly", Integration: "crm", MemberID: "c-1"},
+			{Site: "weekly", PlatformID: "p-1"},
+		} {
+			if m, err := store.Find(t.Context(), key); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%+v: %v, %v", key, m, err)
+			}
+		}
+	})
+}
+
+func TestInsertRefusesDoubles(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		insert(t, store, jane())
+		tests := []struct {
+			name   string
+			change func(*Member)
+			want   error
+		}{
+			{"same email in another case", func(m *Member) { m.Email = "jane@EXAMPLE.com" }, ErrEmailTaken},
+			{"same member ID", func(m *Member) { m.MemberID = "c-1" }, ErrMemberIDTaken},
+			{"another site", func(m *Member) { m.Site, m.Email, m.MemberID = "weekly", "jane@example.com", "c-1" }, nil},
+		}
+		for i, test := range tests {
+			m := joe()
+			m.GUID = fmt.Sprint("guid-", i)
+			test.change(&m)
+			if err := store.Insert(t.Context(), m, "crm", Lease{}); !errors.Is(err, test.want) {
+				t.Errorf("%s: %v, want %v", test.name, err, test.want)
+			}
+		}
+		// What was refused left nothing behind.
+		if _, err := store.Find(t.Context(), Key{Site: "daily", Email: "joe@example.com"}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the member with the member ID that was taken is there: %v", err)
+		}
+	})
+}
+
+func TestUpdate(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		insert(t, store, jane())
+		insert(t, store, joe())
+
+		m := find(t, store, Key{Site: "daily", Email: "joe@example.com"})
+		tier := "prod_9"
+		m.Email, m.Name, m.Note, m.Subscribed = "Joseph@example.com", "Joseph", "moved", true
+		m.Labels, m.Newsletters, m.TierID = []string{"new"}, []Newsletter{{ID: "n3"}}, &tier
+		m.Status, m.UpdatedAt, m.PlatformID = "paid", later, "p-2"
+		if err := store.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		want := m
+		want.Version = 2
+		same(t, want, find(t, store, Key{Site: "daily", Email: "joseph@example.com"}))
+
+		if err := store.Update(t.Context(), m); !errors.Is(err, ErrConflict) {
+			t.Errorf("a write on an old version: %v", err)
+		}
+		want.Email = "JANE@example.com"
+		if err := store.Update(t.Context(), want); !errors.Is(err, ErrEmailTaken) {
+			t.Errorf("a write of a taken email: %v", err)
+		}
+	})
+}
+
+func TestTombstone(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		insert(t, store, jane())
+		m := find(t, store, Key{Site: "daily", Email: "jane@example.com"})
+		m.Deleted = true
+		if err := store.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []Key{{Site: "daily", Email: "jane@example.com"}, {Site: "daily", Integration: "crm", MemberID: "c-1"}} {
+			if _, err := store.Find(t.Context(), key); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%+v finds a tombstone: %v", key, err)
+			}
+		}
+		if got := find(t, store, Key{Site: "daily", PlatformID: "p-1"}); !got.Deleted || got.Version != 2 {
+			t.Errorf("the tombstone is %+v", got)
+		}
+
+		// The email and the member ID are free again.
+		again := jane()
+		again.GUID, again.PlatformID = "guid-again", ""
+		insert(t, store, again)
+
+		if behind, err := store.Applied(t.Context(), m.GUID, 2, "p-1", "me"); behind || err != nil {
+			t.Errorf("applied: %t, %v", behind, err)
+		}
+		if _, err := store.Find(t.Context(), Key{Site: "daily", PlatformID: "p-1"}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("an applied tombstone is still there: %v", err)
+		}
+	})
+}
+
+func TestLease(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		insert(t, store, joe())
+		now := time.Now()
+		me, other := Lease{"me", now.Add(time.Hour)}, Lease{"other", now.Add(time.Hour)}
+		if got, err := store.Lease(t.Context(), "guid-joe", me); err != nil || got.GUID != "guid-joe" || got.Version != 1 {
+			t.Fatalf("%v, %v", got, err)
+		}
+		if _, err := store.Lease(t.Context(), "guid-joe", me); err != nil {
+			t.Errorf("its own again: %v", err)
+		}
+		if _, err := store.Lease(t.Context(), "guid-joe", other); !errors.Is(err, ErrConflict) {
+			t.Errorf("another's: %v", err)
+		}
+		if _, err := store.Lease(t.Context(), "guid-nobody", me); !errors.Is(err, ErrNotFound) {
+			t.Errorf("nobody's: %v", err)
+		}
+		// One that has run out is free.
+		if _, err := store.Lease(t.Context(), "guid-joe", Lease{"me", now.Add(-time.Second)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Lease(t.Context(), "guid-joe", other); err != nil {
+			t.Errorf("after it ran out: %v", err)
+		}
+		// Only the owner ends it.
+		if err := store.Failed(t.Context(), "guid-joe", "down", then, "me"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Lease(t.Context(), "guid-joe", me); !errors.Is(err, ErrConflict) {
+			t.Errorf("ended by a stranger: %v", err)
+		}
+		if err := store.Failed(t.Context(), "guid-joe", "down", then, "other"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := store.Lease(t.Context(), "guid-joe", me); err != nil || got.Attempts != 2 || got.Problem != "down" {
+			t.Errorf("ended by its owner: %+v, %v", got, err)
+		}
+	})
+}
+
+// However many try, one at a time has a member.
+func TestLeaseExcludes(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		insert(t, store, joe())
+		until := time.Now().Add(time.Hour)
+		var leased atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				_, err := store.Lease(t.Context(), "guid-joe", Lease{fmt.Sprint("owner ", i), until})
+				if err == nil {
+					leased.Add(1)
+				} else if !errors.Is(err, ErrConflict) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := leased.Load(); n != 1 {
+			t.Errorf("%d leases at once", n)
+		}
+	})
+}
+
+func TestBehind(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		guids := func(now time.Time) (list []string) {
+			members, err := store.Behind(t.Context(), now, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range members {
+				list = append(list, m.GUID)
+			}
+			return list
+		}
+		now := time.Now()
+		insert(t, store, jane()) // is applied
+		for i, lease := range []Lease{{}, {}, {"me", now.Add(time.Hour)}} {
+			m := joe()
+			m.GUID, m.Email = fmt.Sprint("guid-", i), fmt.Sprint(i, "@example.com")
+			if err := store.Insert(t.Context(), m, "", lease); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := store.Failed(t.Context(), "guid-0", "down", now.Add(time.Minute), "me"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"guid-1"}, guids(now)); diff != "" {
+			t.Errorf("due now: %s", diff)
+		}
+		if diff := cmp.Diff([]string{"guid-1", "guid-0"}, guids(now.Add(time.Minute))); diff != "" {
+			t.Errorf("due in a minute: %s", diff)
+		}
+		if n, err := store.CountBehind(t.Context(), "daily"); n != 3 || err != nil {
+			t.Errorf("%d are behind, want 3: %v", n, err)
+		}
+		// Written meanwhile: the version that was applied is not the last.
+		m := find(t, store, Key{Site: "daily", Email: "1@example.com"})
+		if err := store.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if behind, err := store.Applied(t.Context(), "guid-1", 1, "p-9", "me"); !behind || err != nil {
+			t.Errorf("behind %t, %v", behind, err)
+		}
+		if behind, err := store.Applied(t.Context(), "guid-1", 2, "p-9", "me"); behind || err != nil {
+			t.Errorf("behind %t, %v", behind, err)
+		}
+		// Notes may come in any order.
+		if behind, err := store.Applied(t.Context(), "guid-1", 1, "p-9", "me"); behind || err != nil {
+			t.Errorf("behind %t, %v", behind, err)
+		}
+		if _, err := store.Applied(t.Context(), "guid-nobody", 1, "", "me"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("nobody's: %v", err)
+		}
+	})
+}
+
+func TestRevert(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		insert(t, store, jane())
+		before := find(t, store, Key{Site: "daily", Email: "jane@example.com"})
+		refused := before
+		refused.Email, refused.Name = "bad@example.com", "Bad"
+		if err := store.Update(t.Context(), refused); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Revert(t.Context(), before.GUID, 2, &before, "me"); err != nil {
+			t.Fatal(err)
+		}
+		want := before
+		want.Version, want.Applied = 3, 3
+		same(t, want, find(t, store, Key{Site: "daily", Email: "jane@example.com"}))
+		if err := store.Revert(t.Context(), before.GUID, 2, &before, "me"); !errors.Is(err, ErrConflict) {
+			t.Errorf("after a further write: %v", err)
+		}
+
+		// A member that was new is gone.
+		insert(t, store, joe())
+		if err := store.Revert(t.Context(), "guid-joe", 1, nil, "me"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Find(t.Context(), Key{Site: "daily", Email: "joe@example.com"}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("a refused new member is there: %v", err)
+		}
+	})
+}
+
+// Several edges may start at once on one database.
+func TestMigrationsAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if _, err := NewSQL(context.Background(), db); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// Members' data is nobody else's to read.
+func TestSQLiteFileMode(t *testing.T) {
+	path := t.TempDir() + "/folder/lychgate.db"
+	db, err := database.Open(t.Context(), database.SQLite, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	insert(t, newStore(t, db), joe())
+	for _, file := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has mode %o", file, mode)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package memberstore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/database"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// SQL is a [Store] on a database.
+type SQL struct{ db *database.DB }
+
+// NewSQL brings the tables up to date and returns the store.
+func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "members", files); err != nil {
+		return nil, err
+	}
+	return &SQL{db}, nil
+}
+
+const columns = `m.guid, m.site, m.email, m.name, m.note, m.subscribed, m.labels, m.newsletters, m.tier_id, m.status,
+	m.created_at, m.updated_at, m.version, m.applied, m.platform_id, m.deleted, m.attempts, m.problem`
+
+const (
+	findByEmail = `SELECT ` + columns + `, '' FROM members m
+		WHERE m.site = $1 AND m.email_key = $2 AND NOT m.deleted`
+	findByMemberID = `SELECT ` + columns + `, i.member_id FROM member_ids i JOIN members m ON m.guid = i.guid
+		WHERE i.site = $1 AND i.integration = $2 AND i.member_id = $3 AND NOT m.deleted`
+	findByPlatformID = `SELECT ` + columns + `, '' FROM members m
+		WHERE m.site = $1 AND m.platform_id = $2`
+	findByGUID = `SELECT ` + columns + `, '' FROM members m WHERE m.guid = $1`
+
+	insertMember = `INSERT INTO members (guid, site, email, email_key, name, note, subscribed, labels, newsletters, tier_id,
+			status, created_at, updated_at, version, applied, platform_id, deleted, attempts, next_attempt, problem,
+			lease_owner, lease_until)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, $15, FALSE, 0, 0, '', $16, $17)`
+	insertMemberID = `INSERT INTO member_ids (site, integration, member_id, guid) VALUES ($1, $2, $3, $4)`
+	deleteMemberID = `DELETE FROM member_ids WHERE guid = $1`
+
+	updateMember = `UPDATE members SET email = $3, email_key = $4, name = $5, note = $6, subscribed = $7, labels = $8,
+			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1, applied = $13,
+			platform_id = $14, deleted = $15, attempts = 0, next_attempt = 0, problem = ''
+		WHERE guid = $1 AND version = $2`
+	revertMember = `UPDATE members SET email = $3, email_key = $4, name = $5, note = $6, subscribed = $7, labels = $8,
+			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1, applied = $13,
+			platform_id = $14, deleted = $15, attempts = 0, next_attempt = 0, problem = '', lease_owner = '', lease_until = 0
+		WHERE guid = $1 AND version = $2`
+	removeMember = `DELETE FROM members WHERE guid = $1 AND version = $2`
+
+	lease = `UPDATE members SET lease_owner = $2, lease_until = $3
+		WHERE guid = $1 AND (lease_until <= $4 OR lease_owner = $2)`
+	endLease = `lease_owner = CASE WHEN lease_owner = $%d THEN '' ELSE lease_owner END,
+		lease_until = CASE WHEN lease_owner = $%[1]d THEN 0 ELSE lease_until END`
+
+	behind = `SELECT ` + columns + `, '' FROM members m
+		WHERE m.applied < m.version AND m.next_attempt <= $1 AND m.lease_until <= $1
+		ORDER BY m.next_attempt LIMIT $2`
+	countBehind = `SELECT count(*) FROM members m WHERE m.applied < m.version AND m.site = $1`
+)
+
+var (
+	markApplied = `UPDATE members SET applied = CASE WHEN applied > $2 THEN applied ELSE $2 END, platform_id = $3,
+			attempts = 0, next_attempt = 0, problem = '', ` + fmt.Sprintf(endLease, 4) + `
+		WHERE guid = $1 RETURNING version, applied, deleted`
+	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3, ` + fmt.Sprintf(endLease, 4) + `
+		WHERE guid = $1`
+)
+
+// Find implements [Store].
+func (s *SQL) Find(ctx context.Context, key Key) (Member, error) {
+	var row *sql.Row
+	switch {
+	case key.PlatformID != "":
+		row = s.db.Read.QueryRowContext(ctx, findByPlatformID, key.Site, key.PlatformID)
+	case key.Integration != "":
+		row = s.db.Read.QueryRowContext(ctx, findByMemberID, key.Site, key.Integration, key.MemberID)
+	default:
+		row = s.db.Read.QueryRowContext(ctx, findByEmail, key.Site, EmailKey(key.Email))
+	}
+	m, err := scanMember(row)
+	if err != nil {
+		return Member{}, fmt.Errorf("finding a member: %w", err)
+	}
+	return m, nil
+}
+
+// Insert implements [Store].
+func (s *SQL) Insert(ctx context.Context, m Member, integration string, l Lease) error {
+	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, insertMember, m.GUID, m.Site, m.Email, EmailKey(m.Email), m.Name, m.Note, m.Subscribed,
+			encode(m.Labels), encode(m.Newsletters), m.TierID, m.Status, m.CreatedAt.UnixMilli(), m.UpdatedAt.UnixMilli(),
+			m.Applied, null(m.PlatformID), l.Owner, millis(l.Until))
+		if database.ViolatedUnique(err) {
+			return ErrEmailTaken
+		}
+		if err != nil || m.MemberID == "" {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, insertMemberID, m.Site, integration, m.MemberID, m.GUID)
+		if database.ViolatedUnique(err) {
+			return ErrMemberIDTaken
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("inserting a member: %w", err)
+	}
+	return nil
+}
+
+// Update implements [Store].
+func (s *SQL) Update(ctx context.Context, m Member) error {
+	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
+		if err := replace(ctx, tx, updateMember, m, m.Version); err != nil {
+			return err
+		}
+		if m.Deleted {
+			_, err := tx.ExecContext(ctx, deleteMemberID, m.GUID)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("updating a member: %w", err)
+	}
+	return nil
+}
+
+// Revert implements [Store].
+func (s *SQL) Revert(ctx context.Context, guid string, refused int64, before *Member, owner string) error {
+	var err error
+	if before == nil {
+		err = changeOne(s.db.Write.ExecContext(ctx, removeMember, guid, refused))
+	} else {
+		m := *before
+		m.GUID = guid
+		if m.Applied >= m.Version {
+			m.Applied = refused + 1 // what was put back is what the platform has
+		}
+		err = replace(ctx, s.db.Write, revertMember, m, refused)
+	}
+	if err != nil {
+		return fmt.Errorf("putting a member back: %w", err)
+	}
+	return nil
+}
+
+// executor is a transaction, or a database for one statement alone.
+type executor interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// replace replaces a member at a version.
+func replace(ctx context.Context, e executor, query string, m Member, version int64) error {
+	result, err := e.ExecContext(ctx, query, m.GUID, version, m.Email, EmailKey(m.Email), m.Name, m.Note, m.Subscribed,
+		encode(m.Labels), encode(m.Newsletters), m.TierID, m.Status, m.UpdatedAt.UnixMilli(), m.Applied,
+		null(m.PlatformID), m.Deleted)
+	if database.ViolatedUnique(err) {
+		return ErrEmailTaken
+	}
+	return changeOne(result, err)
+}
+
+// changeOne returns ErrConflict for a statement that found nothing to change.
+func changeOne(result sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return ErrConflict
+}
+
+// Lease implements [Store].
+func (s *SQL) Lease(ctx context.Context, guid string, l Lease) (m Member, err error) {
+	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
+		leased := changeOne(tx.ExecContext(ctx, lease, guid, l.Owner, millis(l.Until), time.Now().UnixMilli()))
+		if leased != nil && !errors.Is(leased, ErrConflict) {
+			return leased
+		}
+		if m, err = scanMember(tx.QueryRowContext(ctx, findByGUID, guid)); err != nil {
+			return err
+		}
+		return leased
+	})
+	if err != nil {
+		return Member{}, fmt.Errorf("leasing a member: %w", err)
+	}
+	return m, nil
+}
+
+// Applied implements [Store].
+func (s *SQL) Applied(ctx context.Context, guid string, version int64, platformID, owner string) (behind bool, err error) {
+	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
+		var current, applied int64
+		var deleted bool
+		err := tx.QueryRowContext(ctx, markApplied, guid, version, null(platformID), owner).Scan(&current, &applied, &deleted)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		if behind = applied < current; !behind && deleted {
+			_, err = tx.ExecContext(ctx, removeMember, guid, current)
+		}
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("noting that a member is applied: %w", err)
+	}
+	return behind, nil
+}
+
+// Failed implements [Store].
+func (s *SQL) Failed(ctx context.Context, guid, problem string, next time.Time, owner string) error {
+	if _, err := s.db.Write.ExecContext(ctx, markFailed, guid, problem, millis(next), owner); err != nil {
+		return fmt.Errorf("noting that a member is not applied: %w", err)
+	}
+	return nil
+}
+
+// Behind implements [Store].
+func (s *SQL) Behind(ctx context.Context, now time.Time, limit int) ([]Member, error) {
+	rows, err := s.db.Read.QueryContext(ctx, behind, millis(now), limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing what is behind: %w", err)
+	}
+	defer rows.Close()
+	var list []Member
+	for rows.Next() {
+		m, err := scanMember(rows)
+		if err != nil {
+			return nil, fmt.Errorf("listing what is behind: %w", err)
+		}
+		list = append(list, m)
+	}
+	return list, rows.Err()
+}
+
+// CountBehind implements [Store].
+func (s *SQL) CountBehind(ctx context.Context, site string) (n int, err error) {
+	if err = s.db.Read.QueryRowContext(ctx, countBehind, site).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting what is behind: %w", err)
+	}
+	return n, nil
+}
+
+// scanMember reads a member from a row of columns and a MemberID.
+func scanMember(row interface{ Scan(...any) error }) (Member, error) {
+	var m Member
+	var labels, newsletters string
+	var created, updated int64
+	var platformID sql.NullString
+	err := row.Scan(&m.GUID, &m.Site, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels, &newsletters, &m.TierID, &m.Status,
+		&created, &updated, &m.Version, &m.Applied, &platformID, &m.Deleted, &m.Attempts, &m.Problem, &m.MemberID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Member{}, ErrNotFound
+	}
+	if err != nil {
+		return Member{}, err
+	}
+	m.CreatedAt, m.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	m.PlatformID = platformID.String
+	return m, errors.Join(json.Unmarshal([]byte(labels), &m.Labels), json.Unmarshal([]byte(newsletters), &m.Newsletters))
+}
+
+// encode returns a list as JSON.
+func encode[T any](list []T) string {
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // strings, and structs of strings, always encode
+	}
+	return string(text)
+}
+
+func null(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
+
+// millis returns a time as Unix milliseconds; the zero time is 0.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+var _ Store = (*SQL)(nil)

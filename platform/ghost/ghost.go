@@ -1,0 +1,225 @@
+// Package ghost is a client of Ghost's Admin API, as far as members go. It
+// implements [platform.Platform].
+package ghost
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+const (
+	// apiVersion is the version of the Admin API that is asked for.
+	apiVersion = "v5.0"
+
+	defaultTimeout = 10 * time.Second
+
+	// maxAnswer bounds how much of an answer is read, in bytes.
+	maxAnswer = 4 << 20
+
+	// maxConnections bounds the connections to one Ghost.
+	maxConnections = 16
+)
+
+// Config holds what a [Client] is made from. URL and AdminKey are required.
+type Config struct {
+	// URL is where Ghost answers, without /ghost: http://127.0.0.1:2368.
+	URL string
+
+	// AdminKey is an Admin API key, as Ghost's settings show it: an ID and a
+	// hexadecimal secret with a colon between them.
+	AdminKey string
+
+	// Timeout bounds each request. Default: 10 seconds.
+	Timeout time.Duration
+
+	// ForwardedProto and ForwardedHost are sent as X-Forwarded-Proto and Host
+	// if they are set: a Ghost whose own address is https redirects a request
+	// that does not say so.
+	ForwardedProto, ForwardedHost string
+}
+
+// Client talks to one Ghost. It may be used by many goroutines at once. Close
+// it when it is no longer needed.
+type Client struct {
+	base      string // of the Admin API
+	id        string // of the key
+	tokens    *tokens
+	timeout   time.Duration
+	proto     string
+	host      string
+	transport *http.Transport
+	http      *http.Client
+}
+
+// New makes a Client. It does not talk to Ghost yet.
+func New(cfg Config) (*Client, error) {
+	base, err := url.Parse(cfg.URL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("%q is not Ghost's address, such as http://127.0.0.1:2368", cfg.URL)
+	}
+	id, secret, ok := strings.Cut(cfg.AdminKey, ":")
+	key, err := hex.DecodeString(secret)
+	if !ok || err != nil || id == "" || len(key) < 32 {
+		return nil, errors.New("admin_key: not one of Ghost's Admin API keys, an ID and 64 hexadecimal digits with a colon between them")
+	}
+	tokens, err := newTokens(id, key)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	transport := &http.Transport{
+		MaxConnsPerHost:     maxConnections,
+		MaxIdleConnsPerHost: maxConnections,
+		IdleConnTimeout:     time.Minute,
+	}
+	return &Client{
+		base:      base.JoinPath("ghost/api/admin").String(),
+		id:        id,
+		tokens:    tokens,
+		timeout:   cfg.Timeout,
+		proto:     cfg.ForwardedProto,
+		host:      cfg.ForwardedHost,
+		transport: transport,
+		http: &http.Client{
+			Transport: transport,
+			// A redirect would turn a PUT into a GET.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Close closes the connections that are not in use.
+func (c *Client) Close() error {
+	c.transport.CloseIdleConnections()
+	return nil
+}
+
+// call sends a request to the Admin API and decodes its answer into result,
+// unless that is nil.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, body, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+
+	status, answer, err := c.send(ctx, method, path, query, body)
+	if err != nil {
+		return fmt.Errorf("asking Ghost: %w", err)
+	}
+	if status < 200 || status > 299 {
+		return refusal(status, answer)
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer, result); err != nil {
+		return fmt.Errorf("reading Ghost's answer: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any) (status int, answer []byte, err error) {
+	var payload io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		payload = bytes.NewReader(text)
+	}
+	address := c.base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	token, err := c.tokens.current()
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Authorization", "Ghost "+token)
+	request.Header.Set("Accept-Version", apiVersion)
+	request.Header.Set("Content-Type", "application/json")
+	if c.proto != "" {
+		request.Header.Set("X-Forwarded-Proto", c.proto)
+	}
+	if c.host != "" {
+		request.Host = c.host
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return response.StatusCode, answer, err
+}
+
+// ghostError is one of the errors in an answer of Ghost's.
+type ghostError struct {
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Context string `json:"context"`
+}
+
+// refusal turns an answer that is no success into one of the kinds of errors
+// that [platform.Platform] knows.
+func refusal(status int, answer []byte) error {
+	var body struct {
+		Errors []ghostError `json:"errors"`
+	}
+	var first ghostError
+	if json.Unmarshal(answer, &body) == nil && len(body.Errors) > 0 {
+		first = body.Errors[0]
+	}
+	switch status {
+	case http.StatusNotFound:
+		// Without an error of Ghost's it is somebody else's 404.
+		if first.Type == "NotFoundError" || first.Type == "ResourceNotFoundError" {
+			return platform.ErrNotFound
+		}
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+		// A malformed token is answered with 400 too, but is no fault of the
+		// member.
+		if first.Type == "ValidationError" || first.Type == "BadRequestError" && !strings.HasPrefix(first.Code, "INVALID_") ||
+			first.Type == "RequestEntityTooLargeError" {
+			return &platform.Refusal{Reason: reason(first)}
+		}
+	}
+	return &Error{Status: status, Type: first.Type, Code: first.Code, Message: reason(first)}
+}
+
+// reason returns what Ghost says for people: the context, if there is one.
+func reason(e ghostError) string {
+	if e.Context != "" {
+		return e.Context
+	}
+	return e.Message
+}
+
+// Error is an answer of Ghost's that is not about the member: it is in trouble,
+// or does not know the key.
+type Error struct {
+	Status  int    // of HTTP
+	Type    string // such as UnauthorizedError
+	Code    string // such as INVALID_JWT
+	Message string
+}
+
+func (e *Error) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("Ghost answers %d %s %s %s", e.Status, e.Type, e.Code, e.Message))
+}

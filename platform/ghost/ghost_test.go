@@ -1,0 +1,241 @@
+package ghost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testKey has the form of a key that Ghost makes.
+var testKey = "0123456789abcdef01234567:" + strings.Repeat("0f", 32)
+
+// realGhost returns a client of the real Ghost that e2e/ghost/start has started.
+func realGhost(t *testing.T) *Client {
+	t.Helper()
+	setting := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
+	if len(setting) < 2 {
+		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
+			t.Fatal("LYCHGATE_TEST_GHOST is not set")
+		}
+		t.Skip("needs Ghost: run e2e/ghost/start, and set LYCHGATE_TEST_GHOST to what it prints")
+	}
+	return newClient(t, Config{URL: setting[0], AdminKey: setting[1]})
+}
+
+func newClient(t *testing.T, cfg Config) *Client {
+	t.Helper()
+	client, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// unique returns an email that no other test run has used.
+func unique(name string) string {
+	return fmt.Sprintf("%s+%d@example.com", name, time.Now().UnixNano())
+}
+
+// The rest is for Ghost to say.
+var said = cmpopts.IgnoreFields(platform.Member{}, "ID", "CreatedAt", "UpdatedAt", "Newsletters")
+
+func TestRealGhost(t *testing.T) {
+	client := realGhost(t)
+	ctx := t.Context()
+	want := platform.Member{
+		Email: unique("jane"), Name: "Jane 'Ж' Doe", Note: "a\nb", Subscribed: true,
+		Labels: []string{"VIP", "a new label of " + t.Name()}, Status: "free",
+	}
+
+	created, err := client.Create(ctx, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, created, said); diff != "" {
+		t.Errorf("created: %s", diff)
+	}
+	if created.ID == "" || time.Since(created.CreatedAt).Abs() > time.Minute || len(created.Newsletters) != 1 {
+		t.Errorf("created: %+v", created)
+	}
+
+	t.Run("found by email, whatever its case", func(t *testing.T) {
+		for _, email := range []string{want.Email, strings.ToUpper(want.Email)} {
+			found, err := client.FindByEmail(ctx, email)
+			if err != nil || found.ID != created.ID {
+				t.Errorf("%s: %+v, %v", email, found, err)
+			}
+		}
+	})
+	t.Run("an email that is taken is a refusal", func(t *testing.T) {
+		var refusal *platform.Refusal
+		if _, err := client.Create(ctx, want); !errors.As(err, &refusal) || refusal.Reason == "" {
+			t.Errorf("%v", err)
+		}
+		other := platform.Member{Email: unique("joe")}
+		joe, err := client.Create(ctx, other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.Email = want.Email
+		if _, err := client.Update(ctx, joe.ID, other); !errors.As(err, &refusal) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("what Ghost does not take is a refusal", func(t *testing.T) {
+		for _, bad := range []platform.Member{
+			{Email: "not an address"},
+			{Email: unique("long"), Note: strings.Repeat("x", 2001)},
+		} {
+			var refusal *platform.Refusal
+			if _, err := client.Create(ctx, bad); !errors.As(err, &refusal) || refusal.Reason == "" {
+				t.Errorf("%q: %v", bad.Email, err)
+			}
+		}
+	})
+	t.Run("labels are replaced, newsletters follow", func(t *testing.T) {
+		change := want
+		change.Labels, change.Name, change.Note = []string{"only"}, "", ""
+		change.Subscribed = false
+		updated, err := client.Update(ctx, created.ID, change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(change, updated, said); diff != "" {
+			t.Errorf("unsubscribed: %s", diff)
+		}
+		change.Subscribed, change.Labels = true, nil
+		if updated, err = client.Update(ctx, created.ID, change); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(change, updated, said); diff != "" {
+			t.Errorf("subscribed: %s", diff)
+		}
+		change.Newsletters = created.Newsletters
+		if updated, err = client.Update(ctx, created.ID, change); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(created.Newsletters, updated.Newsletters); diff != "" {
+			t.Errorf("newsletters: %s", diff)
+		}
+	})
+	t.Run("a placeholder address is taken", func(t *testing.T) {
+		m, err := client.Create(ctx, platform.Member{Email: fmt.Sprintf("c-%d@members.invalid", time.Now().UnixNano())})
+		if err != nil || m.Subscribed {
+			t.Errorf("%+v, %v", m, err)
+		}
+	})
+	t.Run("deleted", func(t *testing.T) {
+		if err := client.Delete(ctx, created.ID); err != nil {
+			t.Fatal(err)
+		}
+		_, findErr := client.FindByEmail(ctx, want.Email)
+		_, updateErr := client.Update(ctx, created.ID, want)
+		for _, err := range []error{findErr, updateErr, client.Delete(ctx, created.ID)} {
+			if !errors.Is(err, platform.ErrNotFound) {
+				t.Errorf("%v, want %v", err, platform.ErrNotFound)
+			}
+		}
+	})
+	t.Run("a key that Ghost rejects is no refusal of the member", func(t *testing.T) {
+		for _, key := range []string{testKey, client.id + testKey[24:]} {
+			stranger := newClient(t, Config{URL: strings.TrimSuffix(client.base, "/ghost/api/admin"), AdminKey: key})
+			_, err := stranger.Create(ctx, platform.Member{Email: unique("stranger")})
+			var refusal *platform.Refusal
+			var answer *Error
+			if errors.As(err, &refusal) || errors.Is(err, platform.ErrNotFound) || !errors.As(err, &answer) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+// What a Ghost in trouble answers says nothing about the member. These are the
+// faults that the real one cannot be made to show.
+func TestTrouble(t *testing.T) {
+	const jwt = `{"errors":[{"message":"Invalid token","type":"BadRequestError","code":"INVALID_JWT"}]}`
+	tests := []struct {
+		name   string
+		status int
+		body   string
+	}{
+		{"500", 500, `{"errors":[{"type":"InternalServerError"}]}`},
+		{"503 of a proxy", 503, "<html>"},
+		{"429", 429, `{"errors":[{"type":"TooManyRequestsError"}]}`},
+		{"401", 401, `{"errors":[{"type":"UnauthorizedError"}]}`},
+		{"403", 403, `{"errors":[{"type":"NoPermissionError"}]}`},
+		{"400 for the token", 400, jwt},
+		{"400 of a proxy", 400, "Bad Request"},
+		{"404 of a proxy", 404, "Not Found"},
+		{"422 without a reason", 422, "{}"},
+		{"a redirect", 301, ""},
+		{"200 without a member", 200, `{"members":[]}`},
+		{"200 that is no JSON", 200, "<html>"},
+		{"200 that is cut off", 200, `{"members":[{"id":"1"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(test.status)
+				w.Write([]byte(test.body))
+			}))
+			defer server.Close()
+			client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+			_, err := client.Create(t.Context(), platform.Member{Email: "jane@example.com"})
+			var refusal *platform.Refusal
+			if err == nil || errors.As(err, &refusal) || errors.Is(err, platform.ErrNotFound) {
+				t.Errorf("%v, want an error that is about Ghost", err)
+			}
+			client.Close()
+		})
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	hang := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+	defer server.Close()
+	defer close(hang)
+	client := newClient(t, Config{URL: server.URL, AdminKey: testKey, Timeout: 20 * time.Millisecond})
+	if err := client.Delete(t.Context(), "1"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	for _, cfg := range []Config{
+		{URL: "127.0.0.1:2368", AdminKey: testKey},
+		{URL: "ftp://127.0.0.1", AdminKey: testKey},
+		{URL: "http://127.0.0.1:2368"},
+		{URL: "http://127.0.0.1:2368", AdminKey: "00ff"},
+		{URL: "http://127.0.0.1:2368", AdminKey: "id:xyz"},
+		{URL: "http://127.0.0.1:2368", AdminKey: "id:"},
+		{URL: "http://127.0.0.1:2368", AdminKey: "id:00ff"},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%+v is taken", cfg)
+		} else if cfg.AdminKey != "" && strings.Contains(err.Error(), cfg.AdminKey) {
+			t.Errorf("the key is in the error: %v", err)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	if got := quote(`o'neil\@x`); got != `'o\'neil\\@x'` {
+		t.Error(got)
+	}
+}

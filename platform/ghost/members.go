@@ -1,0 +1,148 @@
+package ghost
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// member is a member on the wire.
+type member struct {
+	ID          string        `json:"id,omitempty"`
+	Email       string        `json:"email"`
+	Name        string        `json:"name"`
+	Note        string        `json:"note"`
+	Subscribed  *bool         `json:"subscribed,omitempty"`
+	Labels      []label       `json:"labels"`
+	Newsletters *[]newsletter `json:"newsletters,omitempty"`
+	Status      string        `json:"status,omitempty"`
+	CreatedAt   *time.Time    `json:"created_at,omitempty"`
+	UpdatedAt   *time.Time    `json:"updated_at,omitempty"`
+}
+
+type label struct {
+	Name string `json:"name"`
+}
+
+type newsletter struct {
+	ID string `json:"id"`
+}
+
+// members is the envelope of requests and answers.
+type members struct {
+	Members []member `json:"members"`
+}
+
+// Create implements [platform.Platform].
+func (c *Client) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
+	return c.change(ctx, http.MethodPost, "/members/", m)
+}
+
+// Update implements [platform.Platform].
+func (c *Client) Update(ctx context.Context, id string, m platform.Member) (platform.Member, error) {
+	return c.change(ctx, http.MethodPut, "/members/"+url.PathEscape(id)+"/", m)
+}
+
+func (c *Client) change(ctx context.Context, method, path string, m platform.Member) (platform.Member, error) {
+	var answer members
+	if err := c.call(ctx, method, path, nil, members{[]member{toWire(m)}}, &answer); err != nil {
+		return platform.Member{}, err
+	}
+	if len(answer.Members) != 1 {
+		return platform.Member{}, &Error{Status: http.StatusOK, Message: "without a member"}
+	}
+	return fromWire(answer.Members[0]), nil
+}
+
+// Delete implements [platform.Platform].
+func (c *Client) Delete(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, "/members/"+url.PathEscape(id)+"/", nil, nil, nil)
+}
+
+// FindByEmail implements [platform.Platform]. Ghost on SQLite compares emails
+// by case, so the email in lower case is asked for as well.
+func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
+	filter := "email:" + quote(email)
+	if lower := strings.ToLower(email); lower != email {
+		filter += ",email:" + quote(lower)
+	}
+	var answer members
+	query := url.Values{"filter": {filter}, "limit": {"2"}, "order": {"created_at asc"}}
+	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
+		return platform.Member{}, err
+	}
+	for _, m := range answer.Members {
+		if m.Email == email {
+			return fromWire(m), nil
+		}
+	}
+	if len(answer.Members) == 0 {
+		return platform.Member{}, platform.ErrNotFound
+	}
+	return fromWire(answer.Members[0]), nil
+}
+
+// quote returns a string of Ghost's filter language, NQL.
+func quote(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+}
+
+func toWire(m platform.Member) member {
+	w := member{Email: m.Email, Name: m.Name, Note: m.Note, Labels: []label{}}
+	for _, name := range m.Labels {
+		w.Labels = append(w.Labels, label{name})
+	}
+	switch {
+	case !m.Subscribed:
+		w.Newsletters = &[]newsletter{}
+	case m.Newsletters != nil:
+		list := make([]newsletter, 0, len(m.Newsletters))
+		for _, id := range m.Newsletters {
+			list = append(list, newsletter{id})
+		}
+		w.Newsletters = &list
+	default:
+		w.Subscribed = &m.Subscribed
+	}
+	return w
+}
+
+func fromWire(w member) platform.Member {
+	m := platform.Member{ID: w.ID, Email: w.Email, Name: w.Name, Note: w.Note, Status: status(w.Status)}
+	for _, l := range w.Labels {
+		m.Labels = append(m.Labels, l.Name)
+	}
+	if w.Subscribed != nil {
+		m.Subscribed = *w.Subscribed
+	}
+	if w.Newsletters != nil {
+		m.Newsletters = []string{}
+		for _, n := range *w.Newsletters {
+			m.Newsletters = append(m.Newsletters, n.ID)
+		}
+	}
+	if w.CreatedAt != nil {
+		m.CreatedAt = w.CreatedAt.UTC()
+	}
+	if w.UpdatedAt != nil {
+		m.UpdatedAt = w.UpdatedAt.UTC()
+	}
+	return m
+}
+
+// status returns the spec's word for a status of Ghost's.
+func status(ghost string) string {
+	switch ghost {
+	case "comped":
+		return "complimentary"
+	case "paid":
+		return "paid"
+	}
+	return "free"
+}
+
+var _ platform.Platform = (*Client)(nil)

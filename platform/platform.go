@@ -1,0 +1,85 @@
+// Package platform is what Lychgate needs of a publishing platform: a place
+// where members can be made, changed, removed and found.
+package platform
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Member is a member as the platform has it.
+type Member struct {
+	ID         string // the platform's own
+	Email      string
+	Name       string
+	Note       string
+	Subscribed bool
+	Labels     []string // names
+	Status     string   // free, paid or complimentary
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+
+	// Newsletters are the IDs of the newsletters that the member gets. In a
+	// change, nil leaves the choice to the platform and Subscribed.
+	Newsletters []string
+}
+
+// Platform keeps members.
+//
+// It may be used by many goroutines at once. Each call is bounded in time, by
+// the platform's own bound or ctx, whichever ends first. A call that failed may
+// have had its effect all the same, so whoever repeats it must expect that.
+//
+// Errors are of three kinds: [ErrNotFound]; a [*Refusal], for what the member
+// says; and any other, which means that the platform could not be asked or
+// could not answer, and may well do so later. A key that the platform rejects
+// is of the last kind.
+type Platform interface {
+	// Create makes a member and returns it with its ID. Labels that do not
+	// exist are made. An email that another member has is a Refusal.
+	Create(ctx context.Context, m Member) (Member, error)
+
+	// Update replaces what the member with an ID says, the whole set of labels
+	// included. Errors: ErrNotFound; an email that another member has is a
+	// Refusal.
+	Update(ctx context.Context, id string, m Member) (Member, error)
+
+	// Delete removes a member. Errors: ErrNotFound.
+	Delete(ctx context.Context, id string) error
+
+	// FindByEmail returns the member with an email. The case of the email does
+	// not matter; of several, the one that matches exactly is returned, else
+	// the oldest. Errors: ErrNotFound.
+	FindByEmail(ctx context.Context, email string) (Member, error)
+}
+
+// ErrNotFound means that the platform has no such member.
+var ErrNotFound = errors.New("the platform has no such member")
+
+// Refusal is the platform's word that it will not take what a member says,
+// however often it is asked.
+type Refusal struct {
+	// Reason is a sentence for people.
+	Reason string
+}
+
+func (r *Refusal) Error() string { return "refused by the platform: " + r.Reason }
+
+// None is the platform of a site whose members live in Lychgate's store alone.
+// It takes everything and has nobody.
+type None struct{}
+
+// Create implements [Platform].
+func (None) Create(_ context.Context, m Member) (Member, error) { return m, nil }
+
+// Update implements [Platform].
+func (None) Update(_ context.Context, _ string, m Member) (Member, error) { return m, nil }
+
+// Delete implements [Platform].
+func (None) Delete(context.Context, string) error { return nil }
+
+// FindByEmail implements [Platform].
+func (None) FindByEmail(context.Context, string) (Member, error) { return Member{}, ErrNotFound }
+
+var _ Platform = None{}
