@@ -128,9 +128,9 @@ type Store interface {
 	// ErrConflict if there was a further write. Before nil removes the member.
 	Revert(ctx context.Context, guid string, refused int64, before *Member, owner string) error
 
-	// Behind returns members that are behind, whose next attempt is due, and
-	// that nobody leases, longest due first.
-	Behind(ctx context.Context, now time.Time, limit int) ([]Member, error)
+	// Behind returns members of a site that are behind, whose next attempt is
+	// due, and that nobody leases, longest due first.
+	Behind(ctx context.Context, site string, now time.Time, limit int) ([]Member, error)
 
 	// CountBehind returns how many members of a site are behind.
 	CountBehind(ctx context.Context, site string) (int, error)

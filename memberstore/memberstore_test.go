@@ -256,7 +256,7 @@ func TestLeaseExcludes(t *testing.T) {
 func TestBehind(t *testing.T) {
 	each(t, func(t *testing.T, store Store) {
 		guids := func(now time.Time) (list []string) {
-			members, err := store.Behind(t.Context(), now, 10)
+			members, err := store.Behind(t.Context(), "daily", now, 10)
 			if err != nil {
 				t.Fatal(err)
 			}

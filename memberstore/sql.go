@@ -66,8 +66,8 @@ const (
 		lease_until = CASE WHEN lease_owner = $%[1]d THEN 0 ELSE lease_until END`
 
 	behind = `SELECT ` + columns + `, '' FROM members m
-		WHERE m.applied < m.version AND m.next_attempt <= $1 AND m.lease_until <= $1
-		ORDER BY m.next_attempt LIMIT $2`
+		WHERE m.site = $1 AND m.applied < m.version AND m.next_attempt <= $2 AND m.lease_until <= $2
+		ORDER BY m.next_attempt LIMIT $3`
 	countBehind = `SELECT count(*) FROM members m WHERE m.applied < m.version AND m.site = $1`
 )
 
@@ -235,8 +235,8 @@ func (s *SQL) Failed(ctx context.Context, guid, problem string, next time.Time, 
 }
 
 // Behind implements [Store].
-func (s *SQL) Behind(ctx context.Context, now time.Time, limit int) ([]Member, error) {
-	rows, err := s.db.Read.QueryContext(ctx, behind, millis(now), limit)
+func (s *SQL) Behind(ctx context.Context, site string, now time.Time, limit int) ([]Member, error) {
+	rows, err := s.db.Read.QueryContext(ctx, behind, site, millis(now), limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing what is behind: %w", err)
 	}

@@ -29,7 +29,7 @@ CREATE TABLE members (
 );
 CREATE UNIQUE INDEX members_email ON members (site, email_key) WHERE NOT deleted;
 CREATE UNIQUE INDEX members_platform_id ON members (site, platform_id) WHERE platform_id IS NOT NULL;
-CREATE INDEX members_behind ON members (next_attempt) WHERE applied < version;
+CREATE INDEX members_behind ON members (site, next_attempt) WHERE applied < version;
 
 CREATE TABLE member_ids (
 	site        TEXT NOT NULL,

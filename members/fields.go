@@ -1,0 +1,145 @@
+package members
+
+import (
+	"net/mail"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lychgate/caddy-lychgate/memberstore"
+)
+
+// Limits on what a member says, in code points. They are Ghost's, so that a
+// site without a platform does not grow members that no platform would take.
+const (
+	maxText   = 191 // email, name, a label, identifiers
+	maxNote   = 2000
+	maxLabels = 100
+)
+
+// Fields is what a create or an update says. What is nil was left out.
+type Fields struct {
+	Email       *string
+	Name        *string
+	Subscribed  *bool
+	Newsletters *[]memberstore.Newsletter
+	Note        *string
+	Labels      *[]string
+	TierID      **string // a pointer to nil unlinks the tier
+	MemberID    *string
+}
+
+// checkNew checks the fields of a new member.
+func (f *Fields) checkNew(i Integration) error {
+	if f.Email == nil {
+		return invalid("The email is required.")
+	}
+	if i.Mode == CustomIDMode {
+		switch {
+		case f.MemberID == nil || *f.MemberID == "":
+			return invalid("The member_id is required.")
+		case !isText(*f.MemberID, maxText):
+			return invalid("The member_id must be text of %d characters at most, without control characters.", maxText)
+		}
+	}
+	return f.check()
+}
+
+// check checks the fields that are there.
+func (f *Fields) check() error {
+	if f.Email != nil {
+		if err := checkEmail(*f.Email); err != nil {
+			return err
+		}
+	}
+	if f.Name != nil && !isText(*f.Name, maxText) {
+		return invalid("The name must be text of %d characters at most, without control characters.", maxText)
+	}
+	if f.Note != nil && (utf8.RuneCountInString(*f.Note) > maxNote || !utf8.ValidString(*f.Note) || strings.ContainsRune(*f.Note, 0)) {
+		return invalid("The note must be text of %d characters at most.", maxNote)
+	}
+	if f.TierID != nil && *f.TierID != nil && (**f.TierID == "" || !isText(**f.TierID, maxText)) {
+		return invalid("The tier_id must be null, or text of 1 to %d characters.", maxText)
+	}
+	if f.Labels != nil {
+		if len(*f.Labels) > maxLabels {
+			return invalid("There must be %d labels at most.", maxLabels)
+		}
+		for _, label := range *f.Labels {
+			if strings.TrimSpace(label) == "" || !isText(label, maxText) {
+				return invalid("Each of the labels must be text of 1 to %d characters.", maxText)
+			}
+		}
+	}
+	if f.Newsletters != nil {
+		for _, n := range *f.Newsletters {
+			switch {
+			case n.ID == "" || !isText(n.ID, maxText):
+				return invalid("Each of the newsletters needs an id.")
+			case n.Status != "" && n.Status != "active" && n.Status != "inactive":
+				return invalid("The status of a newsletter must be active or inactive.")
+			}
+		}
+	}
+	return nil
+}
+
+// apply puts the fields into a member. They have been checked.
+func (f *Fields) apply(m *memberstore.Member) error {
+	if f.Email != nil {
+		m.Email = *f.Email
+	}
+	if f.Name != nil {
+		m.Name = *f.Name
+	}
+	if f.Note != nil {
+		m.Note = *f.Note
+	}
+	if f.TierID != nil {
+		m.TierID = *f.TierID
+	}
+	if f.Labels != nil {
+		m.Labels = withoutDoubles(*f.Labels)
+	}
+	if f.Newsletters != nil {
+		m.Newsletters = *f.Newsletters
+		m.Subscribed = slices.ContainsFunc(m.Newsletters, func(n memberstore.Newsletter) bool { return n.Status != "inactive" })
+	}
+	if f.Subscribed != nil {
+		m.Subscribed = *f.Subscribed
+		if f.Newsletters == nil {
+			m.Newsletters = nil // it is the platform's choice again
+		}
+	}
+	return nil
+}
+
+// withoutDoubles trims labels and leaves out those that differ from an earlier
+// one in case only, which are one label to the platform.
+func withoutDoubles(labels []string) []string {
+	list := []string{}
+	for _, label := range labels {
+		label = strings.TrimSpace(label)
+		if !slices.ContainsFunc(list, func(other string) bool { return strings.EqualFold(other, label) }) {
+			list = append(list, label)
+		}
+	}
+	return list
+}
+
+func checkEmail(email string) error {
+	address, err := mail.ParseAddress(email)
+	_, domain, _ := strings.Cut(email, "@")
+	switch {
+	case err != nil, address.Address != email, !strings.Contains(domain, "."), !isText(email, maxText):
+		return invalid("The email is not a valid address of %d characters at most.", maxText)
+	}
+	return nil
+}
+
+// isText reports whether s is text without control characters, and not longer
+// than so many code points.
+func isText(s string, longest int) bool {
+	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= longest &&
+		!strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f })
+}

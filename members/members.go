@@ -1,0 +1,368 @@
+// Package members is what the members API does, without HTTP: it checks what a
+// caller says, keeps it, and brings it to the publishing platform.
+//
+// Writing to the platform is level-triggered. A write is first made durable in
+// the store, as a new version of the member; then the member's current state is
+// applied on the platform, at once if that is possible, and otherwise by
+// [Service.Run], as often as it takes. So nothing that was acknowledged is
+// lost, and repeating or reordering attempts does no harm.
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Mode is how an integration identifies members (spec, "What the service
+// does", 6).
+type Mode string
+
+// The modes.
+const (
+	EmailMode    Mode = "email"
+	CustomIDMode Mode = "custom_id"
+)
+
+// Integration is what a caller's key stands for.
+type Integration struct {
+	Name string
+	Mode Mode
+
+	// DuplicateEmails lets several members of an integration in Custom ID mode
+	// share an email: all but the first are kept under a placeholder address
+	// at PlaceholderDomain.
+	DuplicateEmails   bool
+	PlaceholderDomain string
+
+	// SubscribeByDefault is what is_subscribed is when a new member's is left
+	// out.
+	SubscribeByDefault bool
+}
+
+// InvalidError is a handled error: the request cannot be done, for a reason
+// that the caller is told.
+type InvalidError struct{ Message string }
+
+func (e *InvalidError) Error() string { return e.Message }
+
+func invalid(format string, args ...any) error {
+	return &InvalidError{fmt.Sprintf(format, args...)}
+}
+
+// ErrNotFound means that no member matches.
+var ErrNotFound = errors.New("member not found")
+
+// ErrChanged means that the member is not as the caller last read it.
+var ErrChanged = errors.New("member was changed meanwhile")
+
+// Result is a member after a write.
+type Result struct {
+	Member memberstore.Member
+
+	// Queued reports that the write is kept, but not on the platform yet.
+	Queued bool
+}
+
+// Config holds what a [Service] is made from. Only Now and Timeout may be left
+// out.
+type Config struct {
+	Site     string
+	Store    memberstore.Store
+	Platform platform.Platform
+	Logger   *zap.Logger
+
+	// Owner names this process among those that share the store.
+	Owner string
+
+	// Timeout bounds how long a write waits for the platform. Default: 5
+	// seconds.
+	Timeout time.Duration
+
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Service serves the members of one site. It may be used by many goroutines at
+// once. Run has to run for queued writes to reach the platform.
+type Service struct {
+	Config
+	wake chan struct{} // there may be something for Run to do
+}
+
+// New makes a Service.
+func New(cfg Config) *Service {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 5 * time.Second
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Service{Config: cfg, wake: make(chan struct{}, 1)}
+}
+
+// Get returns the member that an identifier names: an email, or a member ID in
+// Custom ID mode. An email that the store does not know is asked of the
+// platform, and kept. Errors: ErrNotFound, *InvalidError.
+func (s *Service) Get(ctx context.Context, i Integration, identifier string) (memberstore.Member, error) {
+	key := memberstore.Key{Site: s.Site, Email: identifier}
+	if i.Mode == CustomIDMode {
+		key = memberstore.Key{Site: s.Site, Integration: i.Name, MemberID: identifier}
+	}
+	m, err := s.Store.Find(ctx, key)
+	if errors.Is(err, memberstore.ErrNotFound) {
+		if i.Mode == EmailMode {
+			return s.readThrough(ctx, identifier)
+		}
+		return memberstore.Member{}, ErrNotFound
+	}
+	return m, err
+}
+
+// readThrough keeps a member that the platform has and the store has not.
+func (s *Service) readThrough(ctx context.Context, email string) (memberstore.Member, error) {
+	if checkEmail(email) != nil {
+		return memberstore.Member{}, ErrNotFound
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+
+	found, err := s.Platform.FindByEmail(ctx, email)
+	switch {
+	case errors.Is(err, platform.ErrNotFound):
+		return memberstore.Member{}, ErrNotFound
+	case err != nil:
+		s.Logger.Warn("a member could not be looked up on the platform", zap.Error(err))
+		return memberstore.Member{}, invalid("The member is not known here, and the publishing platform does not answer. Try again later.")
+	}
+	// The platform may lag behind: what it calls a member may be deleted here,
+	// or have another email by now.
+	if _, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID}); !errors.Is(err, memberstore.ErrNotFound) {
+		if err == nil {
+			err = ErrNotFound
+		}
+		return memberstore.Member{}, err
+	}
+	m := s.fromPlatform(found)
+	if err := s.Store.Insert(ctx, m, "", memberstore.Lease{}); err != nil {
+		if errors.Is(err, memberstore.ErrEmailTaken) { // by another caller who asked for it too
+			return s.Store.Find(ctx, memberstore.Key{Site: s.Site, Email: email})
+		}
+		return memberstore.Member{}, err
+	}
+	return m, nil
+}
+
+func (s *Service) fromPlatform(p platform.Member) memberstore.Member {
+	m := memberstore.Member{
+		GUID: newGUID(), Site: s.Site, Email: p.Email, Name: p.Name, Note: p.Note, Subscribed: p.Subscribed,
+		Labels: p.Labels, Status: p.Status, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
+		Version: 1, Applied: 1, PlatformID: p.ID,
+	}
+	if m.CreatedAt.IsZero() {
+		m.CreatedAt = s.Now().UTC()
+	}
+	if m.UpdatedAt.IsZero() {
+		m.UpdatedAt = m.CreatedAt
+	}
+	return m
+}
+
+// newGUID returns an identifier for a new member. Those made later sort behind
+// (RFC 9562, version 7), so the store grows at its end.
+func newGUID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// Create adds a member. Errors: *InvalidError.
+func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, error) {
+	now := s.Now().UTC()
+	m := memberstore.Member{
+		GUID: newGUID(), Site: s.Site, Subscribed: i.SubscribeByDefault, Status: "free",
+		CreatedAt: now, UpdatedAt: now, Version: 1,
+	}
+	if err := f.checkNew(i); err != nil {
+		return Result{}, err
+	}
+	if err := f.apply(&m); err != nil {
+		return Result{}, err
+	}
+	if i.Mode == CustomIDMode {
+		m.MemberID = *f.MemberID
+	}
+	if err := s.insert(ctx, i, &m); err != nil {
+		return Result{}, err
+	}
+	result, err := s.settle(ctx, m, nil, true)
+	if refusal, ok := errors.AsType[*takenError](err); ok && i.DuplicateEmails && i.Mode == CustomIDMode {
+		// The email belongs to somebody whom only the platform knows.
+		m.Email, m.Subscribed, m.Newsletters = placeholder(i, m, ""), false, nil
+		if err := s.insert(ctx, i, &m); err != nil {
+			return Result{}, err
+		}
+		return s.settle(ctx, m, nil, true)
+	} else if ok {
+		return Result{}, &InvalidError{refusal.Error()}
+	}
+	return result, err
+}
+
+// insert puts a new member into the store, under a placeholder address if the
+// integration allows duplicates and this is one.
+func (s *Service) insert(ctx context.Context, i Integration, m *memberstore.Member) error {
+	var lease memberstore.Lease
+	if s.local() {
+		m.Applied = m.Version
+	} else {
+		lease = s.lease()
+	}
+	err := s.Store.Insert(ctx, *m, i.Name, lease)
+	for _, suffix := range []string{"", m.GUID} {
+		if !errors.Is(err, memberstore.ErrEmailTaken) || i.Mode != CustomIDMode || !i.DuplicateEmails {
+			break
+		}
+		m.Email, m.Subscribed, m.Newsletters = placeholder(i, *m, suffix), false, nil
+		err = s.Store.Insert(ctx, *m, i.Name, lease)
+	}
+	switch {
+	case errors.Is(err, memberstore.ErrEmailTaken):
+		return &InvalidError{errEmailTaken}
+	case errors.Is(err, memberstore.ErrMemberIDTaken):
+		return invalid("The member_id is already taken.")
+	}
+	return err
+}
+
+const errEmailTaken = "The email is already taken."
+
+// Update changes what the caller supplies. If match is not nil it is asked
+// whether the member is as the caller expects. Errors: ErrNotFound, ErrChanged,
+// *InvalidError.
+func (s *Service) Update(ctx context.Context, i Integration, identifier string, f Fields, match func(memberstore.Member) bool) (Result, error) {
+	if err := f.check(); err != nil {
+		return Result{}, err
+	}
+	return s.write(ctx, i, identifier, func(m *memberstore.Member) error {
+		if match != nil && !match(*m) {
+			return ErrChanged
+		}
+		if err := f.apply(m); err != nil {
+			return err
+		}
+		// The time always moves on, by the second in which it is shown.
+		m.UpdatedAt = latest(s.Now().UTC(), m.UpdatedAt.Truncate(time.Second).Add(time.Second))
+		return nil
+	})
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// Delete removes a member, for good. Errors: ErrNotFound, *InvalidError.
+func (s *Service) Delete(ctx context.Context, i Integration, identifier string) (Result, error) {
+	return s.write(ctx, i, identifier, func(m *memberstore.Member) error {
+		m.Deleted = true
+		return nil
+	})
+}
+
+// write changes a member and brings the change to the platform. Nobody else
+// changes it meanwhile, unless that takes too long: then the change is queued.
+func (s *Service) write(ctx context.Context, i Integration, identifier string, change func(*memberstore.Member) error) (Result, error) {
+	const attempts = 20
+	for range attempts {
+		before, err := s.Get(ctx, i, identifier)
+		if err != nil {
+			return Result{}, err
+		}
+		leased := false
+		if !s.local() {
+			switch leased, err = s.acquire(ctx, &before); {
+			case errors.Is(err, memberstore.ErrNotFound):
+				continue
+			case err != nil:
+				return Result{}, err
+			}
+		}
+		after := before
+		after.Labels = slices.Clone(before.Labels)
+		if err = change(&after); err == nil {
+			if s.local() {
+				after.Applied = after.Version + 1
+			}
+			err = s.update(ctx, i, &after)
+		}
+		if err != nil {
+			if leased {
+				err = errors.Join(err, s.release(ctx, before))
+			}
+			if errors.Is(err, memberstore.ErrConflict) {
+				continue
+			}
+			return Result{}, err
+		}
+		result, err := s.settle(ctx, after, &before, leased)
+		if taken, ok := errors.AsType[*takenError](err); ok {
+			return Result{}, &InvalidError{taken.Error()}
+		}
+		return result, err
+	}
+	return Result{}, fmt.Errorf("the member was changed by others %d times in a row", attempts)
+}
+
+// update puts a changed member into the store, under a placeholder address if
+// its new email is taken and the integration allows duplicates.
+func (s *Service) update(ctx context.Context, i Integration, m *memberstore.Member) error {
+	err := s.Store.Update(ctx, *m)
+	for _, suffix := range []string{"", m.GUID} {
+		if !errors.Is(err, memberstore.ErrEmailTaken) || i.Mode != CustomIDMode || !i.DuplicateEmails {
+			break
+		}
+		m.Email, m.Subscribed, m.Newsletters = placeholder(i, *m, suffix), false, nil
+		err = s.Store.Update(ctx, *m)
+	}
+	if errors.Is(err, memberstore.ErrEmailTaken) {
+		return &InvalidError{errEmailTaken}
+	}
+	if err == nil {
+		m.Version++
+	}
+	return err
+}
+
+// local reports that the members live in the store alone.
+func (s *Service) local() bool {
+	_, none := s.Platform.(platform.None)
+	return none
+}
+
+// placeholder returns an address for a member whose own email is taken (spec,
+// "What the service does", 7). The suffix makes it unique where the member ID
+// alone does not.
+func placeholder(i Integration, m memberstore.Member, suffix string) string {
+	const longest = 64 // of the part before the at-sign (RFC 5321, section 4.5.3.1.1)
+	safe := strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+			return c
+		case 'A' <= c && c <= 'Z':
+			return c + 'a' - 'A'
+		}
+		return '-'
+	}, m.MemberID)
+	if suffix != "" {
+		safe = safe[:min(len(safe), longest-len(suffix)-1)] + "-" + suffix
+	}
+	return safe[:min(len(safe), longest)] + "@" + i.PlaceholderDomain
+}

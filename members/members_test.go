@@ -1,0 +1,605 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// faulty is a platform that keeps members as Ghost does, and can be made to
+// show what a real one cannot be made to show.
+type faulty struct {
+	mu      sync.Mutex
+	members map[string]platform.Member
+	next    int
+
+	// fault is asked before each change is made; an error is what the caller
+	// gets. If after is set the change is made all the same.
+	fault func(method string) error
+	after bool
+}
+
+var errDown = errors.New("connection refused")
+
+func newFaulty() *faulty { return &faulty{members: map[string]platform.Member{}} }
+
+func (p *faulty) do(method string, change func() error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var fault error
+	if p.fault != nil {
+		fault = p.fault(method)
+	}
+	if fault != nil && !p.after {
+		return fault
+	}
+	return errors.Join(fault, change())
+}
+
+func (p *faulty) Create(_ context.Context, m platform.Member) (platform.Member, error) {
+	err := p.do("create", func() error {
+		if p.taken(m.Email, "") {
+			return &platform.Refusal{Reason: "Member already exists."}
+		}
+		if strings.HasPrefix(m.Email, "refused") {
+			return &platform.Refusal{Reason: "Ghost does not like it."}
+		}
+		p.next++
+		m.ID, m.Status = fmt.Sprint("p-", p.next), "free"
+		p.members[m.ID] = m
+		return nil
+	})
+	return m, err
+}
+
+func (p *faulty) Update(_ context.Context, id string, m platform.Member) (platform.Member, error) {
+	m.ID = id
+	return m, p.do("update", func() error {
+		if _, there := p.members[id]; !there {
+			return platform.ErrNotFound
+		}
+		if p.taken(m.Email, id) || strings.HasPrefix(m.Email, "refused") {
+			return &platform.Refusal{Reason: "Ghost does not like it."}
+		}
+		m.Status = p.members[id].Status
+		p.members[id] = m
+		return nil
+	})
+}
+
+func (p *faulty) Delete(_ context.Context, id string) error {
+	return p.do("delete", func() error {
+		if _, there := p.members[id]; !there {
+			return platform.ErrNotFound
+		}
+		delete(p.members, id)
+		return nil
+	})
+}
+
+func (p *faulty) FindByEmail(_ context.Context, email string) (m platform.Member, err error) {
+	err = p.do("find", func() error {
+		for _, m = range p.members {
+			if strings.EqualFold(m.Email, email) {
+				return nil
+			}
+		}
+		m = platform.Member{}
+		return platform.ErrNotFound
+	})
+	return m, err
+}
+
+func (p *faulty) taken(email, but string) bool {
+	for id, m := range p.members {
+		if id != but && strings.EqualFold(m.Email, email) {
+			return true
+		}
+	}
+	return false
+}
+
+// emails returns the members' emails and names on the platform.
+func (p *faulty) emails() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := []string{}
+	for _, m := range p.members {
+		list = append(list, m.Email+" "+m.Name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (p *faulty) set(fault func(string) error, after bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault, p.after = fault, after
+}
+
+func (p *faulty) break_(err error) { p.set(func(string) error { return err }, false) }
+func (p *faulty) mend()            { p.set(nil, false) }
+
+// bench is a service with all that it needs.
+type bench struct {
+	t        *testing.T
+	now      time.Time
+	db       *database.DB
+	store    memberstore.Store
+	platform *faulty
+	service  *Service
+}
+
+func newBench(t *testing.T, db *database.DB) *bench {
+	store, err := memberstore.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, db: db, store: store, platform: newFaulty(), now: time.Now().UTC().Truncate(time.Millisecond)}
+	b.service = b.edge("edge", b.platform)
+	return b
+}
+
+// edge returns a service on the bench's store.
+func (b *bench) edge(owner string, p platform.Platform) *Service {
+	return New(Config{
+		Site: "daily", Store: b.store, Platform: p, Logger: zap.NewNop(), Owner: owner,
+		Timeout: 200 * time.Millisecond, Now: func() time.Time { return b.now },
+	})
+}
+
+func (b *bench) create(i Integration, f Fields) Result {
+	b.t.Helper()
+	result, err := b.service.Create(b.t.Context(), i, f)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return result
+}
+
+// catchUp lets time pass until nothing that can be applied is behind.
+func (b *bench) catchUp() {
+	b.t.Helper()
+	for range 4 {
+		b.now = b.now.Add(10 * time.Minute)
+		if err := b.service.catchUp(b.t.Context()); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) behind() int {
+	b.t.Helper()
+	n, err := b.store.CountBehind(b.t.Context(), "daily")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+// sameAsPlatform fails unless the platform has just these members.
+func (b *bench) sameAsPlatform(want ...string) {
+	b.t.Helper()
+	if diff := cmp.Diff(append([]string{}, want...), b.platform.emails()); diff != "" {
+		b.t.Errorf("on the platform: %s", diff)
+	}
+}
+
+var (
+	byEmail = Integration{Name: "form", Mode: EmailMode, SubscribeByDefault: true}
+	byID    = Integration{Name: "crm", Mode: CustomIDMode, DuplicateEmails: true, PlaceholderDomain: "members.invalid", SubscribeByDefault: true}
+	strict  = Integration{Name: "strict", Mode: CustomIDMode}
+)
+
+func with(email string, more ...func(*Fields)) Fields {
+	f := Fields{Email: &email}
+	for _, set := range more {
+		set(&f)
+	}
+	return f
+}
+
+func name(s string) func(*Fields) { return func(f *Fields) { f.Name = &s } }
+func id(s string) func(*Fields)   { return func(f *Fields) { f.MemberID = &s } }
+
+func each(t *testing.T, test func(t *testing.T, b *bench)) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) { test(t, newBench(t, db)) })
+}
+
+func TestWriteThrough(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		created := b.create(byEmail, with("Jane@Example.com", name("Jane")))
+		if created.Queued || created.Member.Status != "free" || !created.Member.Subscribed {
+			t.Errorf("created: %+v", created)
+		}
+		b.sameAsPlatform("Jane@Example.com Jane")
+
+		updated, err := b.service.Update(t.Context(), byEmail, "JANE@example.com", Fields{Labels: &[]string{" VIP", "vip", "new"}}, nil)
+		if err != nil || updated.Queued {
+			t.Fatalf("%+v, %v", updated, err)
+		}
+		if diff := cmp.Diff([]string{"VIP", "new"}, updated.Member.Labels); diff != "" {
+			t.Error(diff)
+		}
+		if !updated.Member.UpdatedAt.After(created.Member.UpdatedAt) || updated.Member.Name != "Jane" {
+			t.Errorf("updated: %+v", updated.Member)
+		}
+		got, err := b.service.Get(t.Context(), byEmail, "jane@example.com")
+		if diff := cmp.Diff(updated.Member, got, cmpopts.IgnoreFields(memberstore.Member{}, "Applied")); diff != "" || err != nil {
+			t.Errorf("%s, %v", diff, err)
+		}
+		if deleted, err := b.service.Delete(t.Context(), byEmail, "jane@example.com"); err != nil || deleted.Queued {
+			t.Fatalf("%+v, %v", deleted, err)
+		}
+		b.sameAsPlatform()
+		if _, err := b.service.Get(t.Context(), byEmail, "jane@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("after delete: %v", err)
+		}
+		if b.behind() != 0 {
+			t.Errorf("%d are behind", b.behind())
+		}
+	})
+}
+
+// What is acknowledged reaches a platform that was away, and only once.
+func TestPlatformAway(t *testing.T) {
+	faults := map[string]struct {
+		err   error
+		after bool
+	}{
+		"down":                          {errDown, false},
+		"applies, but never answers":    {context.DeadlineExceeded, true},
+		"says nothing about the member": {errors.New("Ghost answers 500"), false},
+	}
+	for fault, how := range faults {
+		t.Run(fault, func(t *testing.T) {
+			each(t, func(t *testing.T, b *bench) {
+				ctx := t.Context()
+				kept := b.create(byEmail, with("kept@example.com"))
+				gone := b.create(byEmail, with("gone@example.com"))
+
+				b.platform.set(func(method string) error {
+					if method == "find" {
+						return nil
+					}
+					return how.err
+				}, how.after)
+				results := []Result{b.create(byEmail, with("new@example.com", name("New")))}
+				for _, do := range []func() (Result, error){
+					func() (Result, error) {
+						return b.service.Update(ctx, byEmail, "kept@example.com", with("renamed@example.com", name("Kept")), nil)
+					},
+					func() (Result, error) { return b.service.Delete(ctx, byEmail, "gone@example.com") },
+					func() (Result, error) {
+						return b.service.Update(ctx, byEmail, "new@example.com", Fields{Name: ptr("Newer")}, nil)
+					},
+				} {
+					result, err := do()
+					if err != nil {
+						t.Fatal(err)
+					}
+					results = append(results, result)
+				}
+				for i, result := range results {
+					if !result.Queued {
+						t.Errorf("write %d is not queued", i)
+					}
+				}
+				// Reads answer what was acknowledged meanwhile.
+				if got, err := b.service.Get(ctx, byEmail, "renamed@example.com"); err != nil || got.GUID != kept.Member.GUID {
+					t.Errorf("%+v, %v", got, err)
+				}
+				if got, err := b.service.Get(ctx, byEmail, "gone@example.com"); !errors.Is(err, ErrNotFound) {
+					t.Errorf("%s is still there: %+v, %v", gone.Member.GUID, got, err)
+				}
+
+				b.platform.mend()
+				b.catchUp()
+				b.sameAsPlatform("new@example.com Newer", "renamed@example.com Kept")
+				if b.behind() != 0 {
+					t.Errorf("%d are behind", b.behind())
+				}
+			})
+		})
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// What the platform refuses leaves everything as it was.
+func TestRefused(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		var invalid *InvalidError
+		if _, err := b.service.Create(ctx, byEmail, with("refused@example.com")); !errors.As(err, &invalid) || invalid.Message != "Ghost does not like it." {
+			t.Errorf("create: %v", err)
+		}
+		before := b.create(byEmail, with("jane@example.com", name("Jane"))).Member
+		if _, err := b.service.Update(ctx, byEmail, "jane@example.com", with("refused@example.com", name("Bad")), nil); !errors.As(err, &invalid) {
+			t.Errorf("update: %v", err)
+		}
+		got, err := b.service.Get(ctx, byEmail, "jane@example.com")
+		if diff := cmp.Diff(before, got, cmpopts.IgnoreFields(memberstore.Member{}, "Version", "Applied")); diff != "" || err != nil {
+			t.Errorf("after a refused update: %s, %v", diff, err)
+		}
+		b.sameAsPlatform("jane@example.com Jane")
+		if b.behind() != 0 {
+			t.Errorf("%d are behind", b.behind())
+		}
+	})
+}
+
+// An email that only the platform knows is taken, and read through.
+func TestReadThrough(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.platform.members["p-old"] = platform.Member{ID: "p-old", Email: "Old@Example.com", Name: "Old", Labels: []string{"x"}, Status: "paid"}
+		var invalid *InvalidError
+		if _, err := b.service.Create(ctx, byEmail, with("old@example.com")); !errors.As(err, &invalid) || invalid.Message != errEmailTaken {
+			t.Errorf("create: %v", err)
+		}
+		got, err := b.service.Get(ctx, byEmail, "old@example.com")
+		if err != nil || got.PlatformID != "p-old" || got.Name != "Old" || got.Status != "paid" {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		again, err := b.service.Get(ctx, byEmail, "OLD@example.com")
+		if err != nil || again.GUID != got.GUID {
+			t.Errorf("%+v, %v", again, err)
+		}
+		if _, err := b.service.Get(ctx, byEmail, "nobody@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("nobody: %v", err)
+		}
+		// A deleted member that the platform still has does not come back.
+		b.platform.break_(errDown)
+		if _, err := b.service.Delete(ctx, byEmail, "old@example.com"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.service.Get(ctx, byEmail, "unknown@example.com"); !errors.As(err, &invalid) {
+			t.Errorf("while the platform is away: %v", err)
+		}
+		b.platform.mend()
+		if _, err := b.service.Get(ctx, byEmail, "old@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("deleted, but the platform does not know yet: %v", err)
+		}
+		b.catchUp()
+		b.sameAsPlatform()
+	})
+}
+
+// An email that was let go of can be taken at once, in whatever order the
+// platform gets to know.
+func TestEmailHandedOn(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.create(byEmail, with("a@example.com", name("first")))
+		b.create(byEmail, with("d@example.com", name("deleted")))
+		b.platform.break_(errDown)
+		if _, err := b.service.Update(ctx, byEmail, "a@example.com", with("b@example.com"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.service.Delete(ctx, byEmail, "d@example.com"); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.mend()
+		for _, email := range []string{"a@example.com", "d@example.com"} {
+			if result := b.create(byEmail, with(email, name("second"))); !result.Queued {
+				t.Errorf("%s is not queued behind the one who lets go of it", email)
+			}
+		}
+		b.catchUp()
+		b.sameAsPlatform("a@example.com second", "b@example.com first", "d@example.com second")
+	})
+}
+
+// Staff who remove a member on the platform have the last word.
+func TestRemovedOnThePlatform(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		created := b.create(byEmail, with("jane@example.com"))
+		b.platform.mu.Lock()
+		delete(b.platform.members, created.Member.PlatformID)
+		b.platform.mu.Unlock()
+		if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: ptr("x")}, nil); !errors.Is(err, ErrNotFound) {
+			t.Errorf("update: %v", err)
+		}
+		if _, err := b.service.Get(t.Context(), byEmail, "jane@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("get: %v", err)
+		}
+		b.sameAsPlatform()
+	})
+}
+
+func TestCustomIDMode(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		first := b.create(byID, with("jane@example.com", id("A/1")))
+		second := b.create(byID, with("JANE@example.com", id("a+1"), name("second")))
+		third := b.create(byID, with("jane@example.com", id("a 1"))) // the same when made safe
+		for i, m := range []memberstore.Member{second.Member, third.Member} {
+			if m.Subscribed || !strings.HasPrefix(m.Email, "a-1") || !strings.HasSuffix(m.Email, "@members.invalid") {
+				t.Errorf("duplicate %d: %+v", i, m)
+			}
+		}
+		if first.Member.Email != "jane@example.com" || !first.Member.Subscribed || second.Member.Email == third.Member.Email {
+			t.Errorf("%+v, %+v, %+v", first.Member, second.Member, third.Member)
+		}
+		var invalid *InvalidError
+		for _, f := range []Fields{with("x@example.com"), with("x@example.com", id("")), with("x@example.com", id("A/1")), with("x@example.com", id("a\x00b"))} {
+			if _, err := b.service.Create(ctx, byID, f); !errors.As(err, &invalid) {
+				t.Errorf("%+v: %v", f, err)
+			}
+		}
+		if _, err := b.service.Create(ctx, strict, with("jane@example.com", id("1"))); !errors.As(err, &invalid) || invalid.Message != errEmailTaken {
+			t.Errorf("without duplicates: %v", err)
+		}
+		got, err := b.service.Get(ctx, byID, "a+1")
+		if err != nil || got.GUID != second.Member.GUID || got.MemberID != "a+1" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if _, err := b.service.Get(ctx, byID, "jane@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("by email: %v", err)
+		}
+		// Changing to a taken email follows the same rule.
+		updated, err := b.service.Update(ctx, byID, "a+1", with("jane@example.com"), nil)
+		if err != nil || updated.Member.Email != second.Member.Email || updated.Member.MemberID != "a+1" {
+			t.Errorf("%+v, %v", updated, err)
+		}
+		// As does an email that only the platform knows.
+		b.platform.members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com"}
+		old := b.create(byID, with("old@example.com", id("old")))
+		if old.Queued || old.Member.Email != "old@members.invalid" || old.Member.Subscribed {
+			t.Errorf("%+v", old)
+		}
+	})
+}
+
+func TestValidation(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	long := strings.Repeat("x", 192)
+	var null *string
+	tests := map[string]Fields{
+		"no email":            {},
+		"no at-sign":          with("jane"),
+		"no dot":              with("jane@localhost"),
+		"display name":        with("Jane <jane@example.com>"),
+		"line break":          with("jane@example.com\r\nBcc: x@example.com"),
+		"space":               with("jane doe@example.com"),
+		"long email":          with(strings.Repeat("x", 300) + "@example.com"),
+		"long name":           with("a@example.com", name(long)),
+		"control in the name": with("a@example.com", name("a\nb")),
+		"long note":           with("a@example.com", func(f *Fields) { f.Note = ptr(strings.Repeat("x", 2001)) }),
+		"empty tier":          with("a@example.com", func(f *Fields) { f.TierID = ptr(ptr("")) }),
+		"empty label":         with("a@example.com", func(f *Fields) { f.Labels = &[]string{" "} }),
+		"long label":          with("a@example.com", func(f *Fields) { f.Labels = &[]string{long} }),
+		"many labels":         with("a@example.com", func(f *Fields) { f.Labels = ptr(make([]string, 101)) }),
+		"newsletter without id": with("a@example.com", func(f *Fields) {
+			f.Newsletters = &[]memberstore.Newsletter{{Status: "active"}}
+		}),
+		"newsletter status": with("a@example.com", func(f *Fields) {
+			f.Newsletters = &[]memberstore.Newsletter{{ID: "1", Status: "on"}}
+		}),
+	}
+	for name, f := range tests {
+		var invalid *InvalidError
+		if _, err := b.service.Create(t.Context(), byEmail, f); !errors.As(err, &invalid) || !strings.HasSuffix(invalid.Message, ".") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	b.sameAsPlatform()
+	ok := with("jané@exämple.com", name("Jané 'Ж' \"Doe\""), func(f *Fields) {
+		f.Note, f.TierID, f.Labels = ptr(strings.Repeat("é", 2000)), &null, &[]string{strings.Repeat("é", 191)}
+	})
+	if _, err := b.service.Create(t.Context(), byEmail, ok); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two edges on one store write the same members: every write is there, on both
+// sides, once.
+func TestTwoEdges(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		edges := []*Service{b.edge("one", b.platform), b.edge("two", b.platform)}
+		const writers, labels = 4, 5
+		for i := range 3 {
+			b.create(byEmail, with(fmt.Sprintf("m%d@example.com", i)))
+		}
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				for n := range labels {
+					email := fmt.Sprintf("m%d@example.com", n%3)
+					_, err := edges[w%2].write(context.Background(), byEmail, email, func(m *memberstore.Member) error {
+						m.Labels = append(m.Labels, fmt.Sprint(w, "-", n))
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		b.catchUp()
+		total := 0
+		for i := range 3 {
+			m, err := b.service.Get(t.Context(), byEmail, fmt.Sprintf("m%d@example.com", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += len(m.Labels)
+			b.platform.mu.Lock()
+			if diff := cmp.Diff(m.Labels, b.platform.members[m.PlatformID].Labels); diff != "" {
+				t.Errorf("%s differs on the platform: %s", m.Email, diff)
+			}
+			b.platform.mu.Unlock()
+		}
+		if total != writers*labels {
+			t.Errorf("%d labels of %d writes", total, writers*labels)
+		}
+	})
+}
+
+func TestRun(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	service := New(Config{Site: "daily", Store: b.store, Platform: b.platform, Logger: zap.NewNop(), Owner: "edge"})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	b.platform.break_(errDown)
+	if result, err := service.Create(ctx, byEmail, with("jane@example.com")); err != nil || !result.Queued {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	b.platform.mend()
+	go func() {
+		service.Run(ctx)
+		close(done)
+	}()
+	for range 500 {
+		if b.behind() == 0 {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	cancel()
+	<-done
+	b.sameAsPlatform("jane@example.com ")
+}
+
+// Members of a site without a platform live in the store alone.
+func TestNoPlatform(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.service = b.edge("edge", platform.None{})
+		b.create(byEmail, with("jane@example.com"))
+		if result, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: ptr("Jane")}, nil); err != nil || result.Queued {
+			t.Errorf("%+v, %v", result, err)
+		}
+		if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{}, func(memberstore.Member) bool { return false }); !errors.Is(err, ErrChanged) {
+			t.Errorf("no match: %v", err)
+		}
+		if _, err := b.service.Delete(t.Context(), byEmail, "jane@example.com"); err != nil {
+			t.Error(err)
+		}
+		if _, err := b.service.Get(t.Context(), byEmail, "jane@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+		b.create(byEmail, with("jane@example.com"))
+		if b.behind() != 0 {
+			t.Errorf("%d are behind", b.behind())
+		}
+	})
+}

@@ -1,0 +1,313 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+const (
+	// leaseTime is how long a process may hold a member. It is longer than any
+	// attempt, and as long as a member of a process that died stays behind.
+	leaseTime = 30 * time.Second
+
+	// pollTime is how often Run looks for what is due.
+	pollTime = time.Second
+
+	// concurrency is how many members Run brings to the platform at once.
+	concurrency = 4
+
+	// batch is how many members Run takes at a time.
+	batch = 64
+
+	// firstPause is how long after a failed attempt the next one comes; it
+	// doubles with each, up to longestPause.
+	firstPause   = time.Second
+	longestPause = 5 * time.Minute
+)
+
+// takenError is the platform's refusal of an email that another of its members
+// has, one that is not behind here.
+type takenError struct{ reason string }
+
+func (e *takenError) Error() string { return e.reason }
+
+func (s *Service) lease() memberstore.Lease {
+	return memberstore.Lease{Owner: s.Owner, Until: s.Now().Add(leaseTime)}
+}
+
+// acquire waits for the lease of a member, and reads it anew. It reports false
+// if another holds it for too long.
+func (s *Service) acquire(ctx context.Context, m *memberstore.Member) (bool, error) {
+	deadline := s.Now().Add(s.Timeout)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		leased, err := s.Store.Lease(ctx, m.GUID, s.lease())
+		if err == nil {
+			if leased.Deleted {
+				return false, errors.Join(memberstore.ErrNotFound, s.release(ctx, leased))
+			}
+			leased.MemberID = m.MemberID
+			*m = leased
+			return true, nil
+		}
+		if !errors.Is(err, memberstore.ErrConflict) {
+			return false, err
+		}
+		if s.Now().After(deadline) {
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// release ends the lease of a member that was not changed.
+func (s *Service) release(ctx context.Context, m memberstore.Member) error {
+	if m.Applied < m.Version {
+		return s.Store.Failed(ctx, m.GUID, m.Problem, s.Now(), s.Owner)
+	}
+	_, err := s.Store.Applied(ctx, m.GUID, m.Applied, m.PlatformID, s.Owner)
+	return err
+}
+
+// settle brings a write that is in the store to the platform, and says how it
+// ended. Before is what the member was, nil for a new one; without the lease
+// the write is left to Run.
+func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memberstore.Member, leased bool) (Result, error) {
+	if s.local() {
+		if m.Deleted {
+			_, err := s.Store.Applied(ctx, m.GUID, m.Version, "", "")
+			return Result{Member: m}, err
+		}
+		return Result{Member: m}, nil
+	}
+	if !leased {
+		s.nudge()
+		return Result{Member: m, Queued: true}, nil
+	}
+	// Whoever asked may leave: the write stands, and must be settled.
+	ctx = context.WithoutCancel(ctx)
+	id, err := s.attempt(ctx, m, before == nil)
+
+	var refusal *platform.Refusal
+	var taken *takenError
+	switch {
+	case err == nil:
+		m.PlatformID = id
+		behind, err := s.Store.Applied(ctx, m.GUID, m.Version, id, s.Owner)
+		if behind {
+			s.nudge()
+		}
+		return Result{Member: m}, err
+
+	case errors.Is(err, platform.ErrNotFound):
+		// The platform's staff has removed the member meanwhile.
+		return Result{}, errors.Join(ErrNotFound, s.forget(ctx, m))
+
+	case errors.As(err, &refusal), errors.As(err, &taken):
+		reverted := s.Store.Revert(ctx, m.GUID, m.Version, before, s.Owner)
+		if errors.Is(reverted, memberstore.ErrConflict) {
+			break // a later write stands on this one, so it is too late
+		}
+		if reverted != nil {
+			return Result{}, reverted
+		}
+		if refusal != nil {
+			return Result{}, &InvalidError{refusal.Reason}
+		}
+		return Result{}, taken
+	}
+	s.Logger.Debug("a write is queued", zap.String("guid", m.GUID), zap.Error(err))
+	return Result{Member: m, Queued: true}, s.postpone(ctx, m, err)
+}
+
+// forget removes a member that the platform no longer has.
+func (s *Service) forget(ctx context.Context, m memberstore.Member) error {
+	m.Deleted = true
+	if err := s.Store.Update(ctx, m); err != nil {
+		return err
+	}
+	_, err := s.Store.Applied(ctx, m.GUID, m.Version+1, m.PlatformID, s.Owner)
+	return err
+}
+
+func (s *Service) postpone(ctx context.Context, m memberstore.Member, problem error) error {
+	pause := min(firstPause<<min(m.Attempts, 20), longestPause)
+	pause += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(pause)) // so that not all come at once
+	return s.Store.Failed(ctx, m.GUID, problem.Error(), s.Now().Add(pause), s.Owner)
+}
+
+// attempt applies a member's current state on the platform and returns its ID
+// there. First tells that this state of a new member was never sent before.
+func (s *Service) attempt(ctx context.Context, m memberstore.Member, first bool) (id string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+
+	if m.Deleted {
+		return m.PlatformID, s.attemptDelete(ctx, m)
+	}
+	if m.PlatformID != "" {
+		_, err = s.Platform.Update(ctx, m.PlatformID, toPlatform(m))
+	} else {
+		var created platform.Member
+		if created, err = s.Platform.Create(ctx, toPlatform(m)); err == nil {
+			return created.ID, nil
+		}
+	}
+	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
+		return s.resolveTaken(ctx, m, refusal, first)
+	}
+	return m.PlatformID, err
+}
+
+// attemptDelete removes a member from the platform. One that was never heard of
+// there may have arrived all the same, so it is looked for.
+func (s *Service) attemptDelete(ctx context.Context, m memberstore.Member) error {
+	id := m.PlatformID
+	if id == "" {
+		found, err := s.Platform.FindByEmail(ctx, m.Email)
+		if errors.Is(err, platform.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID}); !errors.Is(err, memberstore.ErrNotFound) {
+			return err // it is another member's
+		}
+		id = found.ID
+	}
+	if err := s.Platform.Delete(ctx, id); !errors.Is(err, platform.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// resolveTaken finds out whether a refusal is about an email that another
+// member of the platform has, and what that means.
+func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusal *platform.Refusal, first bool) (string, error) {
+	found, err := s.Platform.FindByEmail(ctx, m.Email)
+	if errors.Is(err, platform.ErrNotFound) || err == nil && found.ID == m.PlatformID {
+		return "", refusal
+	}
+	if err != nil {
+		return "", err
+	}
+	owner, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
+	switch {
+	case err == nil && owner.Applied < owner.Version:
+		// Ours, and about to let go of the email: wait for that.
+		s.nudge()
+		return "", fmt.Errorf("the email still belongs to another member, who is behind: %s", refusal.Reason)
+	case errors.Is(err, memberstore.ErrNotFound) && m.PlatformID == "" && !first:
+		// An earlier attempt arrived, and its answer did not. It is this member.
+		_, err := s.Platform.Update(ctx, found.ID, toPlatform(m))
+		return found.ID, err
+	case err == nil, errors.Is(err, memberstore.ErrNotFound):
+		return "", &takenError{errEmailTaken}
+	}
+	return "", err
+}
+
+func toPlatform(m memberstore.Member) platform.Member {
+	p := platform.Member{Email: m.Email, Name: m.Name, Note: m.Note, Subscribed: m.Subscribed, Labels: m.Labels}
+	if m.Newsletters != nil {
+		p.Newsletters = []string{}
+		for _, n := range m.Newsletters {
+			if n.Status != "inactive" {
+				p.Newsletters = append(p.Newsletters, n.ID)
+			}
+		}
+	}
+	return p
+}
+
+// nudge tells Run that there may be something to do.
+func (s *Service) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run brings what is behind to the platform, until ctx is done.
+func (s *Service) Run(ctx context.Context) {
+	if s.local() {
+		return
+	}
+	ticker := time.NewTicker(pollTime)
+	defer ticker.Stop()
+	for {
+		if err := s.catchUp(ctx); err != nil && ctx.Err() == nil {
+			s.Logger.Error("members that are behind could not be listed", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-s.wake:
+		}
+	}
+}
+
+// catchUp tries all that is due now, once.
+func (s *Service) catchUp(ctx context.Context) error {
+	due, err := s.Store.Behind(ctx, s.Site, s.Now(), batch)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	places := make(chan struct{}, concurrency)
+	for _, m := range due {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			if err := s.retry(ctx, m.GUID); err != nil && ctx.Err() == nil {
+				s.Logger.Error("a member that is behind could not be tried", zap.String("guid", m.GUID), zap.Error(err))
+			}
+		})
+	}
+	wg.Wait()
+	if len(due) == batch {
+		s.nudge()
+	}
+	return nil
+}
+
+// retry applies one member that is behind, unless another process does.
+func (s *Service) retry(ctx context.Context, guid string) error {
+	m, err := s.Store.Lease(ctx, guid, s.lease())
+	if errors.Is(err, memberstore.ErrConflict) || errors.Is(err, memberstore.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if m.Applied >= m.Version {
+		return s.release(ctx, m)
+	}
+	id, err := s.attempt(ctx, m, false)
+	ctx = context.WithoutCancel(ctx)
+	switch {
+	case err == nil:
+		_, err = s.Store.Applied(ctx, guid, m.Version, id, s.Owner)
+		return err
+	case errors.Is(err, platform.ErrNotFound):
+		return s.forget(ctx, m)
+	}
+	if m.Attempts == 0 {
+		s.Logger.Warn("a member is behind, because the platform does not take it", zap.String("guid", guid), zap.Error(err))
+	}
+	return s.postpone(ctx, m, err)
+}
