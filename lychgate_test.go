@@ -69,7 +69,7 @@ func TestXcaddyJSON(t *testing.T) {
 
 // Importing the root package is all that `xcaddy build --with` does.
 func TestModulesAreRegistered(t *testing.T) {
-	for _, id := range []string{"lychgate", "http.handlers.inbox_provider"} {
+	for _, id := range []string{"lychgate", "http.handlers.inbox_provider", "http.handlers.members_api"} {
 		if _, err := caddy.GetModule(id); err != nil {
 			t.Error(err)
 		}

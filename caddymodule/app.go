@@ -29,11 +29,17 @@ type App struct {
 	// /etc/resolv.conf when the configuration is loaded.
 	Resolvers []string `json:"resolvers,omitempty"`
 
+	// Store is where members and integrations are kept. Default: SQLite, in the
+	// file lychgate/lychgate.db in Caddy's data directory.
+	Store *Store `json:"store,omitempty"`
+
 	// Sites are the publications, by name. A name has up to 63 letters,
 	// digits, hyphens and underscores; it names the site in metrics and logs.
 	Sites map[string]*Site `json:"sites,omitempty"`
 
 	sites    map[string]*Site // by host
+	members  *membersState    // nil unless members_api is used
+	logger   *zap.Logger
 	resolver *classifier.Resolver
 	servers  string // the resolver's servers, as part of a cache's key
 	release  releases
@@ -45,6 +51,13 @@ type Site struct {
 	// belongs to one site only. Internationalized names may be written either
 	// way. Placeholders such as {env.HOST} are replaced. Required.
 	Hosts []string `json:"hosts,omitempty"`
+
+	// Platform is the publishing platform that the site's members are brought
+	// to. Required where members_api serves the site.
+	Platform *Platform `json:"platform,omitempty"`
+
+	// Integrations are those who may use the members API, by name.
+	Integrations map[string]*Integration `json:"integrations,omitempty"`
 
 	name    string
 	metrics *siteMetrics
@@ -60,13 +73,14 @@ func (App) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the app.
 func (a *App) Provision(ctx caddy.Context) error {
+	a.logger = ctx.Logger()
 	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	if err := a.provisionSites(); err != nil {
 		return err
 	}
-	return a.provisionResolver(ctx.Logger())
+	return a.provisionResolver(a.logger)
 }
 
 func (a *App) provisionSites() error {
@@ -124,14 +138,29 @@ func (a *App) provisionResolver(logger *zap.Logger) error {
 	return nil
 }
 
-// Start implements caddy.App. All work is done by the directives.
-func (a *App) Start() error { return nil }
+// Start implements caddy.App.
+func (a *App) Start() error {
+	if a.members == nil {
+		return nil
+	}
+	return a.members.open()
+}
 
 // Stop implements caddy.App.
-func (a *App) Stop() error { return nil }
+func (a *App) Stop() error {
+	if a.members != nil {
+		a.members.stop()
+	}
+	return nil
+}
 
 // Cleanup lets go of what outlives a configuration.
-func (a *App) Cleanup() error { return a.release.all() }
+func (a *App) Cleanup() error {
+	if a.members != nil {
+		return errors.Join(a.members.close(), a.release.all())
+	}
+	return a.release.all()
+}
 
 // siteOf returns the site that a request's Host names, or nil.
 func (a *App) siteOf(host string) *Site {

@@ -31,9 +31,20 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 // UnmarshalCaddyfile sets up the app from Caddyfile tokens. Syntax:
 //
 //	lychgate {
+//	    store sqlite <file> | postgres <connection string>
 //	    resolvers <address...>
 //	    site <name> {
 //	        hosts <host...>
+//	        platform none | ghost <url> {
+//	            admin_key <key>
+//	        }
+//	        integration <name> {
+//	            key <key>
+//	            mode email | custom_id
+//	            allow_duplicate_emails
+//	            placeholder_domain <domain>
+//	            subscribe_by_default on | off
+//	        }
 //	    }
 //	}
 func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
@@ -50,6 +61,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				_, err := parseResolver(arg)
 				return err
 			})
+		}},
+		"store": {example: "store sqlite /var/lib/lychgate/lychgate.db", args: 2, set: func(args []string) error {
+			a.Store = &Store{Kind: args[0], Source: args[1]}
+			return a.Store.check()
 		}},
 		"site": {example: exampleSite, args: 1, repeats: true, block: func(args []string) error {
 			name := args[0]
@@ -80,6 +95,20 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 				owners[host] = name
 				return nil
 			})
+		}},
+		"platform": {example: "platform ghost http://127.0.0.1:2368", args: many, block: func(args []string) error {
+			s.Platform = new(Platform)
+			return s.Platform.unmarshalCaddyfile(d, args)
+		}},
+		"integration": {example: "integration crm", args: 1, repeats: true, block: func(args []string) error {
+			if s.Integrations[args[0]] != nil {
+				return d.Errf("integration %s is given twice: write one block", args[0])
+			}
+			if s.Integrations == nil {
+				s.Integrations = make(map[string]*Integration)
+			}
+			s.Integrations[args[0]] = new(Integration)
+			return s.Integrations[args[0]].unmarshalCaddyfile(d, args[0])
 		}},
 	})
 	if err == nil && len(s.Hosts) == 0 {
@@ -122,7 +151,7 @@ func parseBlock(d *caddyfile.Dispenser, name string, known map[string]option) er
 		seen[key] = true
 
 		args := d.RemainingArgs()
-		if len(args) == 0 || o.args != many && len(args) != o.args {
+		if o.args == many && len(args) == 0 || o.args != many && len(args) != o.args {
 			return d.Errf("%s: %s has the wrong number of arguments: write it as in: %s", name, key, o.example)
 		}
 		if o.block != nil {

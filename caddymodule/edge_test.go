@@ -120,6 +120,8 @@ func (e *edge) tryLoad(config string) error {
 	if err != nil {
 		return err
 	}
+	// The old configuration closes the connections that are not in use.
+	defer e.client.CloseIdleConnections()
 	return caddy.Load(adapted, true)
 }
 
@@ -179,7 +181,11 @@ func (e *edge) do(method, target string, header ...string) response {
 }
 
 func (e *edge) send(method, target string, header ...string) (response, error) {
-	request, err := http.NewRequest(method, e.base+target, nil)
+	return e.sendBody(method, target, "", header...)
+}
+
+func (e *edge) sendBody(method, target, body string, header ...string) (response, error) {
+	request, err := http.NewRequest(method, e.base+target, strings.NewReader(body))
 	if err != nil {
 		return response{}, err
 	}
@@ -195,8 +201,8 @@ func (e *edge) send(method, target string, header ...string) (response, error) {
 		return response{}, err
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	r := response{Status: answer.StatusCode, Header: map[string]string{}, Body: string(body)}
+	text, err := io.ReadAll(answer.Body)
+	r := response{Status: answer.StatusCode, Header: map[string]string{}, Body: string(text)}
 	for name, values := range answer.Header {
 		if name != "Date" && name != "Server" && name != "Content-Length" {
 			r.Header[name] = strings.Join(values, "; ")

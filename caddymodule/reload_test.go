@@ -37,7 +37,7 @@ func TestReloads(t *testing.T) {
 				default:
 				}
 				reader := fmt.Sprintf("10.%d.%d.%d", worker, n/250, n%250)
-				got, err := e.sendAgain("GET", "/ghost/inbox-provider?domain=workspace.example", "X-Forwarded-For", reader)
+				got, err := e.sendAgain("GET", "/ghost/inbox-provider?domain=workspace.example", "", "X-Forwarded-For", reader)
 				if err != nil || got.Status != 200 || got.Body != `{"provider":"gmail"}` {
 					t.Errorf("request %d: %v, %v", n, got, err)
 					return
@@ -48,7 +48,7 @@ func TestReloads(t *testing.T) {
 	}
 	for n := range 100 {
 		e.load(config(n + 2))
-		got, err := e.sendAgain("GET", "/ghost/inbox-provider?domain=workspace.example", "X-Forwarded-For", "192.0.2.1")
+		got, err := e.sendAgain("GET", "/ghost/inbox-provider?domain=workspace.example", "", "X-Forwarded-For", "192.0.2.1")
 		if err != nil || got.Status != 429 {
 			t.Fatalf("reload %d: the allowance was forgotten: %v, %v", n, got, err)
 		}
@@ -130,9 +130,9 @@ func TestRefusedReload(t *testing.T) {
 // closed before any answer came. Go's HTTP server does that to a request that
 // it reads while it shuts down, which is what Caddy lets it do at a reload. The
 // request has then reached no handler.
-func (e *edge) sendAgain(method, target string, header ...string) (response, error) {
+func (e *edge) sendAgain(method, target, body string, header ...string) (response, error) {
 	for {
-		got, err := e.send(method, target, header...)
+		got, err := e.sendBody(method, target, body, header...)
 		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 			return got, err
 		}

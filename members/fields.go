@@ -38,7 +38,7 @@ func (f *Fields) checkNew(i Integration) error {
 		switch {
 		case f.MemberID == nil || *f.MemberID == "":
 			return invalid("The member_id is required.")
-		case !isText(*f.MemberID, maxText):
+		case !isText(*f.MemberID):
 			return invalid("The member_id must be text of %d characters at most, without control characters.", maxText)
 		}
 	}
@@ -52,13 +52,13 @@ func (f *Fields) check() error {
 			return err
 		}
 	}
-	if f.Name != nil && !isText(*f.Name, maxText) {
+	if f.Name != nil && !isText(*f.Name) {
 		return invalid("The name must be text of %d characters at most, without control characters.", maxText)
 	}
 	if f.Note != nil && (utf8.RuneCountInString(*f.Note) > maxNote || !utf8.ValidString(*f.Note) || strings.ContainsRune(*f.Note, 0)) {
 		return invalid("The note must be text of %d characters at most.", maxNote)
 	}
-	if f.TierID != nil && *f.TierID != nil && (**f.TierID == "" || !isText(**f.TierID, maxText)) {
+	if f.TierID != nil && *f.TierID != nil && (**f.TierID == "" || !isText(**f.TierID)) {
 		return invalid("The tier_id must be null, or text of 1 to %d characters.", maxText)
 	}
 	if f.Labels != nil {
@@ -66,7 +66,7 @@ func (f *Fields) check() error {
 			return invalid("There must be %d labels at most.", maxLabels)
 		}
 		for _, label := range *f.Labels {
-			if strings.TrimSpace(label) == "" || !isText(label, maxText) {
+			if strings.TrimSpace(label) == "" || !isText(label) {
 				return invalid("Each of the labels must be text of 1 to %d characters.", maxText)
 			}
 		}
@@ -74,7 +74,7 @@ func (f *Fields) check() error {
 	if f.Newsletters != nil {
 		for _, n := range *f.Newsletters {
 			switch {
-			case n.ID == "" || !isText(n.ID, maxText):
+			case n.ID == "" || !isText(n.ID):
 				return invalid("Each of the newsletters needs an id.")
 			case n.Status != "" && n.Status != "active" && n.Status != "inactive":
 				return invalid("The status of a newsletter must be active or inactive.")
@@ -131,15 +131,15 @@ func checkEmail(email string) error {
 	address, err := mail.ParseAddress(email)
 	_, domain, _ := strings.Cut(email, "@")
 	switch {
-	case err != nil, address.Address != email, !strings.Contains(domain, "."), !isText(email, maxText):
+	case err != nil, address.Address != email, !strings.Contains(domain, "."), !isText(email):
 		return invalid("The email is not a valid address of %d characters at most.", maxText)
 	}
 	return nil
 }
 
-// isText reports whether s is text without control characters, and not longer
-// than so many code points.
-func isText(s string, longest int) bool {
-	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= longest &&
+// isText reports whether s is text of maxText code points at most, without
+// control characters.
+func isText(s string) bool {
+	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxText &&
 		!strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f })
 }

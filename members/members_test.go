@@ -134,8 +134,8 @@ func (p *faulty) set(fault func(string) error, after bool) {
 	p.fault, p.after = fault, after
 }
 
-func (p *faulty) break_(err error) { p.set(func(string) error { return err }, false) }
-func (p *faulty) mend()            { p.set(nil, false) }
+func (p *faulty) breakWith(err error) { p.set(func(string) error { return err }, false) }
+func (p *faulty) mend()               { p.set(nil, false) }
 
 // bench is a service with all that it needs.
 type bench struct {
@@ -288,7 +288,7 @@ func TestPlatformAway(t *testing.T) {
 					},
 					func() (Result, error) { return b.service.Delete(ctx, byEmail, "gone@example.com") },
 					func() (Result, error) {
-						return b.service.Update(ctx, byEmail, "new@example.com", Fields{Name: ptr("Newer")}, nil)
+						return b.service.Update(ctx, byEmail, "new@example.com", Fields{Name: new("Newer")}, nil)
 					},
 				} {
 					result, err := do()
@@ -320,8 +320,6 @@ func TestPlatformAway(t *testing.T) {
 		})
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // What the platform refuses leaves everything as it was.
 func TestRefused(t *testing.T) {
@@ -367,7 +365,7 @@ func TestReadThrough(t *testing.T) {
 			t.Errorf("nobody: %v", err)
 		}
 		// A deleted member that the platform still has does not come back.
-		b.platform.break_(errDown)
+		b.platform.breakWith(errDown)
 		if _, err := b.service.Delete(ctx, byEmail, "old@example.com"); err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +388,7 @@ func TestEmailHandedOn(t *testing.T) {
 		ctx := t.Context()
 		b.create(byEmail, with("a@example.com", name("first")))
 		b.create(byEmail, with("d@example.com", name("deleted")))
-		b.platform.break_(errDown)
+		b.platform.breakWith(errDown)
 		if _, err := b.service.Update(ctx, byEmail, "a@example.com", with("b@example.com"), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -415,7 +413,7 @@ func TestRemovedOnThePlatform(t *testing.T) {
 		b.platform.mu.Lock()
 		delete(b.platform.members, created.Member.PlatformID)
 		b.platform.mu.Unlock()
-		if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: ptr("x")}, nil); !errors.Is(err, ErrNotFound) {
+		if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: new("x")}, nil); !errors.Is(err, ErrNotFound) {
 			t.Errorf("update: %v", err)
 		}
 		if _, err := b.service.Get(t.Context(), byEmail, "jane@example.com"); !errors.Is(err, ErrNotFound) {
@@ -483,11 +481,11 @@ func TestValidation(t *testing.T) {
 		"long email":          with(strings.Repeat("x", 300) + "@example.com"),
 		"long name":           with("a@example.com", name(long)),
 		"control in the name": with("a@example.com", name("a\nb")),
-		"long note":           with("a@example.com", func(f *Fields) { f.Note = ptr(strings.Repeat("x", 2001)) }),
-		"empty tier":          with("a@example.com", func(f *Fields) { f.TierID = ptr(ptr("")) }),
+		"long note":           with("a@example.com", func(f *Fields) { f.Note = new(strings.Repeat("x", 2001)) }),
+		"empty tier":          with("a@example.com", func(f *Fields) { f.TierID = new(new("")) }),
 		"empty label":         with("a@example.com", func(f *Fields) { f.Labels = &[]string{" "} }),
 		"long label":          with("a@example.com", func(f *Fields) { f.Labels = &[]string{long} }),
-		"many labels":         with("a@example.com", func(f *Fields) { f.Labels = ptr(make([]string, 101)) }),
+		"many labels":         with("a@example.com", func(f *Fields) { f.Labels = new(make([]string, 101)) }),
 		"newsletter without id": with("a@example.com", func(f *Fields) {
 			f.Newsletters = &[]memberstore.Newsletter{{Status: "active"}}
 		}),
@@ -503,7 +501,7 @@ func TestValidation(t *testing.T) {
 	}
 	b.sameAsPlatform()
 	ok := with("jané@exämple.com", name("Jané 'Ж' \"Doe\""), func(f *Fields) {
-		f.Note, f.TierID, f.Labels = ptr(strings.Repeat("é", 2000)), &null, &[]string{strings.Repeat("é", 191)}
+		f.Note, f.TierID, f.Labels = new(strings.Repeat("é", 2000)), &null, &[]string{strings.Repeat("é", 191)}
 	})
 	if _, err := b.service.Create(t.Context(), byEmail, ok); err != nil {
 		t.Error(err)
@@ -560,7 +558,7 @@ func TestRun(t *testing.T) {
 	service := New(Config{Site: "daily", Store: b.store, Platform: b.platform, Logger: zap.NewNop(), Owner: "edge"})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	b.platform.break_(errDown)
+	b.platform.breakWith(errDown)
 	if result, err := service.Create(ctx, byEmail, with("jane@example.com")); err != nil || !result.Queued {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -585,7 +583,7 @@ func TestNoPlatform(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.service = b.edge("edge", platform.None{})
 		b.create(byEmail, with("jane@example.com"))
-		if result, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: ptr("Jane")}, nil); err != nil || result.Queued {
+		if result, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: new("Jane")}, nil); err != nil || result.Queued {
 			t.Errorf("%+v, %v", result, err)
 		}
 		if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{}, func(memberstore.Member) bool { return false }); !errors.Is(err, ErrChanged) {

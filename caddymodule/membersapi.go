@@ -1,0 +1,174 @@
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/dustin/go-humanize"
+
+	"github.com/lychgate/caddy-lychgate/handlers"
+)
+
+func init() {
+	caddy.RegisterModule(MembersAPI{})
+	httpcaddyfile.RegisterHandlerDirective("members_api", parseMembersAPI)
+	httpcaddyfile.RegisterDirectiveOrder("members_api", httpcaddyfile.Before, "handle")
+}
+
+// MembersAPI gives CRMs an API to create, read, update and delete one member at
+// a time. Every write is kept in the store of the `lychgate` app and brought to
+// the site's publishing platform; one that is acknowledged is never lost.
+//
+// It answers below `/integration` on the hosts of the app's sites. Callers send
+// an integration key. All other requests pass through untouched. The
+// placeholder `{http.lychgate.site}` is set for what it answers.
+type MembersAPI struct {
+	// Path is what the paths of the API begin with. Default: `/integration`.
+	Path string `json:"path,omitempty"`
+
+	// Limit is the allowance of each key, and of each address that sends keys
+	// which are not valid. Default: 30 requests in any minute.
+	Limit *Limit `json:"limit,omitempty"`
+
+	// MaxBody bounds a request's body, in bytes. Default: 65536.
+	MaxBody int64 `json:"max_body,omitempty"`
+
+	app     *App
+	state   *membersState
+	api     handlers.MembersAPI
+	release releases
+}
+
+// CaddyModule returns the Caddy module information.
+func (MembersAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.members_api",
+		New: func() caddy.Module { return new(MembersAPI) },
+	}
+}
+
+func parseMembersAPI(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(MembersAPI)
+	err := handler.UnmarshalCaddyfile(h.Dispenser)
+	if err == nil && h.Option("lychgate") == nil {
+		err = h.WrapErr(errNoSite)
+	}
+	return handler, err
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	members_api [<matcher>] {
+//	    path     <path>
+//	    limit    <requests> <window>
+//	    max_body <size>
+//	}
+func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.Errf("members_api takes no argument but a matcher, got %q: write its options into a block", d.Val())
+	}
+	return parseBlock(d, "members_api", map[string]option{
+		"path": {example: "path /integration", args: 1, set: func(args []string) error {
+			h.Path = args[0]
+			return checkAPIPath(h.Path)
+		}},
+		"limit": {example: "limit 30 1m", args: 2, set: func(args []string) (err error) {
+			h.Limit, err = parseLimit(args)
+			return err
+		}},
+		"max_body": {example: "max_body 64KiB", args: 1, set: func(args []string) error {
+			size, err := humanize.ParseBytes(args[0])
+			if err != nil || size > 1<<30 {
+				return fmt.Errorf("max_body: %q is not a size, such as 64KiB", args[0])
+			}
+			h.MaxBody = int64(size)
+			return checkMaxBody(h.MaxBody)
+		}},
+	})
+}
+
+// Provision sets up the handler.
+func (h *MembersAPI) Provision(ctx caddy.Context) error {
+	if h.Path == "" {
+		h.Path = "/integration"
+	}
+	if h.Limit == nil {
+		h.Limit = &Limit{Requests: 30, Window: caddy.Duration(time.Minute)}
+	}
+	if h.MaxBody == 0 {
+		h.MaxBody = 64 << 10
+	}
+	if err := errors.Join(checkAPIPath(h.Path), h.Limit.check(), checkMaxBody(h.MaxBody)); err != nil {
+		return err
+	}
+	app, err := ctx.App("lychgate")
+	if err != nil {
+		return err
+	}
+	h.app = app.(*App)
+	if len(h.app.sites) == 0 {
+		return errNoSite
+	}
+	if h.state, err = h.app.useMembers(); err != nil {
+		return err
+	}
+	h.api = handlers.MembersAPI{Path: h.Path, MaxBody: h.MaxBody, Logger: ctx.Logger()}
+	if h.api.Keys, err = loadLimiter(limiterKey{"keys", h.Limit.plain()}, &h.release); err != nil {
+		return err
+	}
+	h.api.Strangers, err = loadLimiter(limiterKey{"strangers", h.Limit.plain()}, &h.release)
+	return err
+}
+
+// Cleanup lets go of what outlives a configuration.
+func (h *MembersAPI) Cleanup() error { return h.release.all() }
+
+// ServeHTTP answers the API's requests, and passes everything else through.
+func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !strings.HasPrefix(r.URL.Path, h.Path) || len(r.URL.Path) > len(h.Path) && r.URL.Path[len(h.Path)] != '/' {
+		return next.ServeHTTP(w, r)
+	}
+	site := h.app.siteOf(r.Host)
+	if site == nil {
+		h.api.Serve(w, r, nil, clientAddr(r))
+		return nil
+	}
+	setPlaceholders(r, site, "")
+	open, err := h.state.site(site.name)
+	if err != nil {
+		return caddyhttp.Error(http.StatusInternalServerError, err)
+	}
+	h.api.Serve(w, r, open, clientAddr(r))
+	return nil
+}
+
+func checkAPIPath(p string) error {
+	if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || strings.ContainsAny(p, "*?#{}%") {
+		return fmt.Errorf("path %q: write a plain path without a slash at its end, such as /integration", p)
+	}
+	return nil
+}
+
+func checkMaxBody(size int64) error {
+	if size < 1 {
+		return fmt.Errorf("max_body %d: write a size of 1 byte or more, such as 64KiB", size)
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*MembersAPI)(nil)
+	_ caddy.CleanerUpper          = (*MembersAPI)(nil)
+	_ caddyhttp.MiddlewareHandler = (*MembersAPI)(nil)
+	_ caddyfile.Unmarshaler       = (*MembersAPI)(nil)
+)

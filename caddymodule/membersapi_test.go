@@ -1,0 +1,421 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	formKey   = "form-key-0123456789abcdef0123456789abcdef"
+	crmKey    = "crm-key-0123456789abcdef0123456789abcdef"
+	otherKey  = "other-site-key-0123456789abcdef0123456789"
+	strictKey = "strict-key-0123456789abcdef0123456789abcdef"
+)
+
+// membersConfig returns a Caddyfile with two sites. The store and the first
+// site's platform are the test's; the allowance is out of the way.
+func membersConfig(store, platform string) string {
+	return `
+{
+	{{global}}
+	lychgate {
+		store ` + store + `
+		site daily {
+			hosts localhost
+			platform ` + platform + `
+			integration form {
+				key ` + formKey + `
+			}
+			integration crm {
+				key ` + crmKey + `
+				mode custom_id
+				allow_duplicate_emails
+			}
+			integration strict {
+				key ` + strictKey + `
+				mode custom_id
+				subscribe_by_default off
+			}
+		}
+		site other {
+			hosts other.example.com
+			platform none
+			integration form {
+				key ` + otherKey + `
+			}
+		}
+	}
+}
+http://:{{port}} {
+	members_api {
+		limit 10000 1m
+	}
+	respond "the site's own page at {path}"
+}
+`
+}
+
+func sqliteStore(t testing.TB) string {
+	return "sqlite " + filepath.Join(t.TempDir(), "lychgate.db")
+}
+
+// call sends a request of a CRM's.
+func (e *edge) call(key, method, path, body string, header ...string) response {
+	e.t.Helper()
+	header = append(header, "Authorization", "Bearer "+key)
+	if body != "" {
+		header = append(header, "Content-Type", "application/json")
+	}
+	r, err := e.sendBody(method, "/integration/members"+path, body, header...)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return r
+}
+
+var (
+	guid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	when = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+)
+
+// plain replaces what differs from run to run.
+func plain(r response) response {
+	r.Body = when.ReplaceAllString(guid.ReplaceAllString(r.Body, "GUID"), "TIME")
+	if tag, ok := r.Header["Etag"]; ok {
+		r.Header["Etag"] = guid.ReplaceAllString(tag, "GUID")
+	}
+	return r
+}
+
+// enveloped is an answer of the members API.
+func enveloped(status int, body string, header ...string) response {
+	r := response{Status: status, Body: body, Header: map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"}}
+	for i := 0; i < len(header); i += 2 {
+		r.Header[header[i]] = header[i+1]
+	}
+	return r
+}
+
+func failed(message string) response {
+	text, _ := json.Marshal(message)
+	return enveloped(200, `{"success":false,"message":`+string(text)+`}`)
+}
+
+func TestMembersAPI(t *testing.T) {
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
+	const (
+		jane    = `"guid":"GUID","email":"Jane@Example.com","name":"Jane <Doe>","is_subscribed":true,"note":"a\nb","labels":["VIP","crm"],"tier_id":"prod_1","member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"`
+		renamed = `"guid":"GUID","email":"jane@example.org","name":"Jane <Doe>","is_subscribed":false,"note":"a\nb","labels":[],"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"`
+		bare    = `"guid":"GUID","email":"joe@example.com","name":"","is_subscribed":true,"note":"","labels":[],"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"`
+	)
+	notFound := enveloped(404, `{"success":false,"message":"Member not found."}`)
+	steps := []struct {
+		name, method, path, body string
+		want                     response
+	}{
+		{"read nobody", "GET", "/jane@example.com", "", notFound},
+		{"update nobody", "PUT", "/jane@example.com", `{}`, notFound},
+		{"delete nobody", "DELETE", "/jane@example.com", "", notFound},
+		{
+			"create", "POST", "", `{"email":"Jane@Example.com","name":"Jane <Doe>","note":"a\nb","labels":["VIP","crm","vip"],"tier_id":"prod_1","member_id":"ignored","unknown":1}`,
+			enveloped(200, `{"success":true,"data":{`+jane+`},"message":"Member created successfully."}`, "Etag", `"GUID.1"`),
+		},
+		{
+			"create with as little as can be", "POST", "/", `{"email":"joe@example.com"}`,
+			enveloped(200, `{"success":true,"data":{`+bare+`},"message":"Member created successfully."}`, "Etag", `"GUID.1"`),
+		},
+		{"create again", "POST", "", `{"email":"JANE@example.com"}`, failed("The email is already taken.")},
+		{
+			"read, in another case and escaped", "GET", "/jane%40EXAMPLE.com", "",
+			enveloped(200, `{"success":true,"data":{`+jane+`},"message":"Member retrieved successfully."}`, "Etag", `"GUID.1"`),
+		},
+		{"update to a taken email", "PUT", "/jane@example.com", `{"email":"joe@example.com"}`, failed("The email is already taken.")},
+		{
+			"update", "PUT", "/jane@example.com", `{"email":"jane@example.org","is_subscribed":false,"labels":[],"tier_id":null}`,
+			enveloped(200, `{"success":true,"data":{`+renamed+`},"message":"Member updated successfully."}`, "Etag", `"GUID.2"`),
+		},
+		{"read the old email", "GET", "/jane@example.com", "", notFound},
+		{"delete", "DELETE", "/JANE@example.org", "", enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`)},
+		{"delete again", "DELETE", "/jane@example.org", "", notFound},
+		{
+			"create after delete", "POST", "", `{"email":"jane@example.org"}`,
+			enveloped(200, `{"success":true,"data":{`+strings.Replace(bare, "joe@example.com", "jane@example.org", 1)+`},"message":"Member created successfully."}`, "Etag", `"GUID.1"`),
+		},
+	}
+	for _, step := range steps {
+		if diff := cmp.Diff(step.want, plain(e.call(formKey, step.method, step.path, step.body))); diff != "" {
+			t.Errorf("%s: %s", step.name, diff)
+		}
+	}
+	if got := e.do("GET", "/integrations"); got.Body != "the site's own page at /integrations" {
+		t.Errorf("another path: %v", got)
+	}
+}
+
+// Each mistake has its own answer, and none of them changes anything.
+func TestMembersBadInput(t *testing.T) {
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
+	badEmail := failed("The email is not a valid address of 191 characters at most.")
+	notObject := failed("The body must be a JSON object.")
+	tests := []struct {
+		name, body string
+		want       response
+	}{
+		{"no body", "", notObject},
+		{"cut off", `{"email":`, notObject},
+		{"an array", `[]`, notObject},
+		{"null", `null`, notObject},
+		{"two objects", `{"email":"a@example.com"} {}`, notObject},
+		{"no email", `{}`, failed("The email is required.")},
+		{"email null", `{"email":null}`, failed("The email must be a string.")},
+		{"email a number", `{"email":1}`, failed("The email must be a string.")},
+		{"email no address", `{"email":"jane"}`, badEmail},
+		{"email of 300 characters", `{"email":"` + strings.Repeat("x", 288) + `@example.com"}`, badEmail},
+		{"email with CR LF", `{"email":"a@example.com\r\nBcc: b@example.com"}`, badEmail},
+		{"email with a quote", `{"email":"a\"@example.com"}`, badEmail},
+		{"name a list", `{"email":"a@example.com","name":[]}`, failed("The name must be a string.")},
+		{"name null", `{"email":"a@example.com","name":null}`, failed("The name must be a string.")},
+		{"note null", `{"email":"a@example.com","note":null}`, failed("The note must be a string; leave it out to set none.")},
+		{"note too long", `{"email":"a@example.com","note":"` + strings.Repeat("x", 2001) + `"}`, failed("The note must be text of 2000 characters at most.")},
+		{"subscribed a string", `{"email":"a@example.com","is_subscribed":"yes"}`, failed("The is_subscribed must be true or false.")},
+		{"labels a string", `{"email":"a@example.com","labels":"VIP"}`, failed("The labels must be an array of strings.")},
+		{"labels of numbers", `{"email":"a@example.com","labels":[1]}`, failed("The labels must be an array of strings.")},
+		{"tier a number", `{"email":"a@example.com","tier_id":1}`, failed("The tier_id must be a string or null.")},
+		{"newsletters of strings", `{"email":"a@example.com","newsletters":["n"]}`, failed("The newsletters must be an array of objects with an id and a status, both strings.")},
+		{"newsletter without id", `{"email":"a@example.com","newsletters":[{"status":"active"}]}`, failed("Each of the newsletters needs an id.")},
+		{"newsletter status", `{"email":"a@example.com","newsletters":[{"id":"1","status":"on"}]}`, failed("The status of a newsletter must be active or inactive.")},
+		{"too large", `{"note":"` + strings.Repeat("x", 65536) + `"}`, enveloped(413, `{"success":false,"message":"The request's body is too large."}`, "Connection", "close")},
+	}
+	for _, test := range tests {
+		got := e.call(formKey, "POST", "", test.body)
+		if test.name == "too large" {
+			got.Header["Connection"] = "close" // which the client takes away
+		}
+		if diff := cmp.Diff(test.want, plain(got)); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+	if got := e.do("POST", "/integration/members", "Authorization", "Bearer "+formKey, "Content-Type", "text/plain"); got.Body != failed("The Content-Type must be application/json.").Body {
+		t.Errorf("wrong content type: %v", got)
+	}
+	if diff := cmp.Diff(enveloped(405, `{"success":false,"message":"The method is not allowed here."}`, "Allow", "POST"), e.call(formKey, "GET", "", "")); diff != "" {
+		t.Errorf("list: %s", diff)
+	}
+	if diff := cmp.Diff(enveloped(405, `{"success":false,"message":"The method is not allowed here."}`, "Allow", "GET, HEAD, PUT, DELETE"), e.call(formKey, "PATCH", "/a@example.com", "{}")); diff != "" {
+		t.Errorf("PATCH: %s", diff)
+	}
+	if got := e.do("GET", "/integration/tiers", "Authorization", "Bearer "+formKey); got.Status != 404 || got.Body != `{"success":false,"message":"There is no such endpoint."}` {
+		t.Errorf("another endpoint: %v", got)
+	}
+	if got := e.call(formKey, "GET", "/a@example.com", ""); got.Status != 404 {
+		t.Errorf("a member was made: %v", got)
+	}
+}
+
+func TestMembersCustomIDs(t *testing.T) {
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
+	ids := []string{"plain", "with/slash", "with+plus", "..", "ünïcode", "50%", "a@example.com"}
+	for i, id := range ids {
+		text, _ := json.Marshal(id)
+		if got := e.call(crmKey, "POST", "", fmt.Sprintf(`{"email":"m%d@example.com","member_id":%s}`, i, text)); !strings.Contains(got.Body, `"member_id":`+string(text)) {
+			t.Errorf("%s: %v", id, got)
+		}
+	}
+	for path, want := range map[string]string{
+		"/plain": "plain", "/with%2Fslash": "with/slash", "/with/slash": "with/slash", "/with+plus": "with+plus", "/with%2Bplus": "with+plus",
+		"/..": "..", "/%2e%2e": "..", "/%C3%BCn%C3%AFcode": "ünïcode", "/50%25": "50%", "/a%40example.com": "a@example.com",
+	} {
+		text, _ := json.Marshal(want)
+		if got := e.call(crmKey, "GET", path, ""); !strings.Contains(got.Body, `"member_id":`+string(text)) {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	for _, path := range []string{"/with%20plus", "/m0@example.com", "/PLAIN", "/plain%00"} {
+		if got := e.call(crmKey, "GET", path, ""); got.Status != 404 {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	dup := e.call(crmKey, "POST", "", `{"email":"m0@example.com","member_id":"Dup 1","is_subscribed":true}`)
+	if !strings.Contains(dup.Body, `"email":"dup-1@members.invalid"`) || !strings.Contains(dup.Body, `"is_subscribed":false`) {
+		t.Errorf("a duplicate: %v", dup)
+	}
+	if diff := cmp.Diff(failed("The email is already taken."), e.call(strictKey, "POST", "", `{"email":"m0@example.com","member_id":"1"}`)); diff != "" {
+		t.Error(diff)
+	}
+	if got := e.call(strictKey, "POST", "", `{"email":"new@example.com","member_id":"1"}`); !strings.Contains(got.Body, `"is_subscribed":false`) {
+		t.Errorf("subscribe_by_default off: %v", got)
+	}
+	if diff := cmp.Diff(failed("The member_id is required."), e.call(crmKey, "POST", "", `{"email":"x@example.com"}`)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(failed("The member_id is already taken."), e.call(crmKey, "POST", "", `{"email":"x@example.com","member_id":"plain"}`)); diff != "" {
+		t.Error(diff)
+	}
+	// One integration's identifiers are not another's.
+	if got := e.call(strictKey, "GET", "/plain", ""); got.Status != 404 {
+		t.Errorf("another's identifier: %v", got)
+	}
+	// In Email mode the member is there, without an identifier.
+	if got := e.call(formKey, "GET", "/m0@example.com", ""); !strings.Contains(got.Body, `"member_id":null`) {
+		t.Errorf("by email: %v", got)
+	}
+}
+
+func TestMembersKeys(t *testing.T) {
+	e := startEdge(t, nil, strings.Replace(membersConfig(sqliteStore(t), "none"), "limit 10000 1m", "limit 30 1m", 1))
+	unauthorized := enveloped(401, `{"success":false,"message":"The integration key is missing or not valid."}`, "Www-Authenticate", "Bearer")
+	for name, authorization := range map[string]string{
+		"none": "", "empty": "Bearer ", "truncated": "Bearer " + formKey[:30], "of another site": "Bearer " + otherKey,
+		"another scheme": "Basic " + formKey, "bare": formKey,
+	} {
+		header := []string{"X-Forwarded-For", "192.0.2.1"}
+		if authorization != "" {
+			header = append(header, "Authorization", authorization)
+		}
+		if diff := cmp.Diff(unauthorized, e.do("GET", "/integration/members/a@example.com", header...)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if got := e.do("GET", "/integration/members/a@example.com", "Authorization", "bearer "+formKey); got.Status != 404 {
+		t.Errorf("the scheme in lower case: %v", got)
+	}
+	if diff := cmp.Diff(enveloped(404, `{"success":false,"message":"There is no site at this address."}`), e.call(formKey, "GET", "/a@example.com", "", "Host", "nobody.example.com")); diff != "" {
+		t.Error(diff)
+	}
+	// The allowance is each key's own; guessing has one for each address.
+	for n := 1; n < 30; n++ {
+		if got := e.call(formKey, "GET", "/a@example.com", ""); got.Status != 404 {
+			t.Fatalf("request %d: %v", n, got)
+		}
+	}
+	got := e.call(formKey, "GET", "/a@example.com", "")
+	seconds := got.Header["Retry-After"]
+	if diff := cmp.Diff(enveloped(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s."}`, "Retry-After", seconds), got); diff != "" || seconds != "60" && seconds != "59" {
+		t.Error(diff)
+	}
+	if got := e.call(crmKey, "GET", "/a", ""); got.Status != 404 {
+		t.Errorf("another key: %v", got)
+	}
+	for n := 6; n < 30; n++ {
+		e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.1")
+	}
+	if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
+		t.Errorf("guess 31: %v", got)
+	}
+	if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.2"); got.Status != 401 {
+		t.Errorf("a guess from elsewhere: %v", got)
+	}
+}
+
+// A CRM that reads, merges and writes does not undo another's write.
+func TestMembersIfMatch(t *testing.T) {
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
+	e.call(formKey, "POST", "", `{"email":"a@example.com"}`)
+	read := e.call(formKey, "GET", "/a@example.com", "").Header["Etag"]
+	if got := e.call(formKey, "PUT", "/a@example.com", `{"labels":["mine"]}`, "If-Match", `"else", `+read); got.Status != 200 || got.Header["Etag"] == read {
+		t.Errorf("as read: %v", got)
+	}
+	want := enveloped(412, `{"success":false,"message":"The member was changed since it was read. Read it again."}`)
+	if diff := cmp.Diff(want, e.call(formKey, "PUT", "/a@example.com", `{"labels":["late"]}`, "If-Match", read)); diff != "" {
+		t.Error(diff)
+	}
+	if got := e.call(formKey, "GET", "/a@example.com", ""); !strings.Contains(got.Body, `"labels":["mine"]`) {
+		t.Errorf("%v", got)
+	}
+}
+
+// Neither a reload nor a restart loses a member, and no member's data or key
+// is in the log.
+func TestMembersReload(t *testing.T) {
+	store := sqliteStore(t)
+	config := membersConfig(store, "none")
+	e := startEdge(t, nil, config)
+	for n := range 20 {
+		body := fmt.Sprintf(`{"email":"secret%d@example.com"}`, n)
+		if got, err := e.sendAgain("POST", "/integration/members", body, "Authorization", "Bearer "+formKey); err != nil || got.Status != 200 {
+			t.Fatal(got, err)
+		}
+		e.load(config + fmt.Sprintf("# %d\n", n))
+	}
+	for n := range 20 {
+		got, err := e.sendAgain("GET", fmt.Sprintf("/integration/members/secret%d@example.com", n), "", "Authorization", "Bearer "+formKey)
+		if err != nil || got.Status != 200 {
+			t.Errorf("member %d: %v, %v", n, got, err)
+		}
+	}
+	log, err := os.ReadFile(e.logFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(log), "secret") || strings.Contains(string(log), formKey) {
+		t.Errorf("in the log: %s", log)
+	}
+}
+
+// realGhost returns the address, key and process of the Ghost that
+// e2e/ghost/start has started.
+func realGhost(t *testing.T) (url, key string) {
+	t.Helper()
+	setting := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
+	if len(setting) < 2 {
+		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
+			t.Fatal("LYCHGATE_TEST_GHOST is not set")
+		}
+		t.Skip("needs Ghost: run e2e/ghost/start, and set LYCHGATE_TEST_GHOST to what it prints")
+	}
+	return setting[0], setting[1]
+}
+
+// The whole way: a CRM, Caddy, the store, and a real Ghost.
+func TestMembersWithGhost(t *testing.T) {
+	url, key := realGhost(t)
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), "ghost "+url+" {\n admin_key "+key+"\n}"))
+	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
+	email := "jane+" + unique + "@example.com"
+
+	created := e.call(formKey, "POST", "", `{"email":"`+email+`","name":"Jane","labels":["VIP"],"note":"from the CRM"}`)
+	if created.Status != 200 || !strings.Contains(created.Body, `"success":true`) || created.Header["Lychgate-Sync"] != "" {
+		t.Fatalf("create: %v", created)
+	}
+	if got := e.call(formKey, "POST", "", `{"email":"`+email+`"}`); got.Body != failed("The email is already taken.").Body {
+		t.Errorf("create again: %v", got)
+	}
+	if got := e.call(formKey, "PUT", "/"+email, `{"labels":["replaced"],"is_subscribed":false}`); !strings.Contains(got.Body, `"labels":["replaced"]`) || got.Header["Lychgate-Sync"] != "" {
+		t.Errorf("update: %v", got)
+	}
+	// Another edge, which has never heard of her, reads what Ghost has.
+	second := startSecond(t, e, url, key)
+	if got := second.call(formKey, "GET", "/"+email, ""); !strings.Contains(got.Body, `"labels":["replaced"]`) || !strings.Contains(got.Body, `"is_subscribed":false`) || !strings.Contains(got.Body, `"note":"from the CRM"`) {
+		t.Errorf("read through: %v", got)
+	}
+	if got := second.call(formKey, "POST", "", `{"email":"refused@example"}`); !strings.Contains(got.Body, `"success":false`) {
+		t.Errorf("refused: %v", got)
+	}
+	dup := second.call(crmKey, "POST", "", `{"email":"`+email+`","member_id":"`+unique+`"}`)
+	if !strings.Contains(dup.Body, `"email":"`+unique+`@members.invalid"`) || dup.Header["Lychgate-Sync"] != "" {
+		t.Errorf("a duplicate: %v", dup)
+	}
+	for _, got := range []response{second.call(crmKey, "DELETE", "/"+unique, ""), second.call(formKey, "DELETE", "/"+email, "")} {
+		if got.Status != 200 || got.Header["Lychgate-Sync"] != "" {
+			t.Errorf("delete: %v", got)
+		}
+	}
+	if got := second.call(formKey, "GET", "/"+email, ""); got.Status != 404 {
+		t.Errorf("after delete: %v", got)
+	}
+}
+
+// startSecond replaces the running Caddy's store with an empty one.
+func startSecond(t *testing.T, e *edge, url, key string) *edge {
+	e.load(membersConfig(sqliteStore(t), "ghost "+url+" {\n admin_key "+key+"\n}"))
+	return e
+}

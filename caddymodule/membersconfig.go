@@ -1,0 +1,231 @@
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/platform/ghost"
+)
+
+// Store is where members and integrations are kept.
+type Store struct {
+	// Kind is `sqlite` or `postgres`.
+	Kind string `json:"kind,omitempty"`
+
+	// Source is SQLite's file, made if it is not there, or PostgreSQL's
+	// connection string. Placeholders such as {env.LYCHGATE_DSN} are replaced.
+	Source string `json:"source,omitempty"`
+}
+
+func (s *Store) check() error {
+	if s.Kind != string(database.SQLite) && s.Kind != string(database.Postgres) {
+		return fmt.Errorf("store %q: write store sqlite <file> or store postgres <connection string>", s.Kind)
+	}
+	if s.Source == "" {
+		return errors.New("store: write the file or the connection string behind the kind")
+	}
+	return nil
+}
+
+// resolve returns the kind and source with placeholders replaced, or the
+// default for no Store at all.
+func (s *Store) resolve() (database.Kind, string, error) {
+	if s == nil {
+		return database.SQLite, filepath.Join(caddy.AppDataDir(), "lychgate", "lychgate.db"), nil
+	}
+	if err := s.check(); err != nil {
+		return "", "", err
+	}
+	source, err := caddy.NewReplacer().ReplaceOrErr(s.Source, true, true)
+	if err != nil {
+		return "", "", fmt.Errorf("store: %w", err)
+	}
+	return database.Kind(s.Kind), source, nil
+}
+
+// Platform is a publishing platform.
+type Platform struct {
+	// Kind is `ghost`, or `none` for members that live in the store alone.
+	Kind string `json:"kind,omitempty"`
+
+	// URL is where Ghost answers, such as http://127.0.0.1:2368.
+	URL string `json:"url,omitempty"`
+
+	// AdminKey is an Admin API key of a custom integration in Ghost.
+	// Placeholders such as {env.GHOST_ADMIN_KEY} are replaced.
+	AdminKey string `json:"admin_key,omitempty"`
+}
+
+var errPlatform = errors.New("platform: write platform none, or platform ghost http://127.0.0.1:2368 {\n\tadmin_key {env.GHOST_ADMIN_KEY}\n}")
+
+func (p *Platform) unmarshalCaddyfile(d *caddyfile.Dispenser, args []string) error {
+	p.Kind = args[0]
+	switch {
+	case p.Kind == "none" && len(args) == 1:
+		return nil
+	case p.Kind == "ghost" && len(args) == 2:
+		p.URL = args[1]
+	default:
+		return d.WrapErr(errPlatform)
+	}
+	err := parseBlock(d, "platform ghost", map[string]option{
+		"admin_key": {example: "admin_key {env.GHOST_ADMIN_KEY}", args: 1, set: func(args []string) error {
+			p.AdminKey = args[0]
+			return nil
+		}},
+	})
+	if err == nil && p.AdminKey == "" {
+		err = d.WrapErr(errors.New("platform ghost: needs the key of a custom integration in Ghost's settings, such as: admin_key {env.GHOST_ADMIN_KEY}"))
+	}
+	return err
+}
+
+// connect returns the platform. Nothing is sent to it yet.
+func (p *Platform) connect() (platform.Platform, error) {
+	switch {
+	case p == nil:
+		return nil, errPlatform
+	case p.Kind == "none":
+		return platform.None{}, nil
+	case p.Kind != "ghost":
+		return nil, errPlatform
+	}
+	var values [2]string
+	for i, value := range []string{p.URL, p.AdminKey} {
+		var err error
+		if values[i], err = caddy.NewReplacer().ReplaceOrErr(value, true, true); err != nil {
+			return nil, fmt.Errorf("platform ghost: %w", err)
+		}
+	}
+	client, err := ghost.New(ghost.Config{URL: values[0], AdminKey: values[1]})
+	if err != nil {
+		return nil, fmt.Errorf("platform ghost: %w", err)
+	}
+	return client, nil
+}
+
+// Integration is a caller of the members API.
+type Integration struct {
+	// Key is the integration key: 32 characters or more. Placeholders such as
+	// {env.CRM_KEY} are replaced. Required.
+	Key string `json:"key,omitempty"`
+
+	// Mode is how members are identified: `email`, or `custom_id`. Default:
+	// `email`.
+	Mode string `json:"mode,omitempty"`
+
+	// AllowDuplicateEmails lets several members share an email, in the mode
+	// custom_id: all but the first get a placeholder address and no mail.
+	AllowDuplicateEmails bool `json:"allow_duplicate_emails,omitempty"`
+
+	// PlaceholderDomain is the domain of placeholder addresses. Default:
+	// `members.invalid`, where no mail ever arrives (RFC 2606).
+	PlaceholderDomain string `json:"placeholder_domain,omitempty"`
+
+	// SubscribeByDefault is whether new members get newsletters if the caller
+	// does not say. Default: true.
+	SubscribeByDefault *bool `json:"subscribe_by_default,omitempty"`
+}
+
+const minKey = 32 // characters of a declared key
+
+func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string) error {
+	err := parseBlock(d, "integration "+name, map[string]option{
+		"key": {example: "key {env.CRM_KEY}", args: 1, set: func(args []string) error {
+			i.Key = args[0]
+			return checkEach(args, checkKey)
+		}},
+		"mode": {example: "mode custom_id", args: 1, set: func(args []string) error {
+			i.Mode = args[0]
+			return i.checkMode()
+		}},
+		"allow_duplicate_emails": {example: "allow_duplicate_emails", set: func([]string) error {
+			i.AllowDuplicateEmails = true
+			return nil
+		}},
+		"placeholder_domain": {example: "placeholder_domain members.invalid", args: 1, set: func(args []string) error {
+			i.PlaceholderDomain = args[0]
+			return i.checkPlaceholderDomain()
+		}},
+		"subscribe_by_default": {example: "subscribe_by_default off", args: 1, set: func(args []string) error {
+			on := args[0] == "on"
+			i.SubscribeByDefault = &on
+			if !on && args[0] != "off" {
+				return fmt.Errorf("subscribe_by_default %q: write on or off", args[0])
+			}
+			return nil
+		}},
+	})
+	if err == nil && i.Key == "" {
+		err = d.WrapErr(fmt.Errorf("integration %s: %w", name, errNoKey))
+	}
+	return err
+}
+
+var errNoKey = errors.New("needs a key of 32 characters or more, such as: key {env.CRM_KEY}")
+
+func checkKey(key string) error {
+	if len(key) < minKey || strings.ContainsAny(key, " \t\r\n") {
+		return fmt.Errorf("key: a key has %d characters or more and no spaces; openssl rand -hex 32 makes a good one", minKey)
+	}
+	return nil
+}
+
+func (i *Integration) checkMode() error {
+	if i.Mode != string(members.EmailMode) && i.Mode != string(members.CustomIDMode) {
+		return fmt.Errorf("mode %q: write email or custom_id", i.Mode)
+	}
+	return nil
+}
+
+func (i *Integration) checkPlaceholderDomain() error {
+	if u, err := url.Parse("//" + i.PlaceholderDomain); err != nil || u.Hostname() != i.PlaceholderDomain ||
+		!hostName.MatchString(i.PlaceholderDomain) || !strings.Contains(i.PlaceholderDomain, ".") {
+		return fmt.Errorf("placeholder_domain %q: write a domain that gets no mail, such as members.invalid", i.PlaceholderDomain)
+	}
+	return nil
+}
+
+// resolve checks the integration and returns what the members API needs.
+func (i *Integration) resolve(name string) (handlers.KeyHash, members.Integration, error) {
+	plain := members.Integration{
+		Name: name, Mode: members.EmailMode, DuplicateEmails: i.AllowDuplicateEmails,
+		PlaceholderDomain: "members.invalid", SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
+	}
+	var errs []error
+	key := ""
+	if i.Key == "" {
+		errs = append(errs, errNoKey)
+	} else {
+		var err error
+		if key, err = caddy.NewReplacer().ReplaceOrErr(i.Key, true, true); err == nil {
+			err = checkKey(key)
+		}
+		errs = append(errs, err)
+	}
+	if i.Mode != "" {
+		errs = append(errs, i.checkMode())
+		plain.Mode = members.Mode(i.Mode)
+	}
+	if i.PlaceholderDomain != "" {
+		errs = append(errs, i.checkPlaceholderDomain())
+		plain.PlaceholderDomain = i.PlaceholderDomain
+	}
+	if i.AllowDuplicateEmails && plain.Mode != members.CustomIDMode {
+		errs = append(errs, errors.New("allow_duplicate_emails goes with mode custom_id only"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return handlers.KeyHash{}, members.Integration{}, fmt.Errorf("integration %s: %w", name, err)
+	}
+	return handlers.HashKey(key), plain, nil
+}

@@ -1,0 +1,131 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/ratelimit"
+)
+
+// This file holds what every answer of the members API looks like, and which
+// error gets which (spec, "Response envelope" and Errors).
+
+// envelope is the body of every answer.
+type envelope struct {
+	Success bool   `json:"success"`
+	Data    any    `json:"data,omitempty"`
+	Message string `json:"message"`
+}
+
+// record is a member as a caller sees it: the spec's fields, in its order.
+type record struct {
+	GUID       string   `json:"guid"`
+	Email      string   `json:"email"`
+	Name       string   `json:"name"`
+	Subscribed bool     `json:"is_subscribed"`
+	Note       string   `json:"note"`
+	Labels     []string `json:"labels"`
+	TierID     *string  `json:"tier_id"`
+	MemberID   *string  `json:"member_id"`
+	Status     string   `json:"status"`
+	CreatedAt  string   `json:"created_at"`
+	UpdatedAt  string   `json:"updated_at"`
+}
+
+func recordOf(m memberstore.Member) record {
+	r := record{
+		GUID: m.GUID, Email: m.Email, Name: m.Name, Subscribed: m.Subscribed, Note: m.Note, Labels: m.Labels,
+		TierID: m.TierID, Status: m.Status, CreatedAt: timestamp(m.CreatedAt), UpdatedAt: timestamp(m.UpdatedAt),
+	}
+	if r.Labels == nil {
+		r.Labels = []string{}
+	}
+	if m.MemberID != "" {
+		r.MemberID = &m.MemberID
+	}
+	return r
+}
+
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// etagOf names the state of a member, for If-Match.
+func etagOf(m memberstore.Member) string {
+	return `"` + m.GUID + "." + strconv.FormatInt(m.Version, 10) + `"`
+}
+
+// errors of the protocol, told apart from those of members by being about the
+// request rather than about a member.
+var (
+	errUnauthorized = &statusError{http.StatusUnauthorized, "The integration key is missing or not valid."}
+	errNoSite       = &statusError{http.StatusNotFound, "There is no site at this address."}
+	errNoEndpoint   = &statusError{http.StatusNotFound, "There is no such endpoint."}
+	errNotAllowed   = &statusError{http.StatusMethodNotAllowed, "The method is not allowed here."}
+	errTooLarge     = &statusError{http.StatusRequestEntityTooLarge, "The request's body is too large."}
+)
+
+// statusError is an error that says its own status.
+type statusError struct {
+	status  int
+	message string
+}
+
+func (e *statusError) Error() string { return e.message }
+
+// tooManyError is an allowance that is used up.
+type tooManyError struct{ wait time.Duration }
+
+func (e *tooManyError) Error() string { return "allowance is used up" }
+
+// writeEnvelope writes an answer.
+func writeEnvelope(w http.ResponseWriter, status int, e envelope) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(e); err != nil {
+		panic(err) // strings, booleans and structs of them always encode
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", noStore)
+	w.WriteHeader(status)
+	w.Write(bytes.TrimSuffix(body.Bytes(), []byte("\n")))
+}
+
+// writeError writes the answer for an error. What nobody foresaw is logged
+// whole, and shown as no more than that.
+func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
+	var (
+		invalid *members.InvalidError
+		status  *statusError
+		tooMany *tooManyError
+	)
+	fail := func(code int, message string) { writeEnvelope(w, code, envelope{Message: message}) }
+	switch {
+	case errors.As(err, &invalid):
+		fail(http.StatusOK, invalid.Message)
+	case errors.Is(err, members.ErrNotFound):
+		fail(http.StatusNotFound, "Member not found.")
+	case errors.Is(err, members.ErrChanged):
+		fail(http.StatusPreconditionFailed, "The member was changed since it was read. Read it again.")
+	case errors.As(err, &tooMany):
+		seconds := ratelimit.RetryAfter(tooMany.wait)
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		fail(http.StatusTooManyRequests, "Too many requests. Try again in "+strconv.Itoa(seconds)+" s.")
+	case errors.As(err, &status):
+		if status == errUnauthorized {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		fail(status.status, status.message)
+	default:
+		logger.Error("a member request failed", zap.Error(err))
+		fail(http.StatusInternalServerError, "Internal error.")
+	}
+}
