@@ -177,12 +177,16 @@ const (
 	exampleApp  = "lychgate {\n\tsite daily {\n\t\thosts news.example.com\n\t}\n}"
 )
 
-func checkSiteName(name string) error {
+func checkSiteName(name string) error { return checkName("site", name, "daily") }
+
+func checkIntegrationName(name string) error { return checkName("integration", name, "crm") }
+
+func checkName(of, name, example string) error {
 	valid := func(c rune) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 	}
 	if name == "" || len(name) > 63 || strings.ContainsFunc(name, func(c rune) bool { return !valid(c) }) {
-		return fmt.Errorf("site %q: a name has 1 to 63 letters, digits, hyphens and underscores, such as daily", name)
+		return fmt.Errorf("%s %q: a name has 1 to 63 letters, digits, hyphens and underscores, such as %s", of, name, example)
 	}
 	return nil
 }

@@ -101,6 +101,9 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 			return s.Platform.unmarshalCaddyfile(d, args)
 		}},
 		"integration": {example: "integration crm", args: 1, repeats: true, block: func(args []string) error {
+			if err := checkIntegrationName(args[0]); err != nil {
+				return d.WrapErr(err)
+			}
 			if s.Integrations[args[0]] != nil {
 				return d.Errf("integration %s is given twice: write one block", args[0])
 			}

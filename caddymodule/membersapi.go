@@ -47,6 +47,8 @@ type MembersAPI struct {
 	release releases
 }
 
+const defaultAPIPath = "/integration"
+
 // CaddyModule returns the Caddy module information.
 func (MembersAPI) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
@@ -99,7 +101,7 @@ func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // Provision sets up the handler.
 func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	if h.Path == "" {
-		h.Path = "/integration"
+		h.Path = defaultAPIPath
 	}
 	if h.Limit == nil {
 		h.Limit = &Limit{Requests: 30, Window: caddy.Duration(time.Minute)}

@@ -333,6 +333,46 @@ func TestMembersIfMatch(t *testing.T) {
 	}
 }
 
+// A CRM that repeats a request gets the same answer, and the request is done
+// once.
+func TestMembersIdempotencyKey(t *testing.T) {
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
+	first := e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k1")
+	if first.Status != 200 || first.Header["Etag"] == "" {
+		t.Fatal(first)
+	}
+	e.call(formKey, "PUT", "/a@example.com", `{"name":"changed since"}`)
+	if diff := cmp.Diff(first, e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k1")); diff != "" {
+		t.Errorf("again: %s", diff)
+	}
+	other := failed("The Idempotency-Key was used for another request.")
+	for _, got := range []response{
+		e.call(formKey, "POST", "", `{"email":"b@example.com"}`, "Idempotency-Key", "k1"),
+		e.call(formKey, "DELETE", "/a@example.com", "", "Idempotency-Key", "k1"),
+	} {
+		if diff := cmp.Diff(other, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if got := e.call(strictKey, "POST", "", `{"email":"b@example.com","member_id":"1"}`, "Idempotency-Key", "k1"); got.Status != 200 || !strings.Contains(got.Body, "b@example.com") {
+		t.Errorf("another integration's: %v", got)
+	}
+	// What failed was not done, so it can be repeated.
+	for _, want := range []string{"The email is already taken.", "Member created successfully."} {
+		if got := e.call(formKey, "POST", "", `{"email":"b@example.com"}`, "Idempotency-Key", "k2"); !strings.Contains(got.Body, want) {
+			t.Errorf("%v, want %s", got, want)
+		}
+		e.call(formKey, "DELETE", "/b@example.com", "")
+	}
+	gone := e.call(formKey, "DELETE", "/a@example.com", "", "Idempotency-Key", "k3")
+	if diff := cmp.Diff(gone, e.call(formKey, "DELETE", "/a@example.com", "", "Idempotency-Key", "k3")); diff != "" || gone.Status != 200 {
+		t.Errorf("delete: %v, %s", gone, diff)
+	}
+	if got := e.call(formKey, "POST", "", `{"email":"c@example.com"}`, "Idempotency-Key", strings.Repeat("k", 256)); got.Body != failed("The Idempotency-Key has more than 255 characters.").Body {
+		t.Errorf("long: %v", got)
+	}
+}
+
 // Neither a reload nor a restart loses a member, and no member's data or key
 // is in the log.
 func TestMembersReload(t *testing.T) {

@@ -117,7 +117,8 @@ func (p *Platform) connect() (platform.Platform, error) {
 // Integration is a caller of the members API.
 type Integration struct {
 	// Key is the integration key: 32 characters or more. Placeholders such as
-	// {env.CRM_KEY} are replaced. Required.
+	// {env.CRM_KEY} are replaced. Default: the one that `caddy lychgate
+	// integration add` makes.
 	Key string `json:"key,omitempty"`
 
 	// Mode is how members are identified: `email`, or `custom_id`. Default:
@@ -140,7 +141,7 @@ type Integration struct {
 const minKey = 32 // characters of a declared key
 
 func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string) error {
-	err := parseBlock(d, "integration "+name, map[string]option{
+	return parseBlock(d, "integration "+name, map[string]option{
 		"key": {example: "key {env.CRM_KEY}", args: 1, set: func(args []string) error {
 			i.Key = args[0]
 			return checkEach(args, checkKey)
@@ -166,13 +167,7 @@ func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string) er
 			return nil
 		}},
 	})
-	if err == nil && i.Key == "" {
-		err = d.WrapErr(fmt.Errorf("integration %s: %w", name, errNoKey))
-	}
-	return err
 }
-
-var errNoKey = errors.New("needs a key of 32 characters or more, such as: key {env.CRM_KEY}")
 
 func checkKey(key string) error {
 	if len(key) < minKey || strings.ContainsAny(key, " \t\r\n") {
@@ -196,22 +191,22 @@ func (i *Integration) checkPlaceholderDomain() error {
 	return nil
 }
 
-// resolve checks the integration and returns what the members API needs.
-func (i *Integration) resolve(name string) (handlers.KeyHash, members.Integration, error) {
+// resolve checks the integration and returns what the members API needs: the
+// hash of its key, nil if that is not declared, and its options.
+func (i *Integration) resolve(name string) (*handlers.KeyHash, members.Integration, error) {
 	plain := members.Integration{
 		Name: name, Mode: members.EmailMode, DuplicateEmails: i.AllowDuplicateEmails,
 		PlaceholderDomain: "members.invalid", SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
 	}
-	var errs []error
-	key := ""
-	if i.Key == "" {
-		errs = append(errs, errNoKey)
-	} else {
-		var err error
-		if key, err = caddy.NewReplacer().ReplaceOrErr(i.Key, true, true); err == nil {
+	errs := []error{checkIntegrationName(name)}
+	var hash *handlers.KeyHash
+	if i.Key != "" {
+		key, err := caddy.NewReplacer().ReplaceOrErr(i.Key, true, true)
+		if err == nil {
 			err = checkKey(key)
 		}
 		errs = append(errs, err)
+		hash = new(handlers.HashKey(key))
 	}
 	if i.Mode != "" {
 		errs = append(errs, i.checkMode())
@@ -225,7 +220,7 @@ func (i *Integration) resolve(name string) (handlers.KeyHash, members.Integratio
 		errs = append(errs, errors.New("allow_duplicate_emails goes with mode custom_id only"))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return handlers.KeyHash{}, members.Integration{}, fmt.Errorf("integration %s: %w", name, err)
+		return nil, members.Integration{}, fmt.Errorf("integration %s: %w", name, err)
 	}
-	return handlers.HashKey(key), plain, nil
+	return hash, plain, nil
 }

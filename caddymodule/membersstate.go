@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -27,7 +28,7 @@ type membersState struct {
 	source    string
 	logger    *zap.Logger
 	platforms map[string]platform.Platform // by site name
-	keys      map[string]map[handlers.KeyHash]members.Integration
+	declared  map[string]*integrations     // by site name
 
 	once    sync.Once
 	err     error                            // of opening
@@ -35,6 +36,12 @@ type membersState struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	release releases
+}
+
+// integrations are those that the configuration declares for a site.
+type integrations struct {
+	byKey  map[handlers.KeyHash]members.Integration
+	byName map[string]members.Integration // those without a key of their own
 }
 
 // databases outlive a configuration: a reload opens none twice.
@@ -58,7 +65,7 @@ func (a *App) useMembers() (*membersState, error) {
 	state := &membersState{
 		logger:    a.logger,
 		platforms: make(map[string]platform.Platform),
-		keys:      make(map[string]map[handlers.KeyHash]members.Integration),
+		declared:  make(map[string]*integrations),
 	}
 	var err error
 	if state.kind, state.source, err = a.Store.resolve(); err != nil {
@@ -69,16 +76,21 @@ func (a *App) useMembers() (*membersState, error) {
 		if state.platforms[name], err = site.Platform.connect(); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
-		state.keys[name] = make(map[handlers.KeyHash]members.Integration)
+		declared := &integrations{make(map[handlers.KeyHash]members.Integration), make(map[string]members.Integration)}
+		state.declared[name] = declared
 		for _, integration := range slices.Sorted(maps.Keys(site.Integrations)) {
 			hash, plain, err := site.Integrations[integration].resolve(integration)
 			if err != nil {
 				return nil, fmt.Errorf("site %s: %w", name, err)
 			}
-			if other, taken := state.keys[name][hash]; taken {
+			if hash == nil {
+				declared.byName[integration] = plain
+				continue
+			}
+			if other, taken := declared.byKey[*hash]; taken {
 				return nil, fmt.Errorf("site %s: the integrations %s and %s have the same key", name, other.Name, integration)
 			}
-			state.keys[name][hash] = plain
+			declared.byKey[*hash] = plain
 		}
 	}
 	a.members = state
@@ -112,17 +124,37 @@ func (s *membersState) openOnce() error {
 		service := members.New(members.Config{
 			Site: name, Store: store, Platform: platform, Logger: s.logger.With(zap.String("site", name)), Owner: uuid.NewString(),
 		})
-		keys := s.keys[name]
+		declared := s.declared[name]
 		s.sites[name] = &handlers.MembersSite{
-			Members: service,
-			Integration: func(hash handlers.KeyHash) (members.Integration, bool) {
-				integration, ok := keys[hash]
-				return integration, ok
+			Members:  service,
+			Requests: store,
+			Integration: func(ctx context.Context, hash handlers.KeyHash) (members.Integration, error) {
+				if integration, ok := declared.byKey[hash]; ok {
+					return integration, nil
+				}
+				stored, err := storedIntegration(ctx, store, name, hash)
+				if integration, ok := declared.byName[stored.Name]; ok && err == nil {
+					return integration, nil // the configuration has the last word
+				}
+				return stored, err
 			},
 		}
 		s.running.Go(func() { service.Run(ctx) })
 	}
 	return nil
+}
+
+// storedIntegration finds the integration of a key that was made by a command.
+// It asks the store each time, so a key that is revoked is refused at once.
+func storedIntegration(ctx context.Context, store memberstore.Integrations, site string, hash handlers.KeyHash) (members.Integration, error) {
+	i, err := store.FindIntegration(ctx, site, hash.String())
+	if errors.Is(err, memberstore.ErrNotFound) {
+		err = members.ErrNotFound
+	}
+	return members.Integration{
+		Name: i.Name, Mode: members.Mode(i.Mode), DuplicateEmails: i.DuplicateEmails,
+		PlaceholderDomain: i.PlaceholderDomain, SubscribeByDefault: i.SubscribeByDefault,
+	}, err
 }
 
 // site returns the site of a name, once the store is open.

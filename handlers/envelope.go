@@ -1,11 +1,12 @@
 package handlers
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -84,19 +85,42 @@ type tooManyError struct{ wait time.Duration }
 
 func (e *tooManyError) Error() string { return "allowance is used up" }
 
-// writeEnvelope writes an answer.
-func writeEnvelope(w http.ResponseWriter, status int, e envelope) {
-	var body bytes.Buffer
+// memberAnswer is the answer to a request that was done. Its JSON is what is
+// kept of it beside the body.
+type memberAnswer struct {
+	ETag   string `json:"etag,omitempty"`
+	Queued bool   `json:"queued,omitempty"` // the platform does not have the write yet
+	Body   string `json:"-"`
+}
+
+func (a *memberAnswer) write(w http.ResponseWriter) {
+	header := w.Header()
+	if a.ETag != "" {
+		header.Set("ETag", a.ETag)
+	}
+	if a.Queued {
+		header.Set("Lychgate-Sync", "queued")
+	}
+	writeEnvelope(w, http.StatusOK, a.Body)
+}
+
+func envelopeBody(e envelope) string {
+	var body strings.Builder
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(e); err != nil {
 		panic(err) // strings, booleans and structs of them always encode
 	}
+	return strings.TrimSuffix(body.String(), "\n")
+}
+
+// writeEnvelope writes an answer.
+func writeEnvelope(w http.ResponseWriter, status int, body string) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", noStore)
 	w.WriteHeader(status)
-	w.Write(bytes.TrimSuffix(body.Bytes(), []byte("\n")))
+	io.WriteString(w, body) // an error means that the caller has left
 }
 
 // writeError writes the answer for an error. What nobody foresaw is logged
@@ -107,7 +131,7 @@ func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
 		status  *statusError
 		tooMany *tooManyError
 	)
-	fail := func(code int, message string) { writeEnvelope(w, code, envelope{Message: message}) }
+	fail := func(code int, message string) { writeEnvelope(w, code, envelopeBody(envelope{Message: message})) }
 	switch {
 	case errors.As(err, &invalid):
 		fail(http.StatusOK, invalid.Message)

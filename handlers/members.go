@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,7 +11,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -20,6 +24,8 @@ import (
 
 // KeyHash is the SHA-256 of an integration key. A key itself is never kept.
 type KeyHash [sha256.Size]byte
+
+func (h KeyHash) String() string { return hex.EncodeToString(h[:]) }
 
 // HashKey returns the hash of a key.
 func HashKey(key string) KeyHash { return sha256.Sum256([]byte(key)) }
@@ -41,54 +47,155 @@ type MembersAPI struct {
 
 // MembersSite is a site as the members API sees it.
 type MembersSite struct {
-	Members *members.Service
+	Members  *members.Service
+	Requests memberstore.Requests
 
-	// Integration returns the integration that a key opens.
-	Integration func(KeyHash) (members.Integration, bool)
+	// Integration returns the integration that a key opens, or
+	// members.ErrNotFound.
+	Integration func(context.Context, KeyHash) (members.Integration, error)
 }
 
 // Serve answers one request for a site, or for no site if that is nil. The
 // address is the caller's.
 func (h *MembersAPI) Serve(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) {
-	if err := h.serve(w, r, site, address); err != nil {
+	answer, err := h.answer(w, r, site, address)
+	if err != nil {
 		writeError(w, h.Logger, err)
+		return
 	}
+	answer.write(w)
 }
 
-func (h *MembersAPI) serve(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) error {
+func (h *MembersAPI) answer(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) (*memberAnswer, error) {
 	if site == nil {
-		return errNoSite
+		return nil, errNoSite
 	}
 	integration, err := h.authenticate(r, site, address)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	call, err := h.callOf(w, r, integration)
+	if err != nil {
+		return nil, err
+	}
+	key := r.Header.Get("Idempotency-Key")
+	if key == "" || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return call.run(r.Context(), site.Members)
+	}
+	return call.once(r.Context(), site, key)
+}
+
+// memberCall is a request of the members API, read and checked as far as that
+// goes without looking at members.
+type memberCall struct {
+	method      string
+	identifier  string // empty for a create
+	body        []byte
+	match       func(memberstore.Member) bool
+	integration members.Integration
+}
+
+// callOf reads a request.
+func (h *MembersAPI) callOf(w http.ResponseWriter, r *http.Request, integration members.Integration) (*memberCall, error) {
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), h.Path+"/members")
 	if !ok || rest != "" && rest[0] != '/' {
-		return errNoEndpoint
+		return nil, errNoEndpoint
 	}
 	rest = strings.TrimPrefix(rest, "/")
+	allowed := []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}
 	if rest == "" {
-		if r.Method != http.MethodPost {
-			w.Header().Set("Allow", http.MethodPost)
-			return errNotAllowed
-		}
-		return h.create(w, r, site, integration)
+		allowed = []string{http.MethodPost}
+	}
+	if !slices.Contains(allowed, r.Method) {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return nil, errNotAllowed
 	}
 	identifier, err := url.PathUnescape(rest)
 	if err != nil {
-		return &members.InvalidError{Message: "The identifier in the path is not percent-encoded as it should be."}
+		return nil, &members.InvalidError{Message: "The identifier in the path is not percent-encoded as it should be."}
 	}
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		return h.get(w, r, site, integration, identifier)
+	call := &memberCall{
+		method: r.Method, identifier: identifier, integration: integration, match: ifMatch(r.Header.Values("If-Match")),
+	}
+	if r.Method == http.MethodPost || r.Method == http.MethodPut {
+		call.body, err = h.readBody(w, r)
+	}
+	return call, err
+}
+
+// run does what the call asks for.
+func (c *memberCall) run(ctx context.Context, service *members.Service) (*memberAnswer, error) {
+	switch c.method {
+	case http.MethodPost:
+		fields, err := parseFields(c.body)
+		if err != nil {
+			return nil, err
+		}
+		return answerWith("Member created successfully.")(service.Create(ctx, c.integration, fields))
 	case http.MethodPut:
-		return h.update(w, r, site, integration, identifier)
+		fields, err := parseFields(c.body)
+		if err != nil {
+			return nil, err
+		}
+		return answerWith("Member updated successfully.")(service.Update(ctx, c.integration, c.identifier, fields, c.match))
 	case http.MethodDelete:
-		return h.delete(w, r, site, integration, identifier)
+		result, err := service.Delete(ctx, c.integration, c.identifier)
+		if err != nil {
+			return nil, err
+		}
+		return &memberAnswer{Queued: result.Queued, Body: envelopeBody(envelope{Success: true, Data: []string{}, Message: "Member deleted successfully."})}, nil
 	}
-	w.Header().Set("Allow", "GET, HEAD, PUT, DELETE")
-	return errNotAllowed
+	m, err := service.Get(ctx, c.integration, c.identifier)
+	return answerWith("Member retrieved successfully.")(members.Result{Member: m}, err)
+}
+
+// once does what the call asks for, unless it was done before under the same
+// Idempotency-Key: then the answer is that of the first time. What failed was
+// not done, so it is tried again.
+func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*memberAnswer, error) {
+	const longest = 255
+	if len(key) > longest {
+		return nil, &members.InvalidError{Message: "The Idempotency-Key has more than 255 characters."}
+	}
+	hash := sha256.Sum256(slices.Concat([]byte(c.method+" "+c.identifier+"\n"), c.body))
+	request := memberstore.Request{Site: site.Members.Site, Integration: c.integration.Name, Key: key, Hash: hex.EncodeToString(hash[:])}
+	before, err := site.Requests.BeginRequest(ctx, request, time.Now())
+	switch {
+	case errors.Is(err, memberstore.ErrOtherRequest):
+		return nil, &members.InvalidError{Message: "The Idempotency-Key was used for another request."}
+	case errors.Is(err, memberstore.ErrUnderWay):
+		return nil, &members.InvalidError{Message: "A request with this Idempotency-Key is under way. Send it again in a moment."}
+	case err != nil:
+		return nil, err
+	case before != nil:
+		answer := &memberAnswer{Body: before.Body}
+		return answer, json.Unmarshal([]byte(before.Header), answer)
+	}
+	answer, err := c.run(ctx, site.Members)
+	// The caller may have left, but will come back with the same key.
+	ctx = context.WithoutCancel(ctx)
+	if err != nil {
+		return nil, errors.Join(err, site.Requests.EndRequest(ctx, request, nil))
+	}
+	header, err := json.Marshal(answer)
+	if err != nil {
+		return nil, err
+	}
+	return answer, site.Requests.EndRequest(ctx, request, &memberstore.Answer{Header: string(header), Body: answer.Body})
+}
+
+// answerWith returns a function that turns the result of a call into its
+// answer.
+func answerWith(message string) func(members.Result, error) (*memberAnswer, error) {
+	return func(result members.Result, err error) (*memberAnswer, error) {
+		if err != nil {
+			return nil, err
+		}
+		return &memberAnswer{
+			ETag: etagOf(result.Member), Queued: result.Queued,
+			Body: envelopeBody(envelope{Success: true, Data: recordOf(result.Member), Message: message}),
+		}, nil
+	}
 }
 
 // authenticate finds the integration of the request's key, and takes a request
@@ -97,76 +204,21 @@ func (h *MembersAPI) authenticate(r *http.Request, site *MembersSite, address ne
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
 		hash := HashKey(strings.TrimSpace(key))
-		if integration, ok := site.Integration(hash); ok {
+		integration, err := site.Integration(r.Context(), hash)
+		switch {
+		case err == nil:
 			if wait := h.Keys.Take(r.Context(), ratelimit.Key(hash[:16])); wait > 0 {
 				return members.Integration{}, &tooManyError{wait}
 			}
 			return integration, nil
+		case !errors.Is(err, members.ErrNotFound):
+			return members.Integration{}, err
 		}
 	}
 	if wait := h.Strangers.Take(r.Context(), ratelimit.AddrKey(address)); wait > 0 {
 		return members.Integration{}, &tooManyError{wait}
 	}
 	return members.Integration{}, errUnauthorized
-}
-
-func (h *MembersAPI) get(w http.ResponseWriter, r *http.Request, site *MembersSite, i members.Integration, identifier string) error {
-	m, err := site.Members.Get(r.Context(), i, identifier)
-	if err != nil {
-		return err
-	}
-	writeMember(w, "Member retrieved successfully.", members.Result{Member: m})
-	return nil
-}
-
-func (h *MembersAPI) create(w http.ResponseWriter, r *http.Request, site *MembersSite, i members.Integration) error {
-	fields, err := h.fields(w, r)
-	if err != nil {
-		return err
-	}
-	result, err := site.Members.Create(r.Context(), i, fields)
-	if err != nil {
-		return err
-	}
-	writeMember(w, "Member created successfully.", result)
-	return nil
-}
-
-func (h *MembersAPI) update(w http.ResponseWriter, r *http.Request, site *MembersSite, i members.Integration, identifier string) error {
-	fields, err := h.fields(w, r)
-	if err != nil {
-		return err
-	}
-	result, err := site.Members.Update(r.Context(), i, identifier, fields, ifMatch(r.Header.Values("If-Match")))
-	if err != nil {
-		return err
-	}
-	writeMember(w, "Member updated successfully.", result)
-	return nil
-}
-
-func (h *MembersAPI) delete(w http.ResponseWriter, r *http.Request, site *MembersSite, i members.Integration, identifier string) error {
-	result, err := site.Members.Delete(r.Context(), i, identifier)
-	if err != nil {
-		return err
-	}
-	markQueued(w, result)
-	writeEnvelope(w, http.StatusOK, envelope{Success: true, Data: []string{}, Message: "Member deleted successfully."})
-	return nil
-}
-
-func writeMember(w http.ResponseWriter, message string, result members.Result) {
-	markQueued(w, result)
-	w.Header().Set("ETag", etagOf(result.Member))
-	writeEnvelope(w, http.StatusOK, envelope{Success: true, Data: recordOf(result.Member), Message: message})
-}
-
-// markQueued tells a caller who wants to know that the platform does not have
-// the write yet.
-func markQueued(w http.ResponseWriter, result members.Result) {
-	if result.Queued {
-		w.Header().Set("Lychgate-Sync", "queued")
-	}
 }
 
 // ifMatch returns whether a member is in one of the states that If-Match (RFC
@@ -185,22 +237,22 @@ func ifMatch(values []string) func(memberstore.Member) bool {
 	}
 }
 
-// fields reads the body of a create or an update.
-func (h *MembersAPI) fields(w http.ResponseWriter, r *http.Request) (members.Fields, error) {
+// readBody reads the body of a create or an update.
+func (h *MembersAPI) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if contentType := r.Header.Get("Content-Type"); contentType != "" {
 		mediaType, _, err := mime.ParseMediaType(contentType)
 		if err != nil || mediaType != "application/json" {
-			return members.Fields{}, &members.InvalidError{Message: "The Content-Type must be application/json."}
+			return nil, &members.InvalidError{Message: "The Content-Type must be application/json."}
 		}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return members.Fields{}, errTooLarge
+		return nil, errTooLarge
 	}
 	if err != nil {
-		return members.Fields{}, &members.InvalidError{Message: "The request's body could not be read."}
+		return nil, &members.InvalidError{Message: "The request's body could not be read."}
 	}
-	return parseFields(body)
+	return body, nil
 }
 
 // parseFields reads the fields of a member from JSON. Fields that are not known

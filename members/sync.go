@@ -17,7 +17,7 @@ import (
 const (
 	// leaseTime is how long a process may hold a member. It is longer than any
 	// attempt, and as long as a member of a process that died stays behind.
-	leaseTime = 30 * time.Second
+	leaseTime = 15 * time.Second
 
 	// pollTime is how often Run looks for what is due.
 	pollTime = time.Second

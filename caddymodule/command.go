@@ -1,0 +1,264 @@
+package caddymodule
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "lychgate",
+		Short: "Manages what Lychgate keeps",
+		Long: `
+Works on the store that the configuration names, whether or not Caddy runs.
+What is changed takes effect at once, without a reload.
+`,
+		CobraFunc: func(cmd *cobra.Command) {
+			cmd.PersistentFlags().StringP("config", "c", "", "Configuration file (default: the Caddyfile in this folder)")
+			cmd.PersistentFlags().StringP("adapter", "a", "", "Name of the configuration's adapter, if it is not JSON or a Caddyfile")
+			cmd.AddCommand(integrationCommand())
+		},
+	})
+}
+
+func integrationCommand() *cobra.Command {
+	root := &cobra.Command{Use: "integration", Short: "Manages the keys of the members API"}
+	root.PersistentFlags().String("site", "", "Name of the site (default: the only one)")
+
+	add := &cobra.Command{
+		Use: "add <name>", Short: "Adds an integration and prints its API URL and key, this once", Args: cobra.ExactArgs(1),
+	}
+	mode := add.Flags().String("mode", "email", "How members are identified: email or custom_id")
+	duplicates := add.Flags().Bool("allow-duplicate-emails", false, "With custom_id: let members share an email")
+	domain := add.Flags().String("placeholder-domain", "members.invalid", "Domain of the addresses of duplicates")
+	subscribe := add.Flags().Bool("subscribe-by-default", true, "Give new members newsletters if the caller does not say")
+	add.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
+		options := s.declared[args[0]]
+		if options == nil {
+			options = &Integration{Mode: *mode, AllowDuplicateEmails: *duplicates, PlaceholderDomain: *domain, SubscribeByDefault: subscribe}
+		} else if options.Key != "" {
+			return fmt.Errorf("the configuration declares an integration %s with a key: choose another name, or take the key out there", args[0])
+		}
+		_, plain, err := options.resolve(args[0])
+		if err != nil {
+			return err
+		}
+		key, hash := newKey(args[0])
+		err = s.store.AddIntegration(ctx, memberstore.Integration{
+			Site: s.site, Name: plain.Name, Mode: string(plain.Mode), DuplicateEmails: plain.DuplicateEmails,
+			PlaceholderDomain: plain.PlaceholderDomain, SubscribeByDefault: plain.SubscribeByDefault,
+			KeyHash: hash.String(), CreatedAt: time.Now(),
+		})
+		if errors.Is(err, memberstore.ErrIntegrationTaken) {
+			return fmt.Errorf("site %s has an integration %s: choose another name, or give it another key with rotate", s.site, args[0])
+		}
+		if err == nil {
+			s.printKey(out, key)
+		}
+		return err
+	})
+
+	list := &cobra.Command{Use: "list", Short: "Lists the integrations of a site", Args: cobra.NoArgs}
+	list.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, _ []string) error {
+		integrations, err := s.store.ListIntegrations(ctx, s.site)
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "NAME\tMODE\tKEY")
+		keys, modes := make(map[string]string), make(map[string]string)
+		for _, i := range integrations {
+			modes[i.Name], keys[i.Name] = i.Mode, "made "+i.CreatedAt.Format(time.DateOnly)
+			if !i.RevokedAt.IsZero() {
+				keys[i.Name] = "revoked " + i.RevokedAt.Format(time.DateOnly)
+			}
+		}
+		for name, i := range s.declared {
+			modes[name] = cmp.Or(i.Mode, string(members.EmailMode))
+			if i.Key != "" {
+				keys[name] = "in the configuration"
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(modes)) {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", name, modes[name], cmp.Or(keys[name], "none yet: add makes one"))
+		}
+		return table.Flush()
+	})
+
+	rotate := &cobra.Command{Use: "rotate <name>", Short: "Gives an integration another key and prints it, this once", Args: cobra.ExactArgs(1)}
+	rotate.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
+		key, hash := newKey(args[0])
+		if err := s.store.RotateIntegration(ctx, s.site, args[0], hash.String()); err != nil {
+			return s.unknown(err, args[0])
+		}
+		s.printKey(out, key)
+		return nil
+	})
+
+	revoke := &cobra.Command{Use: "revoke <name>", Short: "Makes an integration's key no longer good", Args: cobra.ExactArgs(1)}
+	revoke.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
+		if err := s.store.RevokeIntegration(ctx, s.site, args[0], time.Now()); err != nil {
+			return s.unknown(err, args[0])
+		}
+		fmt.Fprintf(out, "The key of %s is no longer good.\n", args[0])
+		return nil
+	})
+
+	root.AddCommand(add, list, rotate, revoke)
+	return root
+}
+
+// siteStore is what a command works on.
+type siteStore struct {
+	site     string
+	declared map[string]*Integration
+	apiURL   string
+	store    memberstore.Integrations
+}
+
+func (s *siteStore) printKey(out io.Writer, key string) {
+	fmt.Fprintf(out, "API URL: %s\nKey:     %s\n", s.apiURL, key)
+}
+
+func (s *siteStore) unknown(err error, name string) error {
+	switch {
+	case !errors.Is(err, memberstore.ErrNotFound):
+		return err
+	case s.declared[name] != nil && s.declared[name].Key != "":
+		return fmt.Errorf("the key of %s is in the configuration: change it there", name)
+	}
+	return fmt.Errorf("site %s has no integration %s: list shows those that it has", s.site, name)
+}
+
+// withStore runs work on the store and the site that the flags name.
+func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) (err error) {
+		cmd.SilenceUsage = true
+		file, _ := cmd.Flags().GetString("config")
+		adapter, _ := cmd.Flags().GetString("adapter")
+		site, _ := cmd.Flags().GetString("site")
+		config, _, _, err := caddycmd.LoadConfig(file, adapter)
+		if err != nil {
+			return err
+		}
+		app, path, err := appOf(config)
+		if err != nil {
+			return err
+		}
+		if site, err = app.siteNamed(site); err != nil {
+			return err
+		}
+		kind, source, err := app.Store.resolve()
+		if err != nil {
+			return err
+		}
+		db, err := database.Open(cmd.Context(), kind, source)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		store, err := memberstore.NewSQL(cmd.Context(), db)
+		if err != nil {
+			return err
+		}
+		return work(cmd.Context(), cmd.OutOrStdout(), &siteStore{
+			site: site, declared: app.Sites[site].Integrations, store: store,
+			apiURL: "https://" + app.Sites[site].Hosts[0] + path,
+		}, args)
+	}
+}
+
+// appOf takes the app out of a configuration, and the path of its first
+// members_api.
+func appOf(config []byte) (*App, string, error) {
+	var parsed struct {
+		Apps struct {
+			Lychgate *App            `json:"lychgate"`
+			HTTP     json.RawMessage `json:"http"`
+		} `json:"apps"`
+	}
+	if err := json.Unmarshal(config, &parsed); err != nil {
+		return nil, "", fmt.Errorf("reading the configuration: %w", err)
+	}
+	if parsed.Apps.Lychgate == nil {
+		return nil, "", errNoSite
+	}
+	var http any
+	if len(parsed.Apps.HTTP) > 0 {
+		if err := json.Unmarshal(parsed.Apps.HTTP, &http); err != nil {
+			return nil, "", fmt.Errorf("reading the configuration: %w", err)
+		}
+	}
+	path, found := membersPath(http)
+	if !found {
+		return nil, "", errors.New("the configuration has no members_api directive, so no key would be of use: write members_api into the site's block")
+	}
+	return parsed.Apps.Lychgate, path, nil
+}
+
+// membersPath looks for the handler members_api in a part of a configuration,
+// and returns its path.
+func membersPath(part any) (string, bool) {
+	switch part := part.(type) {
+	case []any:
+		for _, element := range part {
+			if path, found := membersPath(element); found {
+				return path, true
+			}
+		}
+	case map[string]any:
+		if part["handler"] == "members_api" {
+			path, ok := part["path"].(string)
+			if !ok {
+				path = defaultAPIPath
+			}
+			return path, true
+		}
+		for _, key := range slices.Sorted(maps.Keys(part)) {
+			if path, found := membersPath(part[key]); found {
+				return path, true
+			}
+		}
+	}
+	return "", false
+}
+
+// siteNamed returns the name of a site that exists, the only one for none.
+func (a *App) siteNamed(name string) (string, error) {
+	names := slices.Sorted(maps.Keys(a.Sites))
+	switch {
+	case a.Sites[name] != nil && len(a.Sites[name].Hosts) > 0:
+		return name, nil
+	case name == "" && len(names) == 1 && len(a.Sites[names[0]].Hosts) > 0:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("name one of the configuration's sites with --site: %s", strings.Join(names, ", "))
+}
+
+// newKey makes a key. It says whose it is, so that one who finds it somewhere
+// knows what to revoke.
+func newKey(integration string) (string, handlers.KeyHash) {
+	var secret [32]byte
+	rand.Read(secret[:]) // never fails
+	key := "lg_" + integration + "_" + hex.EncodeToString(secret[:])
+	return key, handlers.HashKey(key)
+}

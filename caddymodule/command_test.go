@@ -1,0 +1,107 @@
+package caddymodule_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// buildCaddy builds the custom Caddy.
+func buildCaddy(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "caddy")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/caddy")
+	build.Dir = ".."
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return binary
+}
+
+// Keys are made, changed and taken away beside the running server, which knows
+// at once.
+func TestIntegrationCommand(t *testing.T) {
+	caddy := buildCaddy(t)
+	config := strings.Replace(membersConfig(sqliteStore(t), "none"), "integration strict {", "integration declared {\nmode custom_id\n}\nintegration strict {", 1)
+	e := startEdge(t, nil, config)
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(file, []byte(e.vars.Replace(config)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (string, error) {
+		command := exec.Command(caddy, append(append([]string{"lychgate", "integration"}, args...), "--config", file)...)
+		var complaint strings.Builder
+		command.Stderr = &complaint
+		output, err := command.Output()
+		if err != nil {
+			return complaint.String(), err
+		}
+		return string(output), nil
+	}
+	made := regexp.MustCompile(`^API URL: https://localhost/integration\nKey:     (lg_([a-z]+)_[0-9a-f]{64})\n$`)
+	newKey := func(args ...string) string {
+		t.Helper()
+		output, err := run(args...)
+		match := made.FindStringSubmatch(output)
+		if err != nil || match == nil || match[2] != args[1] {
+			t.Fatalf("%v: %v\n%s", args, err, output)
+		}
+		return match[1]
+	}
+	status := func(key string) int { return e.call(key, "GET", "/a@example.com", "").Status }
+
+	first := newKey("add", "events", "--site", "daily", "--mode", "custom_id", "--allow-duplicate-emails")
+	declared := newKey("add", "declared", "--site", "daily")
+	if status(first) != 404 || status(declared) != 404 {
+		t.Errorf("new keys: %d, %d", status(first), status(declared))
+	}
+	for _, key := range []string{first, declared} {
+		if got := e.call(key, "POST", "", `{"email":"x@example.com"}`); got.Body != failed("The member_id is required.").Body {
+			t.Errorf("the mode is not custom_id: %v", got)
+		}
+	}
+	second := newKey("rotate", "events", "--site", "daily")
+	if status(first) != 401 || status(second) != 404 {
+		t.Errorf("rotated: the old key %d, the new one %d", status(first), status(second))
+	}
+	if output, err := run("revoke", "events", "--site", "daily"); err != nil || output != "The key of events is no longer good.\n" {
+		t.Errorf("%v\n%s", err, output)
+	}
+	if status(second) != 401 {
+		t.Errorf("revoked: %d", status(second))
+	}
+	output, err := run("list", "--site", "daily")
+	today := regexp.MustCompile(`\d{4}-\d\d-\d\d`)
+	want := `NAME      MODE       KEY
+crm       custom_id  in the configuration
+declared  custom_id  made DATE
+events    custom_id  revoked DATE
+form      email      in the configuration
+strict    custom_id  in the configuration
+`
+	if diff := cmp.Diff(want, today.ReplaceAllString(output, "DATE")); diff != "" || err != nil {
+		t.Errorf("%s, %v", diff, err)
+	}
+	for _, mistake := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"add", "events"}, "name one of the configuration's sites with --site: daily, other"},
+		{[]string{"add", "events", "--site", "daily"}, "site daily has an integration events: choose another name, or give it another key with rotate"},
+		{[]string{"add", "crm", "--site", "daily"}, "the configuration declares an integration crm with a key"},
+		{[]string{"add", "a b", "--site", "daily"}, "a name has 1 to 63 letters"},
+		{[]string{"add", "new", "--site", "daily", "--mode", "id"}, `mode "id": write email or custom_id`},
+		{[]string{"add", "new", "--site", "daily", "--allow-duplicate-emails"}, "allow_duplicate_emails goes with mode custom_id only"},
+		{[]string{"rotate", "nobody", "--site", "daily"}, "site daily has no integration nobody: list shows those that it has"},
+		{[]string{"revoke", "crm", "--site", "daily"}, "the key of crm is in the configuration: change it there"},
+	} {
+		if output, err := run(mistake.args...); err == nil || !strings.Contains(output, mistake.want) {
+			t.Errorf("%v: %v, %s", mistake.args, err, output)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package memberstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+)
+
+func TestRequests(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		r := Request{Site: "daily", Integration: "crm", Key: "k", Hash: "h"}
+		other := r
+		other.Hash = "other"
+		elsewhere := r
+		elsewhere.Integration = "form"
+		answered := &Answer{Header: "{}", Body: `{"success":true}`}
+
+		steps := []struct {
+			name    string
+			request Request
+			at      time.Duration // since the first
+			want    *Answer
+			err     error
+			end     bool    // after it was begun
+			answer  *Answer // with
+		}{
+			{name: "first", request: r},
+			{name: "while it is under way", request: r, at: time.Second, err: ErrUnderWay},
+			{name: "another integration's", request: elsewhere, at: time.Second, end: true},
+			{name: "forgotten, so first again", request: elsewhere, at: 2 * time.Second},
+			{name: "after its process died", request: r, at: time.Minute, end: true, answer: answered},
+			{name: "again", request: r, at: 2 * time.Minute, want: answered},
+			{name: "with another body", request: other, at: 2 * time.Minute, err: ErrOtherRequest},
+			{name: "to the end of the day", request: r, at: 24*time.Hour + time.Minute - time.Millisecond, want: answered},
+			{name: "the next day", request: other, at: 24*time.Hour + time.Minute},
+		}
+		for _, step := range steps {
+			got, err := store.BeginRequest(ctx, step.request, then.Add(step.at))
+			if diff := cmp.Diff(step.want, got); diff != "" || !errors.Is(err, step.err) {
+				t.Errorf("%s: %s, %v", step.name, diff, err)
+			}
+			if step.end {
+				if err := store.EndRequest(ctx, step.request, step.answer); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
