@@ -3,7 +3,6 @@ package handlers
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -120,7 +119,7 @@ func writeEnvelope(w http.ResponseWriter, status int, body string) {
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", noStore)
 	w.WriteHeader(status)
-	io.WriteString(w, body) // an error means that the caller has left
+	w.Write([]byte(body)) // an error means that the caller has left
 }
 
 // writeError writes the answer for an error. What nobody foresaw is logged
