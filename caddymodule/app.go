@@ -143,12 +143,17 @@ func (a *App) Start() error {
 	if a.members == nil {
 		return nil
 	}
-	return a.members.open()
+	if err := a.members.open(); err != nil {
+		return err
+	}
+	running.Store(a.members)
+	return nil
 }
 
 // Stop implements caddy.App.
 func (a *App) Stop() error {
 	if a.members != nil {
+		running.CompareAndSwap(a.members, nil)
 		a.members.stop()
 	}
 	return nil

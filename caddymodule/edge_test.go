@@ -36,8 +36,13 @@ type edge struct {
 	t       testing.TB
 	base    string // http://localhost:<port>
 	logFile string
-	vars    *strings.Replacer
-	client  *http.Client
+
+	// adminSocket is where the admin API listens, if the Caddyfile has {{admin}}
+	// among its global options.
+	adminSocket string
+
+	vars   *strings.Replacer
+	client *http.Client
 }
 
 // startEdge starts Caddy with a Caddyfile. In it, {{base}} is the address that
@@ -69,20 +74,26 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 	}
 	_, port, _ := strings.Cut(address, ":")
 	e := &edge{
-		t:       t,
-		base:    "http://localhost:" + port,
-		logFile: filepath.Join(t.TempDir(), "caddy.log"),
+		t:           t,
+		base:        "http://localhost:" + port,
+		logFile:     filepath.Join(t.TempDir(), "caddy.log"),
+		adminSocket: filepath.Join(t.TempDir(), "admin.sock"),
 		client: &http.Client{
 			Transport:     &http.Transport{MaxIdleConnsPerHost: 100},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
+	admin := "admin off"
+	if strings.Contains(config, "{{admin}}") {
+		admin = ""
+	}
 	e.vars = strings.NewReplacer(
+		"{{admin}}", "admin unix/"+e.adminSocket,
 		"{{base}}", e.base,
 		"{{port}}", port,
 		"{{dns}}", dnsAddress,
 		"{{global}}", fmt.Sprintf(`
-			admin off
+			%s
 			persist_config off
 			default_bind fd/%d
 			grace_period 10s
@@ -95,7 +106,7 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 			}
 			servers {
 				trusted_proxies static 127.0.0.1/32
-			}`, socket, t.TempDir(), e.logFile),
+			}`, admin, socket, t.TempDir(), e.logFile),
 	)
 	e.load(config)
 	t.Cleanup(func() {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
@@ -37,6 +38,10 @@ type membersState struct {
 	running sync.WaitGroup
 	release releases
 }
+
+// running is the state of the configuration that runs, for the admin API and
+// the metrics, which belong to the process.
+var running atomic.Pointer[membersState]
 
 // integrations are those that the configuration declares for a site.
 type integrations struct {

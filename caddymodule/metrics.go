@@ -55,7 +55,7 @@ var (
 
 func registerMetrics(registry *prometheus.Registry) error {
 	for _, c := range []prometheus.Collector{
-		lookupsTotal, rejectedTotal, refusedTotal, dnsQuerySeconds, cacheEntries, allowanceKeys,
+		lookupsTotal, rejectedTotal, refusedTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, membersBehind{},
 	} {
 		if err := registry.Register(c); err != nil {
 			return err

@@ -302,6 +302,9 @@ func TestPlatformAway(t *testing.T) {
 						t.Errorf("write %d is not queued", i)
 					}
 				}
+				if list, n, err := b.service.Behind(ctx, 2); err != nil || n != 3 || len(list) != 2 || list[0].Problem == "" {
+					t.Errorf("%d are behind: %+v, %v", n, list, err)
+				}
 				// Reads answer what was acknowledged meanwhile.
 				if got, err := b.service.Get(ctx, byEmail, "renamed@example.com"); err != nil || got.GUID != kept.Member.GUID {
 					t.Errorf("%+v, %v", got, err)

@@ -31,7 +31,7 @@ const (
 	// firstPause is how long after a failed attempt the next one comes; it
 	// doubles with each, up to longestPause.
 	firstPause   = time.Second
-	longestPause = 5 * time.Minute
+	longestPause = 5 * time.Minute // and a fifth, by chance
 )
 
 // takenError is the platform's refusal of an email that another of its members
@@ -231,6 +231,25 @@ func toPlatform(m memberstore.Member) platform.Member {
 		}
 	}
 	return p
+}
+
+// Behind returns members that are behind, those whose next attempt comes first
+// before others, and how many there are in all.
+func (s *Service) Behind(ctx context.Context, limit int) ([]memberstore.Member, int, error) {
+	n, err := s.Store.CountBehind(ctx, s.Site)
+	if err != nil || n == 0 {
+		return nil, n, err
+	}
+	list, err := s.Store.Behind(ctx, s.Site, s.Now().Add(2*longestPause), limit)
+	return list, n, err
+}
+
+// TryNow has all members that are behind tried at once, and returns how many
+// those are.
+func (s *Service) TryNow(ctx context.Context) (int, error) {
+	n, err := s.Store.DueNow(ctx, s.Site)
+	s.nudge()
+	return n, err
 }
 
 // nudge tells Run that there may be something to do.

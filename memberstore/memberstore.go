@@ -42,9 +42,11 @@ type Member struct {
 	Deleted bool
 
 	// Attempts counts how often applying the current version was tried and did
-	// not succeed; Problem is why the last one did not.
-	Attempts int64
-	Problem  string
+	// not succeed; Problem is why the last one did not, and NextAttempt when it
+	// is tried again.
+	Attempts    int64
+	Problem     string
+	NextAttempt time.Time
 }
 
 // Newsletter is a newsletter that a member was signed up for or off.
@@ -131,6 +133,10 @@ type Store interface {
 	// Behind returns members of a site that are behind, whose next attempt is
 	// due, and that nobody leases, longest due first.
 	Behind(ctx context.Context, site string, now time.Time, limit int) ([]Member, error)
+
+	// DueNow makes the next attempt of all members of a site that are behind due
+	// at once, and returns how many those are.
+	DueNow(ctx context.Context, site string) (int, error)
 
 	// CountBehind returns how many members of a site are behind.
 	CountBehind(ctx context.Context, site string) (int, error)

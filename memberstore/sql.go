@@ -32,7 +32,7 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 }
 
 const columns = `m.guid, m.site, m.email, m.name, m.note, m.subscribed, m.labels, m.newsletters, m.tier_id, m.status,
-	m.created_at, m.updated_at, m.version, m.applied, m.platform_id, m.deleted, m.attempts, m.problem`
+	m.created_at, m.updated_at, m.version, m.applied, m.platform_id, m.deleted, m.attempts, m.problem, m.next_attempt`
 
 const (
 	findByEmail = `SELECT ` + columns + `, '' FROM members m
@@ -68,6 +68,7 @@ const (
 	behind = `SELECT ` + columns + `, '' FROM members m
 		WHERE m.site = $1 AND m.applied < m.version AND m.next_attempt <= $2 AND m.lease_until <= $2
 		ORDER BY m.next_attempt LIMIT $3`
+	dueNow      = `UPDATE members SET next_attempt = 0 WHERE site = $1 AND applied < version`
 	countBehind = `SELECT count(*) FROM members m WHERE m.applied < m.version AND m.site = $1`
 )
 
@@ -252,6 +253,16 @@ func (s *SQL) Behind(ctx context.Context, site string, now time.Time, limit int)
 	return list, rows.Err()
 }
 
+// DueNow implements [Store].
+func (s *SQL) DueNow(ctx context.Context, site string) (int, error) {
+	result, err := s.db.Write.ExecContext(ctx, dueNow, site)
+	if err != nil {
+		return 0, fmt.Errorf("making attempts due: %w", err)
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
 // CountBehind implements [Store].
 func (s *SQL) CountBehind(ctx context.Context, site string) (n int, err error) {
 	if err = s.db.Read.QueryRowContext(ctx, countBehind, site).Scan(&n); err != nil {
@@ -264,10 +275,10 @@ func (s *SQL) CountBehind(ctx context.Context, site string) (n int, err error) {
 func scanMember(row interface{ Scan(...any) error }) (Member, error) {
 	var m Member
 	var labels, newsletters string
-	var created, updated int64
+	var created, updated, next int64
 	var platformID sql.NullString
 	err := row.Scan(&m.GUID, &m.Site, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels, &newsletters, &m.TierID, &m.Status,
-		&created, &updated, &m.Version, &m.Applied, &platformID, &m.Deleted, &m.Attempts, &m.Problem, &m.MemberID)
+		&created, &updated, &m.Version, &m.Applied, &platformID, &m.Deleted, &m.Attempts, &m.Problem, &next, &m.MemberID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Member{}, ErrNotFound
 	}
@@ -276,6 +287,9 @@ func scanMember(row interface{ Scan(...any) error }) (Member, error) {
 	}
 	m.CreatedAt, m.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	m.PlatformID = platformID.String
+	if next != 0 {
+		m.NextAttempt = time.UnixMilli(next).UTC()
+	}
 	return m, errors.Join(json.Unmarshal([]byte(labels), &m.Labels), json.Unmarshal([]byte(newsletters), &m.Newsletters))
 }
 

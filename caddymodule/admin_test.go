@@ -1,0 +1,87 @@
+package caddymodule_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What Ghost does not have yet is visible, with the reason and without anybody's
+// email, and can be tried at once.
+func TestAdminAPI(t *testing.T) {
+	nobody, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody.Close()
+	config := membersConfig(sqliteStore(t), "ghost http://"+nobody.Addr().String()+" {\n admin_key 0123456789abcdef01234567:"+strings.Repeat("0f", 32)+"\n}")
+	config = strings.Replace(config, "{{global}}", "{{global}}\n{{admin}}", 1)
+	config = strings.Replace(config, "members_api {", "handle /metrics {\nmetrics\n}\nmembers_api {", 1)
+	e := startEdge(t, nil, config)
+
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", e.adminSocket)
+	}}}
+	defer client.CloseIdleConnections()
+	admin := func(method, path string) (int, string) {
+		t.Helper()
+		request, err := http.NewRequest(method, "http://caddy"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+
+	if _, text := admin("GET", "/lychgate/members/behind"); text != `{"daily":{"behind":0,"members":[]},"other":{"behind":0,"members":[]}}`+"\n" {
+		t.Errorf("nothing is behind: %s", text)
+	}
+	got := e.call(formKey, "POST", "", `{"email":"jane@example.com"}`)
+	if got.Header["Lychgate-Sync"] != "queued" || !strings.Contains(got.Body, `"success":true`) {
+		t.Fatalf("with Ghost away: %v", got)
+	}
+	var behind map[string]struct {
+		Behind  int
+		Members []struct {
+			GUID              string
+			Version, Attempts int64
+			Problem           string
+			NextAttempt       time.Time `json:"next_attempt"`
+		}
+	}
+	_, text := admin("GET", "/lychgate/members/behind")
+	if err := json.Unmarshal([]byte(text), &behind); err != nil {
+		t.Fatal(err)
+	}
+	daily := behind["daily"]
+	if daily.Behind != 1 || len(daily.Members) != 1 || daily.Members[0].Version != 1 || daily.Members[0].Attempts < 1 ||
+		!strings.Contains(daily.Members[0].Problem, "connection refused") || daily.Members[0].NextAttempt.IsZero() {
+		t.Errorf("behind: %s", text)
+	}
+	if strings.Contains(text, "jane") {
+		t.Errorf("an email is shown: %s", text)
+	}
+	if got := e.metric(`lychgate_members_behind{site="daily"}`); got != "1" {
+		t.Errorf("the metric says %q, want 1", got)
+	}
+	if status, text := admin("POST", "/lychgate/members/try"); status != 200 || text != `{"daily":1,"other":0}`+"\n" {
+		t.Errorf("try: %d %s", status, text)
+	}
+	if status, text := admin("GET", "/lychgate/members/try"); status != 405 || !regexp.MustCompile(`"error":"use POST"`).MatchString(text) {
+		t.Errorf("GET try: %d %s", status, text)
+	}
+}
