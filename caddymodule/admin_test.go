@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,6 +25,8 @@ func TestAdminAPI(t *testing.T) {
 	config = strings.Replace(config, "{{global}}", "{{global}}\n{{admin}}", 1)
 	config = strings.Replace(config, "members_api {", "handle /metrics {\nmetrics\n}\nmembers_api {", 1)
 	e := startEdge(t, nil, config)
+	// Caddy's admin API outlives its configuration until another has none.
+	defer e.load(strings.Replace(config, "{{admin}}", "admin off", 1))
 
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", e.adminSocket)
@@ -71,6 +74,16 @@ func TestAdminAPI(t *testing.T) {
 	if daily.Behind != 1 || len(daily.Members) != 1 || daily.Members[0].Version != 1 || daily.Members[0].Attempts < 1 ||
 		!strings.Contains(daily.Members[0].Problem, "connection refused") || daily.Members[0].NextAttempt.IsZero() {
 		t.Errorf("behind: %s", text)
+	}
+	if got := e.call(formKey, "GET", "/unknown@example.com", ""); !strings.Contains(got.Body, "the publishing platform does not answer") {
+		t.Errorf("a read through with Ghost away: %v", got)
+	}
+	log, err := os.ReadFile(e.logFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(log), "could not be looked up") || strings.Contains(string(log), "unknown") || strings.Contains(string(log), "jane") {
+		t.Errorf("the log is silent, or has an email: %s", log)
 	}
 	if strings.Contains(text, "jane") {
 		t.Errorf("an email is shown: %s", text)

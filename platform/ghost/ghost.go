@@ -160,6 +160,9 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		request.Host = c.host
 	}
 	response, err := c.http.Do(request)
+	if withURL, ok := errors.AsType[*url.Error](err); ok {
+		err = withURL.Err // the URL may have an email in it, which belongs into no log
+	}
 	if err != nil {
 		return 0, nil, err
 	}
