@@ -146,14 +146,16 @@ func (a *App) Start() error {
 	if err := a.members.open(); err != nil {
 		return err
 	}
-	running.Store(a.members)
+	a.members.previous = running.Swap(a.members)
 	return nil
 }
 
 // Stop implements caddy.App.
 func (a *App) Stop() error {
 	if a.members != nil {
-		running.CompareAndSwap(a.members, nil)
+		// The configuration before runs on if this one could not be started.
+		running.CompareAndSwap(a.members, a.members.previous)
+		a.members.previous = nil
 		a.members.stop()
 	}
 	return nil

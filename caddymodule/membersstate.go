@@ -37,6 +37,8 @@ type membersState struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	release releases
+
+	previous *membersState // the configuration's that ran before
 }
 
 // running is the state of the configuration that runs, for the admin API and

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -88,6 +89,7 @@ func (h *MembersAPI) answer(w http.ResponseWriter, r *http.Request, site *Member
 // memberCall is a request of the members API, read and checked as far as that
 // goes without looking at members.
 type memberCall struct {
+	logger      *zap.Logger
 	method      string
 	identifier  string // empty for a create
 	body        []byte
@@ -114,8 +116,11 @@ func (h *MembersAPI) callOf(w http.ResponseWriter, r *http.Request, integration 
 	if err != nil {
 		return nil, &members.InvalidError{Message: "The identifier in the path is not percent-encoded as it should be."}
 	}
+	if !utf8.ValidString(identifier) || strings.ContainsRune(identifier, 0) {
+		return nil, members.ErrNotFound // nobody is called that, and PostgreSQL cannot be asked
+	}
 	call := &memberCall{
-		method: r.Method, identifier: identifier, integration: integration, match: ifMatch(r.Header.Values("If-Match")),
+		logger: h.Logger, method: r.Method, identifier: identifier, integration: integration, match: ifMatch(r.Header.Values("If-Match")),
 	}
 	if r.Method == http.MethodPost || r.Method == http.MethodPut {
 		call.body, err = h.readBody(w, r)
@@ -181,7 +186,10 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 	if err != nil {
 		return nil, err
 	}
-	return answer, site.Requests.EndRequest(ctx, request, &memberstore.Answer{Header: string(header), Body: answer.Body})
+	if err := site.Requests.EndRequest(ctx, request, &memberstore.Answer{Header: string(header), Body: answer.Body}); err != nil {
+		c.logger.Error("an answer could not be kept for its Idempotency-Key", zap.Error(err)) // but what was asked for is done
+	}
+	return answer, nil
 }
 
 // answerWith returns a function that turns the result of a call into its

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -96,7 +97,8 @@ type Config struct {
 // once. Run has to run for queued writes to reach the platform.
 type Service struct {
 	Config
-	wake chan struct{} // there may be something for Run to do
+	warnings *zap.Logger   // a line of each kind a minute
+	wake     chan struct{} // there may be something for Run to do
 }
 
 // New makes a Service.
@@ -107,7 +109,10 @@ func New(cfg Config) *Service {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Service{Config: cfg, wake: make(chan struct{}, 1)}
+	warnings := cfg.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+	}))
+	return &Service{Config: cfg, warnings: warnings, wake: make(chan struct{}, 1)}
 }
 
 // Get returns the member that an identifier names: an email, or a member ID in
@@ -141,11 +146,17 @@ func (s *Service) readThrough(ctx context.Context, email string) (memberstore.Me
 	case errors.Is(err, platform.ErrNotFound):
 		return memberstore.Member{}, ErrNotFound
 	case err != nil:
-		s.Logger.Warn("a member could not be looked up on the platform", zap.Error(err))
+		s.warnings.Warn("a member could not be looked up on the platform", zap.Error(err))
 		return memberstore.Member{}, invalid("The member is not known here, and the publishing platform does not answer. Try again later.")
 	}
 	// The platform may lag behind: what it calls a member may be deleted here,
 	// or have another email by now.
+	if leaving, err := s.Store.Leaving(ctx, s.Site, email); leaving || err != nil {
+		if err == nil {
+			err = ErrNotFound
+		}
+		return memberstore.Member{}, err
+	}
 	if _, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID}); !errors.Is(err, memberstore.ErrNotFound) {
 		if err == nil {
 			err = ErrNotFound
@@ -337,6 +348,7 @@ func (s *Service) update(ctx context.Context, i Integration, m *memberstore.Memb
 	}
 	if err == nil {
 		m.Version++
+		m.Attempts = 0
 	}
 	return err
 }

@@ -62,7 +62,7 @@ func (p *faulty) Create(_ context.Context, m platform.Member) (platform.Member, 
 			return &platform.Refusal{Reason: "Ghost does not like it."}
 		}
 		p.next++
-		m.ID, m.Status = fmt.Sprint("p-", p.next), "free"
+		m.ID, m.Status, m.CreatedAt = fmt.Sprint("p-", p.next), "free", time.Now()
 		p.members[m.ID] = m
 		return nil
 	})
@@ -78,7 +78,7 @@ func (p *faulty) Update(_ context.Context, id string, m platform.Member) (platfo
 		if p.taken(m.Email, id) || strings.HasPrefix(m.Email, "refused") {
 			return &platform.Refusal{Reason: "Ghost does not like it."}
 		}
-		m.Status = p.members[id].Status
+		m.Status, m.CreatedAt = p.members[id].Status, p.members[id].CreatedAt
 		p.members[id] = m
 		return nil
 	})
@@ -406,6 +406,68 @@ func TestEmailHandedOn(t *testing.T) {
 		}
 		b.catchUp()
 		b.sameAsPlatform("a@example.com second", "b@example.com first", "d@example.com second")
+	})
+}
+
+// Deleted and made again while the platform was away: the two may arrive in any
+// order, and the new one must not go with the old.
+func TestDeletedAndMadeAgain(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		old := b.create(byEmail, with("e@example.com", name("old"))).Member
+		b.platform.breakWith(errDown)
+		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com"); err != nil {
+			t.Fatal(err)
+		}
+		b.create(byEmail, with("e@example.com", name("new")))
+		// Another edge removes the old one: it is noted here, and the platform
+		// has it until the new one was refused and is found out why.
+		if _, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge"); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.set(func(method string) error {
+			if method == "update" {
+				clear(b.platform.members)
+			}
+			return nil
+		}, false)
+		b.catchUp()
+		b.platform.mend()
+		b.catchUp()
+		b.sameAsPlatform("e@example.com new")
+	})
+}
+
+// A member who was deleted before the platform's answer arrived stays deleted.
+func TestDeletedBeforeItWasAnswered(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.platform.set(func(string) error { return context.DeadlineExceeded }, true)
+		b.create(byEmail, with("e@example.com"))
+		b.platform.breakWith(errDown)
+		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com"); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.mend()
+		if m, err := b.service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%+v, %v", m, err)
+		}
+		b.catchUp()
+		b.sameAsPlatform()
+	})
+}
+
+// Whoever the platform had before is nobody's to remove or to change.
+func TestStrangersAreLeftAlone(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.platform.members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", Status: "paid"}
+		b.platform.breakWith(errDown)
+		b.create(byID, with("old@example.com", id("7")))
+		if _, err := b.service.Delete(t.Context(), byID, "7"); err != nil {
+			t.Fatal(err)
+		}
+		b.create(byID, with("old@example.com", id("8"), name("Stranger")))
+		b.platform.mend()
+		b.catchUp()
+		b.sameAsPlatform("old@example.com Old")
 	})
 }
 

@@ -72,13 +72,10 @@ func (s *Service) acquire(ctx context.Context, m *memberstore.Member) (bool, err
 	}
 }
 
-// release ends the lease of a member that was not changed.
+// release ends the lease of a member that was not changed, even if the caller
+// has left.
 func (s *Service) release(ctx context.Context, m memberstore.Member) error {
-	if m.Applied < m.Version {
-		return s.Store.Failed(ctx, m.GUID, m.Problem, s.Now(), s.Owner)
-	}
-	_, err := s.Store.Applied(ctx, m.GUID, m.Applied, m.PlatformID, s.Owner)
-	return err
+	return s.Store.Release(context.WithoutCancel(ctx), m.GUID, s.Owner)
 }
 
 // settle brings a write that is in the store to the platform, and says how it
@@ -97,7 +94,8 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 		return Result{Member: m, Queued: true}, nil
 	}
 	// Whoever asked may leave: the write stands, and must be settled.
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.Timeout)
+	defer cancel()
 	id, err := s.attempt(ctx, m, before == nil)
 
 	var refusal *platform.Refusal
@@ -106,10 +104,16 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 	case err == nil:
 		m.PlatformID = id
 		behind, err := s.Store.Applied(ctx, m.GUID, m.Version, id, s.Owner)
+		if err != nil {
+			// The write stands on both sides; it is only not noted, so it will
+			// be applied once more.
+			s.Logger.Error("a write that was applied could not be noted", zap.String("guid", m.GUID), zap.Error(err))
+			return Result{Member: m, Queued: true}, nil
+		}
 		if behind {
 			s.nudge()
 		}
-		return Result{Member: m}, err
+		return Result{Member: m}, nil
 
 	case errors.Is(err, platform.ErrNotFound):
 		// The platform's staff has removed the member meanwhile.
@@ -117,8 +121,8 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 
 	case errors.As(err, &refusal), errors.As(err, &taken):
 		reverted := s.Store.Revert(ctx, m.GUID, m.Version, before, s.Owner)
-		if errors.Is(reverted, memberstore.ErrConflict) {
-			break // a later write stands on this one, so it is too late
+		if errors.Is(reverted, memberstore.ErrConflict) || errors.Is(reverted, memberstore.ErrEmailTaken) {
+			break // a later write stands on this one, or has taken the email, so it is too late
 		}
 		if reverted != nil {
 			return Result{}, reverted
@@ -128,8 +132,11 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 		}
 		return Result{}, taken
 	}
-	s.Logger.Debug("a write is queued", zap.String("guid", m.GUID), zap.Error(err))
-	return Result{Member: m, Queued: true}, s.postpone(ctx, m, err)
+	s.warnings.Warn("the platform does not take a write now, so it is queued", zap.String("guid", m.GUID), zap.String("problem", kind(err)))
+	if err := s.postpone(ctx, m, err); err != nil {
+		s.Logger.Error("a queued write could not be noted", zap.String("guid", m.GUID), zap.Error(err))
+	}
+	return Result{Member: m, Queued: true}, nil
 }
 
 // forget removes a member that the platform no longer has.
@@ -140,6 +147,15 @@ func (s *Service) forget(ctx context.Context, m memberstore.Member) error {
 	}
 	_, err := s.Store.Applied(ctx, m.GUID, m.Version+1, m.PlatformID, s.Owner)
 	return err
+}
+
+// kind says for a log what went wrong: not what the platform says of a member,
+// which may have the member's data in it.
+func kind(err error) string {
+	if _, ok := errors.AsType[*platform.Refusal](err); ok {
+		return "refused"
+	}
+	return err.Error()
 }
 
 func (s *Service) postpone(ctx context.Context, m memberstore.Member, problem error) error {
@@ -166,7 +182,12 @@ func (s *Service) attempt(ctx context.Context, m memberstore.Member, first bool)
 		}
 	}
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
-		return s.resolveTaken(ctx, m, refusal, first)
+		id, err = s.resolveTaken(ctx, m, refusal, first)
+		if m.PlatformID == "" && errors.Is(err, platform.ErrNotFound) {
+			// It was another's, who has gone since. This one was never there.
+			err = errors.New("the platform's member with this email has gone meanwhile")
+		}
+		return id, err
 	}
 	return m.PlatformID, err
 }
@@ -186,12 +207,22 @@ func (s *Service) attemptDelete(ctx context.Context, m memberstore.Member) error
 		if _, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID}); !errors.Is(err, memberstore.ErrNotFound) {
 			return err // it is another member's
 		}
+		if !mayBe(found, m) {
+			return nil
+		}
 		id = found.ID
 	}
 	if err := s.Platform.Delete(ctx, id); !errors.Is(err, platform.ErrNotFound) {
 		return err
 	}
 	return nil
+}
+
+// mayBe reports whether a member of the platform can be one that was sent there
+// without an answer: it can't if the platform had it before.
+func mayBe(found platform.Member, m memberstore.Member) bool {
+	const skew = time.Minute // between the two clocks
+	return !found.CreatedAt.Before(m.CreatedAt.Add(-skew))
 }
 
 // resolveTaken finds out whether a refusal is about an email that another
@@ -210,7 +241,7 @@ func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusa
 		// Ours, and about to let go of the email: wait for that.
 		s.nudge()
 		return "", fmt.Errorf("the email still belongs to another member, who is behind: %s", refusal.Reason)
-	case errors.Is(err, memberstore.ErrNotFound) && m.PlatformID == "" && !first:
+	case errors.Is(err, memberstore.ErrNotFound) && m.PlatformID == "" && !first && mayBe(found, m):
 		// An earlier attempt arrived, and its answer did not. It is this member.
 		_, err := s.Platform.Update(ctx, found.ID, toPlatform(m))
 		return found.ID, err
@@ -325,8 +356,6 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 	case errors.Is(err, platform.ErrNotFound):
 		return s.forget(ctx, m)
 	}
-	if m.Attempts == 0 {
-		s.Logger.Warn("a member is behind, because the platform does not take it", zap.String("guid", guid), zap.Error(err))
-	}
+	s.warnings.Warn("the platform still does not take a write", zap.String("guid", guid), zap.String("problem", kind(err)))
 	return s.postpone(ctx, m, err)
 }

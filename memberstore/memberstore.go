@@ -104,7 +104,8 @@ type Store interface {
 
 	// Update replaces what a member says if its version is still m.Version, and
 	// makes it the next one: m.Version + 1. Applied, PlatformID and Deleted are
-	// replaced too; what was tried before is forgotten. A tombstone loses its
+	// replaced too, but never by less than is known: another may have noted
+	// meanwhile what it applied. What was tried before is forgotten. A tombstone loses its
 	// MemberIDs. Errors: ErrConflict (also for a member that is gone),
 	// ErrEmailTaken.
 	Update(ctx context.Context, m Member) error
@@ -114,6 +115,12 @@ type Store interface {
 	// take; owner may take its own again. It returns ErrConflict while another
 	// has it, and ErrNotFound.
 	Lease(ctx context.Context, guid string, lease Lease) (Member, error)
+
+	// Release ends the owner's lease, and nothing else.
+	Release(ctx context.Context, guid, owner string) error
+
+	// Leaving reports whether there is a tombstone with an email.
+	Leaving(ctx context.Context, site, email string) (bool, error)
 
 	// Applied notes that the platform has a version of the member, under a
 	// PlatformID, and ends the owner's lease. A tombstone that is applied is

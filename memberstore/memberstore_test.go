@@ -167,6 +167,11 @@ func TestTombstone(t *testing.T) {
 		if err := store.Update(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
+		for email, want := range map[string]bool{"JANE@example.com": true, "joe@example.com": false} {
+			if leaving, err := store.Leaving(t.Context(), "daily", email); leaving != want || err != nil {
+				t.Errorf("%s leaving: %t, %v", email, leaving, err)
+			}
+		}
 		for _, key := range []Key{{Site: "daily", Email: "jane@example.com"}, {Site: "daily", Integration: "crm", MemberID: "c-1"}} {
 			if _, err := store.Find(t.Context(), key); !errors.Is(err, ErrNotFound) {
 				t.Errorf("%+v finds a tombstone: %v", key, err)
@@ -215,6 +220,9 @@ func TestLease(t *testing.T) {
 			t.Errorf("after it ran out: %v", err)
 		}
 		// Only the owner ends it.
+		if err := store.Release(t.Context(), "guid-joe", "me"); err != nil {
+			t.Fatal(err)
+		}
 		if err := store.Failed(t.Context(), "guid-joe", "down", then, "me"); err != nil {
 			t.Fatal(err)
 		}

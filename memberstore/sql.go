@@ -51,8 +51,9 @@ const (
 	deleteMemberID = `DELETE FROM member_ids WHERE guid = $1`
 
 	updateMember = `UPDATE members SET email = $3, email_key = $4, name = $5, note = $6, subscribed = $7, labels = $8,
-			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1, applied = $13,
-			platform_id = $14, deleted = $15, attempts = 0, next_attempt = 0, problem = ''
+			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1,
+			applied = CASE WHEN applied > $13 THEN applied ELSE $13 END, platform_id = COALESCE($14, platform_id),
+			deleted = $15, attempts = 0, next_attempt = 0, problem = ''
 		WHERE guid = $1 AND version = $2`
 	revertMember = `UPDATE members SET email = $3, email_key = $4, name = $5, note = $6, subscribed = $7, labels = $8,
 			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1, applied = $13,
@@ -64,6 +65,10 @@ const (
 		WHERE guid = $1 AND (lease_until <= $4 OR lease_owner = $2)`
 	endLease = `lease_owner = CASE WHEN lease_owner = $%d THEN '' ELSE lease_owner END,
 		lease_until = CASE WHEN lease_owner = $%[1]d THEN 0 ELSE lease_until END`
+
+	release = `UPDATE members SET lease_owner = '', lease_until = 0 WHERE guid = $1 AND lease_owner = $2`
+
+	tombstones = `SELECT count(*) FROM members m WHERE m.site = $1 AND m.email_key = $2 AND m.deleted`
 
 	behind = `SELECT ` + columns + `, '' FROM members m
 		WHERE m.site = $1 AND m.applied < m.version AND m.next_attempt <= $2 AND m.lease_until <= $2
@@ -202,6 +207,23 @@ func (s *SQL) Lease(ctx context.Context, guid string, l Lease) (m Member, err er
 		return Member{}, fmt.Errorf("leasing a member: %w", err)
 	}
 	return m, nil
+}
+
+// Release implements [Store].
+func (s *SQL) Release(ctx context.Context, guid, owner string) error {
+	if _, err := s.db.Write.ExecContext(ctx, release, guid, owner); err != nil {
+		return fmt.Errorf("ending a lease: %w", err)
+	}
+	return nil
+}
+
+// Leaving implements [Store].
+func (s *SQL) Leaving(ctx context.Context, site, email string) (bool, error) {
+	var n int
+	if err := s.db.Read.QueryRowContext(ctx, tombstones, site, EmailKey(email)).Scan(&n); err != nil {
+		return false, fmt.Errorf("looking for a tombstone: %w", err)
+	}
+	return n > 0, nil
 }
 
 // Applied implements [Store].

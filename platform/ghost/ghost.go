@@ -42,11 +42,6 @@ type Config struct {
 
 	// Timeout bounds each request. Default: 10 seconds.
 	Timeout time.Duration
-
-	// ForwardedProto and ForwardedHost are sent as X-Forwarded-Proto and Host
-	// if they are set: a Ghost whose own address is https redirects a request
-	// that does not say so.
-	ForwardedProto, ForwardedHost string
 }
 
 // Client talks to one Ghost. It may be used by many goroutines at once. Close
@@ -56,8 +51,6 @@ type Client struct {
 	id        string // of the key
 	tokens    *tokens
 	timeout   time.Duration
-	proto     string
-	host      string
 	transport *http.Transport
 	http      *http.Client
 }
@@ -90,8 +83,6 @@ func New(cfg Config) (*Client, error) {
 		id:        id,
 		tokens:    tokens,
 		timeout:   cfg.Timeout,
-		proto:     cfg.ForwardedProto,
-		host:      cfg.ForwardedHost,
 		transport: transport,
 		http: &http.Client{
 			Transport: transport,
@@ -153,12 +144,9 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	request.Header.Set("Authorization", "Ghost "+token)
 	request.Header.Set("Accept-Version", apiVersion)
 	request.Header.Set("Content-Type", "application/json")
-	if c.proto != "" {
-		request.Header.Set("X-Forwarded-Proto", c.proto)
-	}
-	if c.host != "" {
-		request.Host = c.host
-	}
+	// A Ghost whose own address is https redirects whatever does not say that
+	// it came that way.
+	request.Header.Set("X-Forwarded-Proto", "https")
 	response, err := c.http.Do(request)
 	if withURL, ok := errors.AsType[*url.Error](err); ok {
 		err = withURL.Err // the URL may have an email in it, which belongs into no log

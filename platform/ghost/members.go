@@ -80,10 +80,12 @@ func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member
 			return fromWire(m), nil
 		}
 	}
-	if len(answer.Members) == 0 {
-		return platform.Member{}, platform.ErrNotFound
+	for _, m := range answer.Members {
+		if strings.EqualFold(m.Email, email) {
+			return fromWire(m), nil
+		}
 	}
-	return fromWire(answer.Members[0]), nil
+	return platform.Member{}, platform.ErrNotFound
 }
 
 // quote returns a string of Ghost's filter language, NQL.
