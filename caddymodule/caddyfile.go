@@ -10,10 +10,41 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 func init() {
 	httpcaddyfile.RegisterGlobalOption("lychgate", parseApp)
+}
+
+// directive is a handler that has a directive in Caddyfiles.
+type directive interface {
+	caddyhttp.MiddlewareHandler
+	caddyfile.Unmarshaler
+}
+
+// registerDirective gives a handler its directive. It stands just before
+// handle, so ahead of respond and reverse_proxy, and behind encode, header and
+// authentication.
+func registerDirective(name string, construct func() directive) {
+	httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		handler := construct()
+		err := handler.UnmarshalCaddyfile(h.Dispenser)
+		if err == nil && h.Option("lychgate") == nil {
+			err = h.WrapErr(errNoSite)
+		}
+		return handler, err
+	})
+	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "handle")
+}
+
+// parseDirective parses a directive that is a name and a block of options.
+func parseDirective(d *caddyfile.Dispenser, name string, known map[string]option) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.Errf("%s takes no argument but a matcher, got %q: write its options into a block", name, d.Val())
+	}
+	return parseBlock(d, name, known)
 }
 
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {

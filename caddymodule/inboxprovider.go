@@ -13,7 +13,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
@@ -23,8 +22,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(InboxProvider{})
-	httpcaddyfile.RegisterHandlerDirective("inbox_provider", parseInboxProvider)
-	httpcaddyfile.RegisterDirectiveOrder("inbox_provider", httpcaddyfile.Before, "handle")
+	registerDirective("inbox_provider", func() directive { return new(InboxProvider) })
 }
 
 // InboxProvider tells readers' browsers which webmail provider stands behind
@@ -58,8 +56,9 @@ type InboxProvider struct {
 	// it. Default: 24h.
 	CacheTTL caddy.Duration `json:"cache_ttl,omitempty"`
 
-	// CacheSize is how many answers are kept, up to 10000000. The cache is shared with all
-	// handlers that have the same TTL and size. Default: 1000000.
+	// CacheSize is how many answers are kept, up to 10000000. The cache is
+	// shared with all handlers that have the same TTL and size. Default:
+	// 1000000.
 	CacheSize int64 `json:"cache_size,omitempty"`
 
 	app         *App
@@ -76,15 +75,6 @@ func (InboxProvider) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-func parseInboxProvider(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	handler := new(InboxProvider)
-	err := handler.UnmarshalCaddyfile(h.Dispenser)
-	if err == nil && h.Option("lychgate") == nil {
-		err = h.WrapErr(errNoSite)
-	}
-	return handler, err
-}
-
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
 //	inbox_provider [<matcher>] {
@@ -95,11 +85,7 @@ func parseInboxProvider(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, er
 //	    cache_size <answers>
 //	}
 func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume directive name
-	if d.NextArg() {
-		return d.Errf("inbox_provider takes no argument but a matcher, got %q: write its options into a block", d.Val())
-	}
-	return parseBlock(d, "inbox_provider", map[string]option{
+	return parseDirective(d, "inbox_provider", map[string]option{
 		"path": {example: "path /ghost/inbox-provider", args: 1, set: func(args []string) error {
 			h.Path = args[0]
 			return checkLookupPath(h.Path)

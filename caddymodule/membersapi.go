@@ -10,7 +10,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dustin/go-humanize"
 
@@ -19,8 +18,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(MembersAPI{})
-	httpcaddyfile.RegisterHandlerDirective("members_api", parseMembersAPI)
-	httpcaddyfile.RegisterDirectiveOrder("members_api", httpcaddyfile.Before, "handle")
+	registerDirective("members_api", func() directive { return new(MembersAPI) })
 }
 
 // MembersAPI gives CRMs an API to create, read, update and delete one member at
@@ -57,15 +55,6 @@ func (MembersAPI) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-func parseMembersAPI(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	handler := new(MembersAPI)
-	err := handler.UnmarshalCaddyfile(h.Dispenser)
-	if err == nil && h.Option("lychgate") == nil {
-		err = h.WrapErr(errNoSite)
-	}
-	return handler, err
-}
-
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
 //	members_api [<matcher>] {
@@ -74,11 +63,7 @@ func parseMembersAPI(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error
 //	    max_body <size>
 //	}
 func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume directive name
-	if d.NextArg() {
-		return d.Errf("members_api takes no argument but a matcher, got %q: write its options into a block", d.Val())
-	}
-	return parseBlock(d, "members_api", map[string]option{
+	return parseDirective(d, "members_api", map[string]option{
 		"path": {example: "path /integration", args: 1, set: func(args []string) error {
 			h.Path = args[0]
 			return checkAPIPath(h.Path)
@@ -147,7 +132,8 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 	setPlaceholders(r, site, "")
 	open, err := h.state.site(site.name)
 	if err != nil {
-		return caddyhttp.Error(http.StatusInternalServerError, err)
+		h.api.Fail(w, err)
+		return nil
 	}
 	h.api.Serve(w, r, open, clientAddr(r))
 	return nil

@@ -172,7 +172,7 @@ func (s *membersState) site(name string) (*handlers.MembersSite, error) {
 	return s.sites[name], nil
 }
 
-// stop ends the services' work in the background. What is behind stays so until
+// stop ends the services' background work. What is behind stays so until
 // the next configuration, or the next edge, brings it to the platform.
 func (s *membersState) stop() {
 	if s.cancel != nil {

@@ -67,6 +67,9 @@ func (h *MembersAPI) Serve(w http.ResponseWriter, r *http.Request, site *Members
 	answer.write(w)
 }
 
+// Fail answers a request that could not even be served, because of err.
+func (h *MembersAPI) Fail(w http.ResponseWriter, err error) { writeError(w, h.Logger, err) }
+
 func (h *MembersAPI) answer(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) (*memberAnswer, error) {
 	if site == nil {
 		return nil, errNoSite

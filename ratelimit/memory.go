@@ -32,8 +32,8 @@ type MemoryConfig struct {
 	Limit Limit
 
 	// MaxKeys bounds how many keys are remembered; it is rounded up to a
-	// multiple of 64. Default: 1,048,576, or what
-	// fits into about 150 MB if the limit is of more than 19 requests.
+	// multiple of 64. Default: 1,048,576, or what fits into about 150 MB if the
+	// limit is of more than 19 requests.
 	MaxKeys int
 
 	// Clock returns the time since some fixed moment, and never less than
