@@ -98,6 +98,7 @@ type memberCall struct {
 	body        []byte
 	match       func(memberstore.Member) bool
 	integration members.Integration
+	guid        string // that a create is to give, or empty
 }
 
 // callOf reads a request.
@@ -139,6 +140,7 @@ func (c *memberCall) run(ctx context.Context, service *members.Service) (*member
 		if err != nil {
 			return nil, err
 		}
+		fields.GUID = c.guid
 		return answerWith("Member created successfully.")(service.Create(ctx, c.integration, fields))
 	case http.MethodPut:
 		fields, err := parseFields(c.body)
@@ -151,7 +153,7 @@ func (c *memberCall) run(ctx context.Context, service *members.Service) (*member
 		if err != nil {
 			return nil, err
 		}
-		return &memberAnswer{Queued: result.Queued, Body: envelopeBody(envelope{Success: true, Data: []string{}, Message: "Member deleted successfully."})}, nil
+		return deleted(result.Queued), nil
 	}
 	m, err := service.Get(ctx, c.integration, c.identifier)
 	return answerWith("Member retrieved successfully.")(members.Result{Member: m}, err)
@@ -167,7 +169,10 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 	}
 	hash := sha256.Sum256(slices.Concat([]byte(c.method+" "+c.identifier+"\n"), c.body))
 	request := memberstore.Request{Site: site.Members.Site, Integration: c.integration.Name, Key: key, Hash: hex.EncodeToString(hash[:])}
-	before, err := site.Requests.BeginRequest(ctx, request, time.Now())
+	if c.method == http.MethodPost {
+		request.GUID = members.NewGUID()
+	}
+	begun, err := site.Requests.BeginRequest(ctx, request, time.Now())
 	switch {
 	case errors.Is(err, memberstore.ErrOtherRequest):
 		return nil, &members.InvalidError{Message: "The Idempotency-Key was used for another request."}
@@ -175,11 +180,15 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 		return nil, &members.InvalidError{Message: "A request with this Idempotency-Key is under way. Send it again in a moment."}
 	case err != nil:
 		return nil, err
-	case before != nil:
-		answer := &memberAnswer{Body: before.Body}
-		return answer, json.Unmarshal([]byte(before.Header), answer)
+	case begun.Answer != nil:
+		answer := &memberAnswer{Body: begun.Answer.Body}
+		return answer, json.Unmarshal([]byte(begun.Answer.Header), answer)
 	}
+	c.guid = begun.GUID
 	answer, err := c.run(ctx, site.Members)
+	if begun.CutOff && c.method == http.MethodDelete && errors.Is(err, members.ErrNotFound) {
+		answer, err = deleted(false), nil // it was done the first time
+	}
 	// The caller may have left, but will come back with the same key.
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
@@ -193,6 +202,13 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 		c.logger.Error("an answer could not be kept for its Idempotency-Key", zap.Error(err)) // but what was asked for is done
 	}
 	return answer, nil
+}
+
+func deleted(queued bool) *memberAnswer {
+	return &memberAnswer{
+		Queued: queued,
+		Body:   envelopeBody(envelope{Success: true, Data: []string{}, Message: "Member deleted successfully."}),
+	}
 }
 
 // answerWith returns a function that turns the result of a call into its

@@ -27,6 +27,9 @@ type Fields struct {
 	Labels      *[]string
 	TierID      **string // a pointer to nil unlinks the tier
 	MemberID    *string
+
+	// GUID is what a new member is to be called. Default: a NewGUID.
+	GUID string
 }
 
 // checkNew checks the fields of a new member.

@@ -151,7 +151,7 @@ func (s *Service) readThrough(ctx context.Context, email string) (memberstore.Me
 	}
 	// The platform may lag behind: what it calls a member may be deleted here,
 	// or have another email by now.
-	if leaving, err := s.Store.Leaving(ctx, s.Site, email); leaving || err != nil {
+	if leaving, err := s.Store.Leaving(ctx, s.Site, email, ""); leaving || err != nil {
 		if err == nil {
 			err = ErrNotFound
 		}
@@ -175,7 +175,7 @@ func (s *Service) readThrough(ctx context.Context, email string) (memberstore.Me
 
 func (s *Service) fromPlatform(p platform.Member) memberstore.Member {
 	m := memberstore.Member{
-		GUID: newGUID(), Site: s.Site, Email: p.Email, Name: p.Name, Note: p.Note, Subscribed: p.Subscribed,
+		GUID: NewGUID(), Site: s.Site, Email: p.Email, Name: p.Name, Note: p.Note, Subscribed: p.Subscribed,
 		Labels: p.Labels, Status: p.Status, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
 		Version: 1, Applied: 1, PlatformID: p.ID,
 	}
@@ -188,15 +188,16 @@ func (s *Service) fromPlatform(p platform.Member) memberstore.Member {
 	return m
 }
 
-// newGUID returns an identifier for a new member. Those made later sort behind
+// NewGUID returns an identifier for a new member. Those made later sort behind
 // (RFC 9562, version 7), so the store grows at its end.
-func newGUID() string { return uuid.Must(uuid.NewV7()).String() }
+func NewGUID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// Create adds a member. Errors: *InvalidError.
+// Create adds a member. If there is one with the GUID that the fields give, a
+// create was done before, and the result is what it made. Errors: *InvalidError.
 func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, error) {
 	now := s.Now().UTC()
 	m := memberstore.Member{
-		GUID: newGUID(), Site: s.Site, Subscribed: i.SubscribeByDefault, Status: "free",
+		GUID: f.GUID, Site: s.Site, Subscribed: i.SubscribeByDefault, Status: "free",
 		CreatedAt: now, UpdatedAt: now, Version: 1,
 	}
 	if err := f.checkNew(i); err != nil {
@@ -208,45 +209,73 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 	if i.Mode == CustomIDMode {
 		m.MemberID = *f.MemberID
 	}
-	if err := s.insert(ctx, i, &m); err != nil {
-		return Result{}, err
+	if m.GUID == "" {
+		m.GUID = NewGUID()
+	} else {
+		made, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, GUID: m.GUID})
+		if !errors.Is(err, memberstore.ErrNotFound) {
+			made.MemberID = m.MemberID
+			return Result{Member: made, Queued: made.Applied < made.Version}, err
+		}
 	}
-	result, err := s.settle(ctx, m, nil, true)
-	if refusal, ok := errors.AsType[*takenError](err); ok && i.DuplicateEmails && i.Mode == CustomIDMode {
-		// The email belongs to somebody whom only the platform knows.
-		m.Email, m.Subscribed, m.Newsletters = placeholder(i, m, ""), false, nil
-		if err := s.insert(ctx, i, &m); err != nil {
+	var result Result
+	var err error
+	for _, suffix := range []string{"", m.GUID} {
+		if err = s.insert(ctx, i, &m); err != nil {
 			return Result{}, err
 		}
-		return s.settle(ctx, m, nil, true)
-	} else if ok {
-		return Result{}, &InvalidError{refusal.Error()}
-	}
-	return result, err
-}
-
-// insert puts a new member into the store, under a placeholder address if the
-// integration allows duplicates and this is one.
-func (s *Service) insert(ctx context.Context, i Integration, m *memberstore.Member) error {
-	var lease memberstore.Lease
-	if s.local() {
-		m.Applied = m.Version
-	} else {
-		lease = s.lease()
-	}
-	err := s.Store.Insert(ctx, *m, i.Name, lease)
-	for _, suffix := range []string{"", m.GUID} {
-		if !errors.Is(err, memberstore.ErrEmailTaken) || i.Mode != CustomIDMode || !i.DuplicateEmails {
+		if result, err = s.settle(ctx, m, nil, true); !i.allowsDuplicates() || !isTaken(err) {
 			break
 		}
-		m.Email, m.Subscribed, m.Newsletters = placeholder(i, *m, suffix), false, nil
-		err = s.Store.Insert(ctx, *m, i.Name, lease)
+		// The email belongs to somebody whom only the platform knows.
+		usePlaceholder(i, &m, suffix)
+	}
+	return result, plain(err)
+}
+
+// insert puts a new member into the store.
+func (s *Service) insert(ctx context.Context, i Integration, m *memberstore.Member) error {
+	return put(i, m, func() error {
+		var lease memberstore.Lease
+		if s.local() {
+			m.Applied = m.Version
+		} else {
+			m.Sent, m.SentAt, lease = m.Email, s.Now(), s.lease()
+		}
+		return s.Store.Insert(ctx, *m, i.Name, lease)
+	})
+}
+
+// put puts a member into the store, by the function into. If its email is taken
+// there and the integration allows duplicates, it gets a placeholder address.
+func put(i Integration, m *memberstore.Member, into func() error) error {
+	err := into()
+	for _, suffix := range []string{"", m.GUID} {
+		if !errors.Is(err, memberstore.ErrEmailTaken) || !i.allowsDuplicates() {
+			break
+		}
+		usePlaceholder(i, m, suffix)
+		err = into()
 	}
 	switch {
 	case errors.Is(err, memberstore.ErrEmailTaken):
 		return &InvalidError{errEmailTaken}
 	case errors.Is(err, memberstore.ErrMemberIDTaken):
 		return invalid("The member_id is already taken.")
+	}
+	return err
+}
+
+func isTaken(err error) bool {
+	_, taken := errors.AsType[*takenError](err)
+	return taken
+}
+
+// plain turns the platform's word that an email is taken into what a caller is
+// told.
+func plain(err error) error {
+	if isTaken(err) {
+		return &InvalidError{errEmailTaken}
 	}
 	return err
 }
@@ -260,10 +289,7 @@ func (s *Service) Update(ctx context.Context, i Integration, identifier string, 
 	if err := f.check(); err != nil {
 		return Result{}, err
 	}
-	return s.write(ctx, i, identifier, func(m *memberstore.Member) error {
-		if match != nil && !match(*m) {
-			return ErrChanged
-		}
+	return s.write(ctx, i, identifier, match, func(m *memberstore.Member) error {
 		if err := f.apply(m); err != nil {
 			return err
 		}
@@ -282,15 +308,41 @@ func latest(a, b time.Time) time.Time {
 
 // Delete removes a member, for good. Errors: ErrNotFound, *InvalidError.
 func (s *Service) Delete(ctx context.Context, i Integration, identifier string) (Result, error) {
-	return s.write(ctx, i, identifier, func(m *memberstore.Member) error {
+	return s.write(ctx, i, identifier, nil, func(m *memberstore.Member) error {
 		m.Deleted = true
 		return nil
 	})
 }
 
-// write changes a member and brings the change to the platform. Nobody else
-// changes it meanwhile, unless that takes too long: then the change is queued.
-func (s *Service) write(ctx context.Context, i Integration, identifier string, change func(*memberstore.Member) error) (Result, error) {
+// write changes a member and brings the change to the platform.
+func (s *Service) write(ctx context.Context, i Integration, identifier string, match func(memberstore.Member) bool, change func(*memberstore.Member) error) (Result, error) {
+	result, err := s.tryWrite(ctx, i, identifier, match, change)
+	for _, unique := range []bool{false, true} {
+		if !i.allowsDuplicates() || !isTaken(err) {
+			break
+		}
+		// The email belongs to somebody whom only the platform knows. The
+		// member was put back, as the version after the refused one.
+		version := result.Member.Version + 1
+		result, err = s.tryWrite(ctx, i, identifier, func(m memberstore.Member) bool {
+			return match == nil || m.Version == version
+		}, func(m *memberstore.Member) error {
+			err := change(m)
+			suffix := ""
+			if unique {
+				suffix = m.GUID
+			}
+			usePlaceholder(i, m, suffix)
+			return err
+		})
+	}
+	return result, plain(err)
+}
+
+// tryWrite is write without regard to duplicates on the platform: then it
+// returns a *takenError, and the member that was refused. Nobody else changes
+// the member meanwhile, unless that takes too long: then the change is queued.
+func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string, match func(memberstore.Member) bool, change func(*memberstore.Member) error) (Result, error) {
 	const attempts = 20
 	for range attempts {
 		before, err := s.Get(ctx, i, identifier)
@@ -308,10 +360,9 @@ func (s *Service) write(ctx context.Context, i Integration, identifier string, c
 		}
 		after := before
 		after.Labels = slices.Clone(before.Labels)
-		if err = change(&after); err == nil {
-			if s.local() {
-				after.Applied = after.Version + 1
-			}
+		if match != nil && !match(before) {
+			err = ErrChanged
+		} else if err = change(&after); err == nil {
 			err = s.update(ctx, i, &after)
 		}
 		if err != nil {
@@ -323,29 +374,17 @@ func (s *Service) write(ctx context.Context, i Integration, identifier string, c
 			}
 			return Result{}, err
 		}
-		result, err := s.settle(ctx, after, &before, leased)
-		if taken, ok := errors.AsType[*takenError](err); ok {
-			return Result{}, &InvalidError{taken.Error()}
-		}
-		return result, err
+		return s.settle(ctx, after, &before, leased)
 	}
 	return Result{}, fmt.Errorf("the member was changed by others %d times in a row", attempts)
 }
 
-// update puts a changed member into the store, under a placeholder address if
-// its new email is taken and the integration allows duplicates.
+// update puts a changed member into the store.
 func (s *Service) update(ctx context.Context, i Integration, m *memberstore.Member) error {
-	err := s.Store.Update(ctx, *m)
-	for _, suffix := range []string{"", m.GUID} {
-		if !errors.Is(err, memberstore.ErrEmailTaken) || i.Mode != CustomIDMode || !i.DuplicateEmails {
-			break
-		}
-		m.Email, m.Subscribed, m.Newsletters = placeholder(i, *m, suffix), false, nil
-		err = s.Store.Update(ctx, *m)
+	if s.local() {
+		m.Applied = m.Version + 1
 	}
-	if errors.Is(err, memberstore.ErrEmailTaken) {
-		return &InvalidError{errEmailTaken}
-	}
+	err := put(i, m, func() error { return s.Store.Update(ctx, *m) })
 	if err == nil {
 		m.Version++
 		m.Attempts = 0
@@ -357,6 +396,14 @@ func (s *Service) update(ctx context.Context, i Integration, m *memberstore.Memb
 func (s *Service) local() bool {
 	_, none := s.Platform.(platform.None)
 	return none
+}
+
+func (i Integration) allowsDuplicates() bool { return i.Mode == CustomIDMode && i.DuplicateEmails }
+
+// usePlaceholder gives a member an address for one whose own is taken. It gets
+// no mail there.
+func usePlaceholder(i Integration, m *memberstore.Member, suffix string) {
+	m.Email, m.Subscribed, m.Newsletters = placeholder(i, *m, suffix), false, nil
 }
 
 // placeholder returns an address for a member whose own email is taken (spec,

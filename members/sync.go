@@ -32,6 +32,11 @@ const (
 	// doubles with each, up to longestPause.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute // and a fifth, by chance
+
+	// arrivalTime is how long a member that was sent to the platform without an
+	// answer may take to turn up there. Ghost lets a request wait for its
+	// database for a minute.
+	arrivalTime = time.Minute
 )
 
 // takenError is the platform's refusal of an email that another of its members
@@ -39,6 +44,13 @@ const (
 type takenError struct{ reason string }
 
 func (e *takenError) Error() string { return e.reason }
+
+// awaitedError is that a member may still turn up on the platform.
+type awaitedError struct{ until time.Time }
+
+func (e *awaitedError) Error() string {
+	return "an earlier attempt had no answer, and may still arrive until " + e.until.Format(time.TimeOnly)
+}
 
 func (s *Service) lease() memberstore.Lease {
 	return memberstore.Lease{Owner: s.Owner, Until: s.Now().Add(leaseTime)}
@@ -102,7 +114,7 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 	var taken *takenError
 	switch {
 	case err == nil:
-		m.PlatformID = id
+		m.PlatformID, m.Sent, m.SentAt = id, "", time.Time{}
 		behind, err := s.Store.Applied(ctx, m.GUID, m.Version, id, s.Owner)
 		if err != nil {
 			// The write stands on both sides; it is only not noted, so it will
@@ -130,10 +142,10 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 		if refusal != nil {
 			return Result{}, &InvalidError{refusal.Reason}
 		}
-		return Result{}, taken
+		return Result{Member: m}, taken
 	}
 	s.warnings.Warn("the platform does not take a write now, so it is queued", zap.String("guid", m.GUID), zap.String("problem", kind(err)))
-	if err := s.postpone(ctx, m, err); err != nil {
+	if err := s.postpone(ctx, m, err, before == nil); err != nil {
 		s.Logger.Error("a queued write could not be noted", zap.String("guid", m.GUID), zap.Error(err))
 	}
 	return Result{Member: m, Queued: true}, nil
@@ -158,71 +170,101 @@ func kind(err error) string {
 	return err.Error()
 }
 
-func (s *Service) postpone(ctx context.Context, m memberstore.Member, problem error) error {
+// postpone notes that an attempt failed. First is that of attempt.
+func (s *Service) postpone(ctx context.Context, m memberstore.Member, problem error, first bool) error {
 	pause := min(firstPause<<min(m.Attempts, 20), longestPause)
 	pause += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(pause)) // so that not all come at once
-	return s.Store.Failed(ctx, m.GUID, problem.Error(), s.Now().Add(pause), s.Owner)
+	next := s.Now().Add(pause)
+	if awaited, ok := errors.AsType[*awaitedError](problem); ok {
+		next = awaited.until
+	}
+	return s.Store.Failed(ctx, m.GUID, memberstore.Failure{
+		Problem: problem.Error(),
+		Next:    next,
+		NotSent: (first || m.Sent == "") && errors.Is(problem, platform.ErrNoEffect),
+	}, s.Owner)
 }
 
 // attempt applies a member's current state on the platform and returns its ID
-// there. First tells that this state of a new member was never sent before.
+// there. First tells that nothing of this member was ever sent before.
 func (s *Service) attempt(ctx context.Context, m memberstore.Member, first bool) (id string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 
-	if m.Deleted {
-		return m.PlatformID, s.attemptDelete(ctx, m)
+	known := m.PlatformID != ""
+	if !known && !first {
+		if m.PlatformID, err = s.arrived(ctx, m); err != nil {
+			return "", err
+		}
 	}
-	if m.PlatformID != "" {
+	switch {
+	case m.Deleted && m.PlatformID == "":
+		return "", nil
+	case m.Deleted:
+		if err = s.Platform.Delete(ctx, m.PlatformID); errors.Is(err, platform.ErrNotFound) {
+			err = nil
+		}
+		return m.PlatformID, err
+	case m.PlatformID != "":
 		_, err = s.Platform.Update(ctx, m.PlatformID, toPlatform(m))
-	} else {
+	default:
+		if !first {
+			if err := s.Store.Sending(ctx, m.GUID, m.Email, s.Now()); err != nil {
+				return "", err
+			}
+		}
 		var created platform.Member
 		if created, err = s.Platform.Create(ctx, toPlatform(m)); err == nil {
 			return created.ID, nil
 		}
 	}
+	id = m.PlatformID
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
 		id, err = s.resolveTaken(ctx, m, refusal, first)
-		if m.PlatformID == "" && errors.Is(err, platform.ErrNotFound) {
-			// It was another's, who has gone since. This one was never there.
-			err = errors.New("the platform's member with this email has gone meanwhile")
-		}
-		return id, err
 	}
-	return m.PlatformID, err
+	if !known && errors.Is(err, platform.ErrNotFound) {
+		// What was taken for this member has gone since.
+		err = errors.New("the platform's member with this email has gone meanwhile")
+	}
+	return id, err
 }
 
-// attemptDelete removes a member from the platform. One that was never heard of
-// there may have arrived all the same, so it is looked for.
-func (s *Service) attemptDelete(ctx context.Context, m memberstore.Member) error {
-	id := m.PlatformID
-	if id == "" {
-		found, err := s.Platform.FindByEmail(ctx, m.Email)
-		if errors.Is(err, platform.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID}); !errors.Is(err, memberstore.ErrNotFound) {
-			return err // it is another member's
-		}
-		if !mayBe(found, m) {
-			return nil
-		}
-		id = found.ID
+// arrived looks for a member that was sent to the platform without an answer
+// and is not to be sent again as it was, because it has another email by now,
+// or is deleted. It returns its ID there, or none if it is not there and will
+// not come.
+func (s *Service) arrived(ctx context.Context, m memberstore.Member) (id string, err error) {
+	if m.Sent == "" || !m.Deleted && memberstore.EmailKey(m.Sent) == memberstore.EmailKey(m.Email) {
+		return "", nil
 	}
-	if err := s.Platform.Delete(ctx, id); !errors.Is(err, platform.ErrNotFound) {
-		return err
+	found, err := s.Platform.FindByEmail(ctx, m.Sent)
+	switch {
+	case err == nil:
+		mine, err := s.mayBe(ctx, found, m)
+		if mine || err != nil {
+			return found.ID, err
+		}
+	case !errors.Is(err, platform.ErrNotFound):
+		return "", err
 	}
-	return nil
+	if until := m.SentAt.Add(arrivalTime); s.Now().Before(until) {
+		return "", &awaitedError{until}
+	}
+	return "", nil
 }
 
 // mayBe reports whether a member of the platform can be one that was sent there
-// without an answer: it can't if the platform had it before.
-func mayBe(found platform.Member, m memberstore.Member) bool {
+// without an answer: it can't if it is another's, or the platform had it before.
+func (s *Service) mayBe(ctx context.Context, found platform.Member, m memberstore.Member) (bool, error) {
 	const skew = time.Minute // between the two clocks
-	return !found.CreatedAt.Before(m.CreatedAt.Add(-skew))
+	if found.CreatedAt.Before(m.CreatedAt.Add(-skew)) {
+		return false, nil
+	}
+	_, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
+	if errors.Is(err, memberstore.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
 }
 
 // resolveTaken finds out whether a refusal is about an email that another
@@ -230,26 +272,80 @@ func mayBe(found platform.Member, m memberstore.Member) bool {
 func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusal *platform.Refusal, first bool) (string, error) {
 	found, err := s.Platform.FindByEmail(ctx, m.Email)
 	if errors.Is(err, platform.ErrNotFound) || err == nil && found.ID == m.PlatformID {
-		return "", refusal
+		return m.PlatformID, refusal
 	}
 	if err != nil {
-		return "", err
+		return m.PlatformID, err
 	}
 	owner, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
-	switch {
-	case err == nil && owner.Applied < owner.Version:
+	if err == nil && owner.Applied < owner.Version {
 		// Ours, and about to let go of the email: wait for that.
 		s.nudge()
-		return "", fmt.Errorf("the email still belongs to another member, who is behind: %s", refusal.Reason)
-	case errors.Is(err, memberstore.ErrNotFound) && m.PlatformID == "" && !first && mayBe(found, m):
-		// An earlier attempt arrived, and its answer did not. It is this member.
-		_, err := s.Platform.Update(ctx, found.ID, toPlatform(m))
-		return found.ID, err
-	case err == nil, errors.Is(err, memberstore.ErrNotFound):
-		return "", &takenError{errEmailTaken}
+		return m.PlatformID, s.waitFor(ctx, m, owner, refusal)
 	}
-	return "", err
+	if err != nil && !errors.Is(err, memberstore.ErrNotFound) {
+		return m.PlatformID, err
+	}
+	unknown := err != nil
+	if leaving, err := s.Store.Leaving(ctx, s.Site, m.Email, m.GUID); err != nil {
+		return m.PlatformID, err
+	} else if leaving && unknown {
+		s.nudge()
+		return m.PlatformID, fmt.Errorf("the email may belong to another member, who is behind: %s", refusal.Reason)
+	}
+	if m.PlatformID == "" && !first {
+		mine, err := s.mayBe(ctx, found, m)
+		if err != nil {
+			return "", err
+		}
+		if mine { // an earlier attempt arrived, and its answer did not
+			_, err := s.Platform.Update(ctx, found.ID, toPlatform(m))
+			return found.ID, err
+		}
+	}
+	return m.PlatformID, &takenError{errEmailTaken}
 }
+
+// waitFor returns the error that m waits for another member to let go of its
+// email. If that one waits for m in turn, by way of others or not, m lets go of
+// its own, for an address that nobody has.
+func (s *Service) waitFor(ctx context.Context, m, owner memberstore.Member, refusal *platform.Refusal) error {
+	waits := fmt.Errorf("the email still belongs to another member, who is behind: %s", refusal.Reason)
+	if m.PlatformID == "" {
+		return waits
+	}
+	const longest = 16
+	for range longest {
+		if owner.Deleted {
+			return waits
+		}
+		found, err := s.Platform.FindByEmail(ctx, owner.Email)
+		if errors.Is(err, platform.ErrNotFound) {
+			return waits
+		}
+		if err != nil {
+			return err
+		}
+		if found.ID == m.PlatformID {
+			aside := toPlatform(m)
+			aside.Email = m.GUID + "@" + asideDomain
+			if _, err := s.Platform.Update(ctx, m.PlatformID, aside); err != nil {
+				return err
+			}
+			return waits
+		}
+		owner, err = s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
+		if err != nil || owner.Applied >= owner.Version {
+			return waits
+		}
+	}
+	return waits
+}
+
+// asideDomain is the domain of the address that a member has on the platform
+// while it waits for one that waits for its own. No mail arrives there (RFC
+// 2606, section 2).
+const asideDomain = "lychgate.invalid"
 
 func toPlatform(m memberstore.Member) platform.Member {
 	p := platform.Member{Email: m.Email, Name: m.Name, Note: m.Note, Subscribed: m.Subscribed, Labels: m.Labels}
@@ -357,5 +453,5 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 		return s.forget(ctx, m)
 	}
 	s.warnings.Warn("the platform still does not take a write", zap.String("guid", guid), zap.String("problem", kind(err)))
-	return s.postpone(ctx, m, err)
+	return s.postpone(ctx, m, err, false)
 }

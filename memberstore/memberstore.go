@@ -41,6 +41,12 @@ type Member struct {
 	// there on the platform.
 	Deleted bool
 
+	// Sent is the email under which the member was last sent to the platform,
+	// to be made there, if it is not known what came of that; SentAt is when.
+	// Empty if it was not, or is known.
+	Sent   string
+	SentAt time.Time
+
 	// Attempts counts how often applying the current version was tried and did
 	// not succeed; Problem is why the last one did not, and NextAttempt when it
 	// is tried again.
@@ -76,9 +82,10 @@ var (
 )
 
 // Key finds a member of a site: by its email, or, if Integration is set, by
-// its MemberID in that integration, or by its PlatformID.
+// its MemberID in that integration, or by its PlatformID, or by its GUID.
 type Key struct {
 	Site        string
+	GUID        string
 	Email       string
 	Integration string
 	MemberID    string
@@ -93,13 +100,14 @@ type Key struct {
 // millisecond.
 type Store interface {
 	// Find returns the member with a key. Tombstones are not found by email or
-	// MemberID, but they are by PlatformID. Errors: ErrNotFound.
+	// MemberID, but they are by PlatformID and GUID. Errors: ErrNotFound.
 	Find(ctx context.Context, key Key) (Member, error)
 
 	// Insert adds a member at version 1, with its MemberID in integration if
-	// that is not empty. The caller sets all other fields, Applied among them.
-	// If lease is not zero the member is leased as by Lease. Errors:
-	// ErrEmailTaken, ErrMemberIDTaken.
+	// that is not empty. The caller sets all other fields, Applied and Sent
+	// among them. If lease is not zero the member is leased as by Lease.
+	// Errors: ErrEmailTaken (also if there is a member with this GUID),
+	// ErrMemberIDTaken.
 	Insert(ctx context.Context, m Member, integration string, lease Lease) error
 
 	// Update replaces what a member says if its version is still m.Version, and
@@ -119,8 +127,14 @@ type Store interface {
 	// Release ends the owner's lease, and nothing else.
 	Release(ctx context.Context, guid, owner string) error
 
-	// Leaving reports whether there is a tombstone with an email.
-	Leaving(ctx context.Context, site, email string) (bool, error)
+	// Leaving reports whether the platform may have a member with an email who
+	// is about to leave it: a tombstone, or one that was sent under it and has
+	// another email by now. The member with the GUID but does not count.
+	Leaving(ctx context.Context, site, email, but string) (bool, error)
+
+	// Sending notes that a member is about to be sent to the platform, to be
+	// made there.
+	Sending(ctx context.Context, guid, email string, now time.Time) error
 
 	// Applied notes that the platform has a version of the member, under a
 	// PlatformID, and ends the owner's lease. A tombstone that is applied is
@@ -128,9 +142,9 @@ type Store interface {
 	// it was written meanwhile.
 	Applied(ctx context.Context, guid string, version int64, platformID, owner string) (behind bool, err error)
 
-	// Failed notes that a version could not be applied, why, and when to try
-	// again, and ends the owner's lease.
-	Failed(ctx context.Context, guid string, problem string, next time.Time, owner string) error
+	// Failed notes that a version could not be applied, and ends the owner's
+	// lease.
+	Failed(ctx context.Context, guid string, f Failure, owner string) error
 
 	// Revert puts a member back to what it was before a write that the platform
 	// refused: m, at the version after refused. It does nothing and returns
@@ -147,6 +161,15 @@ type Store interface {
 
 	// CountBehind returns how many members of a site are behind.
 	CountBehind(ctx context.Context, site string) (int, error)
+}
+
+// Failure is why a member could not be applied, and when to try again.
+type Failure struct {
+	Problem string
+	Next    time.Time
+
+	// NotSent tells that the platform certainly did not make the member.
+	NotSent bool
 }
 
 // Lease names who applies a member, and until when.

@@ -168,7 +168,7 @@ func TestTombstone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for email, want := range map[string]bool{"JANE@example.com": true, "joe@example.com": false} {
-			if leaving, err := store.Leaving(t.Context(), "daily", email); leaving != want || err != nil {
+			if leaving, err := store.Leaving(t.Context(), "daily", email, ""); leaving != want || err != nil {
 				t.Errorf("%s leaving: %t, %v", email, leaving, err)
 			}
 		}
@@ -192,6 +192,61 @@ func TestTombstone(t *testing.T) {
 		if _, err := store.Find(t.Context(), Key{Site: "daily", PlatformID: "p-1"}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("an applied tombstone is still there: %v", err)
 		}
+	})
+}
+
+// What was sent to the platform without an answer is not forgotten, whatever is
+// written meanwhile.
+func TestSent(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		leaving := func(but string) bool {
+			t.Helper()
+			leaving, err := store.Leaving(t.Context(), "daily", "JOE@example.com", but)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return leaving
+		}
+		m := joe()
+		m.Sent, m.SentAt = "Joe@Example.com", then
+		insert(t, store, m)
+		if leaving("") {
+			t.Error("a member leaves its own email")
+		}
+		m.Email = "joseph@example.com"
+		if err := store.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		m.Version = 2
+		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
+		if !leaving("") || leaving("guid-joe") {
+			t.Errorf("leaving: %t, but for itself: %t", leaving(""), leaving("guid-joe"))
+		}
+
+		if err := store.Failed(t.Context(), "guid-joe", Failure{Problem: "down", Next: later}, ""); err != nil {
+			t.Fatal(err)
+		}
+		m.Attempts, m.Problem, m.NextAttempt = 1, "down", later
+		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
+		if err := store.Sending(t.Context(), "guid-joe", m.Email, later); err != nil {
+			t.Fatal(err)
+		}
+		m.Sent, m.SentAt = m.Email, later
+		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
+		if err := store.Failed(t.Context(), "guid-joe", Failure{Problem: "key", Next: later, NotSent: true}, ""); err != nil {
+			t.Fatal(err)
+		}
+		m.Sent, m.SentAt, m.Attempts, m.Problem = "", time.Time{}, 2, "key"
+		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
+
+		if err := store.Sending(t.Context(), "guid-joe", m.Email, later); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Applied(t.Context(), "guid-joe", 2, "p-1", ""); err != nil {
+			t.Fatal(err)
+		}
+		m.Applied, m.PlatformID, m.Attempts, m.Problem, m.NextAttempt = 2, "p-1", 0, "", time.Time{}
+		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
 	})
 }
 
@@ -223,13 +278,13 @@ func TestLease(t *testing.T) {
 		if err := store.Release(t.Context(), "guid-joe", "me"); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Failed(t.Context(), "guid-joe", "down", then, "me"); err != nil {
+		if err := store.Failed(t.Context(), "guid-joe", Failure{Problem: "down", Next: then}, "me"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.Lease(t.Context(), "guid-joe", me); !errors.Is(err, ErrConflict) {
 			t.Errorf("ended by a stranger: %v", err)
 		}
-		if err := store.Failed(t.Context(), "guid-joe", "down", then, "other"); err != nil {
+		if err := store.Failed(t.Context(), "guid-joe", Failure{Problem: "down", Next: then}, "other"); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := store.Lease(t.Context(), "guid-joe", me); err != nil || got.Attempts != 2 || got.Problem != "down" {
@@ -286,7 +341,7 @@ func TestBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := store.Failed(t.Context(), "guid-0", "down", now.Add(time.Minute), "me"); err != nil {
+		if err := store.Failed(t.Context(), "guid-0", Failure{Problem: "down", Next: now.Add(time.Minute)}, "me"); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"guid-1"}, guids(now)); diff != "" {

@@ -24,6 +24,20 @@ type Request struct {
 	// Hash tells what is asked: two requests with one key and different hashes
 	// are a mistake of the caller's.
 	Hash string
+
+	// GUID is what a member that the request makes is to be called.
+	GUID string
+}
+
+// Begun is what is known of a request when it begins.
+type Begun struct {
+	// Answer is that of the first time, nil if it is to be answered now.
+	Answer *Answer
+
+	// CutOff tells that the request was begun before and never ended, so it may
+	// have been done. GUID is that of the first time.
+	CutOff bool
+	GUID   string
 }
 
 // Answer is what a request was answered with.
@@ -44,10 +58,10 @@ var (
 // Requests remembers answered requests for 24 hours. What is said of [Store]
 // holds for it too.
 type Requests interface {
-	// BeginRequest returns the answer of a request that was answered before,
-	// or nil after it has noted that the request is under way; the caller then
-	// ends it. Errors: ErrOtherRequest, ErrUnderWay.
-	BeginRequest(ctx context.Context, r Request, now time.Time) (*Answer, error)
+	// BeginRequest returns the answer of a request that was answered before;
+	// otherwise it notes that the request is under way, and the caller ends it.
+	// Errors: ErrOtherRequest, ErrUnderWay.
+	BeginRequest(ctx context.Context, r Request, now time.Time) (Begun, error)
 
 	// EndRequest keeps the answer of a request, or forgets that there was one
 	// if answer is nil.
@@ -56,9 +70,9 @@ type Requests interface {
 
 const (
 	purgeRequests = `DELETE FROM idempotency WHERE created_at <= $1`
-	beginRequest  = `INSERT INTO idempotency (site, integration, key, request_hash, status, header, body, created_at)
-		VALUES ($1, $2, $3, $4, 0, '', '', $5) ON CONFLICT (site, integration, key) DO NOTHING`
-	findRequest = `SELECT request_hash, status, header, body, created_at FROM idempotency
+	beginRequest  = `INSERT INTO idempotency (site, integration, key, request_hash, guid, status, header, body, created_at)
+		VALUES ($1, $2, $3, $4, $5, 0, '', '', $6) ON CONFLICT (site, integration, key) DO NOTHING`
+	findRequest = `SELECT request_hash, guid, status, header, body, created_at FROM idempotency
 		WHERE site = $1 AND integration = $2 AND key = $3`
 	resumeRequest = `UPDATE idempotency SET created_at = $4 WHERE site = $1 AND integration = $2 AND key = $3`
 	answerRequest = `UPDATE idempotency SET status = 1, header = $4, body = $5 WHERE site = $1 AND integration = $2 AND key = $3`
@@ -66,37 +80,39 @@ const (
 )
 
 // BeginRequest implements [Requests].
-func (s *SQL) BeginRequest(ctx context.Context, r Request, now time.Time) (answer *Answer, err error) {
+func (s *SQL) BeginRequest(ctx context.Context, r Request, now time.Time) (begun Begun, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, purgeRequests, now.Add(-requestLife).UnixMilli()); err != nil {
 			return err
 		}
-		begun := changeOne(tx.ExecContext(ctx, beginRequest, r.Site, r.Integration, r.Key, r.Hash, now.UnixMilli()))
-		if !errors.Is(begun, ErrConflict) {
-			return begun
+		first := changeOne(tx.ExecContext(ctx, beginRequest, r.Site, r.Integration, r.Key, r.Hash, r.GUID, now.UnixMilli()))
+		if !errors.Is(first, ErrConflict) {
+			begun.GUID = r.GUID
+			return first
 		}
 		var hash string
 		var status, created int64
 		var before Answer
-		err := tx.QueryRowContext(ctx, findRequest, r.Site, r.Integration, r.Key).Scan(&hash, &status, &before.Header, &before.Body, &created)
+		err := tx.QueryRowContext(ctx, findRequest, r.Site, r.Integration, r.Key).Scan(&hash, &begun.GUID, &status, &before.Header, &before.Body, &created)
 		switch {
 		case err != nil:
 			return err
 		case hash != r.Hash:
 			return ErrOtherRequest
 		case status != 0:
-			answer = &before
+			begun.Answer = &before
 			return nil
 		case now.Sub(time.UnixMilli(created)) < requestTime:
 			return ErrUnderWay
 		}
+		begun.CutOff = true
 		_, err = tx.ExecContext(ctx, resumeRequest, r.Site, r.Integration, r.Key, now.UnixMilli())
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("beginning a request: %w", err)
+		return Begun{}, fmt.Errorf("beginning a request: %w", err)
 	}
-	return answer, nil
+	return begun, nil
 }
 
 // EndRequest implements [Requests].

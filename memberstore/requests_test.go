@@ -18,9 +18,11 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		r := Request{Site: "daily", Integration: "crm", Key: "k", Hash: "h"}
+		r := Request{Site: "daily", Integration: "crm", Key: "k", Hash: "h", GUID: "guid-1"}
 		other := r
 		other.Hash = "other"
+		again := r
+		again.GUID = "guid-2"
 		elsewhere := r
 		elsewhere.Integration = "form"
 		answered := &Answer{Header: "{}", Body: `{"success":true}`}
@@ -29,20 +31,20 @@ func TestRequests(t *testing.T) {
 			name    string
 			request Request
 			at      time.Duration // since the first
-			want    *Answer
+			want    Begun
 			err     error
 			end     bool    // after it was begun
 			answer  *Answer // with
 		}{
-			{name: "first", request: r},
+			{name: "first", request: r, want: Begun{GUID: "guid-1"}},
 			{name: "while it is under way", request: r, at: time.Second, err: ErrUnderWay},
-			{name: "another integration's", request: elsewhere, at: time.Second, end: true},
-			{name: "forgotten, so first again", request: elsewhere, at: 2 * time.Second},
-			{name: "after its process died", request: r, at: time.Minute, end: true, answer: answered},
-			{name: "again", request: r, at: 2 * time.Minute, want: answered},
+			{name: "another integration's", request: elsewhere, at: time.Second, end: true, want: Begun{GUID: "guid-1"}},
+			{name: "forgotten, so first again", request: elsewhere, at: 2 * time.Second, want: Begun{GUID: "guid-1"}},
+			{name: "after its process died", request: again, at: time.Minute, want: Begun{CutOff: true, GUID: "guid-1"}, end: true, answer: answered},
+			{name: "again", request: r, at: 2 * time.Minute, want: Begun{GUID: "guid-1", Answer: answered}},
 			{name: "with another body", request: other, at: 2 * time.Minute, err: ErrOtherRequest},
-			{name: "to the end of the day", request: r, at: 24*time.Hour + time.Minute - time.Millisecond, want: answered},
-			{name: "the next day", request: other, at: 24*time.Hour + time.Minute},
+			{name: "to the end of the day", request: r, at: 24*time.Hour + time.Minute - time.Millisecond, want: Begun{GUID: "guid-1", Answer: answered}},
+			{name: "the next day", request: other, at: 24*time.Hour + time.Minute, want: Begun{GUID: "guid-1"}},
 		}
 		for _, step := range steps {
 			got, err := store.BeginRequest(ctx, step.request, then.Add(step.at))

@@ -32,7 +32,8 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 }
 
 const columns = `m.guid, m.site, m.email, m.name, m.note, m.subscribed, m.labels, m.newsletters, m.tier_id, m.status,
-	m.created_at, m.updated_at, m.version, m.applied, m.platform_id, m.deleted, m.attempts, m.problem, m.next_attempt`
+	m.created_at, m.updated_at, m.version, m.applied, m.platform_id, m.deleted,
+	m.sent_email, m.sent_at, m.attempts, m.problem, m.next_attempt`
 
 const (
 	findByEmail = `SELECT ` + columns + `, '' FROM members m
@@ -41,12 +42,13 @@ const (
 		WHERE i.site = $1 AND i.integration = $2 AND i.member_id = $3 AND NOT m.deleted`
 	findByPlatformID = `SELECT ` + columns + `, '' FROM members m
 		WHERE m.site = $1 AND m.platform_id = $2`
-	findByGUID = `SELECT ` + columns + `, '' FROM members m WHERE m.guid = $1`
+	findByGUID     = `SELECT ` + columns + `, '' FROM members m WHERE m.guid = $1`
+	findBySiteGUID = findByGUID + ` AND m.site = $2`
 
 	insertMember = `INSERT INTO members (guid, site, email, email_key, name, note, subscribed, labels, newsletters, tier_id,
 			status, created_at, updated_at, version, applied, platform_id, deleted, attempts, next_attempt, problem,
-			lease_owner, lease_until)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, $15, FALSE, 0, 0, '', $16, $17)`
+			lease_owner, lease_until, sent_email, sent_key, sent_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, $15, FALSE, 0, 0, '', $16, $17, $18, $19, $20)`
 	insertMemberID = `INSERT INTO member_ids (site, integration, member_id, guid) VALUES ($1, $2, $3, $4)`
 	deleteMemberID = `DELETE FROM member_ids WHERE guid = $1`
 
@@ -68,7 +70,9 @@ const (
 
 	release = `UPDATE members SET lease_owner = '', lease_until = 0 WHERE guid = $1 AND lease_owner = $2`
 
-	tombstones = `SELECT count(*) FROM members m WHERE m.site = $1 AND m.email_key = $2 AND m.deleted`
+	leaving = `SELECT EXISTS (SELECT 1 FROM members WHERE site = $1 AND email_key = $2 AND deleted AND guid <> $3)
+		OR EXISTS (SELECT 1 FROM members WHERE site = $1 AND sent_key = $2 AND sent_key <> '' AND email_key <> sent_key AND guid <> $3)`
+	sending = `UPDATE members SET sent_email = $2, sent_key = $3, sent_at = $4 WHERE guid = $1`
 
 	behind = `SELECT ` + columns + `, '' FROM members m
 		WHERE m.site = $1 AND m.applied < m.version AND m.next_attempt <= $2 AND m.lease_until <= $2
@@ -79,16 +83,20 @@ const (
 
 var (
 	markApplied = `UPDATE members SET applied = CASE WHEN applied > $2 THEN applied ELSE $2 END, platform_id = $3,
+			sent_email = '', sent_key = '', sent_at = 0,
 			attempts = 0, next_attempt = 0, problem = '', ` + fmt.Sprintf(endLease, 4) + `
 		WHERE guid = $1 RETURNING version, applied, deleted`
 	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3, ` + fmt.Sprintf(endLease, 4) + `
 		WHERE guid = $1`
+	markNotSent = `UPDATE members SET sent_email = '', sent_key = '', sent_at = 0 WHERE guid = $1`
 )
 
 // Find implements [Store].
 func (s *SQL) Find(ctx context.Context, key Key) (Member, error) {
 	var row *sql.Row
 	switch {
+	case key.GUID != "":
+		row = s.db.Read.QueryRowContext(ctx, findBySiteGUID, key.GUID, key.Site)
 	case key.PlatformID != "":
 		row = s.db.Read.QueryRowContext(ctx, findByPlatformID, key.Site, key.PlatformID)
 	case key.Integration != "":
@@ -108,7 +116,7 @@ func (s *SQL) Insert(ctx context.Context, m Member, integration string, l Lease)
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, insertMember, m.GUID, m.Site, m.Email, EmailKey(m.Email), m.Name, m.Note, m.Subscribed,
 			encode(m.Labels), encode(m.Newsletters), m.TierID, m.Status, m.CreatedAt.UnixMilli(), m.UpdatedAt.UnixMilli(),
-			m.Applied, null(m.PlatformID), l.Owner, millis(l.Until))
+			m.Applied, null(m.PlatformID), l.Owner, millis(l.Until), m.Sent, EmailKey(m.Sent), millis(m.SentAt))
 		if database.ViolatedUnique(err) {
 			return ErrEmailTaken
 		}
@@ -218,12 +226,19 @@ func (s *SQL) Release(ctx context.Context, guid, owner string) error {
 }
 
 // Leaving implements [Store].
-func (s *SQL) Leaving(ctx context.Context, site, email string) (bool, error) {
-	var n int
-	if err := s.db.Read.QueryRowContext(ctx, tombstones, site, EmailKey(email)).Scan(&n); err != nil {
-		return false, fmt.Errorf("looking for a tombstone: %w", err)
+func (s *SQL) Leaving(ctx context.Context, site, email, but string) (found bool, err error) {
+	if err := s.db.Read.QueryRowContext(ctx, leaving, site, EmailKey(email), but).Scan(&found); err != nil {
+		return false, fmt.Errorf("looking for a member who leaves: %w", err)
 	}
-	return n > 0, nil
+	return found, nil
+}
+
+// Sending implements [Store].
+func (s *SQL) Sending(ctx context.Context, guid, email string, now time.Time) error {
+	if _, err := s.db.Write.ExecContext(ctx, sending, guid, email, EmailKey(email), millis(now)); err != nil {
+		return fmt.Errorf("noting that a member is sent: %w", err)
+	}
+	return nil
 }
 
 // Applied implements [Store].
@@ -250,8 +265,15 @@ func (s *SQL) Applied(ctx context.Context, guid string, version int64, platformI
 }
 
 // Failed implements [Store].
-func (s *SQL) Failed(ctx context.Context, guid, problem string, next time.Time, owner string) error {
-	if _, err := s.db.Write.ExecContext(ctx, markFailed, guid, problem, millis(next), owner); err != nil {
+func (s *SQL) Failed(ctx context.Context, guid string, f Failure, owner string) error {
+	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, markFailed, guid, f.Problem, millis(f.Next), owner)
+		if err == nil && f.NotSent {
+			_, err = tx.ExecContext(ctx, markNotSent, guid)
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("noting that a member is not applied: %w", err)
 	}
 	return nil
@@ -297,10 +319,11 @@ func (s *SQL) CountBehind(ctx context.Context, site string) (n int, err error) {
 func scanMember(row interface{ Scan(...any) error }) (Member, error) {
 	var m Member
 	var labels, newsletters string
-	var created, updated, next int64
+	var created, updated, sent, next int64
 	var platformID sql.NullString
 	err := row.Scan(&m.GUID, &m.Site, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels, &newsletters, &m.TierID, &m.Status,
-		&created, &updated, &m.Version, &m.Applied, &platformID, &m.Deleted, &m.Attempts, &m.Problem, &next, &m.MemberID)
+		&created, &updated, &m.Version, &m.Applied, &platformID, &m.Deleted,
+		&m.Sent, &sent, &m.Attempts, &m.Problem, &next, &m.MemberID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Member{}, ErrNotFound
 	}
@@ -309,9 +332,7 @@ func scanMember(row interface{ Scan(...any) error }) (Member, error) {
 	}
 	m.CreatedAt, m.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	m.PlatformID = platformID.String
-	if next != 0 {
-		m.NextAttempt = time.UnixMilli(next).UTC()
-	}
+	m.SentAt, m.NextAttempt = unmillis(sent), unmillis(next)
 	return m, errors.Join(json.Unmarshal([]byte(labels), &m.Labels), json.Unmarshal([]byte(newsletters), &m.Newsletters))
 }
 
@@ -332,6 +353,14 @@ func millis(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMilli()
+}
+
+// unmillis undoes millis.
+func unmillis(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
 }
 
 var _ Store = (*SQL)(nil)

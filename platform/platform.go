@@ -29,7 +29,8 @@ type Member struct {
 //
 // It may be used by many goroutines at once. Each call is bounded in time, by
 // the platform's own bound or ctx, whichever ends first. A call that failed may
-// have had its effect all the same, so whoever repeats it must expect that.
+// have had its effect all the same, so whoever repeats it must expect that,
+// unless the error is [ErrNotFound], a [*Refusal], or wraps [ErrNoEffect].
 //
 // Errors are of three kinds: [ErrNotFound]; a [*Refusal], for what the member
 // says; and any other, which means that the platform could not be asked or
@@ -56,6 +57,10 @@ type Platform interface {
 
 // ErrNotFound means that the platform has no such member.
 var ErrNotFound = errors.New("the platform has no such member")
+
+// ErrNoEffect means that a call that failed certainly changed nothing: it was
+// never sent, or turned away.
+var ErrNoEffect = errors.New("nothing was changed")
 
 // Refusal is the platform's word that it will not take what a member says,
 // however often it is asked.

@@ -20,6 +20,9 @@ CREATE TABLE members (
 	applied       BIGINT NOT NULL, -- the version that the platform has
 	platform_id   TEXT,
 	deleted       BOOLEAN NOT NULL, -- a tombstone: the platform may still have it
+	sent_email    TEXT NOT NULL,   -- sent to the platform to be made there, outcome unknown; or empty
+	sent_key      TEXT NOT NULL,   -- that email as it is compared
+	sent_at       BIGINT NOT NULL,
 
 	attempts      BIGINT NOT NULL, -- to apply what is behind
 	next_attempt  BIGINT NOT NULL,
@@ -29,6 +32,8 @@ CREATE TABLE members (
 );
 CREATE UNIQUE INDEX members_email ON members (site, email_key) WHERE NOT deleted;
 CREATE UNIQUE INDEX members_platform_id ON members (site, platform_id) WHERE platform_id IS NOT NULL;
+CREATE INDEX members_leaving ON members (site, email_key) WHERE deleted;
+CREATE INDEX members_sent ON members (site, sent_key) WHERE sent_key <> '';
 CREATE INDEX members_behind ON members (site, next_attempt) WHERE applied < version;
 
 CREATE TABLE member_ids (
@@ -58,6 +63,7 @@ CREATE TABLE idempotency (
 	integration  TEXT NOT NULL,
 	key          TEXT NOT NULL,
 	request_hash TEXT NOT NULL,
+	guid         TEXT NOT NULL,   -- of the member that it makes, if it makes one
 	status       BIGINT NOT NULL, -- 0 while the request is under way
 	header       TEXT NOT NULL,   -- a JSON object
 	body         TEXT NOT NULL,

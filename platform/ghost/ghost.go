@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -151,6 +152,9 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if withURL, ok := errors.AsType[*url.Error](err); ok {
 		err = withURL.Err // the URL may have an email in it, which belongs into no log
 	}
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		err = noEffectError{err}
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -210,6 +214,19 @@ type Error struct {
 	Code    string // such as INVALID_JWT
 	Message string
 }
+
+// Is reports whether the error is platform.ErrNoEffect: Ghost turned the request
+// away before it looked at what is asked for.
+func (e *Error) Is(target error) bool {
+	return target == platform.ErrNoEffect && e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout
+}
+
+// noEffectError is the error of a request that was never sent.
+type noEffectError struct{ error }
+
+func (e noEffectError) Is(target error) bool { return target == platform.ErrNoEffect }
+
+func (e noEffectError) Unwrap() error { return e.error }
 
 func (e *Error) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("Ghost answers %d %s %s %s", e.Status, e.Type, e.Code, e.Message))

@@ -1,0 +1,376 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// What is acknowledged reaches a platform that was away, and only once.
+func TestPlatformAway(t *testing.T) {
+	faults := map[string]struct {
+		err   error
+		after bool
+	}{
+		"down":                          {errDown, false},
+		"applies, but never answers":    {context.DeadlineExceeded, true},
+		"says nothing about the member": {errors.New("Ghost answers 500"), false},
+	}
+	for fault, how := range faults {
+		t.Run(fault, func(t *testing.T) {
+			each(t, func(t *testing.T, b *bench) {
+				ctx := t.Context()
+				kept := b.create(byEmail, with("kept@example.com"))
+				gone := b.create(byEmail, with("gone@example.com"))
+
+				b.platform.set(func(method string) error {
+					if method == "find" {
+						return nil
+					}
+					return how.err
+				}, how.after)
+				results := []Result{b.create(byEmail, with("new@example.com", name("New")))}
+				for _, do := range []func() (Result, error){
+					func() (Result, error) {
+						return b.service.Update(ctx, byEmail, "kept@example.com", with("renamed@example.com", name("Kept")), nil)
+					},
+					func() (Result, error) { return b.service.Delete(ctx, byEmail, "gone@example.com") },
+					func() (Result, error) {
+						return b.service.Update(ctx, byEmail, "new@example.com", Fields{Name: new("Newer")}, nil)
+					},
+				} {
+					result, err := do()
+					if err != nil {
+						t.Fatal(err)
+					}
+					results = append(results, result)
+				}
+				for i, result := range results {
+					if !result.Queued {
+						t.Errorf("write %d is not queued", i)
+					}
+				}
+				if list, n, err := b.service.Behind(ctx, 2); err != nil || n != 3 || len(list) != 2 || list[0].Problem == "" {
+					t.Errorf("%d are behind: %+v, %v", n, list, err)
+				}
+				// Reads answer what was acknowledged meanwhile.
+				if got, err := b.service.Get(ctx, byEmail, "renamed@example.com"); err != nil || got.GUID != kept.Member.GUID {
+					t.Errorf("%+v, %v", got, err)
+				}
+				if got, err := b.service.Get(ctx, byEmail, "gone@example.com"); !errors.Is(err, ErrNotFound) {
+					t.Errorf("%s is still there: %+v, %v", gone.Member.GUID, got, err)
+				}
+
+				b.platform.mend()
+				b.catchUp()
+				b.sameAsPlatform("new@example.com Newer", "renamed@example.com Kept")
+				if b.behind() != 0 {
+					t.Errorf("%d are behind", b.behind())
+				}
+			})
+		})
+	}
+}
+
+// An email that was let go of can be taken at once, in whatever order the
+// platform gets to know.
+func TestEmailHandedOn(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.create(byEmail, with("a@example.com", name("first")))
+		b.create(byEmail, with("d@example.com", name("deleted")))
+		b.platform.breakWith(errDown)
+		if _, err := b.service.Update(ctx, byEmail, "a@example.com", with("b@example.com"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.service.Delete(ctx, byEmail, "d@example.com"); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.mend()
+		for _, email := range []string{"a@example.com", "d@example.com"} {
+			if result := b.create(byEmail, with(email, name("second"))); !result.Queued {
+				t.Errorf("%s is not queued behind the one who lets go of it", email)
+			}
+		}
+		b.catchUp()
+		b.sameAsPlatform("a@example.com second", "b@example.com first", "d@example.com second")
+	})
+}
+
+// Deleted and made again while the platform was away: the two may arrive in any
+// order, and the new one must not go with the old.
+func TestDeletedAndMadeAgain(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		old := b.create(byEmail, with("e@example.com", name("old"))).Member
+		b.platform.breakWith(errDown)
+		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com"); err != nil {
+			t.Fatal(err)
+		}
+		b.create(byEmail, with("e@example.com", name("new")))
+		// Another edge removes the old one: it is noted here, and the platform
+		// has it until the new one was refused and is found out why.
+		if _, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge"); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.set(func(method string) error {
+			if method == "update" {
+				clear(b.platform.members)
+			}
+			return nil
+		}, false)
+		b.catchUp()
+		b.platform.mend()
+		b.catchUp()
+		b.sameAsPlatform("e@example.com new")
+	})
+}
+
+// A member who was deleted before the platform's answer arrived stays deleted.
+func TestDeletedBeforeItWasAnswered(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.platform.set(func(string) error { return context.DeadlineExceeded }, true)
+		b.create(byEmail, with("e@example.com"))
+		b.platform.breakWith(errDown)
+		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com"); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.mend()
+		if m, err := b.service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%+v, %v", m, err)
+		}
+		b.catchUp()
+		b.sameAsPlatform()
+	})
+}
+
+// Whoever the platform had before is nobody's to remove or to change.
+func TestStrangersAreLeftAlone(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.platform.members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", Status: "paid"}
+		b.platform.breakWith(errDown)
+		b.create(byID, with("old@example.com", id("7")))
+		if _, err := b.service.Delete(t.Context(), byID, "7"); err != nil {
+			t.Fatal(err)
+		}
+		b.create(byID, with("old@example.com", id("8"), name("Stranger")))
+		b.platform.mend()
+		b.catchUp()
+		b.sameAsPlatform("old@example.com Old")
+	})
+}
+
+// Staff who remove a member on the platform have the last word.
+func TestRemovedOnThePlatform(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		created := b.create(byEmail, with("jane@example.com"))
+		b.platform.mu.Lock()
+		delete(b.platform.members, created.Member.PlatformID)
+		b.platform.mu.Unlock()
+		if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: new("x")}, nil); !errors.Is(err, ErrNotFound) {
+			t.Errorf("update: %v", err)
+		}
+		if _, err := b.service.Get(t.Context(), byEmail, "jane@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("get: %v", err)
+		}
+		b.sameAsPlatform()
+	})
+}
+
+// Two edges on one store write the same members: every write is there, on both
+// sides, once.
+func TestTwoEdges(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		edges := []*Service{b.edge("one", b.platform), b.edge("two", b.platform)}
+		const writers, labels = 4, 5
+		for i := range 3 {
+			b.create(byEmail, with(fmt.Sprintf("m%d@example.com", i)))
+		}
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				for n := range labels {
+					email := fmt.Sprintf("m%d@example.com", n%3)
+					_, err := edges[w%2].write(context.Background(), byEmail, email, nil, func(m *memberstore.Member) error {
+						m.Labels = append(m.Labels, fmt.Sprint(w, "-", n))
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		b.catchUp()
+		total := 0
+		for i := range 3 {
+			m, err := b.service.Get(t.Context(), byEmail, fmt.Sprintf("m%d@example.com", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += len(m.Labels)
+			b.platform.mu.Lock()
+			if diff := cmp.Diff(m.Labels, b.platform.members[m.PlatformID].Labels); diff != "" {
+				t.Errorf("%s differs on the platform: %s", m.Email, diff)
+			}
+			b.platform.mu.Unlock()
+		}
+		if total != writers*labels {
+			t.Errorf("%d labels of %d writes", total, writers*labels)
+		}
+	})
+}
+
+func TestRun(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	service := New(Config{Site: "daily", Store: b.store, Platform: b.platform, Logger: zap.NewNop(), Owner: "edge"})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	b.platform.breakWith(errDown)
+	if result, err := service.Create(ctx, byEmail, with("jane@example.com")); err != nil || !result.Queued {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	b.platform.mend()
+	go func() {
+		service.Run(ctx)
+		close(done)
+	}()
+	for range 500 {
+		if b.behind() == 0 {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	cancel()
+	<-done
+	b.sameAsPlatform("jane@example.com ")
+}
+
+// A create that had no answer arrived under its first email. The member is not
+// made a second time under the one that it was given meanwhile.
+func TestRenamedBeforeItWasAnswered(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.platform.set(func(string) error { return errors.New("timeout") }, true)
+		b.create(byEmail, with("first@example.com"))
+		b.platform.breakWith(errDown)
+		if _, err := b.service.Update(t.Context(), byEmail, "first@example.com", with("second@example.com"), nil); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.mend()
+		// Nobody else is taken for it, nor can take it for themselves.
+		b.create(byEmail, with("first@example.com", name("other")))
+		b.catchUp()
+		b.sameAsPlatform("first@example.com other", "second@example.com ")
+		if b.behind() != 0 {
+			t.Errorf("%d are behind", b.behind())
+		}
+	})
+}
+
+// A create that had no answer arrives long after, when the member is deleted
+// here already, or renamed.
+func TestArrivesLate(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Service) error
+		want   []string
+	}{
+		{"deleted", func(s *Service) error {
+			_, err := s.Delete(context.Background(), byEmail, "a@example.com")
+			return err
+		}, nil},
+		{"renamed", func(s *Service) error {
+			_, err := s.Update(context.Background(), byEmail, "a@example.com", with("b@example.com"), nil)
+			return err
+		}, []string{"b@example.com "}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			each(t, func(t *testing.T, b *bench) {
+				b.platform.breakWith(errors.New("timeout"))
+				b.create(byEmail, with("a@example.com"))
+				if err := test.change(b.service); err != nil {
+					t.Fatal(err)
+				}
+				b.platform.mend()
+				b.now = b.now.Add(arrivalTime / 2)
+				if err := b.service.catchUp(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if b.behind() != 1 {
+					t.Fatalf("%d are behind, want 1", b.behind())
+				}
+				b.platform.members["p-late"] = platform.Member{ID: "p-late", Email: "a@example.com", CreatedAt: b.now}
+				b.catchUp()
+				b.sameAsPlatform(test.want...)
+				if b.behind() != 0 {
+					t.Errorf("%d are behind", b.behind())
+				}
+			})
+		})
+	}
+}
+
+// What certainly never reached the platform is not waited for.
+func TestNeverSent(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	b.platform.breakWith(fmt.Errorf("connection refused: %w", platform.ErrNoEffect))
+	b.create(byEmail, with("a@example.com"))
+	if _, err := b.service.Delete(t.Context(), byEmail, "a@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	b.platform.mend()
+	if err := b.service.catchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.behind() != 0 {
+		t.Errorf("%d are behind", b.behind())
+	}
+	b.sameAsPlatform()
+}
+
+// Members who pass their emails around in a circle while the platform is away
+// do not wait for each other for good.
+func TestEmailsInARing(t *testing.T) {
+	for _, size := range []int{2, 3, 5} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			each(t, func(t *testing.T, b *bench) {
+				email := func(i int) string { return fmt.Sprintf("m%d@example.com", i) }
+				rename := func(from, to string) {
+					t.Helper()
+					if _, err := b.service.Update(t.Context(), byEmail, from, with(to), nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var want []string
+				for i := range size {
+					b.create(byEmail, with(email(i), name(fmt.Sprint(i))))
+					want = append(want, fmt.Sprintf("m%d@example.com %d", i, (i+1)%size))
+				}
+				b.platform.breakWith(errDown)
+				rename(email(0), "aside@example.com")
+				for i := 1; i < size; i++ {
+					rename(email(i), email(i-1))
+				}
+				rename("aside@example.com", email(size-1))
+				b.platform.mend()
+				for range size {
+					b.catchUp()
+				}
+				b.sameAsPlatform(want...)
+				if b.behind() != 0 {
+					t.Errorf("%d are behind", b.behind())
+				}
+			})
+		})
+	}
+}
