@@ -311,6 +311,9 @@ func TestMembersKeys(t *testing.T) {
 	if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
 		t.Errorf("guess 31: %v", got)
 	}
+	if got := e.call(crmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
+		t.Errorf("a guess that is right: %v", got)
+	}
 	if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.2"); got.Status != 401 {
 		t.Errorf("a guess from elsewhere: %v", got)
 	}

@@ -228,6 +228,12 @@ func answerWith(message string) func(members.Result, error) (*memberAnswer, erro
 // authenticate finds the integration of the request's key, and takes a request
 // from the key's allowance.
 func (h *MembersAPI) authenticate(r *http.Request, site *MembersSite, address netip.Addr) (members.Integration, error) {
+	// Whoever has tried too many keys has no further one looked at, or guessing
+	// would go on at full speed.
+	stranger := ratelimit.AddrKey(address)
+	if wait := h.Strangers.Wait(r.Context(), stranger); wait > 0 {
+		return members.Integration{}, &tooManyError{wait}
+	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
 		hash := HashKey(strings.TrimSpace(key))
@@ -242,7 +248,7 @@ func (h *MembersAPI) authenticate(r *http.Request, site *MembersSite, address ne
 			return members.Integration{}, err
 		}
 	}
-	if wait := h.Strangers.Take(r.Context(), ratelimit.AddrKey(address)); wait > 0 {
+	if wait := h.Strangers.Take(r.Context(), stranger); wait > 0 {
 		return members.Integration{}, &tooManyError{wait}
 	}
 	return members.Integration{}, errUnauthorized

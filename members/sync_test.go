@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -342,7 +343,7 @@ func TestNeverSent(t *testing.T) {
 // do not wait for each other for good.
 func TestEmailsInARing(t *testing.T) {
 	for _, size := range []int{2, 3, 5} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
 			each(t, func(t *testing.T, b *bench) {
 				email := func(i int) string { return fmt.Sprintf("m%d@example.com", i) }
 				rename := func(from, to string) {
@@ -353,7 +354,7 @@ func TestEmailsInARing(t *testing.T) {
 				}
 				var want []string
 				for i := range size {
-					b.create(byEmail, with(email(i), name(fmt.Sprint(i))))
+					b.create(byEmail, with(email(i), name(strconv.Itoa(i))))
 					want = append(want, fmt.Sprintf("m%d@example.com %d", i, (i+1)%size))
 				}
 				b.platform.breakWith(errDown)

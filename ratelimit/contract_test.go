@@ -120,6 +120,9 @@ func testLimiter(t *testing.T, newLimiter func(t testing.TB, limit Limit, clock 
 			}
 			taken[key] = inWindow
 
+			if got := limiter.Wait(nil, key); got != want { //nolint:staticcheck // the context does not matter
+				t.Fatalf("at %s, limit %v: would wait %s, want %s", now, limit, got, want)
+			}
 			if got := limiter.Take(nil, key); got != want { //nolint:staticcheck // the context does not matter
 				t.Fatalf("at %s, limit %v: wait %s, want %s", now, limit, got, want)
 			}

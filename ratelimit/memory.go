@@ -94,7 +94,12 @@ func NewMemory(cfg MemoryConfig) (*Memory, error) {
 }
 
 // Take implements [Limiter].
-func (m *Memory) Take(_ context.Context, key Key) time.Duration {
+func (m *Memory) Take(_ context.Context, key Key) time.Duration { return m.ask(key, true) }
+
+// Wait implements [Limiter].
+func (m *Memory) Wait(_ context.Context, key Key) time.Duration { return m.ask(key, false) }
+
+func (m *Memory) ask(key Key, take bool) time.Duration {
 	hash := maphash.Bytes(m.seed, key[:])
 	s := &m.shards[hash>>32%shardCount]
 	s.mu.Lock()
@@ -103,7 +108,7 @@ func (m *Memory) Take(_ context.Context, key Key) time.Duration {
 	now := ticks(m.clock() / m.tick)
 	window := ticks(m.limit.Window / m.tick)
 	s.dropIdle(now, window)
-	return time.Duration(s.take(key, uint32(hash), now, window)) * m.tick
+	return time.Duration(s.ask(key, uint32(hash), now, window, take)) * m.tick
 }
 
 // Len returns how many keys are remembered.

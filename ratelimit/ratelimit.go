@@ -50,6 +50,9 @@ type Limiter interface {
 	// result is how long it takes until there is one again: at most Window,
 	// and true to the limiter's clock if nothing else takes it first.
 	Take(ctx context.Context, key Key) (wait time.Duration)
+
+	// Wait returns what Take would, and takes nothing.
+	Wait(ctx context.Context, key Key) time.Duration
 }
 
 // RetryAfter returns the value of a Retry-After header (RFC 9110, section

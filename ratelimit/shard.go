@@ -47,11 +47,14 @@ type slot struct {
 	last ticks // when the last request was
 }
 
-// take takes one request from the allowance of key, or returns how long to
-// wait for one.
-func (s *shard) take(key Key, hash uint32, now, window ticks) ticks {
+// ask returns how long to wait for a request of key, and takes it if there is
+// nothing to wait for and take is set.
+func (s *shard) ask(key Key, hash uint32, now, window ticks, take bool) ticks {
 	n := s.index.find(hash, func(n int32) bool { return s.slot(n).key == key })
 	if n == 0 {
+		if !take {
+			return 0
+		}
 		n = s.add(key, hash)
 	}
 	slot, times := s.slot(n), s.times(n)
@@ -59,11 +62,13 @@ func (s *shard) take(key Key, hash uint32, now, window ticks) ticks {
 	if int(slot.count) == s.requests {
 		return window - slot.age(times, now)
 	}
-	times[(int(slot.head)+int(slot.count))%s.requests] = uint32(now)
-	slot.count++
-	slot.last = now
-	s.unlink(n)
-	s.linkNewest(n)
+	if take {
+		times[(int(slot.head)+int(slot.count))%s.requests] = uint32(now)
+		slot.count++
+		slot.last = now
+		s.unlink(n)
+		s.linkNewest(n)
+	}
 	return 0
 }
 
