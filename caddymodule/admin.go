@@ -90,7 +90,7 @@ func eachSite(w http.ResponseWriter, r *http.Request, method string, of func(*me
 	}
 	answer := make(map[string]any)
 	if state := running.Load(); state != nil {
-		for name, site := range state.sites {
+		for name, site := range state.sites() {
 			var err error
 			if answer[name], err = of(site.Members); err != nil {
 				return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: err}
@@ -121,8 +121,9 @@ func (membersBehind) Collect(metrics chan<- prometheus.Metric) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	for _, name := range slices.Sorted(maps.Keys(state.sites)) {
-		service := state.sites[name].Members
+	sites := state.sites()
+	for _, name := range slices.Sorted(maps.Keys(sites)) {
+		service := sites[name].Members
 		n, err := service.Store.CountBehind(ctx, name)
 		if err != nil {
 			return // a store that is away must not take the other metrics with it

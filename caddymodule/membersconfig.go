@@ -50,6 +50,9 @@ func (s *Store) resolve() (database.Kind, string, error) {
 	if err != nil {
 		return "", "", fmt.Errorf("store: %w", err)
 	}
+	if err := database.Check(database.Kind(s.Kind), source); err != nil {
+		return "", "", err
+	}
 	return database.Kind(s.Kind), source, nil
 }
 
@@ -141,7 +144,7 @@ type Integration struct {
 const minKey = 32 // characters of a declared key
 
 func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string) error {
-	return parseBlock(d, "integration "+name, map[string]option{
+	err := parseBlock(d, "integration "+name, map[string]option{
 		"key": {example: "key {env.CRM_KEY}", args: 1, set: func(args []string) error {
 			i.Key = args[0]
 			return checkEach(args, checkKey)
@@ -167,6 +170,20 @@ func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string) er
 			return nil
 		}},
 	})
+	if err != nil {
+		return err
+	}
+	if err := i.checkDuplicates(); err != nil {
+		return d.WrapErr(fmt.Errorf("integration %s: %w", name, err))
+	}
+	return nil
+}
+
+func (i *Integration) checkDuplicates() error {
+	if i.AllowDuplicateEmails && i.Mode != string(members.CustomIDMode) {
+		return errors.New("allow_duplicate_emails goes with mode custom_id only: write that too")
+	}
+	return nil
 }
 
 func checkKey(key string) error {
@@ -216,9 +233,7 @@ func (i *Integration) resolve(name string) (*handlers.KeyHash, members.Integrati
 		errs = append(errs, i.checkPlaceholderDomain())
 		plain.PlaceholderDomain = i.PlaceholderDomain
 	}
-	if i.AllowDuplicateEmails && plain.Mode != members.CustomIDMode {
-		errs = append(errs, errors.New("allow_duplicate_emails goes with mode custom_id only"))
-	}
+	errs = append(errs, i.checkDuplicates())
 	if err := errors.Join(errs...); err != nil {
 		return nil, members.Integration{}, fmt.Errorf("integration %s: %w", name, err)
 	}

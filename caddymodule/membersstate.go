@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
@@ -32,8 +33,9 @@ type membersState struct {
 	declared  map[string]*integrations     // by site name
 
 	once    sync.Once
-	err     error                            // of opening
-	sites   map[string]*handlers.MembersSite // by site name, once opened
+	err     error                                            // of opening, for good
+	opened  atomic.Pointer[map[string]*handlers.MembersSite] // by site name; nil while the store is away
+	ctx     context.Context                                  // of what runs in the background
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	release releases
@@ -104,16 +106,53 @@ func (a *App) useMembers() (*membersState, error) {
 	return state, nil
 }
 
-// open opens the store and starts the services, once.
+const (
+	// openTime is how long opening the store may take before Caddy starts
+	// without it.
+	openTime = 5 * time.Second
+
+	// reopenPause is how long after that it is tried again.
+	reopenPause = time.Second
+)
+
+var errStoreAway = errors.New("the store is away")
+
+// open opens the store and starts the services, once. A file that cannot be
+// opened is an error. A server that is away is not: it is waited for, and
+// everything else that Caddy does goes on.
 func (s *membersState) open() error {
-	s.once.Do(func() { s.err = s.openOnce() })
+	s.once.Do(func() {
+		s.ctx, s.cancel = context.WithCancel(context.Background())
+		err := s.tryOpen()
+		if err == nil {
+			return
+		}
+		if s.kind == database.SQLite {
+			s.err = err
+			return
+		}
+		s.logger.Error("the store does not answer, so the members API does not work until it does", zap.Error(err))
+		s.running.Go(func() {
+			for s.opened.Load() == nil {
+				select {
+				case <-s.ctx.Done():
+					return
+				case <-time.After(reopenPause):
+				}
+				if err := s.tryOpen(); err == nil {
+					s.logger.Info("the store answers")
+				}
+			}
+		})
+	})
 	return s.err
 }
 
-func (s *membersState) openOnce() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	db, err := load(databases, databaseKey{s.kind, s.source}, &s.release, func() (sharedDatabase, error) {
+func (s *membersState) tryOpen() error {
+	ctx, cancel := context.WithTimeout(s.ctx, openTime)
+	defer cancel()
+	var release releases
+	db, err := load(databases, databaseKey{s.kind, s.source}, &release, func() (sharedDatabase, error) {
 		db, err := database.Open(ctx, s.kind, s.source)
 		return sharedDatabase{db}, err
 	})
@@ -122,9 +161,10 @@ func (s *membersState) openOnce() error {
 	}
 	store, err := memberstore.NewSQL(ctx, db.DB)
 	if err != nil {
-		return err
+		return errors.Join(err, release.all())
 	}
-	s.sites = make(map[string]*handlers.MembersSite)
+	s.release = release
+	sites := make(map[string]*handlers.MembersSite)
 	for name, platform := range s.platforms {
 		// Each service is an owner of its own, so that what it does excludes
 		// those of other edges, and of this one's last configuration.
@@ -132,7 +172,7 @@ func (s *membersState) openOnce() error {
 			Site: name, Store: store, Platform: platform, Logger: s.logger.With(zap.String("site", name)), Owner: uuid.NewString(),
 		})
 		declared := s.declared[name]
-		s.sites[name] = &handlers.MembersSite{
+		sites[name] = &handlers.MembersSite{
 			Members:  service,
 			Requests: store,
 			Integration: func(ctx context.Context, hash handlers.KeyHash) (members.Integration, error) {
@@ -146,8 +186,9 @@ func (s *membersState) openOnce() error {
 				return stored, err
 			},
 		}
-		s.running.Go(func() { service.Run(ctx) })
+		s.running.Go(func() { service.Run(s.ctx) })
 	}
+	s.opened.Store(&sites)
 	return nil
 }
 
@@ -164,12 +205,24 @@ func storedIntegration(ctx context.Context, store memberstore.Integrations, site
 	}, err
 }
 
-// site returns the site of a name, once the store is open.
+// site returns the site of a name. Errors: errStoreAway.
 func (s *membersState) site(name string) (*handlers.MembersSite, error) {
 	if err := s.open(); err != nil {
 		return nil, err
 	}
-	return s.sites[name], nil
+	sites := s.opened.Load()
+	if sites == nil {
+		return nil, errStoreAway
+	}
+	return (*sites)[name], nil
+}
+
+// sites returns all sites, none while the store is away.
+func (s *membersState) sites() map[string]*handlers.MembersSite {
+	if sites := s.opened.Load(); sites != nil {
+		return *sites
+	}
+	return nil
 }
 
 // stop ends the services' background work. What is behind stays so until

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"modernc.org/sqlite"
@@ -44,6 +45,17 @@ type DB struct {
 	// Write runs all others. SQLite has one writer at a time, so there it is
 	// one connection, and each of its transactions takes the lock at once.
 	Write *sql.DB
+}
+
+// Check reports what can be seen to be wrong with a source without opening it.
+func Check(kind Kind, source string) error {
+	if kind != Postgres {
+		return nil
+	}
+	if _, err := pgx.ParseConfig(source); err != nil {
+		return fmt.Errorf("store postgres: not a connection string such as postgres://user@127.0.0.1/lychgate: %w", err)
+	}
+	return nil
 }
 
 // Open opens a database and checks that it answers. The source is SQLite's

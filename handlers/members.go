@@ -70,11 +70,16 @@ func (h *MembersAPI) Serve(w http.ResponseWriter, r *http.Request, site *Members
 // Fail answers a request that could not even be served, because of err.
 func (h *MembersAPI) Fail(w http.ResponseWriter, err error) { writeError(w, h.Logger, err) }
 
+// patience bounds a request: a store that hangs is not waited for any longer.
+const patience = 10 * time.Second
+
 func (h *MembersAPI) answer(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) (*memberAnswer, error) {
 	if site == nil {
 		return nil, errNoSite
 	}
-	integration, err := h.authenticate(r, site, address)
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	integration, err := h.authenticate(ctx, r, site, address)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +89,9 @@ func (h *MembersAPI) answer(w http.ResponseWriter, r *http.Request, site *Member
 	}
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" || r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return call.run(r.Context(), site.Members)
+		return call.run(ctx, site.Members)
 	}
-	return call.once(r.Context(), site, key)
+	return call.once(ctx, site, key)
 }
 
 // memberCall is a request of the members API, read and checked as far as that
@@ -190,7 +195,8 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 		answer, err = deleted(false), nil // it was done the first time
 	}
 	// The caller may have left, but will come back with the same key.
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
 	if err != nil {
 		return nil, errors.Join(err, site.Requests.EndRequest(ctx, request, nil))
 	}
@@ -227,20 +233,20 @@ func answerWith(message string) func(members.Result, error) (*memberAnswer, erro
 
 // authenticate finds the integration of the request's key, and takes a request
 // from the key's allowance.
-func (h *MembersAPI) authenticate(r *http.Request, site *MembersSite, address netip.Addr) (members.Integration, error) {
+func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *MembersSite, address netip.Addr) (members.Integration, error) {
 	// Whoever has tried too many keys has no further one looked at, or guessing
 	// would go on at full speed.
 	stranger := ratelimit.AddrKey(address)
-	if wait := h.Strangers.Wait(r.Context(), stranger); wait > 0 {
+	if wait := h.Strangers.Wait(ctx, stranger); wait > 0 {
 		return members.Integration{}, &tooManyError{wait}
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
 		hash := HashKey(strings.TrimSpace(key))
-		integration, err := site.Integration(r.Context(), hash)
+		integration, err := site.Integration(ctx, hash)
 		switch {
 		case err == nil:
-			if wait := h.Keys.Take(r.Context(), ratelimit.Key(hash[:16])); wait > 0 {
+			if wait := h.Keys.Take(ctx, ratelimit.Key(hash[:16])); wait > 0 {
 				return members.Integration{}, &tooManyError{wait}
 			}
 			return integration, nil
@@ -248,7 +254,7 @@ func (h *MembersAPI) authenticate(r *http.Request, site *MembersSite, address ne
 			return members.Integration{}, err
 		}
 	}
-	if wait := h.Strangers.Take(r.Context(), stranger); wait > 0 {
+	if wait := h.Strangers.Take(ctx, stranger); wait > 0 {
 		return members.Integration{}, &tooManyError{wait}
 	}
 	return members.Integration{}, errUnauthorized

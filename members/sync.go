@@ -33,6 +33,9 @@ const (
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute // and a fifth, by chance
 
+	// storeTime bounds what is asked of the store without a caller who waits.
+	storeTime = 10 * time.Second
+
 	// arrivalTime is how long a member that was sent to the platform without an
 	// answer may take to turn up there. Ghost lets a request wait for its
 	// database for a minute.
@@ -87,7 +90,14 @@ func (s *Service) acquire(ctx context.Context, m *memberstore.Member) (bool, err
 // release ends the lease of a member that was not changed, even if the caller
 // has left.
 func (s *Service) release(ctx context.Context, m memberstore.Member) error {
-	return s.Store.Release(context.WithoutCancel(ctx), m.GUID, s.Owner)
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return s.Store.Release(ctx, m.GUID, s.Owner)
+}
+
+// detached returns a context for what must be noted even if the caller has left.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 }
 
 // settle brings a write that is in the store to the platform, and says how it
@@ -409,7 +419,9 @@ func (s *Service) Run(ctx context.Context) {
 
 // catchUp tries all that is due now, once.
 func (s *Service) catchUp(ctx context.Context) error {
-	due, err := s.Store.Behind(ctx, s.Site, s.Now(), batch)
+	list, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	due, err := s.Store.Behind(list, s.Site, s.Now(), batch)
 	if err != nil {
 		return err
 	}
@@ -433,6 +445,8 @@ func (s *Service) catchUp(ctx context.Context) error {
 
 // retry applies one member that is behind, unless another process does.
 func (s *Service) retry(ctx context.Context, guid string) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTime+s.Timeout)
+	defer cancel()
 	m, err := s.Store.Lease(ctx, guid, s.lease())
 	if errors.Is(err, memberstore.ErrConflict) || errors.Is(err, memberstore.ErrNotFound) {
 		return nil
@@ -444,7 +458,8 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 		return s.release(ctx, m)
 	}
 	id, err := s.attempt(ctx, m, false)
-	ctx = context.WithoutCancel(ctx)
+	ctx, end := detached(ctx)
+	defer end()
 	switch {
 	case err == nil:
 		_, err = s.Store.Applied(ctx, guid, m.Version, id, s.Owner)

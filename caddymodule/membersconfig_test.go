@@ -1,0 +1,56 @@
+package caddymodule_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// The members' side of TestConfigMistakes.
+func TestMembersConfigMistakes(t *testing.T) {
+	const key = "a-key-for-trying-0123456789abcdef"
+	tests := []struct {
+		name     string
+		lychgate string // in the lychgate block, which starts in line 2
+		site     string // in the site's block, which starts in line 4
+		members  string // after members_api, in line 11
+		want     []string
+	}{
+		{name: "no such store", lychgate: "store mysql x", site: "platform none", want: []string{`store "mysql": write store sqlite <file>`, "Caddyfile:3"}},
+		{name: "store without source", lychgate: "store sqlite", site: "platform none", want: []string{"store has the wrong number of arguments: write it as in: store sqlite /var", "Caddyfile:3"}},
+		{name: "connection string", lychgate: "store postgres postgres://[", site: "platform none", want: []string{"store postgres: ", "not a connection string"}},
+		{name: "no platform", want: []string{"site demo: platform: write platform none, or platform ghost"}},
+		{name: "no such platform", site: "platform wordpress x", want: []string{"platform: write platform none, or platform ghost", "Caddyfile:6"}},
+		{name: "Ghost without key", site: "platform ghost http://localhost", want: []string{"platform ghost: needs the key of a custom integration in Ghost's settings", "Caddyfile:6"}},
+		{name: "Ghost's address", site: "platform ghost localhost:2368 {\nadmin_key x\n}", want: []string{`"localhost:2368" is not Ghost's address, such as http://127.0.0.1:2368`}},
+		{name: "a content key", site: "platform ghost http://localhost {\nadmin_key 0123456789abcdef\n}", want: []string{"admin_key: not one of Ghost's Admin API keys"}},
+		{name: "short key", site: "platform none\nintegration crm {\nkey short\n}", want: []string{"integration crm: key: a key has 32 characters or more", "openssl rand -hex 32", "Caddyfile:8"}},
+		{name: "same key twice", site: "platform none\nintegration a {\nkey " + key + "\n}\nintegration b {\nkey " + key + "\n}", want: []string{"the integrations a and b have the same key"}},
+		{name: "integration twice", site: "platform none\nintegration a\nintegration a", want: []string{"integration a is given twice: write one block", "Caddyfile:8"}},
+		{name: "integration's name", site: "platform none\nintegration a.b", want: []string{`integration "a.b": a name has 1 to 63 letters`, "such as crm", "Caddyfile:7"}},
+		{name: "mode", site: "platform none\nintegration crm {\nmode id\n}", want: []string{`mode "id": write email or custom_id`, "Caddyfile:8"}},
+		{name: "duplicates by email", site: "platform none\nintegration crm {\nallow_duplicate_emails\n}", want: []string{"integration crm: allow_duplicate_emails goes with mode custom_id only", "Caddyfile:9"}},
+		{name: "placeholder domain", site: "platform none\nintegration crm {\nplaceholder_domain nowhere\n}", want: []string{`placeholder_domain "nowhere": write a domain that gets no mail, such as members.invalid`, "Caddyfile:8"}},
+		{name: "subscribe", site: "platform none\nintegration crm {\nsubscribe_by_default no\n}", want: []string{`subscribe_by_default "no": write on or off`, "Caddyfile:8"}},
+		{name: "argument", site: "platform none", members: "/x y", want: []string{"members_api takes no argument but a matcher", "Caddyfile:11"}},
+		{name: "path", site: "platform none", members: "{\npath /integration/\n}", want: []string{`path "/integration/": write a plain path without a slash at its end`, "Caddyfile:12"}},
+		{name: "limit", site: "platform none", members: "{\nlimit 0 1m\n}", want: []string{"limit 0 1m0s", "Caddyfile:12"}},
+		{name: "max_body", site: "platform none", members: "{\nmax_body much\n}", want: []string{`max_body: "much" is not a size, such as 64KiB`, "Caddyfile:12"}},
+		{name: "max_body of nothing", site: "platform none", members: "{\nmax_body 0\n}", want: []string{"max_body 0: write a size of 1 byte or more", "Caddyfile:12"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			config := "{\n\tlychgate {\n" + test.lychgate + "\nsite demo {\nhosts localhost\n" + test.site +
+				"\n}\n}\n}\nhttp://localhost:8080 { members_api " + test.members + "\n}\n"
+			config = strings.Replace(config, "{ members_api", "{\n\tmembers_api", 1)
+			err := validate(config)
+			if err == nil {
+				t.Fatalf("no error for %s", config)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q\ndoes not say %q", err, want)
+				}
+			}
+		})
+	}
+}
