@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ type faulty struct {
 	mu      sync.Mutex
 	members map[string]platform.Member
 	next    int
+	urls    []string // that notices are sent to
 
 	// fault is asked before each change is made; an error is what the caller
 	// gets. If after is set the change is made all the same.
@@ -96,6 +98,64 @@ func (p *faulty) FindByEmail(_ context.Context, email string) (m platform.Member
 	return m, err
 }
 
+func (p *faulty) Get(_ context.Context, id string) (m platform.Member, err error) {
+	err = p.do("get", func() error {
+		var there bool
+		if m, there = p.members[id]; !there {
+			return platform.ErrNotFound
+		}
+		return nil
+	})
+	return m, err
+}
+
+// List returns pages of three.
+func (p *faulty) List(_ context.Context, after string, since time.Time) (page []platform.Member, total int, err error) {
+	err = p.do("list", func() error {
+		for _, id := range slices.Sorted(maps.Keys(p.members)) {
+			if m := p.members[id]; id > after && !m.UpdatedAt.Before(since) {
+				if total++; total <= 3 {
+					page = append(page, m)
+				}
+			}
+		}
+		return nil
+	})
+	return page, total, err
+}
+
+// Identity is part of what makes it a platform.Notifier.
+func (p *faulty) Identity() string { return "faulty" }
+
+func (p *faulty) Subscribe(_ context.Context, url string) error {
+	return p.do("subscribe", func() error {
+		p.urls = append(p.urls, url)
+		return nil
+	})
+}
+
+// ReadNotice takes for signed by the platform what has its address for a
+// signature.
+func (p *faulty) ReadNotice(url, signature string, body []byte, _ time.Time) (string, error) {
+	if signature != url {
+		return "", platform.ErrForged
+	}
+	return string(body), nil
+}
+
+// staff changes a member as the platform's staff does, and returns it.
+func (p *faulty) staff(id string, change func(*platform.Member)) platform.Member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.members[id]
+	m.ID = id
+	change(&m)
+	p.members[id] = m
+	return m
+}
+
+var _ platform.Notifier = (*faulty)(nil)
+
 func (p *faulty) taken(email, but string) bool {
 	for id, m := range p.members {
 		if id != but && strings.EqualFold(m.Email, email) {
@@ -103,6 +163,12 @@ func (p *faulty) taken(email, but string) bool {
 		}
 	}
 	return false
+}
+
+func (p *faulty) ids() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.members))
 }
 
 // emails returns the members' emails and names on the platform.

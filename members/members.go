@@ -74,13 +74,19 @@ type Result struct {
 	Queued bool
 }
 
-// Config holds what a [Service] is made from. Only Now and Timeout may be left
-// out.
+// Config holds what a [Service] is made from. Webhooks, NoticeURL, Timeout and
+// Now may be left out.
 type Config struct {
 	Site     string
 	Store    memberstore.Store
 	Platform platform.Platform
 	Logger   *zap.Logger
+
+	// Webhooks keeps where the platform sends its notices, and NoticeURL is what
+	// those addresses begin with: that of this site's edge, as the platform
+	// reaches it. Empty for a platform that is to send none.
+	Webhooks  memberstore.Webhooks
+	NoticeURL string
 
 	// Owner names this process among those that share the store.
 	Owner string
@@ -99,6 +105,7 @@ type Service struct {
 	Config
 	warnings *zap.Logger   // a line of each kind a minute
 	wake     chan struct{} // there may be something for Run to do
+	noticed  noticed
 }
 
 // New makes a Service.
@@ -112,7 +119,7 @@ func New(cfg Config) *Service {
 	warnings := cfg.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
 	}))
-	return &Service{Config: cfg, warnings: warnings, wake: make(chan struct{}, 1)}
+	return &Service{Config: cfg, warnings: warnings, wake: make(chan struct{}, 1), noticed: newNoticed()}
 }
 
 // Get returns the member that an identifier names: an email, or a member ID in
@@ -131,61 +138,6 @@ func (s *Service) Get(ctx context.Context, i Integration, identifier string) (me
 		return memberstore.Member{}, ErrNotFound
 	}
 	return m, err
-}
-
-// readThrough keeps a member that the platform has and the store has not.
-func (s *Service) readThrough(ctx context.Context, email string) (memberstore.Member, error) {
-	if checkEmail(email) != nil {
-		return memberstore.Member{}, ErrNotFound
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
-	defer cancel()
-
-	found, err := s.Platform.FindByEmail(ctx, email)
-	switch {
-	case errors.Is(err, platform.ErrNotFound):
-		return memberstore.Member{}, ErrNotFound
-	case err != nil:
-		s.warnings.Warn("a member could not be looked up on the platform", zap.Error(err))
-		return memberstore.Member{}, invalid("The member is not known here, and the publishing platform does not answer. Try again later.")
-	}
-	// The platform may lag behind: what it calls a member may be deleted here,
-	// or have another email by now.
-	if leaving, err := s.Store.Leaving(ctx, s.Site, email, ""); leaving || err != nil {
-		if err == nil {
-			err = ErrNotFound
-		}
-		return memberstore.Member{}, err
-	}
-	if _, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID}); !errors.Is(err, memberstore.ErrNotFound) {
-		if err == nil {
-			err = ErrNotFound
-		}
-		return memberstore.Member{}, err
-	}
-	m := s.fromPlatform(found)
-	if err := s.Store.Insert(ctx, m, "", memberstore.Lease{}); err != nil {
-		if errors.Is(err, memberstore.ErrEmailTaken) { // by another caller who asked for it too
-			return s.Store.Find(ctx, memberstore.Key{Site: s.Site, Email: email})
-		}
-		return memberstore.Member{}, err
-	}
-	return m, nil
-}
-
-func (s *Service) fromPlatform(p platform.Member) memberstore.Member {
-	m := memberstore.Member{
-		GUID: NewGUID(), Site: s.Site, Email: p.Email, Name: p.Name, Note: p.Note, Subscribed: p.Subscribed,
-		Labels: p.Labels, Status: p.Status, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
-		Version: 1, Applied: 1, PlatformID: p.ID,
-	}
-	if m.CreatedAt.IsZero() {
-		m.CreatedAt = s.Now().UTC()
-	}
-	if m.UpdatedAt.IsZero() {
-		m.UpdatedAt = m.CreatedAt
-	}
-	return m
 }
 
 // NewGUID returns an identifier for a new member. Those made later sort behind

@@ -101,12 +101,12 @@ func with(email string, more ...func(*Fields)) Fields {
 func name(s string) func(*Fields) { return func(f *Fields) { f.Name = &s } }
 func id(s string) func(*Fields)   { return func(f *Fields) { f.MemberID = &s } }
 
-func each(t *testing.T, test func(t *testing.T, b *bench)) {
+func eachStore(t *testing.T, test func(t *testing.T, b *bench)) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) { test(t, newBench(t, db)) })
 }
 
 func TestWriteThrough(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		created := b.create(byEmail, with("Jane@Example.com", name("Jane")))
 		if created.Queued || created.Member.Status != "free" || !created.Member.Subscribed {
 			t.Errorf("created: %+v", created)
@@ -142,7 +142,7 @@ func TestWriteThrough(t *testing.T) {
 
 // What the platform refuses leaves everything as it was.
 func TestRefused(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		ctx := t.Context()
 		var invalid *InvalidError
 		if _, err := b.service.Create(ctx, byEmail, with("refused@example.com")); !errors.As(err, &invalid) || invalid.Message != "Ghost does not like it." {
@@ -165,7 +165,7 @@ func TestRefused(t *testing.T) {
 
 // An email that only the platform knows is taken, and read through.
 func TestReadThrough(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		ctx := t.Context()
 		b.platform.members["p-old"] = platform.Member{ID: "p-old", Email: "Old@Example.com", Name: "Old", Labels: []string{"x"}, Status: "paid"}
 		var invalid *InvalidError
@@ -201,7 +201,7 @@ func TestReadThrough(t *testing.T) {
 }
 
 func TestCustomIDMode(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		ctx := t.Context()
 		first := b.create(byID, with("jane@example.com", id("A/1")))
 		second := b.create(byID, with("JANE@example.com", id("a+1"), name("second")))
@@ -255,7 +255,7 @@ func TestCustomIDMode(t *testing.T) {
 // A create that was done before, and whose caller does not know it, is not done
 // again.
 func TestCreatedBefore(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		for _, i := range []Integration{byEmail, byID} {
 			f := with(i.Name+"@example.com", id("1"))
 			f.GUID = NewGUID()
@@ -313,7 +313,7 @@ func TestValidation(t *testing.T) {
 
 // Members of a site without a platform live in the store alone.
 func TestNoPlatform(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		b.service = b.edge("edge", platform.None{})
 		b.create(byEmail, with("jane@example.com"))
 		if result, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: new("Jane")}, nil); err != nil || result.Queued {

@@ -22,7 +22,8 @@ const (
 	// pollTime is how often Run looks for what is due.
 	pollTime = time.Second
 
-	// concurrency is how many members Run brings to the platform at once.
+	// concurrency is how many members are brought to or from the platform at
+	// once.
 	concurrency = 4
 
 	// batch is how many members Run takes at a time.
@@ -397,11 +398,16 @@ func (s *Service) nudge() {
 	}
 }
 
-// Run brings what is behind to the platform, until ctx is done.
+// Run brings what is behind to the platform, and what the platform has noticed
+// to the store, until ctx is done.
 func (s *Service) Run(ctx context.Context) {
 	if s.local() {
 		return
 	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { s.watch(ctx) })
+	wg.Go(func() { s.listen(ctx) })
 	ticker := time.NewTicker(pollTime)
 	defer ticker.Stop()
 	for {
@@ -425,22 +431,29 @@ func (s *Service) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var wg sync.WaitGroup
-	places := make(chan struct{}, concurrency)
-	for _, m := range due {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			if err := s.retry(ctx, m.GUID); err != nil && ctx.Err() == nil {
-				s.Logger.Error("a member that is behind could not be tried", zap.String("guid", m.GUID), zap.Error(err))
-			}
-		})
-	}
-	wg.Wait()
+	each(due, func(m memberstore.Member) {
+		if err := s.retry(ctx, m.GUID); err != nil && ctx.Err() == nil {
+			s.Logger.Error("a member that is behind could not be tried", zap.String("guid", m.GUID), zap.Error(err))
+		}
+	})
 	if len(due) == batch {
 		s.nudge()
 	}
 	return nil
+}
+
+// each does something with all elements of a list, several at a time.
+func each[T any](list []T, do func(T)) {
+	var wg sync.WaitGroup
+	places := make(chan struct{}, concurrency)
+	for _, element := range list {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			do(element)
+		})
+	}
+	wg.Wait()
 }
 
 // retry applies one member that is behind, unless another process does.

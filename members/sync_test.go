@@ -29,7 +29,7 @@ func TestPlatformAway(t *testing.T) {
 	}
 	for fault, how := range faults {
 		t.Run(fault, func(t *testing.T) {
-			each(t, func(t *testing.T, b *bench) {
+			eachStore(t, func(t *testing.T, b *bench) {
 				ctx := t.Context()
 				kept := b.create(byEmail, with("kept@example.com"))
 				gone := b.create(byEmail, with("gone@example.com"))
@@ -86,7 +86,7 @@ func TestPlatformAway(t *testing.T) {
 // An email that was let go of can be taken at once, in whatever order the
 // platform gets to know.
 func TestEmailHandedOn(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		ctx := t.Context()
 		b.create(byEmail, with("a@example.com", name("first")))
 		b.create(byEmail, with("d@example.com", name("deleted")))
@@ -111,7 +111,7 @@ func TestEmailHandedOn(t *testing.T) {
 // Deleted and made again while the platform was away: the two may arrive in any
 // order, and the new one must not go with the old.
 func TestDeletedAndMadeAgain(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		old := b.create(byEmail, with("e@example.com", name("old"))).Member
 		b.platform.breakWith(errDown)
 		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com"); err != nil {
@@ -138,7 +138,7 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 
 // A member who was deleted before the platform's answer arrived stays deleted.
 func TestDeletedBeforeItWasAnswered(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		b.platform.set(func(string) error { return context.DeadlineExceeded }, true)
 		b.create(byEmail, with("e@example.com"))
 		b.platform.breakWith(errDown)
@@ -156,7 +156,7 @@ func TestDeletedBeforeItWasAnswered(t *testing.T) {
 
 // Whoever the platform had before is nobody's to remove or to change.
 func TestStrangersAreLeftAlone(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		b.platform.members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", Status: "paid"}
 		b.platform.breakWith(errDown)
 		b.create(byID, with("old@example.com", id("7")))
@@ -172,7 +172,7 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 
 // Staff who remove a member on the platform have the last word.
 func TestRemovedOnThePlatform(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		created := b.create(byEmail, with("jane@example.com"))
 		b.platform.mu.Lock()
 		delete(b.platform.members, created.Member.PlatformID)
@@ -190,7 +190,7 @@ func TestRemovedOnThePlatform(t *testing.T) {
 // Two edges on one store write the same members: every write is there, on both
 // sides, once.
 func TestTwoEdges(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		edges := []*Service{b.edge("one", b.platform), b.edge("two", b.platform)}
 		const writers, labels = 4, 5
 		for i := range 3 {
@@ -260,7 +260,7 @@ func TestRun(t *testing.T) {
 // A create that had no answer arrived under its first email. The member is not
 // made a second time under the one that it was given meanwhile.
 func TestRenamedBeforeItWasAnswered(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	eachStore(t, func(t *testing.T, b *bench) {
 		b.platform.set(func(string) error { return errors.New("timeout") }, true)
 		b.create(byEmail, with("first@example.com"))
 		b.platform.breakWith(errDown)
@@ -296,7 +296,7 @@ func TestArrivesLate(t *testing.T) {
 		}, []string{"b@example.com "}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			each(t, func(t *testing.T, b *bench) {
+			eachStore(t, func(t *testing.T, b *bench) {
 				b.platform.breakWith(errors.New("timeout"))
 				b.create(byEmail, with("a@example.com"))
 				if err := test.change(b.service); err != nil {
@@ -344,7 +344,7 @@ func TestNeverSent(t *testing.T) {
 func TestEmailsInARing(t *testing.T) {
 	for _, size := range []int{2, 3, 5} {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
-			each(t, func(t *testing.T, b *bench) {
+			eachStore(t, func(t *testing.T, b *bench) {
 				email := func(i int) string { return fmt.Sprintf("m%d@example.com", i) }
 				rename := func(from, to string) {
 					t.Helper()

@@ -114,9 +114,7 @@ func (s *SQL) Find(ctx context.Context, key Key) (Member, error) {
 // Insert implements [Store].
 func (s *SQL) Insert(ctx context.Context, m Member, integration string, l Lease) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, insertMember, m.GUID, m.Site, m.Email, EmailKey(m.Email), m.Name, m.Note, m.Subscribed,
-			encode(m.Labels), encode(m.Newsletters), m.TierID, m.Status, m.CreatedAt.UnixMilli(), m.UpdatedAt.UnixMilli(),
-			m.Applied, null(m.PlatformID), l.Owner, millis(l.Until), m.Sent, EmailKey(m.Sent), millis(m.SentAt))
+		_, err := tx.ExecContext(ctx, insertMember, insertArgs(m, l)...)
 		if database.ViolatedUnique(err) {
 			return ErrEmailTaken
 		}
@@ -133,6 +131,15 @@ func (s *SQL) Insert(ctx context.Context, m Member, integration string, l Lease)
 		return fmt.Errorf("inserting a member: %w", err)
 	}
 	return nil
+}
+
+// insertArgs returns the arguments of insertMember.
+func insertArgs(m Member, l Lease) []any {
+	return []any{
+		m.GUID, m.Site, m.Email, EmailKey(m.Email), m.Name, m.Note, m.Subscribed, encode(m.Labels), encode(m.Newsletters),
+		m.TierID, m.Status, m.CreatedAt.UnixMilli(), m.UpdatedAt.UnixMilli(), m.Applied, null(m.PlatformID),
+		l.Owner, millis(l.Until), m.Sent, EmailKey(m.Sent), millis(m.SentAt),
+	}
 }
 
 // Update implements [Store].

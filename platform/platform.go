@@ -17,6 +17,7 @@ type Member struct {
 	Subscribed bool
 	Labels     []string // names
 	Status     string   // free, paid or complimentary
+	TierID     string   // what a member who is not free has, as the payment processor calls it if it can
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 
@@ -49,11 +50,47 @@ type Platform interface {
 	// Delete removes a member. Errors: ErrNotFound.
 	Delete(ctx context.Context, id string) error
 
+	// Get returns the member with an ID. Errors: ErrNotFound.
+	Get(ctx context.Context, id string) (Member, error)
+
 	// FindByEmail returns the member with an email. The case of the email does
 	// not matter; of several, the one that matches exactly is returned, else
 	// the oldest. Errors: ErrNotFound.
 	FindByEmail(ctx context.Context, email string) (Member, error)
+
+	// List returns a page of the members, in an order of the platform's own
+	// that new ones go to the end of: those behind the one with the ID after,
+	// from the first if that is empty. If since is not zero, only members that
+	// were changed since are returned, as far as the platform knows. A page
+	// that is empty is behind the last. The total is that of the pages from
+	// this one on.
+	List(ctx context.Context, after string, since time.Time) (page []Member, total int, err error)
 }
+
+// Notifier is a Platform that sends a notice of each change of its members.
+type Notifier interface {
+	Platform
+
+	// Identity tells platforms apart, and changes with the key too, since
+	// notices that were subscribed to with another are no longer understood.
+	Identity() string
+
+	// Subscribe has notices sent to a URL from now on, by POST. An answer of
+	// 410 ends that.
+	Subscribe(ctx context.Context, url string) error
+
+	// ReadNotice returns the ID of the member that a notice is about, which may
+	// be there, or not any more. The signature, from the header
+	// [SignatureHeader], must be for this URL and body and not be old. Errors:
+	// ErrForged.
+	ReadNotice(url, signature string, body []byte, now time.Time) (id string, err error)
+}
+
+// SignatureHeader is the header of a notice that has its signature.
+const SignatureHeader = "X-Ghost-Signature"
+
+// ErrForged means that a notice is not the platform's, or is old.
+var ErrForged = errors.New("the notice is not signed by the platform, or too long ago")
 
 // ErrNotFound means that the platform has no such member.
 var ErrNotFound = errors.New("the platform has no such member")
@@ -86,5 +123,11 @@ func (None) Delete(context.Context, string) error { return nil }
 
 // FindByEmail implements [Platform].
 func (None) FindByEmail(context.Context, string) (Member, error) { return Member{}, ErrNotFound }
+
+// Get implements [Platform].
+func (None) Get(context.Context, string) (Member, error) { return Member{}, ErrNotFound }
+
+// List implements [Platform].
+func (None) List(context.Context, string, time.Time) ([]Member, int, error) { return nil, 0, nil }
 
 var _ Platform = None{}

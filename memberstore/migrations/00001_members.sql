@@ -72,7 +72,25 @@ CREATE TABLE idempotency (
 );
 CREATE INDEX idempotency_created_at ON idempotency (created_at);
 
+CREATE TABLE webhooks (
+	site          TEXT PRIMARY KEY,
+	url           TEXT NOT NULL,
+	previous_url  TEXT NOT NULL,   -- that which the one before had, until this one is registered
+	platform      TEXT NOT NULL,   -- where it is registered
+	claimed_at    BIGINT NOT NULL, -- by the edge that registers it
+	registered_at BIGINT NOT NULL  -- 0 until it is
+);
+
+CREATE TABLE imports (
+	site       TEXT PRIMARY KEY,
+	last_id    TEXT NOT NULL,   -- the last member that was brought in, as the platform calls it
+	done       BIGINT NOT NULL, -- how many were brought in so far
+	started_at BIGINT NOT NULL
+);
+
 -- +goose Down
+DROP TABLE imports;
+DROP TABLE webhooks;
 DROP TABLE idempotency;
 DROP TABLE integrations;
 DROP TABLE member_ids;

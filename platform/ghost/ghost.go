@@ -49,7 +49,7 @@ type Config struct {
 // it when it is no longer needed.
 type Client struct {
 	base      string // of the Admin API
-	id        string // of the key
+	key       []byte // the secret of the key
 	tokens    *tokens
 	timeout   time.Duration
 	transport *http.Transport
@@ -81,7 +81,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	return &Client{
 		base:      base.JoinPath("ghost/api/admin").String(),
-		id:        id,
+		key:       key,
 		tokens:    tokens,
 		timeout:   cfg.Timeout,
 		transport: transport,

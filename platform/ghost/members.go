@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,22 @@ type member struct {
 	Status      string        `json:"status,omitempty"`
 	CreatedAt   *time.Time    `json:"created_at,omitempty"`
 	UpdatedAt   *time.Time    `json:"updated_at,omitempty"`
+
+	Tiers         []tier         `json:"tiers,omitempty"`
+	Subscriptions []subscription `json:"subscriptions,omitempty"`
+}
+
+type tier struct {
+	ID string `json:"id"`
+}
+
+// subscription is a subscription at the payment processor, whose name for the
+// tier is the id of the price's tier. A complimentary one has none.
+type subscription struct {
+	Status string `json:"status"`
+	Price  struct {
+		Tier tier `json:"tier"`
+	} `json:"price"`
 }
 
 type label struct {
@@ -35,6 +52,13 @@ type newsletter struct {
 // members is the envelope of requests and answers.
 type members struct {
 	Members []member `json:"members"`
+	Meta    *meta    `json:"meta,omitempty"`
+}
+
+type meta struct {
+	Pagination struct {
+		Total int `json:"total"`
+	} `json:"pagination"`
 }
 
 // Create implements [platform.Platform].
@@ -49,18 +73,65 @@ func (c *Client) Update(ctx context.Context, id string, m platform.Member) (plat
 
 func (c *Client) change(ctx context.Context, method, path string, m platform.Member) (platform.Member, error) {
 	var answer members
-	if err := c.call(ctx, method, path, nil, members{[]member{toWire(m)}}, &answer); err != nil {
+	if err := c.call(ctx, method, path, nil, members{Members: []member{toWire(m)}}, &answer); err != nil {
 		return platform.Member{}, err
 	}
+	return one(answer)
+}
+
+// Delete implements [platform.Platform].
+func (c *Client) Delete(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, "/members/"+url.PathEscape(id)+"/", nil, nil, nil)
+}
+
+// Get implements [platform.Platform].
+func (c *Client) Get(ctx context.Context, id string) (platform.Member, error) {
+	var answer members
+	query := url.Values{"include": {includes}}
+	if err := c.call(ctx, http.MethodGet, "/members/"+url.PathEscape(id)+"/", query, nil, &answer); err != nil {
+		return platform.Member{}, err
+	}
+	return one(answer)
+}
+
+func one(answer members) (platform.Member, error) {
 	if len(answer.Members) != 1 {
 		return platform.Member{}, &Error{Status: http.StatusOK, Message: "without a member"}
 	}
 	return fromWire(answer.Members[0]), nil
 }
 
-// Delete implements [platform.Platform].
-func (c *Client) Delete(ctx context.Context, id string) error {
-	return c.call(ctx, http.MethodDelete, "/members/"+url.PathEscape(id)+"/", nil, nil, nil)
+// includes is what answers with members are to have beside what Ghost puts into
+// them anyway.
+const includes = "tiers"
+
+// List implements [platform.Platform], in pages of 100, which is the most that
+// Ghost returns.
+func (c *Client) List(ctx context.Context, after string, since time.Time) ([]platform.Member, int, error) {
+	var filter []string
+	if after != "" {
+		filter = append(filter, "id:>"+quote(after))
+	}
+	if !since.IsZero() {
+		filter = append(filter, "updated_at:>="+quote(since.UTC().Format(time.DateTime)))
+	}
+	var answer members
+	query := url.Values{"limit": {"100"}, "order": {"id asc"}, "include": {includes}}
+	if len(filter) > 0 {
+		query.Set("filter", strings.Join(filter, "+"))
+	}
+	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
+		return nil, 0, err
+	}
+	list := make([]platform.Member, 0, len(answer.Members))
+	for _, m := range answer.Members {
+		list = append(list, fromWire(m))
+	}
+	total := len(list)
+	if answer.Meta != nil {
+		total = answer.Meta.Pagination.Total
+	}
+	return list, total, nil
 }
 
 // FindByEmail implements [platform.Platform]. Ghost on SQLite compares emails
@@ -71,7 +142,7 @@ func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member
 		filter += ",email:" + quote(lower)
 	}
 	var answer members
-	query := url.Values{"filter": {filter}, "limit": {"2"}, "order": {"created_at asc"}}
+	query := url.Values{"filter": {filter}, "limit": {"2"}, "order": {"created_at asc"}, "include": {includes}}
 	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
 		return platform.Member{}, err
 	}
@@ -114,7 +185,7 @@ func toWire(m platform.Member) member {
 }
 
 func fromWire(w member) platform.Member {
-	m := platform.Member{ID: w.ID, Email: w.Email, Name: w.Name, Note: w.Note, Status: status(w.Status)}
+	m := platform.Member{ID: w.ID, Email: w.Email, Name: w.Name, Note: w.Note, Status: status(w.Status), TierID: tierOf(w)}
 	for _, l := range w.Labels {
 		m.Labels = append(m.Labels, l.Name)
 	}
@@ -145,6 +216,24 @@ func status(ghost string) string {
 		return "paid"
 	}
 	return "free"
+}
+
+// tierOf returns the payment processor's name for the tier that a member pays
+// for; for a complimentary one, which the processor does not know, Ghost's own.
+func tierOf(w member) string {
+	if status(w.Status) == "free" {
+		return ""
+	}
+	for _, s := range w.Subscriptions {
+		// These Ghost counts as active.
+		if slices.Contains([]string{"active", "trialing", "unpaid", "past_due"}, s.Status) && s.Price.Tier.ID != "" {
+			return s.Price.Tier.ID
+		}
+	}
+	if len(w.Tiers) > 0 {
+		return w.Tiers[0].ID
+	}
+	return ""
 }
 
 var _ platform.Platform = (*Client)(nil)

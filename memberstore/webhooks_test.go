@@ -1,0 +1,66 @@
+package memberstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+)
+
+// A site has one webhook, however many edges register it.
+func TestWebhooks(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		check := func(want Webhook) {
+			t.Helper()
+			got, err := store.FindWebhook(ctx, "daily")
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%s, %v", diff, err)
+			}
+		}
+		if _, err := store.FindWebhook(ctx, "daily"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("none yet: %v", err)
+		}
+		one := Webhook{Site: "daily", URL: "/1", Platform: "ghost", ClaimedAt: then}
+		if err := store.ClaimWebhook(ctx, one, ""); err != nil {
+			t.Fatal(err)
+		}
+		check(one)
+		late := one
+		late.URL = "/late"
+		if err := store.ClaimWebhook(ctx, late, ""); !errors.Is(err, ErrConflict) {
+			t.Errorf("the second: %v", err)
+		}
+		if err := store.WebhookRegistered(ctx, "daily", "/late", later); err != nil {
+			t.Fatal(err)
+		}
+		check(one)
+		if err := store.WebhookRegistered(ctx, "daily", "/1", later); err != nil {
+			t.Fatal(err)
+		}
+		one.RegisteredAt = later
+		check(one)
+
+		two := Webhook{Site: "daily", URL: "/2", Previous: "/1", Platform: "other", ClaimedAt: later}
+		if err := store.ClaimWebhook(ctx, two, "/1"); err != nil {
+			t.Fatal(err)
+		}
+		check(two)
+		if err := store.ClaimWebhook(ctx, two, "/1"); !errors.Is(err, ErrConflict) {
+			t.Errorf("from an old one: %v", err)
+		}
+		if err := store.WebhookRegistered(ctx, "daily", "/2", later.Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		two.Previous, two.RegisteredAt = "", later.Add(time.Second)
+		check(two)
+	})
+}

@@ -1,0 +1,190 @@
+package ghost
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// notice is what the real Ghost sends.
+type notice struct {
+	signature string
+	body      []byte
+}
+
+// Each change of a member, labels alone included, is noticed, and nobody but
+// Ghost can say so.
+func TestNotices(t *testing.T) {
+	client := newClient(t, realConfig(t))
+	ctx := t.Context()
+	notices := make(chan notice, 100)
+	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		select {
+		case notices <- notice{r.Header.Get(platform.SignatureHeader), body}:
+		default:
+			w.WriteHeader(http.StatusGone) // the test is over
+		}
+	}))
+	t.Cleanup(sink.Close)
+	url := sink.URL + "/token"
+	for range 2 { // the second time nothing is to do
+		if err := client.Subscribe(ctx, url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := platform.Member{Email: unique("noticed"), Name: "N"}
+	var last notice
+	next := func(what, id string) {
+		t.Helper()
+		for {
+			select {
+			case last = <-notices:
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s: no notice", what)
+			}
+			got, err := client.ReadNotice(url, last.signature, last.body, time.Now())
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if got == id {
+				return
+			}
+		}
+	}
+	created, err := client.Create(ctx, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next("created", created.ID)
+	want.Labels = []string{"new"}
+	if _, err := client.Update(ctx, created.ID, want); err != nil {
+		t.Fatal(err)
+	}
+	next("labelled", created.ID)
+	if err := client.Delete(ctx, created.ID); err != nil {
+		t.Fatal(err)
+	}
+	next("deleted", created.ID)
+
+	now := time.Now()
+	other := newClient(t, Config{URL: "http://127.0.0.1:2368", AdminKey: testKey})
+	for name, read := range map[string]func() (string, error){
+		"another body": func() (string, error) {
+			return client.ReadNotice(url, last.signature, append(slices.Clip(last.body), ' '), now)
+		},
+		"another address": func() (string, error) { return client.ReadNotice(url+"2", last.signature, last.body, now) },
+		"another key":     func() (string, error) { return other.ReadNotice(url, last.signature, last.body, now) },
+		"too late": func() (string, error) {
+			return client.ReadNotice(url, last.signature, last.body, now.Add(replayWindow+time.Second))
+		},
+		"too early": func() (string, error) {
+			return client.ReadNotice(url, last.signature, last.body, now.Add(-replayWindow-time.Minute))
+		},
+		"no signature":   func() (string, error) { return client.ReadNotice(url, "", last.body, now) },
+		"no time":        func() (string, error) { return client.ReadNotice(url, last.signature[:71], last.body, now) },
+		"no hexadecimal": func() (string, error) { return client.ReadNotice(url, "sha256=x, t=1", last.body, now) },
+	} {
+		if id, err := read(); !errors.Is(err, platform.ErrForged) {
+			t.Errorf("%s: %q, %v", name, id, err)
+		}
+	}
+}
+
+// A read tells who pays, and all members can be walked through.
+func TestGetAndList(t *testing.T) {
+	client := newClient(t, realConfig(t))
+	ctx := t.Context()
+	var tiers struct {
+		Tiers []struct{ ID, Type string } `json:"tiers"`
+	}
+	if err := client.call(ctx, http.MethodGet, "/tiers/", nil, nil, &tiers); err != nil {
+		t.Fatal(err)
+	}
+	paid := tiers.Tiers[slices.IndexFunc(tiers.Tiers, func(tier struct{ ID, Type string }) bool { return tier.Type == "paid" })].ID
+	var answer members
+	given := map[string]any{"members": []any{map[string]any{"email": unique("given"), "tiers": []any{tier{paid}}}}}
+	if err := client.call(ctx, http.MethodPost, "/members/", nil, given, &answer); err != nil {
+		t.Fatal(err)
+	}
+	want := fromWire(answer.Members[0])
+	if want.Status != "complimentary" || want.TierID != paid {
+		t.Errorf("%+v, want the tier %s", want, paid)
+	}
+	got, err := client.Get(ctx, want.ID)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%s, %v", diff, err)
+	}
+	if _, err := client.Get(ctx, "0123456789abcdef01234567"); !errors.Is(err, platform.ErrNotFound) {
+		t.Errorf("nobody: %v", err)
+	}
+	for range 101 {
+		if _, err := client.Create(ctx, platform.Member{Email: unique("listed")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var listed []platform.Member
+	for after, left := "", -1; ; {
+		page, total, err := client.List(ctx, after, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left >= 0 && total != left {
+			t.Errorf("%d left, want %d", total, left)
+		}
+		if len(page) == 0 {
+			break
+		}
+		left, after = total-len(page), page[len(page)-1].ID
+		listed = append(listed, page...)
+	}
+	i := slices.IndexFunc(listed, func(m platform.Member) bool { return m.ID == want.ID })
+	if i < 0 || len(listed) < 102 {
+		t.Fatalf("%d members, number %d", len(listed), i)
+	}
+	if diff := cmp.Diff(want, listed[i]); diff != "" {
+		t.Error(diff)
+	}
+	for since, there := range map[time.Duration]bool{-time.Minute: true, time.Minute: false} {
+		page, _, err := client.List(ctx, "", want.UpdatedAt.Add(since))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(page) > 0; got != there {
+			t.Errorf("changed since %s: %d", since, len(page))
+		}
+	}
+	for _, m := range listed[i:] {
+		if err := client.Delete(ctx, m.ID); err != nil && !errors.Is(err, platform.ErrNotFound) {
+			t.Error(err)
+		}
+	}
+}
+
+// Of somebody who pays, the payment processor's name for the tier is told.
+func TestTierOf(t *testing.T) {
+	const ended = `{"status": "canceled", "price": {"tier": {"id": "prod_old"}}},`
+	for text, want := range map[string]string{
+		`{"status": "paid", "tiers": [{"id": "t1"}], "subscriptions": [` + ended + `{"status": "past_due", "price": {"tier": {"id": "prod_1", "tier_id": "t1"}}}]}`: "prod_1",
+		`{"status": "comped", "tiers": [{"id": "t1"}], "subscriptions": [{"status": "active", "price": {"tier": {"id": "", "tier_id": "t1"}}}]}`:                    "t1",
+		`{"status": "free", "tiers": [{"id": "t1"}]}`: "",
+		`{"status": "paid"}`:                          "",
+	} {
+		var w member
+		if err := json.Unmarshal([]byte(text), &w); err != nil {
+			t.Fatal(err)
+		}
+		if got := fromWire(w).TierID; got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
