@@ -4,6 +4,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -60,6 +61,7 @@ type Site struct {
 	Integrations map[string]*Integration `json:"integrations,omitempty"`
 
 	name    string
+	host    string // the first of Hosts, as it appears in requests
 	metrics *siteMetrics
 }
 
@@ -106,6 +108,7 @@ func (a *App) provisionSites() error {
 				return fmt.Errorf("site %s: host %s already belongs to site %s", name, host, other.name)
 			}
 			a.sites[host] = site
+			site.host = cmp.Or(site.host, host)
 		}
 		site.name = name
 		site.metrics = loadSiteMetrics(name, &a.release)

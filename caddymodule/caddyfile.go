@@ -68,6 +68,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	        hosts <host...>
 //	        platform none | ghost <url> {
 //	            admin_key <key>
+//	            webhooks  <address> | off
 //	        }
 //	        integration <name> {
 //	            key <key>

@@ -105,7 +105,7 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	if len(h.app.sites) == 0 {
 		return errNoSite
 	}
-	if h.state, err = h.app.useMembers(); err != nil {
+	if h.state, err = h.app.useMembers(h.Path); err != nil {
 		return err
 	}
 	h.api = handlers.MembersAPI{Path: h.Path, MaxBody: h.MaxBody, Logger: ctx.Logger()}

@@ -67,6 +67,12 @@ type Platform struct {
 	// AdminKey is an Admin API key of a custom integration in Ghost.
 	// Placeholders such as {env.GHOST_ADMIN_KEY} are replaced.
 	AdminKey string `json:"admin_key,omitempty"`
+
+	// Webhooks is the address at which Ghost reaches this site's edge, such as
+	// https://news.example.com, so that it sends notices of what changes in
+	// Ghost; `off` for none. Placeholders are replaced. Default: https:// and
+	// the site's first host.
+	Webhooks string `json:"webhooks,omitempty"`
 }
 
 var errPlatform = errors.New("platform: write platform none, or platform ghost http://127.0.0.1:2368 {\n\tadmin_key {env.GHOST_ADMIN_KEY}\n}")
@@ -86,11 +92,42 @@ func (p *Platform) unmarshalCaddyfile(d *caddyfile.Dispenser, args []string) err
 			p.AdminKey = args[0]
 			return nil
 		}},
+		"webhooks": {example: "webhooks https://news.example.com", args: 1, set: func(args []string) error {
+			p.Webhooks = args[0]
+			return checkEach(args, checkWebhooks)
+		}},
 	})
 	if err == nil && p.AdminKey == "" {
 		err = d.WrapErr(errors.New("platform ghost: needs the key of a custom integration in Ghost's settings, such as: admin_key {env.GHOST_ADMIN_KEY}"))
 	}
 	return err
+}
+
+func checkWebhooks(address string) error {
+	if u, err := url.Parse(address); address != "off" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
+		u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
+		return fmt.Errorf("webhooks %q: write off, or the address at which Ghost reaches the edge, such as https://news.example.com", address)
+	}
+	return nil
+}
+
+// noticeURL returns where the platform is to send its notices, empty for
+// nowhere. The path is that of the members API.
+func (p *Platform) noticeURL(host, path string) (string, error) {
+	if p.Kind != "ghost" || p.Webhooks == "off" {
+		return "", nil
+	}
+	address := "https://" + host
+	if p.Webhooks != "" {
+		var err error
+		if address, err = caddy.NewReplacer().ReplaceOrErr(p.Webhooks, true, true); err == nil {
+			err = checkWebhooks(address)
+		}
+		if err != nil {
+			return "", fmt.Errorf("platform ghost: webhooks: %w", err)
+		}
+	}
+	return address + handlers.NoticePath(path), nil
 }
 
 // connect returns the platform. Nothing is sent to it yet.

@@ -30,6 +30,7 @@ type membersState struct {
 	source    string
 	logger    *zap.Logger
 	platforms map[string]platform.Platform // by site name
+	notices   map[string]string            // where the platforms send theirs, by site name
 	declared  map[string]*integrations     // by site name
 
 	once    sync.Once
@@ -65,15 +66,16 @@ type sharedDatabase struct{ *database.DB }
 
 func (d sharedDatabase) Destruct() error { return d.Close() }
 
-// useMembers checks what the members API needs, and has it opened when the app
-// starts.
-func (a *App) useMembers() (*membersState, error) {
+// useMembers checks what the members API at a path needs, and has it opened when
+// the app starts. The first of several paths is where platforms send notices.
+func (a *App) useMembers(path string) (*membersState, error) {
 	if a.members != nil {
 		return a.members, nil
 	}
 	state := &membersState{
 		logger:    a.logger,
 		platforms: make(map[string]platform.Platform),
+		notices:   make(map[string]string),
 		declared:  make(map[string]*integrations),
 	}
 	var err error
@@ -83,6 +85,9 @@ func (a *App) useMembers() (*membersState, error) {
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
 		site := a.Sites[name]
 		if state.platforms[name], err = site.Platform.connect(); err != nil {
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		}
+		if state.notices[name], err = site.Platform.noticeURL(site.host, path); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		declared := &integrations{make(map[handlers.KeyHash]members.Integration), make(map[string]members.Integration)}
@@ -170,6 +175,7 @@ func (s *membersState) tryOpen() error {
 		// those of other edges, and of this one's last configuration.
 		service := members.New(members.Config{
 			Site: name, Store: store, Platform: platform, Logger: s.logger.With(zap.String("site", name)), Owner: uuid.NewString(),
+			Webhooks: store, NoticeURL: s.notices[name],
 		})
 		declared := s.declared[name]
 		sites[name] = &handlers.MembersSite{

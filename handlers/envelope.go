@@ -143,7 +143,7 @@ func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		fail(http.StatusTooManyRequests, "Too many requests. Try again in "+strconv.Itoa(seconds)+" s.")
 	case errors.As(err, &status):
-		if status == errUnauthorized {
+		if status == errUnauthorized { // a notice has no key to send
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
 		fail(status.status, status.message)

@@ -79,6 +79,9 @@ func (h *MembersAPI) answer(w http.ResponseWriter, r *http.Request, site *Member
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
+	if token, ok := h.noticeToken(r); ok {
+		return h.notice(ctx, w, r, site, token)
+	}
 	integration, err := h.authenticate(ctx, r, site, address)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,60 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// webhooksPath is where, behind the path of the API, the platform sends its
+// notices.
+const webhooksPath = "/webhooks"
+
+// NoticePath returns the path at which notices arrive, for the path of an API.
+func NoticePath(api string) string { return api + webhooksPath }
+
+// maxNotice bounds a notice, in bytes.
+const maxNotice = 1 << 20
+
+var (
+	errGone   = &statusError{http.StatusGone, "No notices are wanted at this address."}
+	errForged = &statusError{http.StatusUnauthorized, "The notice is not signed as it should be, or old."}
+	errNoRoom = &statusError{http.StatusServiceUnavailable, "There are too many notices at once."}
+)
+
+// notice takes a notice of the platform's. It has no key but a signature.
+func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, token string) (*memberAnswer, error) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, errNotAllowed
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxNotice))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, errTooLarge
+	}
+	if err != nil {
+		return nil, &members.InvalidError{Message: "The notice could not be read."}
+	}
+	err = site.Members.Notice(ctx, token, r.Header.Get(platform.SignatureHeader), body)
+	switch {
+	case errors.Is(err, members.ErrGone):
+		return nil, errGone
+	case errors.Is(err, platform.ErrForged):
+		return nil, errForged
+	case errors.Is(err, members.ErrTooMany):
+		return nil, errNoRoom
+	case err != nil:
+		return nil, err
+	}
+	return &memberAnswer{Body: envelopeBody(envelope{Success: true, Message: "Noticed."})}, nil
+}
+
+// noticeToken returns the token in the path of a notice.
+func (h *MembersAPI) noticeToken(r *http.Request) (string, bool) {
+	return strings.CutPrefix(r.URL.Path, NoticePath(h.Path)+"/")
+}
