@@ -102,7 +102,7 @@ func hammer(t *testing.T, p *process, writes int, unique string, crash func(), c
 	done := make(chan struct{})
 	for caller := range 4 {
 		wg.Go(func() {
-			client := &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
+			client := &http.Client{Transport: recorder{&http.Transport{}}, Timeout: 20 * time.Second}
 			defer client.CloseIdleConnections()
 			for n := range writes / 4 {
 				email := fmt.Sprintf("m%d-%d-%s@example.com", caller, n, unique)
@@ -148,7 +148,7 @@ func TestKilledAmongWrites(t *testing.T) {
 	}, 5)
 	p.kill()
 	p.start()
-	client := &http.Client{Transport: &http.Transport{}}
+	client := &http.Client{Transport: recorder{&http.Transport{}}}
 	defer client.CloseIdleConnections()
 	eventually(t, func() string {
 		if _, err := p.call(client, "GET", "/nobody@example.com", ""); err != nil {
@@ -182,7 +182,7 @@ func TestKilledAmongWritesToGhost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ghost.Close()
-	client := &http.Client{Transport: &http.Transport{}}
+	client := &http.Client{Transport: recorder{&http.Transport{}}}
 	defer client.CloseIdleConnections()
 	// What was under way at a crash is behind until its lease has run out.
 	deadline := time.Now().Add(time.Minute)

@@ -79,7 +79,7 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 		logFile:     filepath.Join(t.TempDir(), "caddy.log"),
 		adminSocket: filepath.Join(t.TempDir(), "admin.sock"),
 		client: &http.Client{
-			Transport:     &http.Transport{MaxIdleConnsPerHost: 100},
+			Transport:     recorder{&http.Transport{MaxIdleConnsPerHost: 100}},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
