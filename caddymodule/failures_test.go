@@ -1,0 +1,100 @@
+package caddymodule_test
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	_ "modernc.org/sqlite" // the driver, to break a store
+)
+
+// Each method answers each failure in the same way, so that a CRM can treat
+// them alike.
+func TestMembersFailuresOfEachMethod(t *testing.T) {
+	store := sqliteStore(t)
+	config := membersConfig(store, "none")
+	e := startEdge(t, nil, config)
+	body := map[string]string{"POST": `{"email":"new@example.com"}`, "PUT": `{}`}
+	each := func(name, key string, want response, header ...string) {
+		t.Helper()
+		for _, method := range []string{"POST", "GET", "HEAD", "PUT", "DELETE"} {
+			path, want := "/jane@example.com", want
+			switch method {
+			case "POST":
+				path = ""
+			case "HEAD":
+				want.Body = ""
+			}
+			got := e.call(key, method, path, body[method], header...)
+			if _, ok := want.Header["Retry-After"]; ok {
+				want.Header["Retry-After"] = got.Header["Retry-After"]
+				want.Body = strings.Replace(want.Body, "60 s", got.Header["Retry-After"]+" s", 1)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %s: %s", name, method, diff)
+			}
+		}
+	}
+	afterLoad := func() response {
+		t.Helper()
+		got, err := e.sendAgain("GET", "/integration/members/jane@example.com", "", "Authorization", "Bearer "+formKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+
+	made := e.call(formKey, "POST", "", `{"email":"jane@example.com"}`)
+	if diff := cmp.Diff(enveloped(200, "", "Etag", made.Header["Etag"]), e.call(formKey, "HEAD", "/jane@example.com", "")); diff != "" {
+		t.Errorf("HEAD: %s", diff)
+	}
+	each("a key of nobody", "nobody", enveloped(401, `{"success":false,"message":"The integration key is missing or not valid."}`, "Www-Authenticate", "Bearer"))
+	each("a host of no site", formKey, enveloped(404, `{"success":false,"message":"There is no site at this address."}`), "Host", "nobody.example.com")
+	if got := e.call(formKey, "PUT", "/jane@example.com", `{"note":"`+strings.Repeat("x", 65536)+`"}`); got.Status != 413 {
+		t.Errorf("a large change: %v", got)
+	}
+
+	e.load(strings.Replace(config, "limit 10000 1m", "limit 1 1m", 1))
+	afterLoad()
+	each("too many", formKey, enveloped(429, `{"success":false,"message":"Too many requests. Try again in 60 s."}`, "Retry-After", "60"))
+
+	e.load(config)
+	if got := afterLoad(); got.Status != 200 {
+		t.Errorf("nothing was to happen to her: %v", got)
+	}
+	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "DROP TABLE members"); err != nil {
+		t.Fatal(err)
+	}
+	each("a broken store", formKey, enveloped(500, `{"success":false,"message":"Internal error."}`))
+}
+
+// HEAD and OPTIONS fail as GET does, without the body of an answer to HEAD.
+func TestLookupFailuresOfEachMethod(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), oneSite)
+	const target = "/ghost/inbox-provider?domain="
+	noSite := jsonAnswer(404, "no-store", `{"message":"There is no site at this address."}`)
+	if diff := cmp.Diff(noSite, e.do("OPTIONS", target+"gmail.com", "Host", "nobody.example.com")); diff != "" {
+		t.Errorf("OPTIONS, a host of no site: %s", diff)
+	}
+	same := func(name, target string, status int, header ...string) {
+		t.Helper()
+		get, head := e.do("GET", target, header...), e.do("HEAD", target, header...)
+		get.Body = ""
+		if diff := cmp.Diff(get, head); diff != "" || head.Status != status {
+			t.Errorf("%s: %d, %s", name, head.Status, diff)
+		}
+	}
+	same("a host of no site", target+"gmail.com", 404, "Host", "nobody.example.com")
+	same("rejected", target+"word", 422, "Accept", "application/json")
+	same("redirected", target+"word", 302)
+	for range 6 {
+		e.do("HEAD", target+"gmail.com")
+	}
+	same("too many", target+"gmail.com", 429)
+}
