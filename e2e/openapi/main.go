@@ -1,0 +1,48 @@
+// Command openapi compares what the tests of caddymodule sent to a running edge,
+// and what it answered, with docs/openapi.yaml.
+//
+//	go run ./openapi ../docs/openapi.yaml <exchanges>
+//
+// The exchanges are those that the tests write to the file that
+// LYCHGATE_TEST_EXCHANGES names. Whatever the document does not allow, and
+// whatever it says that no test has seen, is printed, and ends it with status 1.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: openapi <document> <exchanges>")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(document, exchanges string) error {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	c, err := newComparison(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", document, err)
+	}
+	lines, err := os.ReadFile(exchanges)
+	if err != nil {
+		return err
+	}
+	if err := c.readAll(bytes.NewReader(lines)); err != nil {
+		return fmt.Errorf("%s: %w", exchanges, err)
+	}
+	if findings := c.report(os.Stdout); findings > 0 {
+		return fmt.Errorf("%d findings", findings)
+	}
+	return nil
+}
