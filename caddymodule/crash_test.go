@@ -170,7 +170,7 @@ func TestKilledAmongWrites(t *testing.T) {
 // acknowledged is on both sides, once.
 func TestKilledAmongWritesToGhost(t *testing.T) {
 	url, key := realGhost(t)
-	p := startProcess(t, "ghost "+url+" {\n admin_key "+key+"\n}")
+	p := startProcess(t, ghostPlatform(url, key, "off"))
 	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
 	acknowledged := hammer(t, p, 60, unique, func() {
 		p.kill()
@@ -250,7 +250,7 @@ func TestGhostKilledAmongWrites(t *testing.T) {
 	g.start()
 	t.Cleanup(func() { g.kill() })
 
-	p := startProcess(t, "ghost "+g.url+" {\n admin_key "+g.key+"\n}")
+	p := startProcess(t, ghostPlatform(g.url, g.key, "off"))
 	acknowledged := hammer(t, p, 100, "ghost", func() {
 		g.kill()
 		g.start()

@@ -113,18 +113,21 @@ func checkWebhooks(address string) error {
 
 // noticeURL returns where the platform is to send its notices, empty for
 // nowhere. The path is that of the members API.
-func (p *Platform) noticeURL(host, path string) (string, error) {
-	if p.Kind != "ghost" || p.Webhooks == "off" {
+func (s *Site) noticeURL(app *App, path string) (string, error) {
+	if s.Platform.Kind != "ghost" || s.Platform.Webhooks == "off" {
 		return "", nil
 	}
-	address := "https://" + host
-	if p.Webhooks != "" {
+	address := "https://" + s.host
+	if s.Platform.Webhooks != "" {
 		var err error
-		if address, err = caddy.NewReplacer().ReplaceOrErr(p.Webhooks, true, true); err == nil {
+		if address, err = caddy.NewReplacer().ReplaceOrErr(s.Platform.Webhooks, true, true); err == nil {
 			err = checkWebhooks(address)
 		}
 		if err != nil {
-			return "", fmt.Errorf("platform ghost: webhooks: %w", err)
+			return "", fmt.Errorf("platform ghost: %w", err)
+		}
+		if u, err := url.Parse(address); err != nil || app.siteOf(u.Host) != s {
+			return "", fmt.Errorf("platform ghost: webhooks %q: the host is none of the site's, so nothing would arrive: add it to hosts, or write another", address)
 		}
 	}
 	return address + handlers.NoticePath(path), nil

@@ -8,6 +8,7 @@ import (
 // The members' side of TestConfigMistakes.
 func TestMembersConfigMistakes(t *testing.T) {
 	const key = "a-key-for-trying-0123456789abcdef"
+	adminKey := "0123456789abcdef01234567:" + strings.Repeat("0f", 32)
 	tests := []struct {
 		name     string
 		lychgate string // in the lychgate block, which starts in line 2
@@ -23,6 +24,8 @@ func TestMembersConfigMistakes(t *testing.T) {
 		{name: "Ghost without key", site: "platform ghost http://localhost", want: []string{"platform ghost: needs the key of a custom integration in Ghost's settings", "Caddyfile:6"}},
 		{name: "Ghost's address", site: "platform ghost localhost:2368 {\nadmin_key x\n}", want: []string{`"localhost:2368" is not Ghost's address, such as http://127.0.0.1:2368`}},
 		{name: "a content key", site: "platform ghost http://localhost {\nadmin_key 0123456789abcdef\n}", want: []string{"admin_key: not one of Ghost's Admin API keys"}},
+		{name: "webhooks", site: "platform ghost http://localhost {\nadmin_key {env.X}\nwebhooks https://localhost/x\n}", want: []string{`webhooks "https://localhost/x": write off, or the address at which Ghost reaches the edge`, "Caddyfile:8"}},
+		{name: "webhooks to a stranger", site: "platform ghost http://localhost {\nadmin_key " + adminKey + "\nwebhooks http://127.0.0.1:8080\n}", want: []string{`webhooks "http://127.0.0.1:8080": the host is none of the site's`, "add it to hosts"}},
 		{name: "short key", site: "platform none\nintegration crm {\nkey short\n}", want: []string{"integration crm: key: a key has 32 characters or more", "openssl rand -hex 32", "Caddyfile:8"}},
 		{name: "same key twice", site: "platform none\nintegration a {\nkey " + key + "\n}\nintegration b {\nkey " + key + "\n}", want: []string{"the integrations a and b have the same key"}},
 		{name: "integration twice", site: "platform none\nintegration a\nintegration a", want: []string{"integration a is given twice: write one block", "Caddyfile:8"}},

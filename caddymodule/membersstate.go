@@ -87,7 +87,7 @@ func (a *App) useMembers(path string) (*membersState, error) {
 		if state.platforms[name], err = site.Platform.connect(); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
-		if state.notices[name], err = site.Platform.noticeURL(site.host, path); err != nil {
+		if state.notices[name], err = site.noticeURL(a, path); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		declared := &integrations{make(map[handlers.KeyHash]members.Integration), make(map[string]members.Integration)}

@@ -157,7 +157,7 @@ func (c *memberCall) run(ctx context.Context, service *members.Service) (*member
 		}
 		return answerWith("Member updated successfully.")(service.Update(ctx, c.integration, c.identifier, fields, c.match))
 	case http.MethodDelete:
-		result, err := service.Delete(ctx, c.integration, c.identifier)
+		result, err := service.Delete(ctx, c.integration, c.identifier, c.match)
 		if err != nil {
 			return nil, err
 		}

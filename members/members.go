@@ -258,9 +258,10 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// Delete removes a member, for good. Errors: ErrNotFound, *InvalidError.
-func (s *Service) Delete(ctx context.Context, i Integration, identifier string) (Result, error) {
-	return s.write(ctx, i, identifier, nil, func(m *memberstore.Member) error {
+// Delete removes a member, for good. If match is not nil it is asked as by
+// Update. Errors: ErrNotFound, ErrChanged, *InvalidError.
+func (s *Service) Delete(ctx context.Context, i Integration, identifier string, match func(memberstore.Member) bool) (Result, error) {
+	return s.write(ctx, i, identifier, match, func(m *memberstore.Member) error {
 		m.Deleted = true
 		return nil
 	})

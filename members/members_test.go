@@ -127,7 +127,7 @@ func TestWriteThrough(t *testing.T) {
 		if diff := cmp.Diff(updated.Member, got, cmpopts.IgnoreFields(memberstore.Member{}, "Applied")); diff != "" || err != nil {
 			t.Errorf("%s, %v", diff, err)
 		}
-		if deleted, err := b.service.Delete(t.Context(), byEmail, "jane@example.com"); err != nil || deleted.Queued {
+		if deleted, err := b.service.Delete(t.Context(), byEmail, "jane@example.com", nil); err != nil || deleted.Queued {
 			t.Fatalf("%+v, %v", deleted, err)
 		}
 		b.sameAsPlatform()
@@ -185,7 +185,7 @@ func TestReadThrough(t *testing.T) {
 		}
 		// A deleted member that the platform still has does not come back.
 		b.platform.breakWith(errDown)
-		if _, err := b.service.Delete(ctx, byEmail, "old@example.com"); err != nil {
+		if _, err := b.service.Delete(ctx, byEmail, "old@example.com", nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.service.Get(ctx, byEmail, "unknown@example.com"); !errors.As(err, &invalid) {
@@ -322,7 +322,7 @@ func TestNoPlatform(t *testing.T) {
 		if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{}, func(memberstore.Member) bool { return false }); !errors.Is(err, ErrChanged) {
 			t.Errorf("no match: %v", err)
 		}
-		if _, err := b.service.Delete(t.Context(), byEmail, "jane@example.com"); err != nil {
+		if _, err := b.service.Delete(t.Context(), byEmail, "jane@example.com", nil); err != nil {
 			t.Error(err)
 		}
 		if _, err := b.service.Get(t.Context(), byEmail, "jane@example.com"); !errors.Is(err, ErrNotFound) {

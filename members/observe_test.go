@@ -160,7 +160,7 @@ func TestRefreshComingAndGoing(t *testing.T) {
 		}
 		gone := b.create(byEmail, with("gone@example.com")).Member
 		b.platform.breakWith(errDown)
-		if _, err := b.service.Delete(t.Context(), byEmail, "gone@example.com"); err != nil {
+		if _, err := b.service.Delete(t.Context(), byEmail, "gone@example.com", nil); err != nil {
 			t.Fatal(err)
 		}
 		b.platform.mend()

@@ -45,7 +45,7 @@ func TestPlatformAway(t *testing.T) {
 					func() (Result, error) {
 						return b.service.Update(ctx, byEmail, "kept@example.com", with("renamed@example.com", name("Kept")), nil)
 					},
-					func() (Result, error) { return b.service.Delete(ctx, byEmail, "gone@example.com") },
+					func() (Result, error) { return b.service.Delete(ctx, byEmail, "gone@example.com", nil) },
 					func() (Result, error) {
 						return b.service.Update(ctx, byEmail, "new@example.com", Fields{Name: new("Newer")}, nil)
 					},
@@ -94,7 +94,7 @@ func TestEmailHandedOn(t *testing.T) {
 		if _, err := b.service.Update(ctx, byEmail, "a@example.com", with("b@example.com"), nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.service.Delete(ctx, byEmail, "d@example.com"); err != nil {
+		if _, err := b.service.Delete(ctx, byEmail, "d@example.com", nil); err != nil {
 			t.Fatal(err)
 		}
 		b.platform.mend()
@@ -114,7 +114,7 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *bench) {
 		old := b.create(byEmail, with("e@example.com", name("old"))).Member
 		b.platform.breakWith(errDown)
-		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com"); err != nil {
+		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
 			t.Fatal(err)
 		}
 		b.create(byEmail, with("e@example.com", name("new")))
@@ -142,7 +142,7 @@ func TestDeletedBeforeItWasAnswered(t *testing.T) {
 		b.platform.set(func(string) error { return context.DeadlineExceeded }, true)
 		b.create(byEmail, with("e@example.com"))
 		b.platform.breakWith(errDown)
-		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com"); err != nil {
+		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
 			t.Fatal(err)
 		}
 		b.platform.mend()
@@ -160,7 +160,7 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 		b.platform.members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", Status: "paid"}
 		b.platform.breakWith(errDown)
 		b.create(byID, with("old@example.com", id("7")))
-		if _, err := b.service.Delete(t.Context(), byID, "7"); err != nil {
+		if _, err := b.service.Delete(t.Context(), byID, "7", nil); err != nil {
 			t.Fatal(err)
 		}
 		b.create(byID, with("old@example.com", id("8"), name("Stranger")))
@@ -287,7 +287,7 @@ func TestArrivesLate(t *testing.T) {
 		want   []string
 	}{
 		{"deleted", func(s *Service) error {
-			_, err := s.Delete(context.Background(), byEmail, "a@example.com")
+			_, err := s.Delete(context.Background(), byEmail, "a@example.com", nil)
 			return err
 		}, nil},
 		{"renamed", func(s *Service) error {
@@ -326,7 +326,7 @@ func TestNeverSent(t *testing.T) {
 	b := newBench(t, dbtest.SQLite(t))
 	b.platform.breakWith(fmt.Errorf("connection refused: %w", platform.ErrNoEffect))
 	b.create(byEmail, with("a@example.com"))
-	if _, err := b.service.Delete(t.Context(), byEmail, "a@example.com"); err != nil {
+	if _, err := b.service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
 		t.Fatal(err)
 	}
 	b.platform.mend()

@@ -1,0 +1,190 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/platform/ghost"
+)
+
+// realGhost returns the address, key and process of the Ghost that
+// e2e/ghost/start has started.
+func realGhost(t *testing.T) (url, key string) {
+	t.Helper()
+	setting := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
+	if len(setting) < 2 {
+		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
+			t.Fatal("LYCHGATE_TEST_GHOST is not set")
+		}
+		t.Skip("needs Ghost: run e2e/ghost/start, and set LYCHGATE_TEST_GHOST to what it prints")
+	}
+	return setting[0], setting[1]
+}
+
+// The whole way: a CRM, Caddy, the store, and a real Ghost.
+func TestMembersWithGhost(t *testing.T) {
+	url, key := realGhost(t)
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), ghostPlatform(url, key, "off")))
+	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
+	email := "jane+" + unique + "@example.com"
+
+	created := e.call(formKey, "POST", "", `{"email":"`+email+`","name":"Jane","labels":["VIP"],"note":"from the CRM"}`)
+	if created.Status != 200 || !strings.Contains(created.Body, `"success":true`) || created.Header["Lychgate-Sync"] != "" {
+		t.Fatalf("create: %v", created)
+	}
+	if got := e.call(formKey, "POST", "", `{"email":"`+email+`"}`); got.Body != failed("The email is already taken.").Body {
+		t.Errorf("create again: %v", got)
+	}
+	if got := e.call(formKey, "PUT", "/"+email, `{"labels":["replaced"],"is_subscribed":false}`); !strings.Contains(got.Body, `"labels":["replaced"]`) || got.Header["Lychgate-Sync"] != "" {
+		t.Errorf("update: %v", got)
+	}
+	// Another edge, which has never heard of her, reads what Ghost has.
+	second := startSecond(t, e, url, key)
+	if got := second.call(formKey, "GET", "/"+email, ""); !strings.Contains(got.Body, `"labels":["replaced"]`) || !strings.Contains(got.Body, `"is_subscribed":false`) || !strings.Contains(got.Body, `"note":"from the CRM"`) {
+		t.Errorf("read through: %v", got)
+	}
+	if got := second.call(formKey, "POST", "", `{"email":"refused@example"}`); !strings.Contains(got.Body, `"success":false`) {
+		t.Errorf("refused: %v", got)
+	}
+	dup := second.call(crmKey, "POST", "", `{"email":"`+email+`","member_id":"`+unique+`"}`)
+	if !strings.Contains(dup.Body, `"email":"`+unique+`@members.invalid"`) || dup.Header["Lychgate-Sync"] != "" {
+		t.Errorf("a duplicate: %v", dup)
+	}
+	for _, got := range []response{second.call(crmKey, "DELETE", "/"+unique, ""), second.call(formKey, "DELETE", "/"+email, "")} {
+		if got.Status != 200 || got.Header["Lychgate-Sync"] != "" {
+			t.Errorf("delete: %v", got)
+		}
+	}
+	if got := second.call(formKey, "GET", "/"+email, ""); got.Status != 404 {
+		t.Errorf("after delete: %v", got)
+	}
+}
+
+// ghostPlatform is a platform of membersConfig. Notices are a webhook's address,
+// or off.
+func ghostPlatform(url, key, notices string) string {
+	return "ghost " + url + " {\n admin_key " + key + "\n webhooks " + notices + "\n}"
+}
+
+// openStore opens the store of a running edge beside it.
+func openStore(t *testing.T, source string) *memberstore.SQL {
+	t.Helper()
+	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(source, "sqlite "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	store, err := memberstore.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// startSecond replaces the running Caddy's store with an empty one.
+func startSecond(t *testing.T, e *edge, url, key string) *edge {
+	e.load(membersConfig(sqliteStore(t), ghostPlatform(url, key, "off")))
+	return e
+}
+
+// What Ghost's staff do there is seen here, without anybody writing here: a
+// label, a status and tier, and that a member was removed.
+func TestNoticesFromGhost(t *testing.T) {
+	url, key := realGhost(t)
+	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx := t.Context()
+	source := sqliteStore(t)
+	e := startEdge(t, nil, membersConfig(source, ghostPlatform(url, key, "http://127.0.0.1:{{port}}")))
+	store := openStore(t, source)
+	has := func(email string) bool { // without asking Ghost, as a read would
+		_, err := store.Find(ctx, memberstore.Key{Site: "daily", Email: email})
+		return err == nil
+	}
+	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
+	email, other := "noticed+"+unique+"@example.com", "made+"+unique+"@example.com"
+	read := func(email string) response { return e.call(formKey, "GET", "/"+email, "") }
+
+	eventually(t, func() string {
+		if w, err := store.FindWebhook(ctx, "daily"); err != nil || w.RegisteredAt.IsZero() {
+			return fmt.Sprint("Ghost was not asked to send notices: ", err)
+		}
+		return ""
+	})
+	created := e.call(formKey, "POST", "", `{"email":"`+email+`","labels":["crm"]}`)
+	if created.Header["Lychgate-Sync"] != "" {
+		t.Fatalf("%v", created)
+	}
+	found, err := client.FindByEmail(ctx, email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found.Labels = append(found.Labels, "from staff")
+	found.Newsletters = nil
+	if _, err := client.Update(ctx, found.ID, found); err != nil {
+		t.Fatal(err)
+	}
+	var labelled response
+	eventually(t, func() string {
+		if labelled = read(email); !strings.Contains(labelled.Body, `"labels":["crm","from staff"]`) {
+			return "the label is not here: " + labelled.Body
+		}
+		return ""
+	})
+	// A change of another field keeps it, and is no news.
+	updated := e.call(formKey, "PUT", "/"+email, `{"name":"Named"}`, "If-Match", labelled.Header["Etag"])
+	if !strings.Contains(updated.Body, `"labels":["crm","from staff"]`) || updated.Header["Lychgate-Sync"] != "" {
+		t.Errorf("%v", updated)
+	}
+	if found, err := client.FindByEmail(ctx, email); err != nil || found.Name != "Named" || len(found.Labels) != 2 {
+		t.Errorf("%+v, %v", found, err)
+	}
+
+	made, err := client.Create(ctx, platform.Member{Email: other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		if !has(other) {
+			return "the new member is not here"
+		}
+		return ""
+	})
+	for _, id := range []string{found.ID, made.ID} {
+		if err := client.Delete(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() string {
+		if got := read(email); got.Status != 404 {
+			return "who was removed is still here: " + got.Body
+		}
+		if has(other) {
+			return "who was removed is still here"
+		}
+		return ""
+	})
+	if got := read(email); got.Header["Etag"] != "" {
+		t.Errorf("%v", got)
+	}
+	for name, want := range map[string]response{
+		"/webhooks/unknown": enveloped(410, `{"success":false,"message":"No notices are wanted at this address."}`),
+		"/webhooks/":        enveloped(410, `{"success":false,"message":"No notices are wanted at this address."}`),
+		"/webhooks":         enveloped(401, `{"success":false,"message":"The integration key is missing or not valid."}`, "Www-Authenticate", "Bearer"),
+	} {
+		got, err := e.sendBody("POST", "/integration"+name, "{}")
+		if err != nil || got.Status != want.Status || got.Body != want.Body {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
