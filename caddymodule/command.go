@@ -35,14 +35,14 @@ What is changed takes effect at once, without a reload.
 		CobraFunc: func(cmd *cobra.Command) {
 			cmd.PersistentFlags().StringP("config", "c", "", "Configuration file (default: the Caddyfile in this folder)")
 			cmd.PersistentFlags().StringP("adapter", "a", "", "Name of the configuration's adapter, if it is not JSON or a Caddyfile")
-			cmd.AddCommand(integrationCommand())
+			cmd.AddCommand(integrationCommand(), membersCommand())
 		},
 	})
 }
 
 func integrationCommand() *cobra.Command {
 	root := &cobra.Command{Use: "integration", Short: "Manages the keys of the members API"}
-	root.PersistentFlags().String("site", "", "Name of the site (default: the only one)")
+	addSiteFlag(root)
 
 	add := &cobra.Command{
 		Use: "add <name>", Short: "Adds an integration and prints its API URL and key, this once", Args: cobra.ExactArgs(1),
@@ -127,12 +127,18 @@ func integrationCommand() *cobra.Command {
 	return root
 }
 
+// addSiteFlag adds the flag that siteStore is found by.
+func addSiteFlag(cmd *cobra.Command) {
+	cmd.PersistentFlags().String("site", "", "Name of the site (default: the only one)")
+}
+
 // siteStore is what a command works on.
 type siteStore struct {
 	site     string
 	declared map[string]*Integration
+	platform *Platform
 	apiURL   string
-	store    memberstore.Integrations
+	store    *memberstore.SQL
 }
 
 func (s *siteStore) printKey(out io.Writer, key string) {
@@ -181,7 +187,7 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 			return err
 		}
 		return work(cmd.Context(), cmd.OutOrStdout(), &siteStore{
-			site: site, declared: app.Sites[site].Integrations, store: store,
+			site: site, declared: app.Sites[site].Integrations, platform: app.Sites[site].Platform, store: store,
 			apiURL: "https://" + app.Sites[site].Hosts[0] + path,
 		}, args)
 	}

@@ -1,14 +1,21 @@
 package caddymodule_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
 
 // buildCaddy builds the custom Caddy.
@@ -103,5 +110,56 @@ strict    custom_id  in the configuration
 		if output, err := run(mistake.args...); err == nil || !strings.Contains(output, mistake.want) {
 			t.Errorf("%v: %v, %s", mistake.args, err, output)
 		}
+	}
+}
+
+// An operator brings in the members that a publication had before.
+func TestImportCommand(t *testing.T) {
+	url, key := realGhost(t)
+	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	unique := time.Now().UnixNano()
+	const n = 120 // more than a page
+	for i := range n {
+		m, err := client.Create(t.Context(), platform.Member{Email: fmt.Sprintf("import%d+%d@example.com", i, unique), Labels: []string{"old"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Delete(t.Context(), m.ID)
+	}
+	caddy, source := buildCaddy(t), sqliteStore(t)
+	config := membersConfig(source, ghostPlatform(url, key, "off"))
+	e := startEdge(t, nil, config)
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(file, []byte(e.vars.Replace(config)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(site string) string {
+		t.Helper()
+		output, err := exec.Command(caddy, "lychgate", "members", "import", "--site", site, "--config", file).CombinedOutput()
+		if err != nil && site == "daily" {
+			t.Errorf("%v\n%s", err, output)
+		}
+		return string(output)
+	}
+	first := regexp.MustCompile(`(?m)^(\d+) members: (\d+) new, 0 changed\.$`).FindStringSubmatch(run("daily"))
+	if first == nil || first[1] != first[2] || len(first[1]) < 3 {
+		t.Fatalf("%q", first)
+	}
+	store := openStore(t, source)
+	for i := range n {
+		m, err := store.Find(t.Context(), memberstore.Key{Site: "daily", Email: fmt.Sprintf("import%d+%d@example.com", i, unique)})
+		if err != nil || !slices.Equal(m.Labels, []string{"old"}) {
+			t.Errorf("member %d: %+v, %v", i, m, err)
+		}
+	}
+	if again := run("daily"); !strings.Contains(again, first[1]+" members: 0 new, 0 changed.") {
+		t.Error(again)
+	}
+	if got := run("other"); !strings.Contains(got, "site other has platform none, so there is nobody to import") {
+		t.Error(got)
 	}
 }

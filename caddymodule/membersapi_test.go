@@ -471,7 +471,7 @@ func TestMembersBadEscapes(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(answer.Body)
-		if answer.StatusCode != 400 || string(body) != "400 Bad Request" || err != nil {
+		if answer.StatusCode != http.StatusBadRequest || string(body) != "400 Bad Request" || err != nil {
 			t.Errorf("%s: %d %q %v", path, answer.StatusCode, body, err)
 		}
 	}

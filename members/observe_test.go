@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -297,7 +298,7 @@ func TestNoticed(t *testing.T) {
 		t.Errorf("later: %q", ids)
 	}
 	for i := range maxNoticed {
-		if !b.service.noticed.add(fmt.Sprint(i), time.Time{}) {
+		if !b.service.noticed.add(strconv.Itoa(i), time.Time{}) {
 			t.Fatalf("number %d is too many", i)
 		}
 	}

@@ -56,8 +56,8 @@ func unique(name string) string {
 var said = cmpopts.IgnoreFields(platform.Member{}, "ID", "CreatedAt", "UpdatedAt", "Newsletters")
 
 func TestRealGhost(t *testing.T) {
-	real := realConfig(t)
-	client := newClient(t, real)
+	config := realConfig(t)
+	client := newClient(t, config)
 	ctx := t.Context()
 	want := platform.Member{
 		Email: unique("jane"), Name: "Jane 'Ж' Doe", Note: "a\nb", Subscribed: true,
@@ -154,8 +154,8 @@ func TestRealGhost(t *testing.T) {
 		}
 	})
 	t.Run("a key that Ghost rejects is no refusal of the member", func(t *testing.T) {
-		for _, key := range []string{testKey, real.AdminKey[:24] + testKey[24:]} {
-			stranger := newClient(t, Config{URL: real.URL, AdminKey: key})
+		for _, key := range []string{testKey, config.AdminKey[:24] + testKey[24:]} {
+			stranger := newClient(t, Config{URL: config.URL, AdminKey: key})
 			_, err := stranger.Create(ctx, platform.Member{Email: unique("stranger")})
 			var refusal *platform.Refusal
 			var answer *Error

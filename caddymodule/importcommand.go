@@ -1,0 +1,83 @@
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/google/uuid"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/term"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+func membersCommand() *cobra.Command {
+	root := &cobra.Command{Use: "members", Short: "Manages the members that Lychgate keeps"}
+	addSiteFlag(root)
+	importAll := &cobra.Command{
+		Use: "import", Short: "Brings in all members that the publishing platform has", Args: cobra.NoArgs,
+		Long: `
+Brings in all members that the site's publishing platform has, and what was
+changed there of those that are known already. Caddy may run meanwhile. When it
+is interrupted, it goes on from there the next time.
+`,
+	}
+	anew := importAll.Flags().Bool("anew", false, "Start from the first member even if an import was interrupted")
+	importAll.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, _ []string) error {
+		ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+		defer cancel()
+		return s.importMembers(ctx, out, *anew)
+	})
+	root.AddCommand(importAll)
+	return root
+}
+
+func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool) (err error) {
+	from, err := s.platform.connect()
+	if err != nil {
+		return fmt.Errorf("site %s: %w", s.site, err)
+	}
+	if closer, ok := from.(io.Closer); ok {
+		defer func() { err = errors.Join(err, closer.Close()) }()
+	}
+	if _, none := from.(platform.None); none {
+		return fmt.Errorf("site %s has platform none, so there is nobody to import", s.site)
+	}
+	service := members.New(members.Config{
+		Site: s.site, Store: s.store, Platform: from, Logger: zap.NewNop(), Owner: uuid.NewString(),
+	})
+	bar := progressbar.NewOptions(-1,
+		progressbar.OptionSetWriter(os.Stderr),
+		progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))),
+		progressbar.OptionSetDescription("Members"),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString("members"),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionUseANSICodes(false),
+	)
+	result, err := service.Import(ctx, s.store, anew, func(seen, total int) {
+		if bar.GetMax() != total {
+			bar.ChangeMax(total)
+		}
+		_ = bar.Set(seen) // an error is a terminal that is gone
+	})
+	_ = bar.Exit() // leaves the bar where it is, and ends its line
+	fmt.Fprintf(out, "%s members: %s new, %s changed.\n",
+		humanize.Comma(int64(result.Seen)), humanize.Comma(int64(result.Added)), humanize.Comma(int64(result.Changed)))
+	if err != nil {
+		return fmt.Errorf("the import ended early, so run it again to go on from there: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Everybody is brought in, whoever is known is brought up to date, and nobody
+// who is being deleted comes back.
+func TestImport(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		known := b.create(byEmail, with("known@example.com")).Member
+		gone := b.create(byEmail, with("gone@example.com")).Member
+		for i := range 7 {
+			b.platform.staff(fmt.Sprint("q-", i), func(m *platform.Member) {
+				m.Email, m.Status, m.Labels = fmt.Sprintf("m%d@example.com", i), "free", []string{"old"}
+			})
+		}
+		b.platform.staff(known.PlatformID, func(m *platform.Member) { m.Name = "Known" })
+		b.platform.breakWith(errDown)
+		if _, err := b.service.Delete(ctx, byEmail, "gone@example.com", nil); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.mend()
+
+		var told [][2]int
+		got, err := b.service.Import(ctx, b.imports(), false, func(seen, total int) { told = append(told, [2]int{seen, total}) })
+		if diff := cmp.Diff(Imported{Seen: 9, Added: 7, Changed: 1}, got); diff != "" || err != nil {
+			t.Errorf("%s, %v", diff, err)
+		}
+		if diff := cmp.Diff([][2]int{{3, 9}, {6, 9}, {9, 9}}, told); diff != "" {
+			t.Error(diff)
+		}
+		m, err := b.store.Find(ctx, memberstore.Key{Site: "daily", Email: "m6@example.com"})
+		if err != nil || m.PlatformID != "q-6" || len(m.Labels) != 1 || m.Applied != m.Version {
+			t.Errorf("%+v, %v", m, err)
+		}
+		if m := b.get("known@example.com"); m.Name != "Known" {
+			t.Errorf("%+v", m)
+		}
+		if _, err := b.service.Get(ctx, byEmail, "gone@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+		b.catchUp()
+		got, err = b.service.Import(ctx, b.imports(), false, func(int, int) {})
+		if diff := cmp.Diff(Imported{Seen: 8}, got); diff != "" || err != nil {
+			t.Errorf("again: %s, %v", diff, err)
+		}
+		if _, err := b.store.Find(ctx, memberstore.Key{Site: "daily", PlatformID: gone.PlatformID}); !errors.Is(err, memberstore.ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// An import that is interrupted goes on where it was.
+func TestImportIsResumed(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	for i := range 7 {
+		b.platform.staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("m%d@example.com", i) })
+	}
+	interrupted := func(anew bool) (Imported, error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		return b.service.Import(ctx, b.imports(), anew, func(int, int) {
+			cancel()
+			b.platform.breakWith(context.Canceled)
+		})
+	}
+	for _, step := range []struct {
+		anew bool
+		want Imported
+	}{
+		{false, Imported{Seen: 3, Added: 3}},
+		{false, Imported{Seen: 6, Added: 3}},
+		{true, Imported{Seen: 3}},
+	} {
+		got, err := interrupted(step.anew)
+		if diff := cmp.Diff(step.want, got); diff != "" || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, %v", diff, err)
+		}
+		b.platform.mend()
+	}
+	got, err := b.service.Import(t.Context(), b.imports(), false, func(int, int) {})
+	if diff := cmp.Diff(Imported{Seen: 7, Added: 1}, got); diff != "" || err != nil {
+		t.Errorf("%s, %v", diff, err)
+	}
+}
+
+func (b *bench) imports() memberstore.Imports { return b.store.(memberstore.Imports) }
+
+// crowd is a platform with many members.
+type crowd struct {
+	platform.None
+	n int
+}
+
+func (c crowd) List(_ context.Context, after string, _ time.Time) (page []platform.Member, left int, err error) {
+	first := 0
+	if after != "" {
+		if _, err := fmt.Sscanf(after, "c-%d", &first); err != nil {
+			return nil, 0, err
+		}
+		first++
+	}
+	for i := first; i < min(first+100, c.n); i++ {
+		page = append(page, platform.Member{ID: fmt.Sprintf("c-%07d", i), Email: fmt.Sprintf("m%d@example.com", i), Labels: []string{"VIP"}})
+	}
+	return page, c.n - first, nil
+}
+
+// However many members there are, an import needs no more memory.
+func TestImportMemory(t *testing.T) {
+	const n, most = 20_000, 2 << 20
+	b := newBench(t, dbtest.SQLite(t))
+	service := b.edge("edge", crowd{n: n})
+	heap := func() int64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	var early int64
+	got, err := service.Import(t.Context(), b.imports(), false, func(seen, _ int) {
+		switch seen {
+		case n / 10:
+			early = heap()
+		case n:
+			if grown := heap() - early; grown > most {
+				t.Errorf("%d bytes more after %d members than after %d", grown, n, n/10)
+			}
+		}
+	})
+	if diff := cmp.Diff(Imported{Seen: n, Added: n}, got); diff != "" || err != nil {
+		t.Errorf("%s, %v", diff, err)
+	}
+}
