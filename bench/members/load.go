@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed write.lua
+var writeScript []byte
+
+// unpack puts the script where wrk finds it, whatever folder this runs in.
+func (b *bench) unpack() error {
+	b.script = filepath.Join(b.folder, "write.lua")
+	return os.WriteFile(b.script, writeScript, 0o600)
+}
+
+var (
+	total     = regexp.MustCompile(`(\d+) requests in `)
+	perSecond = regexp.MustCompile(`Requests/sec:\s+([0-9.]+)`)
+	trouble   = regexp.MustCompile(`Socket errors:.*|Non-2xx or 3xx responses: .*|failed: .*`)
+)
+
+// wrk puts a load on a port of loopback, and returns how many requests were
+// answered, in all and per second.
+func wrk(ctx context.Context, connections int, d time.Duration, args ...string) (int, float64, error) {
+	args = append([]string{"-t1", fmt.Sprintf("-c%d", connections), fmt.Sprintf("-d%ds", int(d.Seconds())), "--timeout", "30s"}, args...)
+	output, err := exec.CommandContext(ctx, "wrk", args...).CombinedOutput()
+	if err != nil {
+		return 0, 0, fmt.Errorf("wrk: %w\n%s", err, output)
+	}
+	if found := trouble.Find(output); found != nil {
+		return 0, 0, fmt.Errorf("wrk: %s", found)
+	}
+	n, rate := total.FindSubmatch(output), perSecond.FindSubmatch(output)
+	if n == nil || rate == nil {
+		return 0, 0, fmt.Errorf("wrk says no rate: %s", output)
+	}
+	requests, err := strconv.Atoi(string(n[1]))
+	if err != nil {
+		return 0, 0, err
+	}
+	parsed, err := strconv.ParseFloat(string(rate[1]), 64)
+	return requests, parsed, err
+}
+
+// get has wrk ask for one address over and over, and returns the rate.
+func get(ctx context.Context, address string, header ...string) (float64, error) {
+	args := []string{address}
+	for _, h := range header {
+		args = append(args, "-H", h)
+	}
+	_, rate, err := wrk(ctx, *connections, *duration, args...)
+	return rate, err
+}
+
+var writeRuns int
+
+// write has wrk create or update members, or do both in turn, with the first so
+// many keys.
+func (b *bench) write(ctx context.Context, kind string, callers, keys int, d time.Duration) (int, float64, error) {
+	writeRuns++
+	return wrk(ctx, callers, d, "-s", b.script, fmt.Sprintf("http://127.0.0.1:%d", b.edge.apiPort), "--",
+		kind, strconv.Itoa(writeRuns), strconv.Itoa(smallStore), strconv.Itoa(keys))
+}
+
+// caller is one connection over which requests are sent one after the other.
+type caller struct {
+	conn   net.Conn
+	reader *bufio.Reader
+	out    bytes.Buffer
+	body   []byte
+}
+
+func dial(port int) (*caller, error) {
+	conn, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, err
+	}
+	return &caller{conn: conn, reader: bufio.NewReader(conn)}, nil
+}
+
+func (c *caller) close() { c.conn.Close() }
+
+// call sends a request to the members API and returns how long the answer
+// took. Anything but success is an error.
+func (c *caller) call(method, path, body string) (time.Duration, error) {
+	c.out.Reset()
+	fmt.Fprintf(&c.out, "%s /integration/members%s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n", method, path, integrationKey(0))
+	if body != "" {
+		fmt.Fprintf(&c.out, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	}
+	c.out.WriteString("\r\n")
+	c.out.WriteString(body)
+	start := time.Now()
+	if _, err := c.conn.Write(c.out.Bytes()); err != nil {
+		return 0, err
+	}
+	if err := c.readAnswer(); err != nil {
+		return 0, err
+	}
+	took := time.Since(start)
+	if !bytes.Contains(c.body, []byte(`"success":true`)) {
+		return 0, fmt.Errorf("%s %s: %s", method, path, c.body)
+	}
+	return took, nil
+}
+
+func (c *caller) readAnswer() error {
+	length := -1
+	for {
+		line, err := c.reader.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		name, value, _ := strings.Cut(string(line), ":")
+		switch {
+		case strings.EqualFold(name, "Content-Length"):
+			if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
+				return err
+			}
+		case strings.EqualFold(name, "Lychgate-Sync"):
+			return errors.New("the write was queued")
+		}
+	}
+	if length < 0 {
+		return errors.New("an answer without its length")
+	}
+	if cap(c.body) < length {
+		c.body = make([]byte, length)
+	}
+	c.body = c.body[:length]
+	_, err := io.ReadFull(c.reader, c.body)
+	return err
+}
