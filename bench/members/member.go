@@ -62,7 +62,9 @@ func fill(ctx context.Context, kind database.Kind, source string, n int) error {
 			return err
 		}
 	}
-	_, err = writer.ExecContext(ctx, "ANALYZE")
+	if kind == database.Postgres { // which does so by itself after a while; SQLite does not
+		_, err = writer.ExecContext(ctx, "ANALYZE")
+	}
 	return err
 }
 
