@@ -71,8 +71,12 @@ var writeRuns int
 // write has wrk create or update members, or do both in turn, with the first so
 // many keys.
 func (b *bench) write(ctx context.Context, kind string, callers, keys int, d time.Duration) (int, float64, error) {
+	return b.writeTo(ctx, fmt.Sprintf("http://127.0.0.1:%d", b.edge.apiPort), kind, callers, keys, d)
+}
+
+func (b *bench) writeTo(ctx context.Context, address, kind string, callers, keys int, d time.Duration) (int, float64, error) {
 	writeRuns++
-	return wrk(ctx, callers, d, "-s", b.script, fmt.Sprintf("http://127.0.0.1:%d", b.edge.apiPort), "--",
+	return wrk(ctx, callers, d, "-s", b.script, address, "--",
 		kind, strconv.Itoa(writeRuns), strconv.Itoa(smallStore), strconv.Itoa(keys))
 }
 
