@@ -45,6 +45,8 @@ type DB struct {
 	// Write runs all others. SQLite has one writer at a time, so there it is
 	// one connection, and each of its transactions takes the lock at once.
 	Write *sql.DB
+
+	group group // of transactions on SQLite
 }
 
 // Check reports what can be seen to be wrong with a source without opening it.
@@ -102,12 +104,12 @@ func openSQLite(path string) (*DB, error) {
 		"synchronous(FULL)",
 		"foreign_keys(1)",
 	}}
-	writer, err := sql.Open("sqlite", dsn(path, options, "_txlock", "immediate"))
+	writer, err := openKept(dsn(path, options, "_txlock", "immediate"))
 	if err != nil {
 		return nil, err
 	}
 	writer.SetMaxOpenConns(1)
-	reader, err := sql.Open("sqlite", dsn(path, options, "_pragma", "query_only(1)"))
+	reader, err := openKept(dsn(path, options, "_pragma", "query_only(1)"))
 	if err != nil {
 		return nil, errors.Join(err, writer.Close())
 	}
@@ -145,8 +147,14 @@ func (db *DB) Close() error {
 }
 
 // InTx runs work in a transaction, which is committed if work returns no error
-// and rolled back otherwise.
+// and rolled back otherwise. On SQLite the transaction may be shared with other
+// callers, and work may run in the goroutine of another;
+// still it is kept or taken back for itself, and InTx returns once it is on
+// disk. Work must not end the transaction.
 func (db *DB) InTx(ctx context.Context, work func(*sql.Tx) error) error {
+	if db.Kind == SQLite {
+		return db.group.inTx(ctx, db.Write, work)
+	}
 	tx, err := db.Write.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -1,0 +1,159 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+
+	"modernc.org/sqlite"
+)
+
+// maxStatements bounds how many statements a connection keeps. It is more than
+// all packages have, so nothing is ever thrown out.
+const maxStatements = 128
+
+// openKept opens SQLite so that each connection compiles a statement with
+// parameters once and keeps it, as the driver of PostgreSQL does. Compiling one
+// takes several times as long as running it.
+//
+// A statement that has begun runs to its end, even if its context is done:
+// interrupting one would take back the whole transaction, which may have the
+// work of others in it. Nor does it wait, because the transaction has the lock.
+func openKept(dsn string) (*sql.DB, error) {
+	plain, err := sqlite.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(keepingConnector{plain}), nil
+}
+
+type keepingConnector struct{ driver.Connector }
+
+// Connect implements [driver.Connector].
+func (c keepingConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plain, ok := conn.(sqliteConn)
+	if !ok {
+		return nil, errors.Join(errors.New("the driver of SQLite is not as expected"), conn.Close())
+	}
+	return &keepingConn{sqliteConn: plain, kept: make(map[string]*keptStatement)}, nil
+}
+
+// sqliteConn is what the driver's connections can do.
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// keepingConn is a connection. It is used by one goroutine at a time.
+type keepingConn struct {
+	sqliteConn
+	kept map[string]*keptStatement
+}
+
+type keptStatement struct {
+	statement interface {
+		driver.Stmt
+		driver.StmtExecContext
+		driver.StmtQueryContext
+	}
+	busy bool // rows of it are open
+}
+
+// Close implements [driver.Conn].
+func (c *keepingConn) Close() error {
+	var errs []error
+	for _, k := range c.kept {
+		errs = append(errs, k.statement.Close())
+	}
+	clear(c.kept)
+	return errors.Join(append(errs, c.sqliteConn.Close())...)
+}
+
+// keep returns the compiled statement of a query, or nil if the query is to be
+// run without.
+func (c *keepingConn) keep(ctx context.Context, query string, args []driver.NamedValue) (*keptStatement, error) {
+	if k := c.kept[query]; k != nil {
+		if k.busy {
+			return nil, nil
+		}
+		return k, nil
+	}
+	if len(args) == 0 || len(c.kept) >= maxStatements {
+		return nil, nil
+	}
+	prepared, err := c.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	k := new(keptStatement)
+	var ok bool
+	if k.statement, ok = prepared.(interface {
+		driver.Stmt
+		driver.StmtExecContext
+		driver.StmtQueryContext
+	}); !ok {
+		return nil, prepared.Close()
+	}
+	c.kept[query] = k
+	return k, nil
+}
+
+// ExecContext implements [driver.ExecerContext].
+func (c *keepingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	k, err := c.keep(ctx, query, args)
+	if err != nil {
+		return nil, err
+	}
+	if k == nil {
+		return c.sqliteConn.ExecContext(ctx, query, args)
+	}
+	return k.statement.ExecContext(ctx, args)
+}
+
+// QueryContext implements [driver.QueryerContext].
+func (c *keepingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	k, err := c.keep(ctx, query, args)
+	if err != nil {
+		return nil, err
+	}
+	if k == nil {
+		return c.sqliteConn.QueryContext(ctx, query, args)
+	}
+	rows, err := k.statement.QueryContext(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	k.busy = true
+	return &keptRows{rows, k}, nil
+}
+
+// keptRows are rows of a statement that is kept.
+type keptRows struct {
+	driver.Rows
+	of *keptStatement
+}
+
+// Close implements [driver.Rows].
+func (r *keptRows) Close() error {
+	r.of.busy = false
+	return r.Rows.Close()
+}
