@@ -44,7 +44,8 @@ func (g *group) inTx(ctx context.Context, db *sql.DB, work func(*sql.Tx) error) 
 	if g.join(t) && !g.wait(t) {
 		return t.result()
 	}
-	g.leadGroup(db, t)
+	// The first may leave; those who share the transaction have not.
+	g.leadGroup(context.WithoutCancel(ctx), db, t)
 	return t.result()
 }
 
@@ -91,12 +92,11 @@ func (t *turn) result() error {
 
 // leadGroup runs a turn and those that wait in one transaction, and hands over
 // to somebody who came meanwhile.
-func (g *group) leadGroup(db *sql.DB, first *turn) {
+func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *turn) {
 	turns := []*turn{first}
 	defer func() { g.handOver(turns[1:]) }()
 
-	// The first may leave; those who share the transaction have not.
-	tx, err := db.BeginTx(context.WithoutCancel(first.ctx), nil)
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		first.err = err
 		return
@@ -115,7 +115,7 @@ func (g *group) leadGroup(db *sql.DB, first *turn) {
 		first.err = tx.Commit()
 		return
 	}
-	err = runAll(tx, turns)
+	err = runAll(ctx, tx, turns)
 	if err == nil {
 		err = tx.Commit()
 	} else {
@@ -131,9 +131,9 @@ func (g *group) leadGroup(db *sql.DB, first *turn) {
 }
 
 // runAll runs turns in savepoints of one transaction. It fails if that broke.
-func runAll(tx *sql.Tx, turns []*turn) error {
+func runAll(ctx context.Context, tx *sql.Tx, turns []*turn) error {
 	for _, t := range turns {
-		if _, err := tx.Exec("SAVEPOINT turn"); err != nil {
+		if _, err := tx.ExecContext(ctx, "SAVEPOINT turn"); err != nil {
 			return fmt.Errorf("a shared transaction: %w", err)
 		}
 		t.run(tx)
@@ -143,7 +143,7 @@ func runAll(tx *sql.Tx, turns []*turn) error {
 		}
 		// If SQLite has rolled back everything, as it does when the disk is
 		// full, there is no savepoint any more.
-		if _, err := tx.Exec(end); err != nil {
+		if _, err := tx.ExecContext(ctx, end); err != nil {
 			return errors.Join(fmt.Errorf("a shared transaction: %w", err), t.err)
 		}
 	}
