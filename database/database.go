@@ -152,8 +152,19 @@ func (db *DB) Close() error {
 // still it is kept or taken back for itself, and InTx returns once it is on
 // disk. Work must not end the transaction.
 func (db *DB) InTx(ctx context.Context, work func(*sql.Tx) error) error {
+	return db.inTx(ctx, true, work)
+}
+
+// InTxSoon is InTx for what may be lost if the power fails within the next
+// moments: on SQLite it does not wait for the disk. Nothing that is written
+// later survives without it.
+func (db *DB) InTxSoon(ctx context.Context, work func(*sql.Tx) error) error {
+	return db.inTx(ctx, false, work)
+}
+
+func (db *DB) inTx(ctx context.Context, durable bool, work func(*sql.Tx) error) error {
 	if db.Kind == SQLite {
-		return db.group.inTx(ctx, db.Write, work)
+		return db.group.inTx(ctx, db.Write, durable, work)
 	}
 	tx, err := db.Write.BeginTx(ctx, nil)
 	if err != nil {

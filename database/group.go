@@ -3,8 +3,10 @@ package database
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -30,17 +32,18 @@ type group struct {
 type turn struct {
 	ctx      context.Context
 	work     func(*sql.Tx) error
+	durable  bool // it must be on disk before it is over
 	err      error
 	panicked any
 	lead     chan bool // true: lead the next group; false: your turn is over
 }
 
 // inTx is InTx for SQLite.
-func (g *group) inTx(ctx context.Context, db *sql.DB, work func(*sql.Tx) error) error {
+func (g *group) inTx(ctx context.Context, db *sql.DB, durable bool, work func(*sql.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := &turn{ctx: ctx, work: work, lead: make(chan bool, 1)}
+	t := &turn{ctx: ctx, work: work, durable: durable, lead: make(chan bool, 1)}
 	if g.join(t) && !g.wait(t) {
 		return t.result()
 	}
@@ -96,17 +99,38 @@ func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *turn) {
 	turns := []*turn{first}
 	defer func() { g.handOver(turns[1:]) }()
 
-	tx, err := db.BeginTx(ctx, nil)
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		first.err = err
 		return
 	}
+	defer conn.Close()
 	g.mu.Lock()
 	n := min(len(g.waiting), maxGroup-1)
 	turns = append(turns, g.waiting[:n]...)
 	g.waiting = append([]*turn(nil), g.waiting[n:]...)
 	g.mu.Unlock()
 
+	if !slices.ContainsFunc(turns, func(t *turn) bool { return t.durable }) {
+		// Nobody else has the connection before it is as it was.
+		if _, err = conn.ExecContext(ctx, "PRAGMA synchronous = NORMAL"); err == nil {
+			defer func() {
+				if _, err := conn.ExecContext(ctx, "PRAGMA synchronous = FULL"); err != nil {
+					conn.Raw(func(any) error { return driver.ErrBadConn }) // it is closed
+				}
+			}()
+		}
+	}
+	var tx *sql.Tx
+	if err == nil {
+		tx, err = conn.BeginTx(ctx, nil)
+	}
+	if err != nil {
+		for _, t := range turns {
+			t.err = err
+		}
+		return
+	}
 	if len(turns) == 1 {
 		if first.run(tx); first.err != nil {
 			first.err = errors.Join(first.err, rollback(tx))

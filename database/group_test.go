@@ -244,3 +244,48 @@ func TestKeptStatements(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A transaction that does not wait for the disk leaves the connection as it
+// was for those that do, however it ends.
+func TestSoonIsForOneTransaction(t *testing.T) {
+	db := dbtest.SQLite(t)
+	withNumbers(t, db)
+	const full, normal = 2, 1
+	synchronous := func(e interface {
+		QueryRowContext(context.Context, string, ...any) *sql.Row
+	},
+	) (n int) {
+		t.Helper()
+		if err := e.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	for i, end := range []func() error{
+		func() error { return nil },
+		func() error { return errors.New("failed") },
+		func() error { panic("stop") },
+	} {
+		func() {
+			defer func() { recover() }()
+			db.InTxSoon(t.Context(), func(tx *sql.Tx) error {
+				if got := synchronous(tx); got != normal {
+					t.Errorf("%d: synchronous is %d within", i, got)
+				}
+				return end()
+			})
+		}()
+		if got := synchronous(db.Write); got != full {
+			t.Errorf("%d: synchronous is %d afterwards", i, got)
+		}
+		err := db.InTx(t.Context(), func(tx *sql.Tx) error {
+			if got := synchronous(tx); got != full {
+				t.Errorf("%d: synchronous is %d in the next", i, got)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -208,7 +208,7 @@ func changeOne(result sql.Result, err error) error {
 
 // Lease implements [Store].
 func (s *SQL) Lease(ctx context.Context, guid string, l Lease) (m Member, err error) {
-	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
+	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
 		leased := changeOne(tx.ExecContext(ctx, lease, guid, l.Owner, millis(l.Until), time.Now().UnixMilli()))
 		if leased != nil && !errors.Is(leased, ErrConflict) {
 			return leased
@@ -250,7 +250,7 @@ func (s *SQL) Sending(ctx context.Context, guid, email string, now time.Time) er
 
 // Applied implements [Store].
 func (s *SQL) Applied(ctx context.Context, guid string, version int64, platformID, owner string) (behind bool, err error) {
-	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
+	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
 		var current, applied int64
 		var deleted bool
 		err := tx.QueryRowContext(ctx, markApplied, guid, version, null(platformID), owner).Scan(&current, &applied, &deleted)
