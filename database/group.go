@@ -104,7 +104,7 @@ func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *turn) {
 		first.err = err
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // back to the pool, where nothing can fail
 	g.mu.Lock()
 	n := min(len(g.waiting), maxGroup-1)
 	turns = append(turns, g.waiting[:n]...)
@@ -116,7 +116,7 @@ func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *turn) {
 		if _, err = conn.ExecContext(ctx, "PRAGMA synchronous = NORMAL"); err == nil {
 			defer func() {
 				if _, err := conn.ExecContext(ctx, "PRAGMA synchronous = FULL"); err != nil {
-					conn.Raw(func(any) error { return driver.ErrBadConn }) // it is closed
+					_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // which closes it
 				}
 			}()
 		}
