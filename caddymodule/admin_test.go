@@ -91,6 +91,14 @@ func TestAdminAPI(t *testing.T) {
 	if got := e.metric(`lychgate_members_behind{site="daily"}`); got != "1" {
 		t.Errorf("the metric says %q, want 1", got)
 	}
+	for labels, want := range map[string]string{
+		`operation="create",outcome="queued"`: "1",
+		`operation="get",outcome="rejected"`:  "1",
+	} {
+		if got := e.metric(`lychgate_members_requests_total{` + labels + `,site="daily"}`); got != want {
+			t.Errorf("%s: the metric says %q, want %s", labels, got, want)
+		}
+	}
 	if status, text := admin("POST", "/lychgate/members/try"); status != 200 || text != `{"daily":1,"other":0}`+"\n" {
 		t.Errorf("try: %d %s", status, text)
 	}

@@ -133,9 +133,10 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 	open, err := h.state.site(site.name)
 	if err != nil {
 		h.api.Fail(w, err)
+		site.metrics.served(handlers.Served{Operation: "other", Outcome: "failed"})
 		return nil
 	}
-	h.api.Serve(w, r, open, clientAddr(r))
+	site.metrics.served(h.api.Serve(w, r, open, clientAddr(r)))
 	return nil
 }
 

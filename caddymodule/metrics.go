@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/handlers"
 )
 
 // The metrics belong to the process, so that a reload does not set them back.
@@ -33,6 +34,13 @@ var (
 		Help:      "Requests refused because the reader's allowance was used up, by endpoint (inbox_provider, members).",
 	}, []string{"site", "endpoint"})
 
+	membersRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "members_requests_total",
+		Help: "Requests of the members API, by operation (get, create, update, delete, notice, other) and " +
+			"outcome (done, queued, rejected, not_found, unauthorized, too_many, failed, other).",
+	}, []string{"site", "operation", "outcome"})
+
 	dnsQuerySeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "lychgate",
 		Name:      "dns_query_duration_seconds",
@@ -55,7 +63,7 @@ var (
 
 func registerMetrics(registry *prometheus.Registry) error {
 	for _, c := range []prometheus.Collector{
-		lookupsTotal, rejectedTotal, refusedTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, membersBehind{},
+		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, membersBehind{},
 	} {
 		if err := registry.Register(c); err != nil {
 			return err
@@ -137,11 +145,17 @@ func (m *siteMetrics) answered(answer classifier.Answer) {
 	}
 }
 
+// served counts a request of the members API.
+func (m *siteMetrics) served(s handlers.Served) {
+	membersRequestsTotal.WithLabelValues(m.name, s.Operation, s.Outcome).Inc()
+}
+
 // Destruct implements caddy.Destructor.
 func (m *siteMetrics) Destruct() error {
 	site := prometheus.Labels{"site": m.name}
 	lookupsTotal.DeletePartialMatch(site)
 	rejectedTotal.DeletePartialMatch(site)
 	refusedTotal.DeletePartialMatch(site)
+	membersRequestsTotal.DeletePartialMatch(site)
 	return nil
 }

@@ -148,9 +148,9 @@ func (db *DB) Close() error {
 
 // InTx runs work in a transaction, which is committed if work returns no error
 // and rolled back otherwise. On SQLite the transaction may be shared with other
-// callers, and work may run in the goroutine of another;
-// still it is kept or taken back for itself, and InTx returns once it is on
-// disk. Work must not end the transaction.
+// callers, and work may run in the goroutine of another; still it is kept or
+// taken back for itself, and InTx returns once it is on disk. Work must not end
+// the transaction.
 func (db *DB) InTx(ctx context.Context, work func(*sql.Tx) error) error {
 	return db.inTx(ctx, true, work)
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -148,7 +149,35 @@ func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
 		}
 		fail(status.status, status.message)
 	default:
-		logger.Error("a member request failed", zap.Error(err))
+		if !errors.Is(err, context.Canceled) { // the caller has left
+			logger.Error("a member request failed", zap.Error(err))
+		}
 		fail(http.StatusInternalServerError, "Internal error.")
 	}
+}
+
+// outcomeOf says for Served what became of a request.
+func outcomeOf(answer *memberAnswer, err error) string {
+	var (
+		invalid *members.InvalidError
+		status  *statusError
+		tooMany *tooManyError
+	)
+	switch {
+	case err == nil && answer.Queued:
+		return "queued"
+	case err == nil:
+		return "done"
+	case errors.As(err, &invalid), errors.Is(err, members.ErrChanged):
+		return "rejected"
+	case errors.Is(err, members.ErrNotFound):
+		return "not_found"
+	case errors.As(err, &tooMany):
+		return "too_many"
+	case errors.As(err, &status) && status.status == http.StatusUnauthorized:
+		return "unauthorized"
+	case errors.As(err, &status), errors.Is(err, context.Canceled):
+		return "other"
+	}
+	return "failed"
 }

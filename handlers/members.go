@@ -56,15 +56,40 @@ type MembersSite struct {
 	Integration func(context.Context, KeyHash) (members.Integration, error)
 }
 
+// Served is what became of a request, for whoever counts them.
+type Served struct {
+	Operation string // get, create, update, delete, notice, or other
+	Outcome   string // done, queued, rejected, not_found, unauthorized, too_many, failed, or other
+}
+
 // Serve answers one request for a site, or for no site if that is nil. The
 // address is the caller's.
-func (h *MembersAPI) Serve(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) {
+func (h *MembersAPI) Serve(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) Served {
 	answer, err := h.answer(w, r, site, address)
+	served := Served{operationOf(r.Method), outcomeOf(answer, err)}
+	if _, notice := h.noticeToken(r); notice {
+		served.Operation = "notice"
+	}
 	if err != nil {
 		writeError(w, h.Logger, err)
-		return
+	} else {
+		answer.write(w)
 	}
-	answer.write(w)
+	return served
+}
+
+func operationOf(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return "get"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodDelete:
+		return "delete"
+	}
+	return "other"
 }
 
 // Fail answers a request that could not even be served, because of err.
