@@ -195,7 +195,9 @@ func refusal(status int, answer []byte) error {
 			return &platform.Refusal{Reason: reason(first)}
 		}
 	}
-	return &Error{Status: status, Type: first.Type, Code: first.Code, Message: reason(first)}
+	// The context is left out: when Ghost's database is in trouble it is the
+	// statement, with the member's email in it.
+	return &Error{Status: status, Type: first.Type, Code: first.Code, Message: first.Message}
 }
 
 // reason returns what Ghost says for people: the context, if there is one.

@@ -176,6 +176,7 @@ func TestTrouble(t *testing.T) {
 		body   string
 	}{
 		{"500", 500, `{"errors":[{"type":"InternalServerError"}]}`},
+		{"500 with the statement that failed", 500, `{"errors":[{"type":"InternalServerError","context":"insert into members values ('jane@example.com') - SQLITE_BUSY"}]}`},
 		{"503 of a proxy", 503, "<html>"},
 		{"429", 429, `{"errors":[{"type":"TooManyRequestsError"}]}`},
 		{"401", 401, `{"errors":[{"type":"UnauthorizedError"}]}`},
@@ -201,6 +202,8 @@ func TestTrouble(t *testing.T) {
 			var refusal *platform.Refusal
 			if err == nil || errors.As(err, &refusal) || errors.Is(err, platform.ErrNotFound) {
 				t.Errorf("%v, want an error that is about Ghost", err)
+			} else if strings.Contains(err.Error(), "jane") {
+				t.Errorf("the email is in the error: %v", err)
 			}
 			client.Close()
 		})
