@@ -23,6 +23,11 @@ func (s *Service) readThrough(ctx context.Context, email string) (memberstore.Me
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 
+	// Whoever is being deleted now can be gone here by the time that the
+	// platform's answer is, so that is looked for first too.
+	if err := s.leaving(ctx, email); err != nil {
+		return memberstore.Member{}, err
+	}
 	found, err := s.Platform.FindByEmail(ctx, email)
 	switch {
 	case errors.Is(err, platform.ErrNotFound):
@@ -42,18 +47,28 @@ func (s *Service) readThrough(ctx context.Context, email string) (memberstore.Me
 	}
 	m, err := s.keep(ctx, found)
 	if errors.Is(err, memberstore.ErrEmailTaken) { // by another caller who asked for it too
-		return s.Store.Find(ctx, memberstore.Key{Site: s.Site, Email: email})
+		m, err = s.Store.Find(ctx, memberstore.Key{Site: s.Site, Email: email})
+		if errors.Is(err, memberstore.ErrNotFound) { // who has deleted it since
+			err = ErrNotFound
+		}
 	}
 	return m, err
+}
+
+// leaving returns ErrNotFound for the email of a member that is about to leave
+// the platform.
+func (s *Service) leaving(ctx context.Context, email string) error {
+	leaving, err := s.Store.Leaving(ctx, s.Site, email, "")
+	if leaving && err == nil {
+		err = ErrNotFound
+	}
+	return err
 }
 
 // keep adds a member that the platform has. Errors: ErrNotFound, if it is about
 // to leave the platform; memberstore.ErrEmailTaken.
 func (s *Service) keep(ctx context.Context, found platform.Member) (memberstore.Member, error) {
-	if leaving, err := s.Store.Leaving(ctx, s.Site, found.Email, ""); leaving || err != nil {
-		if err == nil {
-			err = ErrNotFound
-		}
+	if err := s.leaving(ctx, found.Email); err != nil {
 		return memberstore.Member{}, err
 	}
 	m := s.fromPlatform(found)

@@ -136,6 +136,27 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 	})
 }
 
+// A member who is read while another edge removes it does not come back.
+func TestDeletedWhileItIsRead(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		old := b.create(byEmail, with("e@example.com")).Member
+		b.platform.breakWith(errDown)
+		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.set(func(method string) error {
+			if method == "find" { // the last answer before the other edge is done
+				_, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge")
+				return err
+			}
+			return nil
+		}, false)
+		if got, err := b.service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
 // A member who was deleted before the platform's answer arrived stays deleted.
 func TestDeletedBeforeItWasAnswered(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *bench) {
