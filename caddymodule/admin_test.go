@@ -1,11 +1,8 @@
 package caddymodule_test
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -28,28 +25,7 @@ func TestAdminAPI(t *testing.T) {
 	// Caddy's admin API outlives its configuration until another has none.
 	defer e.load(strings.Replace(config, "{{admin}}", "admin off", 1))
 
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", e.adminSocket)
-	}}}
-	defer client.CloseIdleConnections()
-	admin := func(method, path string) (int, string) {
-		t.Helper()
-		request, err := http.NewRequest(method, "http://caddy"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(text)
-	}
-
+	admin := adminOf(t, e.adminSocket)
 	if _, text := admin("GET", "/lychgate/members/behind"); text != `{"daily":{"behind":0,"members":[]},"other":{"behind":0,"members":[]}}`+"\n" {
 		t.Errorf("nothing is behind: %s", text)
 	}

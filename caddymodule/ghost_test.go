@@ -16,7 +16,7 @@ import (
 
 // realGhost returns the address, key and process of the Ghost that
 // e2e/ghost/start has started.
-func realGhost(t *testing.T) (url, key string) {
+func realGhost(t testing.TB) (url, key string) {
 	t.Helper()
 	setting := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
 	if len(setting) < 2 {
