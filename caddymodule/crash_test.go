@@ -27,11 +27,18 @@ type process struct {
 	config string
 	base   string
 
+	adminSocket string // where the admin API listens
+
 	mu      sync.Mutex
 	command *exec.Cmd
 }
 
 func startProcess(t *testing.T, platform string) *process {
+	t.Helper()
+	return startProcessOf(t, buildCaddy(t), membersConfig(sqliteStore(t), platform))
+}
+
+func startProcessOf(t *testing.T, binary, config string) *process {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -39,12 +46,16 @@ func startProcess(t *testing.T, platform string) *process {
 	}
 	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	listener.Close()
-	p := &process{t: t, binary: buildCaddy(t), config: filepath.Join(t.TempDir(), "Caddyfile"), base: "http://localhost:" + port}
-	config := strings.NewReplacer("{{port}}", port, "{{global}}", `
-		admin off
+	folder := t.TempDir()
+	p := &process{
+		t: t, binary: binary, config: filepath.Join(folder, "Caddyfile"), base: "http://localhost:" + port,
+		adminSocket: filepath.Join(folder, "admin.sock"),
+	}
+	config = strings.NewReplacer("{{port}}", port, "{{global}}", `
+		admin unix/`+p.adminSocket+`
 		persist_config off
 		default_bind 127.0.0.1
-		storage file_system `+t.TempDir()).Replace(membersConfig(sqliteStore(t), platform))
+		storage file_system `+t.TempDir()).Replace(config)
 	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
