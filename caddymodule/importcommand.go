@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"github.com/google/uuid"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -54,7 +53,7 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 		return fmt.Errorf("site %s has platform none, so there is nobody to import", s.site)
 	}
 	service := members.New(members.Config{
-		Site: s.site, Store: s.store, Platform: from, Logger: zap.NewNop(), Owner: uuid.NewString(),
+		Site: s.site, Store: s.store, Platform: from, Logger: zap.NewNop(),
 	})
 	bar := progressbar.NewOptions(-1,
 		progressbar.OptionSetWriter(os.Stderr),

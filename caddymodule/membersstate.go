@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/database"
@@ -171,10 +170,8 @@ func (s *membersState) tryOpen() error {
 	s.release = release
 	sites := make(map[string]*handlers.MembersSite)
 	for name, platform := range s.platforms {
-		// Each service is an owner of its own, so that what it does excludes
-		// those of other edges, and of this one's last configuration.
 		service := members.New(members.Config{
-			Site: name, Store: store, Platform: platform, Logger: s.logger.With(zap.String("site", name)), Owner: uuid.NewString(),
+			Site: name, Store: store, Platform: platform, Logger: s.logger.With(zap.String("site", name)),
 			Webhooks: store, NoticeURL: s.notices[name],
 		})
 		declared := s.declared[name]

@@ -57,8 +57,8 @@ func TestImport(t *testing.T) {
 		if diff := cmp.Diff(Imported{Seen: 8}, got); diff != "" || err != nil {
 			t.Errorf("again: %s, %v", diff, err)
 		}
-		if _, err := b.store.Find(ctx, memberstore.Key{Site: "daily", PlatformID: gone.PlatformID}); !errors.Is(err, memberstore.ErrNotFound) {
-			t.Errorf("%v", err)
+		if m, err := b.store.Find(ctx, memberstore.Key{Site: "daily", PlatformID: gone.PlatformID}); err != nil || !m.Deleted {
+			t.Errorf("%+v, %v", m, err)
 		}
 	})
 }
@@ -123,7 +123,7 @@ func (c crowd) List(_ context.Context, after string, _ time.Time) (page []platfo
 func TestImportMemory(t *testing.T) {
 	const n, most = 20_000, 2 << 20
 	b := newBench(t, dbtest.SQLite(t))
-	service := b.edge("edge", crowd{n: n})
+	service := b.edge(crowd{n: n})
 	heap := func() int64 {
 		runtime.GC()
 		var stats runtime.MemStats

@@ -88,9 +88,6 @@ type Config struct {
 	Webhooks  memberstore.Webhooks
 	NoticeURL string
 
-	// Owner names this process among those that share the store.
-	Owner string
-
 	// Timeout bounds how long a write waits for the platform. Default: 5
 	// seconds.
 	Timeout time.Duration
@@ -173,10 +170,11 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 	var result Result
 	var err error
 	for _, suffix := range []string{"", m.GUID} {
-		if err = s.insert(ctx, i, &m); err != nil {
+		var lease string
+		if lease, err = s.insert(ctx, i, &m); err != nil {
 			return Result{}, err
 		}
-		if result, err = s.settle(ctx, m, nil, true); !i.allowsDuplicates() || !isTaken(err) {
+		if result, err = s.settle(ctx, m, nil, lease); !i.allowsDuplicates() || !isTaken(err) {
 			break
 		}
 		// The email belongs to somebody whom only the platform knows.
@@ -185,17 +183,18 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 	return result, plain(err)
 }
 
-// insert puts a new member into the store.
-func (s *Service) insert(ctx context.Context, i Integration, m *memberstore.Member) error {
-	return put(i, m, func() error {
-		var lease memberstore.Lease
+// insert puts a new member into the store, and leases it.
+func (s *Service) insert(ctx context.Context, i Integration, m *memberstore.Member) (lease string, err error) {
+	err = put(i, m, func() error {
 		if s.local() {
 			m.Applied = m.Version
-		} else {
-			m.Sent, m.SentAt, lease = m.Email, s.Now(), s.lease()
+			return s.Store.Insert(ctx, *m, i.Name, memberstore.Lease{})
 		}
-		return s.Store.Insert(ctx, *m, i.Name, lease)
+		l := s.lease()
+		m.Sent, m.SentAt, lease = m.Email, s.Now(), l.Owner
+		return s.Store.Insert(ctx, *m, i.Name, l)
 	})
+	return lease, err
 }
 
 // put puts a member into the store, by the function into. If its email is taken
@@ -302,9 +301,9 @@ func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string
 		if err != nil {
 			return Result{}, err
 		}
-		leased := false
+		lease := ""
 		if !s.local() {
-			switch leased, err = s.acquire(ctx, &before); {
+			switch lease, err = s.acquire(ctx, &before); {
 			case errors.Is(err, memberstore.ErrNotFound):
 				continue
 			case err != nil:
@@ -319,15 +318,13 @@ func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string
 			err = s.update(ctx, i, &after)
 		}
 		if err != nil {
-			if leased {
-				err = errors.Join(err, s.release(ctx, before))
-			}
+			err = errors.Join(err, s.release(ctx, before, lease))
 			if errors.Is(err, memberstore.ErrConflict) {
 				continue
 			}
 			return Result{}, err
 		}
-		return s.settle(ctx, after, &before, leased)
+		return s.settle(ctx, after, &before, lease)
 	}
 	return Result{}, fmt.Errorf("the member was changed by others %d times in a row", attempts)
 }

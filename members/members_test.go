@@ -35,14 +35,14 @@ func newBench(t *testing.T, db *database.DB) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, db: db, store: store, platform: newFaulty(), now: time.Now().UTC().Truncate(time.Millisecond)}
-	b.service = b.edge("edge", b.platform)
+	b.service = b.edge(b.platform)
 	return b
 }
 
 // edge returns a service on the bench's store.
-func (b *bench) edge(owner string, p platform.Platform) *Service {
+func (b *bench) edge(p platform.Platform) *Service {
 	return New(Config{
-		Site: "daily", Store: b.store, Platform: p, Logger: zap.NewNop(), Owner: owner,
+		Site: "daily", Store: b.store, Platform: p, Logger: zap.NewNop(),
 		Timeout: 200 * time.Millisecond, Now: func() time.Time { return b.now },
 	})
 }
@@ -314,7 +314,7 @@ func TestValidation(t *testing.T) {
 // Members of a site without a platform live in the store alone.
 func TestNoPlatform(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *bench) {
-		b.service = b.edge("edge", platform.None{})
+		b.service = b.edge(platform.None{})
 		b.create(byEmail, with("jane@example.com"))
 		if result, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: new("Jane")}, nil); err != nil || result.Queued {
 			t.Errorf("%+v, %v", result, err)

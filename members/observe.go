@@ -109,17 +109,17 @@ func (s *Service) Refresh(ctx context.Context, platformID string) error {
 			return err
 		}
 		// Nobody here changes the member on the platform while it is looked at.
-		leased, err := s.acquire(ctx, &m)
+		lease, err := s.acquire(ctx, &m)
 		if errors.Is(err, memberstore.ErrNotFound) {
 			continue
 		}
-		if err == nil && !leased {
+		if err == nil && lease == "" {
 			err = errBusy
 		}
 		if err != nil {
 			return err
 		}
-		return s.takeOver(ctx, m)
+		return s.takeOver(ctx, m, lease)
 	}
 }
 
@@ -151,27 +151,27 @@ func (s *Service) meet(ctx context.Context, platformID string) (again bool, err 
 	if err != nil || m.PlatformID != "" {
 		return m.PlatformID == platformID, err
 	}
-	leased, err := s.acquire(ctx, &m)
+	lease, err := s.acquire(ctx, &m)
 	switch {
 	case errors.Is(err, memberstore.ErrNotFound):
 		return true, nil
 	case err != nil:
 		return false, err
-	case !leased:
+	case lease == "":
 		return false, errBusy
 	}
-	return m.PlatformID == platformID, s.release(ctx, m)
+	return m.PlatformID == platformID, s.release(ctx, m, lease)
 }
 
 // takeOver changes a leased member to what the platform has, and ends the
 // lease.
-func (s *Service) takeOver(ctx context.Context, m memberstore.Member) error {
+func (s *Service) takeOver(ctx context.Context, m memberstore.Member, lease string) error {
 	found, err := s.Platform.Get(ctx, m.PlatformID)
 	if errors.Is(err, platform.ErrNotFound) {
-		return s.forget(ctx, m)
+		return s.forget(ctx, m, lease)
 	}
 	if err != nil {
-		return errors.Join(err, s.release(ctx, m))
+		return errors.Join(err, s.release(ctx, m, lease))
 	}
 	after, changed := merge(m, found)
 	if changed {
@@ -182,7 +182,7 @@ func (s *Service) takeOver(ctx context.Context, m memberstore.Member) error {
 			err = s.Store.Update(ctx, after)
 		}
 	}
-	return errors.Join(err, s.release(ctx, m))
+	return errors.Join(err, s.release(ctx, m, lease))
 }
 
 // merge returns a member as the platform has it, and whether that is a change.

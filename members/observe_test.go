@@ -200,7 +200,7 @@ func TestListen(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *bench) {
 		webhooks := b.store.(memberstore.Webhooks)
 		edge := func() *Service {
-			s := b.edge("edge", b.platform)
+			s := b.edge(b.platform)
 			s.Webhooks, s.NoticeURL = webhooks, "https://edge/webhooks"
 			return s
 		}

@@ -2,9 +2,9 @@ package members
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -37,6 +37,10 @@ const (
 	// storeTime bounds what is asked of the store without a caller who waits.
 	storeTime = 10 * time.Second
 
+	// tombstoneLife is how long it is remembered which of the platform's members
+	// were deleted: longer than anything that was read before can be held.
+	tombstoneLife = 10 * time.Minute
+
 	// arrivalTime is how long a member that was sent to the platform without an
 	// answer may take to turn up there. Ghost lets a request wait for its
 	// database for a minute.
@@ -49,6 +53,12 @@ type takenError struct{ reason string }
 
 func (e *takenError) Error() string { return e.reason }
 
+// waitsError is the platform's refusal of an email that another member has there
+// who is behind.
+type waitsError struct{}
+
+func (*waitsError) Error() string { return "the email still belongs to another member, who is behind" }
+
 // awaitedError is that a member may still turn up on the platform.
 type awaitedError struct{ until time.Time }
 
@@ -57,43 +67,47 @@ func (e *awaitedError) Error() string {
 }
 
 func (s *Service) lease() memberstore.Lease {
-	return memberstore.Lease{Owner: s.Owner, Until: s.Now().Add(leaseTime)}
+	return memberstore.Lease{Owner: rand.Text(), Until: s.Now().Add(leaseTime)}
 }
 
-// acquire waits for the lease of a member, and reads it anew. It reports false
+// acquire waits for the lease of a member, and reads it anew. The lease is empty
 // if another holds it for too long.
-func (s *Service) acquire(ctx context.Context, m *memberstore.Member) (bool, error) {
+func (s *Service) acquire(ctx context.Context, m *memberstore.Member) (lease string, err error) {
 	deadline := s.Now().Add(s.Timeout)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		leased, err := s.Store.Lease(ctx, m.GUID, s.lease())
+		l := s.lease()
+		leased, err := s.Store.Lease(ctx, m.GUID, l)
 		if err == nil {
 			if leased.Deleted {
-				return false, errors.Join(memberstore.ErrNotFound, s.release(ctx, leased))
+				return "", errors.Join(memberstore.ErrNotFound, s.release(ctx, leased, l.Owner))
 			}
 			leased.MemberID = m.MemberID
 			*m = leased
-			return true, nil
+			return l.Owner, nil
 		}
 		if !errors.Is(err, memberstore.ErrConflict) {
-			return false, err
+			return "", err
 		}
 		if s.Now().After(deadline) {
-			return false, nil
+			return "", nil
 		}
 		select {
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return "", ctx.Err()
 		case <-time.After(pause):
 		}
 	}
 }
 
-// release ends the lease of a member that was not changed, even if the caller
-// has left.
-func (s *Service) release(ctx context.Context, m memberstore.Member) error {
+// release ends the lease of a member that was not changed, if there is one,
+// even if the caller has left.
+func (s *Service) release(ctx context.Context, m memberstore.Member, lease string) error {
+	if lease == "" {
+		return nil
+	}
 	ctx, cancel := detached(ctx)
 	defer cancel()
-	return s.Store.Release(ctx, m.GUID, s.Owner)
+	return s.Store.Release(ctx, m.GUID, lease)
 }
 
 // detached returns a context for what must be noted even if the caller has left.
@@ -104,7 +118,7 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 // settle brings a write that is in the store to the platform, and says how it
 // ended. Before is what the member was, nil for a new one; without the lease
 // the write is left to Run.
-func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memberstore.Member, leased bool) (Result, error) {
+func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memberstore.Member, lease string) (Result, error) {
 	if s.local() {
 		if m.Deleted {
 			_, err := s.Store.Applied(ctx, m.GUID, m.Version, "", "")
@@ -112,7 +126,7 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 		}
 		return Result{Member: m}, nil
 	}
-	if !leased {
+	if lease == "" {
 		s.nudge()
 		return Result{Member: m, Queued: true}, nil
 	}
@@ -126,7 +140,7 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 	switch {
 	case err == nil:
 		m.PlatformID, m.Sent, m.SentAt = id, "", time.Time{}
-		behind, err := s.Store.Applied(ctx, m.GUID, m.Version, id, s.Owner)
+		behind, err := s.applied(ctx, m, lease)
 		if err != nil {
 			// The write stands on both sides; it is only not noted, so it will
 			// be applied once more.
@@ -140,10 +154,10 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 
 	case errors.Is(err, platform.ErrNotFound):
 		// The platform's staff has removed the member meanwhile.
-		return Result{}, errors.Join(ErrNotFound, s.forget(ctx, m))
+		return Result{}, errors.Join(ErrNotFound, s.forget(ctx, m, lease))
 
 	case errors.As(err, &refusal), errors.As(err, &taken):
-		reverted := s.Store.Revert(ctx, m.GUID, m.Version, before, s.Owner)
+		reverted := s.Store.Revert(ctx, m.GUID, m.Version, before, lease)
 		if errors.Is(reverted, memberstore.ErrConflict) || errors.Is(reverted, memberstore.ErrEmailTaken) {
 			break // a later write stands on this one, or has taken the email, so it is too late
 		}
@@ -156,19 +170,33 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 		return Result{Member: m}, taken
 	}
 	s.warnings.Warn("the platform does not take a write now, so it is queued", zap.String("guid", m.GUID), zap.String("problem", kind(err)))
-	if err := s.postpone(ctx, m, err, before == nil); err != nil {
+	if err := s.postpone(ctx, m, id, err, before == nil, lease); err != nil {
 		s.Logger.Error("a queued write could not be noted", zap.String("guid", m.GUID), zap.Error(err))
 	}
 	return Result{Member: m, Queued: true}, nil
 }
 
-// forget removes a member that the platform no longer has.
-func (s *Service) forget(ctx context.Context, m memberstore.Member) error {
+// applied notes that the platform has a member, and ends its lease. If an
+// attempt before had no answer it may yet come to the platform, behind this one:
+// then the member is brought there once more when that is over.
+func (s *Service) applied(ctx context.Context, m memberstore.Member, lease string) (behind bool, err error) {
+	over := m.UnansweredAt.Add(arrivalTime)
+	if m.Deleted || m.UnansweredAt.IsZero() || !s.Now().Before(over) {
+		return s.Store.Applied(ctx, m.GUID, m.Version, m.PlatformID, lease)
+	}
+	return false, s.Store.Unsure(ctx, m.GUID, m.PlatformID, onceMore, over, lease)
+}
+
+// onceMore is the problem of a member that is brought to the platform again.
+const onceMore = "the platform has it, and gets it once more because an earlier attempt had no answer"
+
+// forget removes a leased member that the platform no longer has.
+func (s *Service) forget(ctx context.Context, m memberstore.Member, lease string) error {
 	m.Deleted = true
 	if err := s.Store.Update(ctx, m); err != nil {
-		return err
+		return errors.Join(err, s.release(ctx, m, lease))
 	}
-	_, err := s.Store.Applied(ctx, m.GUID, m.Version+1, m.PlatformID, s.Owner)
+	_, err := s.Store.Applied(ctx, m.GUID, m.Version+1, m.PlatformID, lease)
 	return err
 }
 
@@ -181,19 +209,34 @@ func kind(err error) string {
 	return err.Error()
 }
 
-// postpone notes that an attempt failed. First is that of attempt.
-func (s *Service) postpone(ctx context.Context, m memberstore.Member, problem error, first bool) error {
+// postpone notes that an attempt failed. ID and problem are what attempt has
+// returned, first is what it was told.
+func (s *Service) postpone(ctx context.Context, m memberstore.Member, id string, problem error, first bool, lease string) error {
 	pause := min(firstPause<<min(m.Attempts, 20), longestPause)
-	pause += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(pause)) // so that not all come at once
+	pause += time.Duration((mathrand.Float64() - 0.5) * 0.4 * float64(pause)) // so that not all come at once
 	next := s.Now().Add(pause)
+	var unanswered time.Time
+	if id != "" && noAnswer(problem) { // a create is looked for by what was sent
+		unanswered = s.Now()
+	}
 	if awaited, ok := errors.AsType[*awaitedError](problem); ok {
 		next = awaited.until
 	}
 	return s.Store.Failed(ctx, m.GUID, memberstore.Failure{
-		Problem: problem.Error(),
-		Next:    next,
-		NotSent: (first || m.Sent == "") && errors.Is(problem, platform.ErrNoEffect),
-	}, s.Owner)
+		Problem:      problem.Error(),
+		Next:         next,
+		NotSent:      (first || m.Sent == "") && errors.Is(problem, platform.ErrNoEffect),
+		UnansweredAt: unanswered,
+	}, lease)
+}
+
+// noAnswer reports whether an attempt that failed may yet take its effect.
+func noAnswer(err error) bool {
+	_, refused := errors.AsType[*platform.Refusal](err)
+	_, taken := errors.AsType[*takenError](err)
+	_, awaited := errors.AsType[*awaitedError](err)
+	_, waits := errors.AsType[*waitsError](err)
+	return !refused && !taken && !awaited && !waits && !errors.Is(err, platform.ErrNoEffect)
 }
 
 // attempt applies a member's current state on the platform and returns its ID
@@ -289,10 +332,10 @@ func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusa
 		return m.PlatformID, err
 	}
 	owner, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
-	if err == nil && owner.Applied < owner.Version {
+	if err == nil && (owner.Applied < owner.Version || owner.Deleted) {
 		// Ours, and about to let go of the email: wait for that.
 		s.nudge()
-		return m.PlatformID, s.waitFor(ctx, m, owner, refusal)
+		return m.PlatformID, s.waitFor(ctx, m, owner)
 	}
 	if err != nil && !errors.Is(err, memberstore.ErrNotFound) {
 		return m.PlatformID, err
@@ -302,7 +345,7 @@ func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusa
 		return m.PlatformID, err
 	} else if leaving && unknown {
 		s.nudge()
-		return m.PlatformID, fmt.Errorf("the email may belong to another member, who is behind: %s", refusal.Reason)
+		return m.PlatformID, &waitsError{}
 	}
 	if m.PlatformID == "" && !first {
 		mine, err := s.mayBe(ctx, found, m)
@@ -320,8 +363,8 @@ func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusa
 // waitFor returns the error that m waits for another member to let go of its
 // email. If that one waits for m in turn, by way of others or not, m lets go of
 // its own, for an address that nobody has.
-func (s *Service) waitFor(ctx context.Context, m, owner memberstore.Member, refusal *platform.Refusal) error {
-	waits := fmt.Errorf("the email still belongs to another member, who is behind: %s", refusal.Reason)
+func (s *Service) waitFor(ctx context.Context, m, owner memberstore.Member) error {
+	waits := &waitsError{}
 	if m.PlatformID == "" {
 		return waits
 	}
@@ -410,7 +453,14 @@ func (s *Service) Run(ctx context.Context) {
 	wg.Go(func() { s.listen(ctx) })
 	ticker := time.NewTicker(pollTime)
 	defer ticker.Stop()
+	var purged time.Time
 	for {
+		if s.Now().Sub(purged) > tombstoneLife/10 {
+			if err := s.Store.Purge(ctx, s.Site, s.Now().Add(-tombstoneLife)); err != nil && ctx.Err() == nil {
+				s.Logger.Error("old tombstones could not be removed", zap.Error(err))
+			}
+			purged = s.Now()
+		}
 		if err := s.catchUp(ctx); err != nil && ctx.Err() == nil {
 			s.Logger.Error("members that are behind could not be listed", zap.Error(err))
 		}
@@ -460,7 +510,8 @@ func each[T any](list []T, do func(T)) {
 func (s *Service) retry(ctx context.Context, guid string) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTime+s.Timeout)
 	defer cancel()
-	m, err := s.Store.Lease(ctx, guid, s.lease())
+	lease := s.lease()
+	m, err := s.Store.Lease(ctx, guid, lease)
 	if errors.Is(err, memberstore.ErrConflict) || errors.Is(err, memberstore.ErrNotFound) {
 		return nil
 	}
@@ -468,18 +519,19 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 		return err
 	}
 	if m.Applied >= m.Version {
-		return s.release(ctx, m)
+		return s.release(ctx, m, lease.Owner)
 	}
 	id, err := s.attempt(ctx, m, false)
 	ctx, end := detached(ctx)
 	defer end()
 	switch {
 	case err == nil:
-		_, err = s.Store.Applied(ctx, guid, m.Version, id, s.Owner)
+		m.PlatformID = id
+		_, err = s.applied(ctx, m, lease.Owner)
 		return err
 	case errors.Is(err, platform.ErrNotFound):
-		return s.forget(ctx, m)
+		return s.forget(ctx, m, lease.Owner)
 	}
 	s.warnings.Warn("the platform still does not take a write", zap.String("guid", guid), zap.String("problem", kind(err)))
-	return s.postpone(ctx, m, err, false)
+	return s.postpone(ctx, m, id, err, false, lease.Owner)
 }

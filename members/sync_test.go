@@ -111,29 +111,44 @@ func TestEmailHandedOn(t *testing.T) {
 // Deleted and made again while the platform was away: the two may arrive in any
 // order, and the new one must not go with the old.
 func TestDeletedAndMadeAgain(t *testing.T) {
-	eachStore(t, func(t *testing.T, b *bench) {
-		old := b.create(byEmail, with("e@example.com", name("old"))).Member
-		b.platform.breakWith(errDown)
-		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
+	for _, forgotten := range []bool{false, true} {
+		eachStore(t, func(t *testing.T, b *bench) { deleteAndMakeAgain(t, b, forgotten) })
+	}
+}
+
+func deleteAndMakeAgain(t *testing.T, b *bench, forgotten bool) {
+	old := b.create(byEmail, with("e@example.com", name("old"))).Member
+	b.platform.breakWith(errDown)
+	if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
+		t.Fatal(err)
+	}
+	b.create(byEmail, with("e@example.com", name("new")))
+	// Another edge removes the old one: it is noted here, and the platform
+	// has it until the new one was refused and is found out why. Then it is
+	// long forgotten here, or not.
+	if _, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge"); err != nil {
+		t.Fatal(err)
+	}
+	gone := "create"
+	if forgotten {
+		gone = "update"
+		if err := b.store.Purge(t.Context(), "daily", time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		b.create(byEmail, with("e@example.com", name("new")))
-		// Another edge removes the old one: it is noted here, and the platform
-		// has it until the new one was refused and is found out why.
-		if _, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge"); err != nil {
-			t.Fatal(err)
-		}
-		b.platform.set(func(method string) error {
-			if method == "update" {
+	}
+	calls := 0
+	b.platform.set(func(method string) error {
+		if method == gone {
+			if calls++; forgotten || calls == 2 {
 				clear(b.platform.members)
 			}
-			return nil
-		}, false)
-		b.catchUp()
-		b.platform.mend()
-		b.catchUp()
-		b.sameAsPlatform("e@example.com new")
-	})
+		}
+		return nil
+	}, false)
+	b.catchUp()
+	b.platform.mend()
+	b.catchUp()
+	b.sameAsPlatform("e@example.com new")
 }
 
 // A member who is read while another edge removes it does not come back.
@@ -212,7 +227,7 @@ func TestRemovedOnThePlatform(t *testing.T) {
 // sides, once.
 func TestTwoEdges(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *bench) {
-		edges := []*Service{b.edge("one", b.platform), b.edge("two", b.platform)}
+		edges := []*Service{b.edge(b.platform), b.edge(b.platform)}
 		const writers, labels = 4, 5
 		for i := range 3 {
 			b.create(byEmail, with(fmt.Sprintf("m%d@example.com", i)))
@@ -255,7 +270,7 @@ func TestTwoEdges(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	b := newBench(t, dbtest.SQLite(t))
-	service := New(Config{Site: "daily", Store: b.store, Platform: b.platform, Logger: zap.NewNop(), Owner: "edge"})
+	service := New(Config{Site: "daily", Store: b.store, Platform: b.platform, Logger: zap.NewNop()})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	b.platform.breakWith(errDown)
@@ -340,6 +355,48 @@ func TestArrivesLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An update that had no answer comes to the platform behind a later one, which
+// was answered. The later one is what both sides have in the end, though the
+// platform says otherwise for a moment.
+func TestUpdateArrivesLate(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		m := b.create(byEmail, with("jane@example.com")).Member
+		update := func(name string) Result {
+			t.Helper()
+			result, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: &name}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return result
+		}
+		b.platform.breakWith(errors.New("timeout"))
+		if !update("First").Queued {
+			t.Error("the first was answered")
+		}
+		b.platform.mend()
+		if update("Second").Queued {
+			t.Error("the second was not answered")
+		}
+		b.platform.staff(m.PlatformID, func(m *platform.Member) { m.Name = "First" })
+		b.refresh(m.PlatformID)
+		if got := b.get("jane@example.com"); got.Name != "Second" || b.behind() != 1 {
+			t.Errorf("%+v, %d behind", got, b.behind())
+		}
+		b.now = b.now.Add(arrivalTime / 2)
+		if err := b.service.catchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if b.behind() != 1 {
+			t.Errorf("%d behind before the time is over", b.behind())
+		}
+		b.catchUp()
+		b.sameAsPlatform("jane@example.com Second")
+		if b.behind() != 0 {
+			t.Errorf("%d are behind", b.behind())
+		}
+	})
 }
 
 // What certainly never reached the platform is not waited for.

@@ -47,6 +47,10 @@ type Member struct {
 	Sent   string
 	SentAt time.Time
 
+	// UnansweredAt is when an attempt to apply the member last had no answer, so
+	// that it may take its effect later. Zero if none had.
+	UnansweredAt time.Time
+
 	// Attempts counts how often applying the current version was tried and did
 	// not succeed; Problem is why the last one did not, and NextAttempt when it
 	// is tried again.
@@ -118,10 +122,9 @@ type Store interface {
 	// ErrEmailTaken.
 	Update(ctx context.Context, m Member) error
 
-	// Lease makes owner the only one who may apply the member until some time,
-	// and returns the member as it is now. A lease that has run out is free to
-	// take; owner may take its own again. It returns ErrConflict while another
-	// has it, and ErrNotFound.
+	// Lease makes its owner the only one who may apply the member until some
+	// time, and returns the member as it is now. A lease that has run out is
+	// free to take. Errors: ErrConflict, while there is another; ErrNotFound.
 	Lease(ctx context.Context, guid string, lease Lease) (Member, error)
 
 	// Release ends the owner's lease, and nothing else.
@@ -137,10 +140,19 @@ type Store interface {
 	Sending(ctx context.Context, guid, email string, now time.Time) error
 
 	// Applied notes that the platform has a version of the member, under a
-	// PlatformID, and ends the owner's lease. A tombstone that is applied is
-	// removed. The result tells whether the member is still behind, because
-	// it was written meanwhile.
+	// PlatformID, and ends the owner's lease. The result tells whether the
+	// member is still behind, because it was written meanwhile. A tombstone that
+	// is applied is removed; if there is a PlatformID, that is kept for Purge to
+	// remove, and nothing else.
 	Applied(ctx context.Context, guid string, version int64, platformID, owner string) (behind bool, err error)
+
+	// Unsure is Applied for a member that has to be applied once more at some
+	// time, because an attempt before had no answer and may yet take its effect.
+	// Until then it is behind.
+	Unsure(ctx context.Context, guid, platformID, problem string, again time.Time, owner string) error
+
+	// Purge removes the tombstones of a site that were applied before some time.
+	Purge(ctx context.Context, site string, before time.Time) error
 
 	// Failed notes that a version could not be applied, and ends the owner's
 	// lease.
@@ -170,9 +182,13 @@ type Failure struct {
 
 	// NotSent tells that the platform certainly did not make the member.
 	NotSent bool
+
+	// UnansweredAt is now if the attempt had no answer, else zero.
+	UnansweredAt time.Time
 }
 
-// Lease names who applies a member, and until when.
+// Lease names who applies a member, and until when. Each lease has an owner of
+// its own.
 type Lease struct {
 	Owner string
 	Until time.Time

@@ -189,8 +189,23 @@ func TestTombstone(t *testing.T) {
 		if behind, err := store.Applied(t.Context(), m.GUID, 2, "p-1", "me"); behind || err != nil {
 			t.Errorf("applied: %t, %v", behind, err)
 		}
+		// What is left of it says whose it was on the platform, for a while.
+		purge := func(before time.Duration) {
+			t.Helper()
+			if err := store.Purge(t.Context(), "daily", time.Now().Add(before)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		purge(-time.Hour)
+		gone := find(t, store, Key{Site: "daily", PlatformID: "p-1"})
+		gone.NextAttempt = time.Time{}
+		same(t, Member{
+			GUID: "guid-jane", Site: "daily", Subscribed: true, Labels: []string{}, Status: "free", CreatedAt: then, UpdatedAt: then,
+			Version: 2, Applied: 2, PlatformID: "p-1", Deleted: true,
+		}, gone)
+		purge(time.Hour)
 		if _, err := store.Find(t.Context(), Key{Site: "daily", PlatformID: "p-1"}); !errors.Is(err, ErrNotFound) {
-			t.Errorf("an applied tombstone is still there: %v", err)
+			t.Errorf("an old tombstone is still there: %v", err)
 		}
 	})
 }
@@ -250,6 +265,32 @@ func TestSent(t *testing.T) {
 	})
 }
 
+// What is to be applied once more is behind until then.
+func TestUnsure(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		m := joe()
+		m.Sent, m.SentAt = m.Email, then
+		if err := store.Insert(t.Context(), m, "", Lease{"me", time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Failed(t.Context(), "guid-joe", Failure{Problem: "down", Next: then, UnansweredAt: then}, "me"); err != nil {
+			t.Fatal(err)
+		}
+		m.Attempts, m.Problem, m.NextAttempt, m.UnansweredAt = 1, "down", then, then
+		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
+		if err := store.Unsure(t.Context(), "guid-joe", "p-1", "again", later, "me"); err != nil {
+			t.Fatal(err)
+		}
+		m.Attempts, m.Problem, m.NextAttempt, m.PlatformID, m.Sent, m.SentAt = 0, "again", later, "p-1", "", time.Time{}
+		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
+		if _, err := store.Applied(t.Context(), "guid-joe", 1, "p-1", "me"); err != nil {
+			t.Fatal(err)
+		}
+		m.Applied, m.Problem, m.NextAttempt, m.UnansweredAt = 1, "", time.Time{}, time.Time{}
+		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
+	})
+}
+
 func TestLease(t *testing.T) {
 	each(t, func(t *testing.T, store Store) {
 		insert(t, store, joe())
@@ -258,7 +299,7 @@ func TestLease(t *testing.T) {
 		if got, err := store.Lease(t.Context(), "guid-joe", me); err != nil || got.GUID != "guid-joe" || got.Version != 1 {
 			t.Fatalf("%v, %v", got, err)
 		}
-		if _, err := store.Lease(t.Context(), "guid-joe", me); err != nil {
+		if _, err := store.Lease(t.Context(), "guid-joe", me); !errors.Is(err, ErrConflict) {
 			t.Errorf("its own again: %v", err)
 		}
 		if _, err := store.Lease(t.Context(), "guid-joe", other); !errors.Is(err, ErrConflict) {
@@ -266,6 +307,9 @@ func TestLease(t *testing.T) {
 		}
 		if _, err := store.Lease(t.Context(), "guid-nobody", me); !errors.Is(err, ErrNotFound) {
 			t.Errorf("nobody's: %v", err)
+		}
+		if err := store.Release(t.Context(), "guid-joe", "me"); err != nil {
+			t.Fatal(err)
 		}
 		// One that has run out is free.
 		if _, err := store.Lease(t.Context(), "guid-joe", Lease{"me", now.Add(-time.Second)}); err != nil {

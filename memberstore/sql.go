@@ -33,7 +33,7 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 
 const columns = `m.guid, m.site, m.email, m.name, m.note, m.subscribed, m.labels, m.newsletters, m.tier_id, m.status,
 	m.created_at, m.updated_at, m.version, m.applied, m.platform_id, m.deleted,
-	m.sent_email, m.sent_at, m.attempts, m.problem, m.next_attempt`
+	m.sent_email, m.sent_at, m.unanswered_at, m.attempts, m.problem, m.next_attempt`
 
 const (
 	findByEmail = `SELECT ` + columns + `, '' FROM members m
@@ -47,8 +47,8 @@ const (
 
 	insertMember = `INSERT INTO members (guid, site, email, email_key, name, note, subscribed, labels, newsletters, tier_id,
 			status, created_at, updated_at, version, applied, platform_id, deleted, attempts, next_attempt, problem,
-			lease_owner, lease_until, sent_email, sent_key, sent_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, $15, FALSE, 0, 0, '', $16, $17, $18, $19, $20)`
+			lease_owner, lease_until, sent_email, sent_key, sent_at, unanswered_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, $15, FALSE, 0, 0, '', $16, $17, $18, $19, $20, 0)`
 	insertMemberID = `INSERT INTO member_ids (site, integration, member_id, guid) VALUES ($1, $2, $3, $4)`
 	deleteMemberID = `DELETE FROM member_ids WHERE guid = $1`
 
@@ -64,7 +64,7 @@ const (
 	removeMember = `DELETE FROM members WHERE guid = $1 AND version = $2`
 
 	lease = `UPDATE members SET lease_owner = $2, lease_until = $3
-		WHERE guid = $1 AND (lease_until <= $4 OR lease_owner = $2)`
+		WHERE guid = $1 AND lease_until <= $4`
 	endLease = `lease_owner = CASE WHEN lease_owner = $%d THEN '' ELSE lease_owner END,
 		lease_until = CASE WHEN lease_owner = $%[1]d THEN 0 ELSE lease_until END`
 
@@ -84,10 +84,18 @@ const (
 var (
 	markApplied = `UPDATE members SET applied = CASE WHEN applied > $2 THEN applied ELSE $2 END, platform_id = $3,
 			sent_email = '', sent_key = '', sent_at = 0,
-			attempts = 0, next_attempt = 0, problem = '', ` + fmt.Sprintf(endLease, 4) + `
+			unanswered_at = 0, attempts = 0, next_attempt = 0, problem = '', ` + fmt.Sprintf(endLease, 4) + `
 		WHERE guid = $1 RETURNING version, applied, deleted`
-	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3, ` + fmt.Sprintf(endLease, 4) + `
+	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3,
+			unanswered_at = CASE WHEN unanswered_at > $5 THEN unanswered_at ELSE $5 END, ` + fmt.Sprintf(endLease, 4) + `
 		WHERE guid = $1`
+	markUnsure = `UPDATE members SET platform_id = $2, sent_email = '', sent_key = '', sent_at = 0,
+			attempts = 0, problem = $3, next_attempt = $5, ` + fmt.Sprintf(endLease, 4) + `
+		WHERE guid = $1`
+	markGone = `UPDATE members SET email = '', email_key = '', name = '', note = '', labels = '[]', newsletters = 'null',
+			tier_id = NULL, next_attempt = $2
+		WHERE guid = $1`
+	purge       = `DELETE FROM members WHERE site = $1 AND deleted AND applied >= version AND next_attempt < $2`
 	markNotSent = `UPDATE members SET sent_email = '', sent_key = '', sent_at = 0 WHERE guid = $1`
 )
 
@@ -260,8 +268,12 @@ func (s *SQL) Applied(ctx context.Context, guid string, version int64, platformI
 		if err != nil {
 			return err
 		}
-		if behind = applied < current; !behind && deleted {
+		switch behind = applied < current; {
+		case behind || !deleted:
+		case platformID == "":
 			_, err = tx.ExecContext(ctx, removeMember, guid, current)
+		default:
+			_, err = tx.ExecContext(ctx, markGone, guid, time.Now().UnixMilli())
 		}
 		return err
 	})
@@ -271,10 +283,26 @@ func (s *SQL) Applied(ctx context.Context, guid string, version int64, platformI
 	return behind, nil
 }
 
+// Unsure implements [Store].
+func (s *SQL) Unsure(ctx context.Context, guid, platformID, problem string, again time.Time, owner string) error {
+	if _, err := s.db.Write.ExecContext(ctx, markUnsure, guid, null(platformID), problem, owner, millis(again)); err != nil {
+		return fmt.Errorf("noting that a member is to be applied once more: %w", err)
+	}
+	return nil
+}
+
+// Purge implements [Store].
+func (s *SQL) Purge(ctx context.Context, site string, before time.Time) error {
+	if _, err := s.db.Write.ExecContext(ctx, purge, site, millis(before)); err != nil {
+		return fmt.Errorf("removing old tombstones: %w", err)
+	}
+	return nil
+}
+
 // Failed implements [Store].
 func (s *SQL) Failed(ctx context.Context, guid string, f Failure, owner string) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, markFailed, guid, f.Problem, millis(f.Next), owner)
+		_, err := tx.ExecContext(ctx, markFailed, guid, f.Problem, millis(f.Next), owner, millis(f.UnansweredAt))
 		if err == nil && f.NotSent {
 			_, err = tx.ExecContext(ctx, markNotSent, guid)
 		}
@@ -326,11 +354,11 @@ func (s *SQL) CountBehind(ctx context.Context, site string) (n int, err error) {
 func scanMember(row interface{ Scan(...any) error }) (Member, error) {
 	var m Member
 	var labels, newsletters string
-	var created, updated, sent, next int64
+	var created, updated, sent, unanswered, next int64
 	var platformID sql.NullString
 	err := row.Scan(&m.GUID, &m.Site, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels, &newsletters, &m.TierID, &m.Status,
 		&created, &updated, &m.Version, &m.Applied, &platformID, &m.Deleted,
-		&m.Sent, &sent, &m.Attempts, &m.Problem, &next, &m.MemberID)
+		&m.Sent, &sent, &unanswered, &m.Attempts, &m.Problem, &next, &m.MemberID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Member{}, ErrNotFound
 	}
@@ -339,7 +367,7 @@ func scanMember(row interface{ Scan(...any) error }) (Member, error) {
 	}
 	m.CreatedAt, m.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	m.PlatformID = platformID.String
-	m.SentAt, m.NextAttempt = unmillis(sent), unmillis(next)
+	m.SentAt, m.UnansweredAt, m.NextAttempt = unmillis(sent), unmillis(unanswered), unmillis(next)
 	return m, errors.Join(json.Unmarshal([]byte(labels), &m.Labels), json.Unmarshal([]byte(newsletters), &m.Newsletters))
 }
 

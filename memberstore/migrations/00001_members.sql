@@ -23,6 +23,7 @@ CREATE TABLE members (
 	sent_email    TEXT NOT NULL,   -- sent to the platform to be made there, outcome unknown; or empty
 	sent_key      TEXT NOT NULL,   -- that email as it is compared
 	sent_at       BIGINT NOT NULL,
+	unanswered_at BIGINT NOT NULL, -- when an attempt to apply it had no answer; or 0
 
 	attempts      BIGINT NOT NULL, -- to apply what is behind
 	next_attempt  BIGINT NOT NULL,
@@ -34,6 +35,7 @@ CREATE UNIQUE INDEX members_email ON members (site, email_key) WHERE NOT deleted
 CREATE UNIQUE INDEX members_platform_id ON members (site, platform_id) WHERE platform_id IS NOT NULL;
 CREATE INDEX members_leaving ON members (site, email_key) WHERE deleted;
 CREATE INDEX members_sent ON members (site, sent_key) WHERE sent_key <> '';
+CREATE INDEX members_gone ON members (site, next_attempt) WHERE deleted AND applied >= version;
 CREATE INDEX members_behind ON members (site, next_attempt) WHERE applied < version;
 
 CREATE TABLE member_ids (
