@@ -28,7 +28,8 @@ const (
 	aNote       = "Came from the CRM, where she has been known since spring."
 	someLabels  = `["VIP","crm"]`
 	columnNames = `guid, site, email, email_key, name, note, subscribed, labels, newsletters, tier_id, status, created_at, updated_at,
-		version, applied, platform_id, deleted, attempts, next_attempt, problem, lease_owner, lease_until`
+		version, applied, platform_id, deleted, attempts, next_attempt, problem, lease_owner, lease_until,
+		sent_email, sent_key, sent_at, unanswered_at`
 )
 
 // fill makes a store with members 1 to n: rows as the members API makes them.
@@ -55,7 +56,7 @@ func fill(ctx context.Context, kind database.Kind, source string, n int) error {
 	}
 	statement := `INSERT INTO members (` + columnNames + `) SELECT ` + guid + `, 'bench', ` + address + `, ` + address + `,
 			'Jane Doe ' || n, '` + aNote + `', TRUE, '` + someLabels + `', 'null', NULL, 'free', $3, $3,
-			1, 1, NULL, FALSE, 0, 0, '', '', 0 FROM ` + numbers
+			1, 1, NULL, FALSE, 0, 0, '', '', 0, '', '', 0, 0 FROM ` + numbers
 	const batch = 100_000
 	for from := 1; from <= n; from += batch {
 		if _, err := writer.ExecContext(ctx, statement, from, min(from+batch-1, n), time.Now().UnixMilli()); err != nil {
@@ -104,6 +105,6 @@ func row(n int64) []any {
 	now := time.Now().UnixMilli()
 	return []any{
 		uuid.Must(uuid.NewV7()).String(), "bench", address, address, fmt.Sprintf("Jane Doe %d", n), aNote, true, someLabels, "null", nil,
-		"free", now, now, 1, 1, nil, false, 0, 0, "", "", 0,
+		"free", now, now, 1, 1, nil, false, 0, 0, "", "", 0, "", "", 0, 0,
 	}
 }

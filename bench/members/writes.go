@@ -7,17 +7,22 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // writes measures durable writes beside what a bare INSERT does on the same
-// disk, and beside the same INSERT behind Go's HTTP server: no server can do
-// better for a single caller.
+// disk: without HTTP on either side, and with HTTP on one side or on both.
 func (b *bench) writes(ctx context.Context) error {
 	path := b.database("writes")
 	if err := fill(ctx, database.SQLite, path, smallStore); err != nil {
@@ -32,39 +37,48 @@ func (b *bench) writes(ctx context.Context) error {
 	}
 	defer bare.close()
 
-	fmt.Printf("\nwrites, SQLite in WAL mode with synchronous=FULL; ratios to the bare INSERT with indexes\n%-8s %10s %10s %10s %10s %10s %8s %8s %8s\n",
-		"callers", "indexed", "plain", "over HTTP", "create", "update", "over HTTP", "create", "update")
+	service, closeStore, err := serviceOf(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
+
+	fmt.Print("\nwrites, SQLite in WAL mode with synchronous=FULL\n",
+		"           without HTTP                              over HTTP\n")
+	fmt.Printf("%-8s %10s %10s %10s %10s   %10s %10s %10s\n", "callers", "INSERT", "plain", "create", "update", "INSERT", "create", "update")
 	for _, callers := range []int{1, 64} {
-		var indexed, plain, served, creates, updates, servedRatio, createRatio, updateRatio []float64
+		rates := make([][]float64, len(columns))
+		ratios := make([][]float64, len(columns))
 		err := each(func() error {
-			i, err := bare.insert(ctx, bare.indexed, callers)
-			if err != nil {
-				return err
+			var first float64
+			for i, column := range columns {
+				rate, err := column.run(ctx, b, bare, service, callers)
+				if err != nil {
+					return err
+				}
+				if i == 0 {
+					first = rate
+				}
+				rates[i], ratios[i] = append(rates[i], rate), append(ratios[i], rate/first)
 			}
-			_, c, err := b.write(ctx, "create", callers, keys, *duration)
-			if err != nil {
-				return err
-			}
-			_, h, err := b.writeTo(ctx, bare.server.URL, "create", callers, keys, *duration)
-			if err != nil {
-				return err
-			}
-			p, err := bare.insert(ctx, bare.plain, callers)
-			if err != nil {
-				return err
-			}
-			_, u, err := b.write(ctx, "update", callers, keys, *duration)
-			indexed, plain, served, creates, updates = append(indexed, i), append(plain, p), append(served, h), append(creates, c), append(updates, u)
-			servedRatio, createRatio, updateRatio = append(servedRatio, h/i), append(createRatio, c/i), append(updateRatio, u/i)
-			return err
+			return nil
 		})
 		if err != nil {
 			return err
 		}
-		worst := min(median(createRatio), median(updateRatio))
-		fmt.Printf("%-8d %8.0f/s %8.0f/s %8.0f/s %8.0f/s %8.0f/s %9.2f %8.2f %8.2f   %s\n", callers, median(indexed), median(plain),
-			median(served), median(creates), median(updates), median(servedRatio), median(createRatio), median(updateRatio),
-			verdict(worst >= 0.7, "≥ 0.7"))
+		line := func(name string, format string, values [][]float64) {
+			fmt.Printf("%-8s", name)
+			for i, v := range values {
+				if i == 4 {
+					fmt.Print("  ")
+				}
+				fmt.Printf(format, median(v))
+			}
+		}
+		line(strconv.Itoa(callers), " %8.0f/s", rates)
+		fmt.Println()
+		line("", " %10.2f", ratios)
+		fmt.Printf("   %s\n", verdict(min(median(ratios[2]), median(ratios[3])) >= 0.7, "≥ 0.7 without HTTP"))
 		for _, kind := range []string{"create", "update"} {
 			err := profiled(fmt.Sprintf("%s-%d", kind, callers), func() error {
 				_, _, err := b.write(ctx, kind, callers, keys, *duration)
@@ -76,6 +90,59 @@ func (b *bench) writes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// columns are what is measured of writes. The ratios are to the first.
+var columns = []struct {
+	run func(ctx context.Context, b *bench, bare *bare, service *members.Service, callers int) (float64, error)
+}{
+	{func(ctx context.Context, _ *bench, bare *bare, _ *members.Service, callers int) (float64, error) {
+		return bare.insert(ctx, bare.indexed, callers)
+	}},
+	{func(ctx context.Context, _ *bench, bare *bare, _ *members.Service, callers int) (float64, error) {
+		return bare.insert(ctx, bare.plain, callers)
+	}},
+	{func(ctx context.Context, _ *bench, bare *bare, service *members.Service, callers int) (float64, error) {
+		return rateOf(callers, func() error {
+			address := email(int(bare.n.Add(1)) + 1_000_000_000)
+			_, err := service.Create(ctx, byEmail, members.Fields{Email: &address, Name: new("Jane Doe"), Note: new(aNote), Labels: &[]string{"VIP", "crm"}})
+			return err
+		})
+	}},
+	{func(ctx context.Context, _ *bench, bare *bare, service *members.Service, callers int) (float64, error) {
+		return rateOf(callers, func() error {
+			n := bare.n.Add(1)
+			_, err := service.Update(ctx, byEmail, email(1+int(n)%smallStore), members.Fields{Name: new(strconv.FormatInt(n, 10))}, nil)
+			return err
+		})
+	}},
+	{func(ctx context.Context, b *bench, bare *bare, _ *members.Service, callers int) (float64, error) {
+		_, rate, err := b.writeTo(ctx, bare.server.URL, "create", callers, keys, *duration)
+		return rate, err
+	}},
+	{func(ctx context.Context, b *bench, _ *bare, _ *members.Service, callers int) (float64, error) {
+		_, rate, err := b.write(ctx, "create", callers, keys, *duration)
+		return rate, err
+	}},
+	{func(ctx context.Context, b *bench, _ *bare, _ *members.Service, callers int) (float64, error) {
+		_, rate, err := b.write(ctx, "update", callers, keys, *duration)
+		return rate, err
+	}},
+}
+
+var byEmail = members.Integration{Name: "crm", Mode: members.EmailMode, SubscribeByDefault: true}
+
+// serviceOf returns what the edge answers with, without HTTP, on its store.
+func serviceOf(ctx context.Context, path string) (service *members.Service, close func() error, err error) {
+	db, err := database.Open(ctx, database.SQLite, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := memberstore.NewSQL(ctx, db)
+	if err != nil {
+		return nil, nil, err
+	}
+	return members.New(members.Config{Site: "bench", Store: store, Platform: platform.None{}, Logger: zap.NewNop()}), db.Close, nil
 }
 
 // bare is SQLite with one connection and two tables: one with the columns and
@@ -122,9 +189,16 @@ func (b *bare) close() {
 	b.db.Close()
 }
 
-// insert inserts rows, each in a transaction of its own, from so many
-// goroutines, and returns the rate.
+// insert inserts rows, each in a transaction of its own.
 func (b *bare) insert(ctx context.Context, statement *sql.Stmt, goroutines int) (float64, error) {
+	return rateOf(goroutines, func() error {
+		_, err := statement.ExecContext(ctx, row(b.n.Add(1))...)
+		return err
+	})
+}
+
+// rateOf returns how often a second so many goroutines do something.
+func rateOf(goroutines int, do func() error) (float64, error) {
 	var wg sync.WaitGroup
 	var count atomic.Int64
 	var failed atomic.Pointer[error]
@@ -132,7 +206,7 @@ func (b *bare) insert(ctx context.Context, statement *sql.Stmt, goroutines int) 
 	for range goroutines {
 		wg.Go(func() {
 			for time.Since(start) < *duration && failed.Load() == nil {
-				if _, err := statement.ExecContext(ctx, row(b.n.Add(1))...); err != nil {
+				if err := do(); err != nil {
 					failed.Store(&err)
 					return
 				}
