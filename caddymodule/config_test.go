@@ -215,6 +215,8 @@ http://:{{port}} {
 
 // Every Caddyfile that the docs print is one that Caddy takes.
 func TestDocumentedCaddyfiles(t *testing.T) {
+	t.Setenv("GHOST_ADMIN_KEY", "0123456789abcdef01234567:"+strings.Repeat("0f", 32))
+	t.Setenv("CRM_KEY", formKey)
 	files, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
