@@ -55,9 +55,10 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 	service := members.New(members.Config{
 		Site: s.site, Store: s.store, Platform: from, Logger: zap.NewNop(),
 	})
+	terminal := term.IsTerminal(int(os.Stderr.Fd()))
 	bar := progressbar.NewOptions(-1,
 		progressbar.OptionSetWriter(os.Stderr),
-		progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))),
+		progressbar.OptionSetVisibility(terminal),
 		progressbar.OptionSetDescription("Members"),
 		progressbar.OptionShowCount(),
 		progressbar.OptionShowIts(),
@@ -72,7 +73,9 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 		}
 		_ = bar.Set(seen) // an error is a terminal that is gone
 	})
-	_ = bar.Exit() // leaves the bar where it is, and ends its line
+	if terminal {
+		fmt.Fprintln(os.Stderr) // ends the bar's line
+	}
 	fmt.Fprintf(out, "%s members: %s new, %s changed.\n",
 		humanize.Comma(int64(result.Seen)), humanize.Comma(int64(result.Added)), humanize.Comma(int64(result.Changed)))
 	if err != nil {

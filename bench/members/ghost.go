@@ -143,7 +143,7 @@ func (b *bench) share(ctx context.Context) error {
 	if err := fill(ctx, database.SQLite, path, 0); err != nil {
 		return err
 	}
-	if err := b.edge.load("sqlite "+path, fmt.Sprintf("ghost %s {\n admin_key %s\n}", w.server.URL, b.ghost.key), ""); err != nil {
+	if err := b.edge.load("sqlite "+path, fmt.Sprintf("ghost %s {\n admin_key %s\n webhooks off\n}", w.server.URL, b.ghost.key), ""); err != nil {
 		return err
 	}
 	c, err := dial(b.edge.apiPort)
