@@ -133,7 +133,7 @@ var columns = []struct {
 var byEmail = members.Integration{Name: "crm", Mode: members.EmailMode, SubscribeByDefault: true}
 
 // serviceOf returns what the edge answers with, without HTTP, on its store.
-func serviceOf(ctx context.Context, path string) (service *members.Service, close func() error, err error) {
+func serviceOf(ctx context.Context, path string) (service *members.Service, done func() error, err error) {
 	db, err := database.Open(ctx, database.SQLite, path)
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,212 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file is one attempt to bring a member to the platform, and what the
+// platform's answer, or its silence, means.
+
+// arrivalTime is how long a member that was sent to the platform without an
+// answer may take to turn up there. Ghost lets a request wait for its database
+// for a minute.
+const arrivalTime = time.Minute
+
+// takenError is the platform's refusal of an email that another of its members
+// has, one that is not behind here.
+type takenError struct{ reason string }
+
+func (e *takenError) Error() string { return e.reason }
+
+// waitsError is the platform's refusal of an email that another member has there
+// who is behind.
+type waitsError struct{}
+
+func (*waitsError) Error() string { return "the email still belongs to another member, who is behind" }
+
+// awaitedError is that a member may still turn up on the platform.
+type awaitedError struct{ until time.Time }
+
+func (e *awaitedError) Error() string {
+	return "an earlier attempt had no answer, and may still arrive until " + e.until.Format(time.TimeOnly)
+}
+
+// attempt applies a member's current state on the platform and returns its ID
+// there. First tells that nothing of this member was ever sent before.
+func (s *Service) attempt(ctx context.Context, m memberstore.Member, first bool) (id string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+
+	known := m.PlatformID != ""
+	if !known && !first {
+		if m.PlatformID, err = s.arrived(ctx, m); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case m.Deleted && m.PlatformID == "":
+		return "", nil
+	case m.Deleted:
+		if err = s.Platform.Delete(ctx, m.PlatformID); errors.Is(err, platform.ErrNotFound) {
+			err = nil
+		}
+		return m.PlatformID, err
+	case m.PlatformID != "":
+		_, err = s.Platform.Update(ctx, m.PlatformID, toPlatform(m))
+	default:
+		if !first {
+			if err := s.Store.Sending(ctx, m.GUID, m.Email, s.Now()); err != nil {
+				return "", err
+			}
+		}
+		var created platform.Member
+		if created, err = s.Platform.Create(ctx, toPlatform(m)); err == nil {
+			return created.ID, nil
+		}
+	}
+	id = m.PlatformID
+	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
+		id, err = s.resolveTaken(ctx, m, refusal, first)
+	}
+	if !known && errors.Is(err, platform.ErrNotFound) {
+		// What was taken for this member has gone since.
+		err = errors.New("the platform's member with this email has gone meanwhile")
+	}
+	return id, err
+}
+
+// arrived looks for a member that was sent to the platform without an answer
+// and is not to be sent again as it was, because it has another email by now,
+// or is deleted. It returns its ID there, or none if it is not there and will
+// not come.
+func (s *Service) arrived(ctx context.Context, m memberstore.Member) (id string, err error) {
+	if m.Sent == "" || !m.Deleted && memberstore.EmailKey(m.Sent) == memberstore.EmailKey(m.Email) {
+		return "", nil
+	}
+	found, err := s.Platform.FindByEmail(ctx, m.Sent)
+	switch {
+	case err == nil:
+		mine, err := s.mayBe(ctx, found, m)
+		if mine || err != nil {
+			return found.ID, err
+		}
+	case !errors.Is(err, platform.ErrNotFound):
+		return "", err
+	}
+	if until := m.SentAt.Add(arrivalTime); s.Now().Before(until) {
+		return "", &awaitedError{until}
+	}
+	return "", nil
+}
+
+// mayBe reports whether a member of the platform can be one that was sent there
+// without an answer: it can't if it is another's, or the platform had it before.
+func (s *Service) mayBe(ctx context.Context, found platform.Member, m memberstore.Member) (bool, error) {
+	const skew = time.Minute // between the two clocks
+	if found.CreatedAt.Before(m.CreatedAt.Add(-skew)) {
+		return false, nil
+	}
+	_, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
+	if errors.Is(err, memberstore.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
+// resolveTaken finds out whether a refusal is about an email that another
+// member of the platform has, and what that means.
+func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusal *platform.Refusal, first bool) (string, error) {
+	found, err := s.Platform.FindByEmail(ctx, m.Email)
+	if errors.Is(err, platform.ErrNotFound) || err == nil && found.ID == m.PlatformID {
+		return m.PlatformID, refusal
+	}
+	if err != nil {
+		return m.PlatformID, err
+	}
+	owner, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
+	if err == nil && (owner.Applied < owner.Version || owner.Deleted) {
+		// Ours, and about to let go of the email: wait for that.
+		s.nudge()
+		return m.PlatformID, s.waitFor(ctx, m, owner)
+	}
+	if err != nil && !errors.Is(err, memberstore.ErrNotFound) {
+		return m.PlatformID, err
+	}
+	unknown := err != nil
+	if leaving, err := s.Store.Leaving(ctx, s.Site, m.Email, m.GUID); err != nil {
+		return m.PlatformID, err
+	} else if leaving && unknown {
+		s.nudge()
+		return m.PlatformID, &waitsError{}
+	}
+	if m.PlatformID == "" && !first {
+		mine, err := s.mayBe(ctx, found, m)
+		if err != nil {
+			return "", err
+		}
+		if mine { // an earlier attempt arrived, and its answer did not
+			_, err := s.Platform.Update(ctx, found.ID, toPlatform(m))
+			return found.ID, err
+		}
+	}
+	return m.PlatformID, &takenError{errEmailTaken}
+}
+
+// waitFor returns the error that m waits for another member to let go of its
+// email. If that one waits for m in turn, by way of others or not, m lets go of
+// its own, for an address that nobody has.
+func (s *Service) waitFor(ctx context.Context, m, owner memberstore.Member) error {
+	waits := &waitsError{}
+	if m.PlatformID == "" {
+		return waits
+	}
+	const longest = 16
+	for range longest {
+		if owner.Deleted {
+			return waits
+		}
+		found, err := s.Platform.FindByEmail(ctx, owner.Email)
+		if errors.Is(err, platform.ErrNotFound) {
+			return waits
+		}
+		if err != nil {
+			return err
+		}
+		if found.ID == m.PlatformID {
+			aside := toPlatform(m)
+			aside.Email = m.GUID + "@" + asideDomain
+			if _, err := s.Platform.Update(ctx, m.PlatformID, aside); err != nil {
+				return err
+			}
+			return waits
+		}
+		owner, err = s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
+		if err != nil || owner.Applied >= owner.Version {
+			return waits
+		}
+	}
+	return waits
+}
+
+// asideDomain is the domain of the address that a member has on the platform
+// while it waits for one that waits for its own. No mail arrives there (RFC
+// 2606, section 2).
+const asideDomain = "lychgate.invalid"
+
+func toPlatform(m memberstore.Member) platform.Member {
+	p := platform.Member{Email: m.Email, Name: m.Name, Note: m.Note, Subscribed: m.Subscribed, Labels: m.Labels}
+	if m.Newsletters != nil {
+		p.Newsletters = []string{}
+		for _, n := range m.Newsletters {
+			if n.Status != "inactive" {
+				p.Newsletters = append(p.Newsletters, n.ID)
+			}
+		}
+	}
+	return p
+}
