@@ -218,9 +218,10 @@ func cut(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// platform is what the Caddyfile says of the Ghost behind the proxy.
+// platform is what the Caddyfile says of the Ghost behind the proxy. Only what
+// members are written for goes through it.
 func (p *ghostProxy) platform() string {
-	return "ghost http://" + p.address + " {\n admin_key " + p.key + "\n}"
+	return ghostPlatform("http://"+p.address, p.key, "off")
 }
 
 // email returns the email of one of the test's members.
