@@ -166,6 +166,9 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 		if err != nil {
 			return err
 		}
+		if len(config) == 0 {
+			return errors.New("there is no Caddyfile in this folder: name the configuration with --config")
+		}
 		app, path, err := appOf(config)
 		if err != nil {
 			return err

@@ -331,6 +331,19 @@ func TestMembersIfMatch(t *testing.T) {
 	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
 	e.call(formKey, "POST", "", `{"email":"a@example.com"}`)
 	read := e.call(formKey, "GET", "/a@example.com", "").Header["Etag"]
+	for _, change := range []func(string) string{ // as compressing handlers do
+		func(tag string) string { return strings.TrimSuffix(tag, `"`) + `-zstd"` },
+		func(tag string) string { return "W/" + tag },
+	} {
+		tag := change(read)
+		if got := e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`, "If-Match", tag); got.Status != 200 {
+			t.Errorf("%s: %v", tag, got)
+		}
+		read = e.call(formKey, "GET", "/a@example.com", "").Header["Etag"]
+	}
+	if got := e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`, "If-Match", strings.TrimSuffix(read, `"`)+`0"`); got.Status != 412 {
+		t.Errorf("another version: %v", got)
+	}
 	if got := e.call(formKey, "PUT", "/a@example.com", `{"labels":["mine"]}`, "If-Match", `"else", `+read); got.Status != 200 || got.Header["Etag"] == read {
 		t.Errorf("as read: %v", got)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/handlers"
@@ -118,6 +119,11 @@ func (s *Site) noticeURL(app *App, path string) (string, error) {
 		return "", nil
 	}
 	address := "https://" + s.host
+	if s.Platform.Webhooks == "" && s.host == "localhost" {
+		app.logger.Warn("Ghost cannot reach localhost, so it sends no notices of its changes: write webhooks into platform ghost",
+			zap.String("site", s.name))
+		return "", nil
+	}
 	if s.Platform.Webhooks != "" {
 		var err error
 		if address, err = caddy.NewReplacer().ReplaceOrErr(s.Platform.Webhooks, true, true); err == nil {
@@ -126,7 +132,11 @@ func (s *Site) noticeURL(app *App, path string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("platform ghost: %w", err)
 		}
-		if u, err := url.Parse(address); err != nil || app.siteOf(u.Host) != s {
+		u, err := url.Parse(address)
+		if err == nil && hostOf(u.Host) == "localhost" {
+			return "", fmt.Errorf("platform ghost: webhooks %q: Ghost looks names up in DNS, where localhost is not: write 127.0.0.1, and add it to hosts", address)
+		}
+		if err != nil || app.siteOf(u.Host) != s {
 			return "", fmt.Errorf("platform ghost: webhooks %q: the host is none of the site's, so nothing would arrive: add it to hosts, or write another", address)
 		}
 	}

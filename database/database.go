@@ -52,6 +52,9 @@ type DB struct {
 // Check reports what can be seen to be wrong with a source without opening it.
 func Check(kind Kind, source string) error {
 	if kind != Postgres {
+		if info, err := os.Stat(source); err == nil && info.IsDir() {
+			return fmt.Errorf("store sqlite: %s is a folder: write the file in it too, such as %s", source, filepath.Join(source, "lychgate.db"))
+		}
 		return nil
 	}
 	if _, err := pgx.ParseConfig(source); err != nil {

@@ -81,7 +81,10 @@ type statusError struct {
 func (e *statusError) Error() string { return e.message }
 
 // tooManyError is an allowance that is used up.
-type tooManyError struct{ wait time.Duration }
+type tooManyError struct {
+	wait time.Duration
+	of   string // of what there were too many
+}
 
 func (e *tooManyError) Error() string { return "allowance is used up" }
 
@@ -142,7 +145,7 @@ func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
 	case errors.As(err, &tooMany):
 		seconds := ratelimit.RetryAfter(tooMany.wait)
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
-		fail(http.StatusTooManyRequests, "Too many requests. Try again in "+strconv.Itoa(seconds)+" s.")
+		fail(http.StatusTooManyRequests, "Too many "+tooMany.of+". Try again in "+strconv.Itoa(seconds)+" s.")
 	case errors.As(err, &status):
 		if status == errUnauthorized { // a notice has no key to send
 			w.Header().Set("WWW-Authenticate", "Bearer")

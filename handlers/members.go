@@ -266,7 +266,7 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 	// would go on at full speed.
 	stranger := ratelimit.AddrKey(address)
 	if wait := h.Strangers.Wait(ctx, stranger); wait > 0 {
-		return members.Integration{}, &tooManyError{wait}
+		return members.Integration{}, &tooManyError{wait: wait, of: "wrong keys from this address"}
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
@@ -275,7 +275,7 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 		switch {
 		case err == nil:
 			if wait := h.Keys.Take(ctx, ratelimit.Key(hash[:16])); wait > 0 {
-				return members.Integration{}, &tooManyError{wait}
+				return members.Integration{}, &tooManyError{wait: wait, of: "requests"}
 			}
 			return integration, nil
 		case !errors.Is(err, members.ErrNotFound):
@@ -283,7 +283,7 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 		}
 	}
 	if wait := h.Strangers.Take(ctx, stranger); wait > 0 {
-		return members.Integration{}, &tooManyError{wait}
+		return members.Integration{}, &tooManyError{wait: wait, of: "wrong keys from this address"}
 	}
 	return members.Integration{}, errUnauthorized
 }
@@ -296,12 +296,22 @@ func ifMatch(values []string) func(memberstore.Member) bool {
 	}
 	return func(m memberstore.Member) bool {
 		for tag := range strings.SplitSeq(strings.Join(values, ","), ",") {
-			if tag = strings.TrimSpace(tag); tag == "*" || tag == etagOf(m) {
+			if tag = strings.TrimSpace(tag); tag == "*" || sameTag(tag, etagOf(m)) {
 				return true
 			}
 		}
 		return false
 	}
+}
+
+// sameTag reports whether a tag is that of a member, as it was sent or as
+// something on the way has made it: a compressing handler such as Caddy's encode
+// puts its name to the tag's end, and others mark it as weak. It names a version
+// of the member all the same, not of the bytes.
+func sameTag(tag, want string) bool {
+	tag = strings.Trim(strings.TrimPrefix(tag, "W/"), `"`)
+	rest, ok := strings.CutPrefix(tag, strings.Trim(want, `"`))
+	return ok && (rest == "" || rest[0] == '-')
 }
 
 // readBody reads the body of a create or an update.

@@ -1,8 +1,10 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/memberstore"
@@ -144,7 +146,7 @@ func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusa
 		s.nudge()
 		return m.PlatformID, &waitsError{}
 	}
-	if m.PlatformID == "" && !first {
+	if m.PlatformID == "" && !first && m.Sent != "" {
 		mine, err := s.mayBe(ctx, found, m)
 		if err != nil {
 			return "", err
@@ -155,6 +157,27 @@ func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusa
 		}
 	}
 	return m.PlatformID, &takenError{errEmailTaken}
+}
+
+// unite makes one of a leased member that was never on the platform and the
+// platform's own with its email, whom nobody here knew when the create was
+// acknowledged. What the caller gave wins; what it left empty is the platform's,
+// labels are joined, and whoever does not want newsletters gets none.
+func (s *Service) unite(ctx context.Context, m memberstore.Member) error {
+	found, err := s.Platform.FindByEmail(ctx, m.Email)
+	if err != nil {
+		return err
+	}
+	m.PlatformID, m.Status = found.ID, found.Status
+	m.Name, m.Note = cmp.Or(m.Name, found.Name), cmp.Or(m.Note, found.Note)
+	if m.TierID == nil && found.TierID != "" {
+		m.TierID = &found.TierID
+	}
+	m.Labels = withoutDoubles(append(slices.Clone(found.Labels), m.Labels...))
+	if m.Subscribed = m.Subscribed && found.Subscribed; !m.Subscribed {
+		m.Newsletters = nil
+	}
+	return s.Store.Update(ctx, m)
 }
 
 // waitFor returns the error that m waits for another member to let go of its

@@ -12,7 +12,7 @@ import (
 const (
 	// listAttempts is how often a page of the platform's members is asked for,
 	// listPause how long after the first failure; it doubles with each.
-	listAttempts = 5
+	listAttempts = 3
 	listPause    = time.Second
 )
 

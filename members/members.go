@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -103,6 +104,7 @@ type Service struct {
 	warnings *zap.Logger   // a line of each kind a minute
 	wake     chan struct{} // there may be something for Run to do
 	noticed  noticed
+	troubled atomic.Bool // a write was postponed
 }
 
 // New makes a Service.
@@ -315,6 +317,7 @@ func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string
 		if match != nil && !match(before) {
 			err = ErrChanged
 		} else if err = change(&after); err == nil {
+			i.keepSilent(&after)
 			err = s.update(ctx, i, &after)
 		}
 		if err != nil {
@@ -349,6 +352,13 @@ func (s *Service) local() bool {
 }
 
 func (i Integration) allowsDuplicates() bool { return i.Mode == CustomIDMode && i.DuplicateEmails }
+
+// keepSilent sees to it that a member with a placeholder address gets no mail.
+func (i Integration) keepSilent(m *memberstore.Member) {
+	if i.allowsDuplicates() && strings.HasSuffix(memberstore.EmailKey(m.Email), "@"+i.PlaceholderDomain) {
+		m.Subscribed, m.Newsletters = false, nil
+	}
+}
 
 // usePlaceholder gives a member an address for one whose own is taken. It gets
 // no mail there.

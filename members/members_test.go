@@ -230,6 +230,11 @@ func TestCustomIDMode(t *testing.T) {
 		if _, err := b.service.Get(ctx, byID, "jane@example.com"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("by email: %v", err)
 		}
+		// Nobody has a duplicate get mail.
+		quiet, err := b.service.Update(ctx, byID, "a+1", Fields{Subscribed: new(true), Newsletters: &[]memberstore.Newsletter{{ID: "n1"}}}, nil)
+		if err != nil || quiet.Member.Subscribed || quiet.Member.Newsletters != nil {
+			t.Errorf("%+v, %v", quiet, err)
+		}
 		// Changing to a taken email follows the same rule.
 		updated, err := b.service.Update(ctx, byID, "a+1", with("jane@example.com"), nil)
 		if err != nil || updated.Member.Email != second.Member.Email || updated.Member.MemberID != "a+1" {

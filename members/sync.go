@@ -188,6 +188,7 @@ func kind(err error) string {
 // postpone notes that an attempt failed. ID and problem are what attempt has
 // returned, first is what it was told.
 func (s *Service) postpone(ctx context.Context, m memberstore.Member, id string, problem error, first bool, lease string) error {
+	s.troubled.Store(true)
 	pause := min(firstPause<<min(m.Attempts, 20), longestPause)
 	pause += time.Duration((mathrand.Float64() - 0.5) * 0.4 * float64(pause)) // so that not all come at once
 	next := s.Now().Add(pause)
@@ -290,7 +291,20 @@ func (s *Service) catchUp(ctx context.Context) error {
 	if len(due) == batch {
 		s.nudge()
 	}
+	if len(due) == 0 && s.troubled.Load() {
+		return s.reportDrained(list)
+	}
 	return nil
+}
+
+// reportDrained says in the log that nothing is behind any more, after it was
+// said there that something is.
+func (s *Service) reportDrained(ctx context.Context) error {
+	n, err := s.Store.CountBehind(ctx, s.Site)
+	if err == nil && n == 0 && s.troubled.CompareAndSwap(true, false) {
+		s.Logger.Info("the platform has all writes")
+	}
+	return err
 }
 
 // each does something with all elements of a list, several at a time.
@@ -332,6 +346,11 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 		return err
 	case errors.Is(err, platform.ErrNotFound):
 		return s.forget(ctx, m, lease.Owner)
+	case isTaken(err) && m.PlatformID == "":
+		if err = s.unite(ctx, m); err == nil {
+			s.nudge()
+			return s.release(ctx, m, lease.Owner)
+		}
 	}
 	s.warnings.Warn("the platform still does not take a write", zap.String("guid", guid), zap.String("problem", kind(err)))
 	return s.postpone(ctx, m, id, err, false, lease.Owner)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
@@ -199,11 +200,39 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 		if _, err := b.service.Delete(t.Context(), byID, "7", nil); err != nil {
 			t.Fatal(err)
 		}
-		b.create(byID, with("old@example.com", id("8"), name("Stranger")))
 		b.platform.mend()
 		b.catchUp()
 		b.sameAsPlatform("old@example.com Old")
 	})
+}
+
+// A create that was acknowledged while the platform was away can turn out to be
+// of somebody whom it had all along. Nothing that is known of them is lost.
+func TestCreatedWhileAway(t *testing.T) {
+	for _, integration := range []Integration{byEmail, byID} {
+		t.Run(integration.Name, func(t *testing.T) {
+			eachStore(t, func(t *testing.T, b *bench) {
+				b.platform.members["p-old"] = platform.Member{
+					ID: "p-old", Email: "old@example.com", Name: "Old", Note: "staff's", Labels: []string{"Founding"},
+					Status: "paid", TierID: "prod_1", CreatedAt: b.now, // just before, so not told apart by that
+				}
+				b.platform.breakWith(fmt.Errorf("down: %w", platform.ErrNoEffect))
+				b.create(integration, with("old@example.com", id("8"), func(f *Fields) { f.Labels, f.Note = &[]string{"New"}, new("mine") }))
+				b.platform.mend()
+				b.catchUp()
+				want := platform.Member{
+					ID: "p-old", Email: "old@example.com", Name: "Old", Note: "mine", Labels: []string{"Founding", "New"}, Status: "paid",
+				}
+				if diff := cmp.Diff(want, b.platform.members["p-old"], cmpopts.IgnoreFields(platform.Member{}, "CreatedAt")); diff != "" {
+					t.Error(diff)
+				}
+				m, err := b.store.Find(t.Context(), memberstore.Key{Site: "daily", Email: "old@example.com"})
+				if err != nil || m.Status != "paid" || *m.TierID != "prod_1" || m.PlatformID != "p-old" || b.behind() != 0 {
+					t.Errorf("%+v, %v, %d behind", m, err, b.behind())
+				}
+			})
+		})
+	}
 }
 
 // Staff who remove a member on the platform have the last word.

@@ -62,6 +62,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("%q is not Ghost's address, such as http://127.0.0.1:2368", cfg.URL)
 	}
+	if strings.HasSuffix(strings.TrimRight(base.Path, "/"), "/ghost") {
+		return nil, fmt.Errorf("%q is the address of Ghost's admin: write Ghost's own, without /ghost", cfg.URL)
+	}
 	id, secret, ok := strings.Cut(cfg.AdminKey, ":")
 	key, err := hex.DecodeString(secret)
 	if !ok || err != nil || id == "" || len(key) < 32 {
@@ -195,6 +198,9 @@ func refusal(status int, answer []byte) error {
 			return &platform.Refusal{Reason: reason(first)}
 		}
 	}
+	if status >= 300 && status < 400 {
+		first.Message = "which leads elsewhere: is this Ghost's own address, without /ghost?"
+	}
 	// The context is left out: when Ghost's database is in trouble it is the
 	// statement, with the member's email in it.
 	return &Error{Status: status, Type: first.Type, Code: first.Code, Message: first.Message}
@@ -202,6 +208,9 @@ func refusal(status int, answer []byte) error {
 
 // reason returns what Ghost says for people: the context, if there is one.
 func reason(e ghostError) string {
+	if strings.Contains(e.Context, "[newsletters.") {
+		return "One of the newsletters does not exist in Ghost." // which Ghost takes for one that is to be made
+	}
 	if e.Context != "" {
 		return e.Context
 	}

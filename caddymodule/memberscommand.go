@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -37,7 +39,22 @@ is interrupted, it goes on from there the next time.
 		defer cancel()
 		return s.importMembers(ctx, out, *anew)
 	})
-	root.AddCommand(importAll)
+	show := &cobra.Command{
+		Use: "show <guid>", Short: "Shows whom a guid of the log or of the admin API names", Args: cobra.ExactArgs(1),
+	}
+	show.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
+		m, err := s.store.Find(ctx, memberstore.Key{Site: s.site, GUID: args[0]})
+		if errors.Is(err, memberstore.ErrNotFound) {
+			return fmt.Errorf("site %s has no member %s", s.site, args[0])
+		}
+		if err != nil {
+			return err
+		}
+		text, err := json.MarshalIndent(m, "", "  ")
+		fmt.Fprintf(out, "%s\n", text)
+		return err
+	})
+	root.AddCommand(importAll, show)
 	return root
 }
 
