@@ -156,6 +156,20 @@ func TestImportCommand(t *testing.T) {
 			t.Errorf("member %d: %+v, %v", i, m, err)
 		}
 	}
+	m, err := store.Find(t.Context(), memberstore.Key{Site: "daily", Email: fmt.Sprintf("import0+%d@example.com", unique)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	show := func(guid string) string {
+		output, _ := exec.Command(caddy, "lychgate", "members", "show", guid, "--site", "daily", "--config", file).CombinedOutput()
+		return string(output)
+	}
+	if got := show(m.GUID); !strings.Contains(got, m.Email) || !strings.Contains(got, m.PlatformID) {
+		t.Errorf("show: %s", got)
+	}
+	if got := show("nobody"); !strings.Contains(got, "site daily has no member nobody") {
+		t.Errorf("show nobody: %s", got)
+	}
 	if again := run("daily"); !strings.Contains(again, first[1]+" members: 0 new, 0 changed.") {
 		t.Error(again)
 	}

@@ -297,8 +297,7 @@ func (s *Service) write(ctx context.Context, i Integration, identifier string, m
 // returns a *takenError, and the member that was refused. Nobody else changes
 // the member meanwhile, unless that takes too long: then the change is queued.
 func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string, match func(memberstore.Member) bool, change func(*memberstore.Member) error) (Result, error) {
-	const attempts = 20
-	for range attempts {
+	for { // whenever this one has to start again, another was done
 		before, err := s.Get(ctx, i, identifier)
 		if err != nil {
 			return Result{}, err
@@ -329,7 +328,6 @@ func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string
 		}
 		return s.settle(ctx, after, &before, lease)
 	}
-	return Result{}, fmt.Errorf("the member was changed by others %d times in a row", attempts)
 }
 
 // update puts a changed member into the store.

@@ -3,6 +3,7 @@ package members
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -314,6 +315,29 @@ func TestValidation(t *testing.T) {
 	if _, err := b.service.Create(t.Context(), byEmail, ok); err != nil {
 		t.Error(err)
 	}
+}
+
+// However many write one member at once, each write is done.
+func TestManyWritersOfOneMember(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		service := b.edge(platform.None{})
+		if _, err := service.Create(t.Context(), byEmail, with("jane@example.com")); err != nil {
+			t.Fatal(err)
+		}
+		const writers = 64
+		var wg sync.WaitGroup
+		for range writers {
+			wg.Go(func() {
+				if _, err := service.Update(t.Context(), byEmail, "jane@example.com", Fields{Note: new("x")}, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if m, err := service.Get(t.Context(), byEmail, "jane@example.com"); err != nil || m.Version != 1+writers {
+			t.Errorf("%+v, %v", m, err)
+		}
+	})
 }
 
 // Members of a site without a platform live in the store alone.
