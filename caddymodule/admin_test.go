@@ -82,3 +82,24 @@ func TestAdminAPI(t *testing.T) {
 		t.Errorf("GET try: %d %s", status, text)
 	}
 }
+
+// After reloads the admin API shows the configuration that runs, or none.
+func TestAdminAPIAfterReloads(t *testing.T) {
+	config := strings.Replace(membersConfig(sqliteStore(t), "none"), "{{global}}", "{{global}}\n{{admin}}", 1)
+	e := startEdge(t, nil, config)
+	defer e.load(strings.Replace(config, "{{admin}}", "admin off", 1))
+	behind := func() string {
+		_, text := adminOf(t, e.adminSocket)("GET", "/lychgate/members/behind")
+		return strings.TrimSpace(text)
+	}
+	for _, step := range []struct{ config, want string }{
+		{config + "# again", `{"daily":{"behind":0,"members":[]},"other":{"behind":0,"members":[]}}`},
+		{strings.Replace(config, "members_api {\n\t\tlimit 10000 1m\n\t}", "", 1), `{}`},
+		{config, `{"daily":{"behind":0,"members":[]},"other":{"behind":0,"members":[]}}`},
+	} {
+		e.load(step.config)
+		if got := behind(); got != step.want {
+			t.Errorf("%s, want %s", got, step.want)
+		}
+	}
+}

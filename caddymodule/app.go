@@ -159,6 +159,9 @@ func (a *App) Stop() error {
 		// The configuration before runs on if this one could not be started.
 		running.CompareAndSwap(a.members, a.members.previous)
 		a.members.previous = nil
+		if now := running.Load(); now != nil && now.previous == a.members {
+			now.previous = nil // and this one does not
+		}
 		a.members.stop()
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
@@ -191,7 +192,7 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 		}
 		return work(cmd.Context(), cmd.OutOrStdout(), &siteStore{
 			site: site, declared: app.Sites[site].Integrations, platform: app.Sites[site].Platform, store: store,
-			apiURL: "https://" + app.Sites[site].Hosts[0] + path,
+			apiURL: "https://" + caddy.NewReplacer().ReplaceKnown(app.Sites[site].Hosts[0], "") + path,
 		}, args)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -141,8 +142,8 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 }
 
 func checkAPIPath(p string) error {
-	if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || strings.ContainsAny(p, "*?#{}%") {
-		return fmt.Errorf("path %q: write a plain path without a slash at its end, such as /integration", p)
+	if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || strings.ContainsAny(p, "*?#{}%") || (&url.URL{Path: p}).EscapedPath() != p {
+		return fmt.Errorf("path %q: write a plain path of ASCII letters, without a slash at its end, such as /integration", p)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ import (
 // store, and a service for each site. It is opened when Caddy starts the
 // configuration, not when it only checks it.
 type membersState struct {
+	path      string // of the API
 	kind      database.Kind
 	source    string
 	logger    *zap.Logger
@@ -51,6 +52,7 @@ var running atomic.Pointer[membersState]
 type integrations struct {
 	byKey  map[handlers.KeyHash]members.Integration
 	byName map[string]members.Integration // those without a key of their own
+	names  map[string]bool                // all
 }
 
 // databases outlive a configuration: a reload opens none twice.
@@ -66,12 +68,16 @@ type sharedDatabase struct{ *database.DB }
 func (d sharedDatabase) Destruct() error { return d.Close() }
 
 // useMembers checks what the members API at a path needs, and has it opened when
-// the app starts. The first of several paths is where platforms send notices.
+// the app starts. The path is the same wherever it is used.
 func (a *App) useMembers(path string) (*membersState, error) {
 	if a.members != nil {
+		if a.members.path != path {
+			return nil, fmt.Errorf("members_api has the path %s here and %s elsewhere: write the same, so that Ghost knows where to send its notices", path, a.members.path)
+		}
 		return a.members, nil
 	}
 	state := &membersState{
+		path:      path,
 		logger:    a.logger,
 		platforms: make(map[string]platform.Platform),
 		notices:   make(map[string]string),
@@ -89,13 +95,14 @@ func (a *App) useMembers(path string) (*membersState, error) {
 		if state.notices[name], err = site.noticeURL(a, path); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
-		declared := &integrations{make(map[handlers.KeyHash]members.Integration), make(map[string]members.Integration)}
+		declared := &integrations{make(map[handlers.KeyHash]members.Integration), make(map[string]members.Integration), make(map[string]bool)}
 		state.declared[name] = declared
 		for _, integration := range slices.Sorted(maps.Keys(site.Integrations)) {
 			hash, plain, err := site.Integrations[integration].resolve(integration)
 			if err != nil {
 				return nil, fmt.Errorf("site %s: %w", name, err)
 			}
+			declared.names[integration] = true
 			if hash == nil {
 				declared.byName[integration] = plain
 				continue
@@ -186,13 +193,33 @@ func (s *membersState) tryOpen() error {
 				if integration, ok := declared.byName[stored.Name]; ok && err == nil {
 					return integration, nil // the configuration has the last word
 				}
+				if declared.names[stored.Name] && err == nil {
+					err = members.ErrNotFound // and another key
+				}
 				return stored, err
 			},
 		}
 		s.running.Go(func() { service.Run(s.ctx) })
 	}
+	s.running.Go(func() { purgeRequests(s.ctx, store, s.logger) })
 	s.opened.Store(&sites)
 	return nil
+}
+
+// purgeRequests forgets old answers from time to time, until ctx is done.
+func purgeRequests(ctx context.Context, requests memberstore.Requests, logger *zap.Logger) {
+	ticker := time.NewTicker(time.Hour)
+	defer ticker.Stop()
+	for {
+		if err := requests.PurgeRequests(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			logger.Error("old answers could not be removed", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }
 
 // storedIntegration finds the integration of a key that was made by a command.

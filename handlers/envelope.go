@@ -159,6 +159,12 @@ func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
 	}
 }
 
+// handled reports whether an error says that what was asked for was not done.
+func handled(err error) bool {
+	_, invalid := errors.AsType[*members.InvalidError](err)
+	return invalid || errors.Is(err, members.ErrNotFound) || errors.Is(err, members.ErrChanged)
+}
+
 // outcomeOf says for Served what became of a request.
 func outcomeOf(answer *memberAnswer, err error) string {
 	var (

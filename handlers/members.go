@@ -169,14 +169,14 @@ func (h *MembersAPI) callOf(w http.ResponseWriter, r *http.Request, integration 
 func (c *memberCall) run(ctx context.Context, service *members.Service) (*memberAnswer, error) {
 	switch c.method {
 	case http.MethodPost:
-		fields, err := parseFields(c.body)
+		fields, err := parseFields(c.body, c.method == http.MethodPost && c.integration.Mode == members.CustomIDMode)
 		if err != nil {
 			return nil, err
 		}
 		fields.GUID = c.guid
 		return answerWith("Member created successfully.")(service.Create(ctx, c.integration, fields))
 	case http.MethodPut:
-		fields, err := parseFields(c.body)
+		fields, err := parseFields(c.body, c.method == http.MethodPost && c.integration.Mode == members.CustomIDMode)
 		if err != nil {
 			return nil, err
 		}
@@ -218,15 +218,15 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 		return answer, json.Unmarshal([]byte(begun.Answer.Header), answer)
 	}
 	c.guid = begun.GUID
-	answer, err := c.run(ctx, site.Members)
-	if begun.CutOff && c.method == http.MethodDelete && errors.Is(err, members.ErrNotFound) {
-		answer, err = deleted(false), nil // it was done the first time
-	}
+	answer, err := c.attempt(ctx, site.Members, begun)
 	// The caller may have left, but will come back with the same key.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err != nil {
-		return nil, errors.Join(err, site.Requests.EndRequest(ctx, request, nil))
+		if handled(err) {
+			err = errors.Join(err, site.Requests.EndRequest(ctx, request, nil))
+		}
+		return nil, err // of what is not known to have failed, the request stays begun
 	}
 	header, err := json.Marshal(answer)
 	if err != nil {
@@ -236,6 +236,28 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 		c.logger.Error("an answer could not be kept for its Idempotency-Key", zap.Error(err)) // but what was asked for is done
 	}
 	return answer, nil
+}
+
+// attempt does what the call asks for. If that may have been done before, it is
+// not done again where doing it twice would harm.
+func (c *memberCall) attempt(ctx context.Context, service *members.Service, begun memberstore.Begun) (*memberAnswer, error) {
+	unknown := &members.InvalidError{Message: "It is not known whether the request with this Idempotency-Key was done, because it was cut off. Read the member, and send what is to be changed with another key."}
+	switch {
+	case !begun.CutOff || c.method == http.MethodPost: // whose GUID tells
+		return c.run(ctx, service)
+	case c.method == http.MethodPut:
+		return nil, unknown
+	}
+	m, err := service.Get(ctx, c.integration, c.identifier)
+	switch {
+	case errors.Is(err, members.ErrNotFound):
+		return deleted(false), nil
+	case err != nil:
+		return nil, err
+	case m.CreatedAt.Before(begun.BegunAt): // so it was not deleted, and made again since
+		return c.run(ctx, service)
+	}
+	return nil, unknown
 }
 
 func deleted(queued bool) *memberAnswer {
@@ -333,8 +355,8 @@ func (h *MembersAPI) readBody(w http.ResponseWriter, r *http.Request) ([]byte, e
 }
 
 // parseFields reads the fields of a member from JSON. Fields that are not known
-// are ignored.
-func parseFields(body []byte) (f members.Fields, err error) {
+// are ignored, and so is member_id where it does not identify a new member.
+func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil || object == nil {
 		return f, &members.InvalidError{Message: "The body must be a JSON object."}
@@ -357,7 +379,7 @@ func parseFields(body []byte) (f members.Fields, err error) {
 		{"member_id", "a string", &f.MemberID},
 	} {
 		value, there := object[field.name]
-		if !there {
+		if !there || field.name == "member_id" && !memberID {
 			continue
 		}
 		if string(value) == "null" {

@@ -33,6 +33,13 @@ func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, errNotAllowed
 	}
+	url, err := site.Members.NoticeURLOf(ctx, token)
+	if errors.Is(err, members.ErrGone) {
+		return nil, errGone
+	}
+	if err != nil {
+		return nil, err
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxNotice))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, errTooLarge
@@ -40,7 +47,7 @@ func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.
 	if err != nil {
 		return nil, &members.InvalidError{Message: "The notice could not be read."}
 	}
-	err = site.Members.Notice(ctx, token, r.Header.Get(platform.SignatureHeader), body)
+	err = site.Members.Notice(url, r.Header.Get(platform.SignatureHeader), body)
 	switch {
 	case errors.Is(err, members.ErrGone):
 		return nil, errGone

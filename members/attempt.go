@@ -39,8 +39,9 @@ func (e *awaitedError) Error() string {
 }
 
 // attempt applies a member's current state on the platform and returns its ID
-// there. First tells that nothing of this member was ever sent before.
-func (s *Service) attempt(ctx context.Context, m memberstore.Member, first bool) (id string, err error) {
+// there. First tells that nothing of this member was ever sent before, and
+// sameEmail that the platform has it with this email already.
+func (s *Service) attempt(ctx context.Context, m memberstore.Member, first, sameEmail bool) (id string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 
@@ -48,6 +49,13 @@ func (s *Service) attempt(ctx context.Context, m memberstore.Member, first bool)
 	if !known && !first {
 		if m.PlatformID, err = s.arrived(ctx, m); err != nil {
 			return "", err
+		}
+	}
+	if !m.Deleted && !sameEmail {
+		// Ghost may hold an email twice, in different case, so its refusal is not
+		// to be relied upon.
+		if id, err = s.resolveTaken(ctx, m, nil, first); id != m.PlatformID || err != nil {
+			return id, err
 		}
 	}
 	switch {
@@ -76,11 +84,13 @@ func (s *Service) attempt(ctx context.Context, m memberstore.Member, first bool)
 		id, err = s.resolveTaken(ctx, m, refusal, first)
 	}
 	if !known && errors.Is(err, platform.ErrNotFound) {
-		// What was taken for this member has gone since.
-		err = errors.New("the platform's member with this email has gone meanwhile")
+		err = errGone
 	}
 	return id, err
 }
+
+// errGone means that what was taken for a member on the platform has gone since.
+var errGone = errors.New("the platform's member with this email has gone meanwhile")
 
 // arrived looks for a member that was sent to the platform without an answer
 // and is not to be sent again as it was, because it has another email by now,
@@ -120,9 +130,11 @@ func (s *Service) mayBe(ctx context.Context, found platform.Member, m memberstor
 	return false, err
 }
 
-// resolveTaken finds out whether a refusal is about an email that another
-// member of the platform has, and what that means.
-func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusal *platform.Refusal, first bool) (string, error) {
+// resolveTaken finds out whether another member of the platform has the email of
+// a member, and what that means: an error, or the ID of one that is this member
+// and was brought up to date. Otherwise it returns the member's own ID, and the
+// refusal that it was asked for.
+func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusal error, first bool) (string, error) {
 	found, err := s.Platform.FindByEmail(ctx, m.Email)
 	if errors.Is(err, platform.ErrNotFound) || err == nil && found.ID == m.PlatformID {
 		return m.PlatformID, refusal
@@ -153,6 +165,9 @@ func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusa
 		}
 		if mine { // an earlier attempt arrived, and its answer did not
 			_, err := s.Platform.Update(ctx, found.ID, toPlatform(m))
+			if errors.Is(err, platform.ErrNotFound) {
+				return "", errGone
+			}
 			return found.ID, err
 		}
 	}

@@ -158,7 +158,7 @@ var _ platform.Notifier = (*faulty)(nil)
 
 func (p *faulty) taken(email, but string) bool {
 	for id, m := range p.members {
-		if id != but && strings.EqualFold(m.Email, email) {
+		if id != but && m.Email == email { // as Ghost on SQLite does
 			return true
 		}
 	}

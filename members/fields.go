@@ -88,7 +88,7 @@ func (f *Fields) check() error {
 }
 
 // apply puts the fields into a member. They have been checked.
-func (f *Fields) apply(m *memberstore.Member) error {
+func (f *Fields) apply(m *memberstore.Member) {
 	if f.Email != nil {
 		m.Email = *f.Email
 	}
@@ -114,7 +114,6 @@ func (f *Fields) apply(m *memberstore.Member) error {
 			m.Newsletters = nil // it is the platform's choice again
 		}
 	}
-	return nil
 }
 
 // withoutDoubles trims labels and leaves out those that differ from an earlier

@@ -105,6 +105,7 @@ type Service struct {
 	wake     chan struct{} // there may be something for Run to do
 	noticed  noticed
 	troubled atomic.Bool // a write was postponed
+	madeUp   time.Time   // when listen last did
 }
 
 // New makes a Service.
@@ -154,9 +155,7 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 	if err := f.checkNew(i); err != nil {
 		return Result{}, err
 	}
-	if err := f.apply(&m); err != nil {
-		return Result{}, err
-	}
+	f.apply(&m)
 	if i.Mode == CustomIDMode {
 		m.MemberID = *f.MemberID
 	}
@@ -164,6 +163,9 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 		m.GUID = NewGUID()
 	} else {
 		made, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, GUID: m.GUID})
+		if err == nil && made.Deleted {
+			return Result{}, invalid("The member was created, and deleted since.")
+		}
 		if !errors.Is(err, memberstore.ErrNotFound) {
 			made.MemberID = m.MemberID
 			return Result{Member: made, Queued: made.Applied < made.Version}, err
@@ -171,7 +173,7 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 	}
 	var result Result
 	var err error
-	for _, suffix := range []string{"", m.GUID} {
+	for _, suffix := range []string{"", m.GUID, ""} {
 		var lease string
 		if lease, err = s.insert(ctx, i, &m); err != nil {
 			return Result{}, err
@@ -243,9 +245,7 @@ func (s *Service) Update(ctx context.Context, i Integration, identifier string, 
 		return Result{}, err
 	}
 	return s.write(ctx, i, identifier, match, func(m *memberstore.Member) error {
-		if err := f.apply(m); err != nil {
-			return err
-		}
+		f.apply(m)
 		// The time always moves on, by the second in which it is shown.
 		m.UpdatedAt = latest(s.Now().UTC(), m.UpdatedAt.Truncate(time.Second).Add(time.Second))
 		return nil
@@ -335,7 +335,12 @@ func (s *Service) update(ctx context.Context, i Integration, m *memberstore.Memb
 	if s.local() {
 		m.Applied = m.Version + 1
 	}
-	err := put(i, m, func() error { return s.Store.Update(ctx, *m) })
+	err := put(i, m, func() error {
+		if s.local() && m.Deleted {
+			return s.Store.Remove(ctx, m.GUID, m.Version)
+		}
+		return s.Store.Update(ctx, *m)
+	})
 	if err == nil {
 		m.Version++
 		m.Attempts = 0

@@ -317,6 +317,32 @@ func TestValidation(t *testing.T) {
 	}
 }
 
+// Emails that differ in case are one, also where the platform tells them apart.
+func TestEmailsInAnotherCase(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.platform.members["p-old"] = platform.Member{ID: "p-old", Email: "Old@Example.com", Status: "free", CreatedAt: b.now.Add(-time.Hour)}
+		var invalid *InvalidError
+		if _, err := b.service.Create(ctx, byEmail, with("old@example.com")); !errors.As(err, &invalid) || invalid.Message != errEmailTaken {
+			t.Errorf("create: %v", err)
+		}
+		if dup := b.create(byID, with("OLD@example.com", id("7"))); dup.Member.Email != "7@members.invalid" {
+			t.Errorf("%+v", dup)
+		}
+		b.create(byEmail, with("jane@example.com"))
+		if _, err := b.service.Update(ctx, byEmail, "jane@example.com", with("oLD@example.com"), nil); !errors.As(err, &invalid) || invalid.Message != errEmailTaken {
+			t.Errorf("update: %v", err)
+		}
+		if _, err := b.service.Update(ctx, byEmail, "jane@example.com", with("Jane@example.com"), nil); err != nil {
+			t.Errorf("update of the case: %v", err)
+		}
+		if got, err := b.service.Get(ctx, byEmail, "old@example.com"); err != nil || got.Email != "Old@Example.com" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		b.sameAsPlatform("7@members.invalid ", "Jane@example.com ", "Old@Example.com ")
+	})
+}
+
 // However many write one member at once, each write is done.
 func TestManyWritersOfOneMember(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *bench) {

@@ -27,6 +27,9 @@ const (
 	// looked whether notices are sent.
 	subscribePause = time.Minute
 
+	// makeUpPause is how often it is looked for changes that no notice came of.
+	makeUpPause = time.Hour
+
 	// maxNoticed bounds how many members are remembered to be refreshed.
 	maxNoticed = 10_000
 
@@ -44,25 +47,30 @@ var ErrGone = errors.New("no notices are wanted at this address")
 // ErrTooMany means that more was noticed than can be remembered.
 var ErrTooMany = errors.New("too many notices at once")
 
-// Notice takes a notice of the platform's that was sent to the address with a
-// token at its end, and has the member that it is about refreshed by Run.
-// Errors: ErrGone, platform.ErrForged, ErrTooMany.
-func (s *Service) Notice(ctx context.Context, token, signature string, body []byte) error {
-	notifier, ok := s.Platform.(platform.Notifier)
-	if !ok || s.NoticeURL == "" {
-		return ErrGone
+// NoticeURLOf returns the address of this site's notices that has a token at its
+// end. Errors: ErrGone.
+func (s *Service) NoticeURLOf(ctx context.Context, token string) (string, error) {
+	if _, ok := s.Platform.(platform.Notifier); !ok || s.NoticeURL == "" {
+		return "", ErrGone
 	}
 	w, err := s.Webhooks.FindWebhook(ctx, s.Site)
 	if err != nil && !errors.Is(err, memberstore.ErrNotFound) {
-		return err
+		return "", err
 	}
-	url := ""
-	for _, good := range []string{w.URL, w.Previous} {
-		if strings.HasSuffix(good, "/"+token) {
-			url = good
+	for _, url := range []string{w.URL, w.Previous} {
+		if strings.HasSuffix(url, "/"+token) {
+			return url, nil
 		}
 	}
-	if url == "" {
+	return "", ErrGone
+}
+
+// Notice takes a notice of the platform's that was sent to one of this site's
+// addresses, and has the member that it is about refreshed by Run. Errors:
+// ErrGone, platform.ErrForged, ErrTooMany.
+func (s *Service) Notice(url, signature string, body []byte) error {
+	notifier, ok := s.Platform.(platform.Notifier)
+	if !ok {
 		return ErrGone
 	}
 	id, err := notifier.ReadNotice(url, signature, body, s.Now())
@@ -156,15 +164,13 @@ func (s *Service) listen(ctx context.Context) {
 	if !ok || s.NoticeURL == "" {
 		return
 	}
-	caughtUp := false
 	for {
-		since, err := s.subscribe(ctx, notifier)
-		if err == nil && !since.IsZero() && !caughtUp {
-			err = s.catchUpSince(ctx, since)
-			caughtUp = err == nil
+		err := s.subscribe(ctx, notifier)
+		if err == nil {
+			err = s.makeUp(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			s.warnings.Warn("the platform does not send notices of its changes yet", zap.String("problem", kind(err)))
+			s.warnings.Warn("what is changed on the platform may be seen late", zap.String("problem", kind(err)))
 		}
 		select {
 		case <-ctx.Done():
@@ -174,23 +180,24 @@ func (s *Service) listen(ctx context.Context) {
 	}
 }
 
-// subscribe sees to it that the platform sends notices. It returns since when
-// changes may have been missed: zero for a site that is new.
-func (s *Service) subscribe(ctx context.Context, notifier platform.Notifier) (since time.Time, err error) {
+// subscribe sees to it that the platform sends notices.
+func (s *Service) subscribe(ctx context.Context, notifier platform.Notifier) error {
 	now := s.Now()
 	w, err := s.Webhooks.FindWebhook(ctx, s.Site)
 	switch {
 	case errors.Is(err, memberstore.ErrNotFound):
+		w.SeenAt = now // a site that is new has missed nothing
 	case err != nil:
-		return time.Time{}, err
+		return err
 	case s.isMine(w) && now.Sub(w.RegisteredAt) < subscriptionLife:
-		return w.RegisteredAt, nil
+		return nil
 	case w.RegisteredAt.IsZero() && s.isMine(w) && now.Sub(w.ClaimedAt) < claimTime:
-		return time.Time{}, nil // another edge is at it
+		return nil // another edge is at it
 	}
 	old := w
 	w = memberstore.Webhook{
-		Site: s.Site, URL: s.NoticeURL + "/" + strings.ToLower(rand.Text()), Previous: old.URL, Platform: notifier.Identity(), ClaimedAt: now,
+		Site: s.Site, URL: s.NoticeURL + "/" + strings.ToLower(rand.Text()), Previous: old.URL,
+		Platform: notifier.Identity(), ClaimedAt: now, SeenAt: old.SeenAt,
 	}
 	if old.RegisteredAt.IsZero() {
 		w.Previous = old.Previous
@@ -199,12 +206,28 @@ func (s *Service) subscribe(ctx context.Context, notifier platform.Notifier) (si
 		if errors.Is(err, memberstore.ErrConflict) {
 			err = nil // another edge is at it
 		}
-		return time.Time{}, err
+		return err
 	}
 	if err := notifier.Subscribe(ctx, w.URL); err != nil {
-		return time.Time{}, err
+		return err
 	}
-	return old.RegisteredAt, s.Webhooks.WebhookRegistered(ctx, s.Site, w.URL, now)
+	return s.Webhooks.WebhookRegistered(ctx, s.Site, w.URL, now)
+}
+
+// makeUp refreshes what was changed on the platform while no notices came, or
+// came in vain: since the last time that this was done, when the service starts,
+// and then from time to time.
+func (s *Service) makeUp(ctx context.Context) error {
+	w, err := s.Webhooks.FindWebhook(ctx, s.Site)
+	now := s.Now()
+	if err != nil || w.RegisteredAt.IsZero() || !s.madeUp.IsZero() && now.Sub(w.SeenAt) < makeUpPause {
+		return err
+	}
+	if err := s.catchUpSince(ctx, w.SeenAt); err != nil {
+		return err
+	}
+	s.madeUp = now
+	return s.Webhooks.WebhookSeen(ctx, s.Site, now)
 }
 
 // isMine reports whether a webhook is registered where this service would.
@@ -227,7 +250,9 @@ func (s *Service) catchUpSince(ctx context.Context, since time.Time) error {
 			if known, err := s.knows(ctx, found); err != nil {
 				return err
 			} else if !known {
-				s.noticed.add(found.ID, time.Time{})
+				if err := s.Refresh(ctx, found.ID); err != nil {
+					return err
+				}
 			}
 		}
 	}

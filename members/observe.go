@@ -33,7 +33,7 @@ func (s *Service) readThrough(ctx context.Context, email string) (memberstore.Me
 	case errors.Is(err, platform.ErrNotFound):
 		return memberstore.Member{}, ErrNotFound
 	case err != nil:
-		s.warnings.Warn("a member could not be looked up on the platform", zap.Error(err))
+		s.warnings.Warn("a member could not be looked up on the platform", zap.String("problem", kind(err)))
 		return memberstore.Member{}, invalid("The member is not known here, and the publishing platform does not answer. Try again later.")
 	}
 	_, err = s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})

@@ -3,8 +3,6 @@ package members
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -206,25 +204,26 @@ func TestListen(t *testing.T) {
 		}
 		b.service = edge()
 		ctx := t.Context()
-		subscribe := func() time.Time {
+		subscribe := func(want int, err error) {
 			t.Helper()
-			since, err := b.service.subscribe(ctx, b.platform)
-			if err != nil {
-				t.Fatal(err)
+			if got := b.service.subscribe(ctx, b.platform); !errors.Is(got, err) {
+				t.Errorf("%v, want %v", got, err)
 			}
-			return since
+			if len(b.platform.urls) != want {
+				t.Fatalf("notices go to %q", b.platform.urls)
+			}
 		}
-		notice := func(url, id string) error {
-			return b.service.Notice(ctx, url[strings.LastIndex(url, "/")+1:], url, []byte(id))
+		notice := func(to, id string) error {
+			url, err := b.service.NoticeURLOf(ctx, to[strings.LastIndex(to, "/")+1:])
+			if err != nil {
+				return err
+			}
+			return b.service.Notice(url, url, []byte(id))
 		}
 
-		if since := subscribe(); !since.IsZero() {
-			t.Errorf("a new site missed what was changed since %s", since)
-		}
+		subscribe(1, nil)
+		subscribe(1, nil)
 		first := b.platform.urls[0]
-		if since := subscribe(); !since.Equal(b.now) || len(b.platform.urls) != 1 {
-			t.Errorf("since %s, to %q", since, b.platform.urls)
-		}
 		m := b.create(byEmail, with("jane@example.com")).Member
 		b.platform.staff(m.PlatformID, func(m *platform.Member) { m.Name = "Jane" })
 		if err := notice(first, m.PlatformID); err != nil {
@@ -234,7 +233,7 @@ func TestListen(t *testing.T) {
 		if got := b.get("jane@example.com"); got.Name != "Jane" {
 			t.Errorf("%+v", got)
 		}
-		if err := b.service.Notice(ctx, first[strings.LastIndex(first, "/")+1:], "x", nil); !errors.Is(err, platform.ErrForged) {
+		if err := b.service.Notice(first, "x", nil); !errors.Is(err, platform.ErrForged) {
 			t.Errorf("forged: %v", err)
 		}
 		if err := notice("https://edge/webhooks/old", "x"); !errors.Is(err, ErrGone) {
@@ -243,44 +242,87 @@ func TestListen(t *testing.T) {
 
 		// A day later the platform is asked again, and the old address is good
 		// until it has agreed.
-		registered := b.now
 		b.now = b.now.Add(subscriptionLife)
 		b.platform.breakWith(errDown)
-		if _, err := b.service.subscribe(ctx, b.platform); !errors.Is(err, errDown) {
-			t.Errorf("%v", err)
-		}
+		subscribe(1, errDown)
 		if err := notice(first, m.PlatformID); err != nil {
 			t.Errorf("to the old address: %v", err)
 		}
 		b.platform.mend()
-		if since := subscribe(); !since.IsZero() || len(b.platform.urls) != 1 {
-			t.Errorf("while another edge may be at it: since %s, to %q", since, b.platform.urls)
-		}
+		subscribe(1, nil) // another edge may be at it
 		b.now = b.now.Add(claimTime)
-		subscribe()
+		subscribe(2, nil)
 		if err := notice(first, m.PlatformID); !errors.Is(err, ErrGone) {
 			t.Errorf("to the old address, after that: %v", err)
-		}
-		if len(b.platform.urls) != 2 {
-			t.Fatalf("to %q", b.platform.urls)
 		}
 		if err := notice(b.platform.urls[1], m.PlatformID); err != nil {
 			t.Error(err)
 		}
+	})
+}
 
-		for i := range 7 {
-			b.platform.staff(fmt.Sprint("p-1", i), func(m *platform.Member) {
-				m.Email, m.UpdatedAt = fmt.Sprint(i, "@example.com"), registered.Add(time.Duration(i-3)*time.Minute)
-			})
+// What was changed while no notices came is seen all the same, however long that
+// was, and however often the platform was not there to be asked.
+func TestMakeUp(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		var service *Service
+		start := func() {
+			service = b.edge(b.platform)
+			service.Webhooks, service.NoticeURL = b.store.(memberstore.Webhooks), "https://edge/webhooks"
 		}
-		if err := b.service.catchUpSince(ctx, registered); err != nil {
-			t.Fatal(err)
+		step := func() {
+			t.Helper()
+			if err := errors.Join(service.subscribe(ctx, b.platform), service.makeUp(ctx)); err != nil && !errors.Is(err, errDown) {
+				t.Error(err)
+			}
 		}
-		ids := b.service.noticed.take(b.now)
-		slices.Sort(ids)
-		if diff := cmp.Diff([]string{"p-1", "p-12", "p-13", "p-14", "p-15", "p-16"}, ids); diff != "" {
-			t.Errorf("to be refreshed: %s", diff)
+		plant := func(name string, when time.Time) {
+			b.platform.staff("p-"+name, func(m *platform.Member) { m.Email, m.UpdatedAt = name+"@example.com", when })
 		}
+		known := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, name := range []string{"before", "a", "b", "c", "d", "e", "f", "g"} {
+				if _, err := b.store.Find(ctx, memberstore.Key{Site: "daily", Email: name + "@example.com"}); err == nil {
+					got = append(got, name)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("known: %s", diff)
+			}
+		}
+		plant("before", b.now.Add(-time.Hour))
+		start()
+		step()
+		known()
+
+		// The edge is down for two days, and then Ghost is not up yet.
+		for i, name := range []string{"a", "b", "c", "d"} { // more than a page
+			plant(name, b.now.Add(time.Duration(i)*time.Hour))
+		}
+		b.now = b.now.Add(48 * time.Hour)
+		start()
+		b.platform.breakWith(errDown)
+		step()
+		b.platform.mend()
+		b.now = b.now.Add(claimTime)
+		step()
+		known("a", "b", "c", "d")
+
+		// A notice does not arrive.
+		plant("e", b.now.Add(time.Minute))
+		b.now = b.now.Add(makeUpPause / 2)
+		step()
+		known("a", "b", "c", "d")
+		b.now = b.now.Add(makeUpPause / 2)
+		step()
+		known("a", "b", "c", "d", "e")
+
+		plant("f", b.now)
+		start()
+		step()
+		known("a", "b", "c", "d", "e", "f")
 	})
 }
 

@@ -96,10 +96,6 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 // the write is left to Run.
 func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memberstore.Member, lease string) (Result, error) {
 	if s.local() {
-		if m.Deleted {
-			_, err := s.Store.Applied(ctx, m.GUID, m.Version, "", "")
-			return Result{Member: m}, err
-		}
 		return Result{Member: m}, nil
 	}
 	if lease == "" {
@@ -109,7 +105,8 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 	// Whoever asked may leave: the write stands, and must be settled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.Timeout)
 	defer cancel()
-	id, err := s.attempt(ctx, m, before == nil)
+	sameEmail := before != nil && memberstore.EmailKey(before.Email) == memberstore.EmailKey(m.Email) && m.PlatformID != "" && before.Applied >= before.Version
+	id, err := s.attempt(ctx, m, before == nil, sameEmail)
 
 	var refusal *platform.Refusal
 	var taken *takenError
@@ -133,6 +130,9 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 		return Result{}, errors.Join(ErrNotFound, s.forget(ctx, m, lease))
 
 	case errors.As(err, &refusal), errors.As(err, &taken):
+		if m.Deleted {
+			break // a delete is not undone, since it is not known what of it is
+		}
 		reverted := s.Store.Revert(ctx, m.GUID, m.Version, before, lease)
 		if errors.Is(reverted, memberstore.ErrConflict) || errors.Is(reverted, memberstore.ErrEmailTaken) {
 			break // a later write stands on this one, or has taken the email, so it is too late
@@ -166,8 +166,12 @@ func (s *Service) applied(ctx context.Context, m memberstore.Member, lease strin
 // onceMore is the problem of a member that is brought to the platform again.
 const onceMore = "the platform has it, and gets it once more because an earlier attempt had no answer"
 
-// forget removes a leased member that the platform no longer has.
+// forget removes a leased member that the platform no longer has, whatever was
+// to be written of it.
 func (s *Service) forget(ctx context.Context, m memberstore.Member, lease string) error {
+	if m.Applied < m.Version {
+		s.Logger.Warn("a member was removed on the platform before it had all writes", zap.String("guid", m.GUID))
+	}
 	m.Deleted = true
 	if err := s.Store.Update(ctx, m); err != nil {
 		return errors.Join(err, s.release(ctx, m, lease))
@@ -336,7 +340,7 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 	if m.Applied >= m.Version {
 		return s.release(ctx, m, lease.Owner)
 	}
-	id, err := s.attempt(ctx, m, false)
+	id, err := s.attempt(ctx, m, false, false)
 	ctx, end := detached(ctx)
 	defer end()
 	switch {

@@ -130,7 +130,7 @@ func deleteAndMakeAgain(t *testing.T, b *bench, forgotten bool) {
 	if _, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge"); err != nil {
 		t.Fatal(err)
 	}
-	gone := "create"
+	gone := "find"
 	if forgotten {
 		gone = "update"
 		if err := b.store.Purge(t.Context(), "daily", time.Now().Add(time.Hour)); err != nil {
@@ -425,6 +425,29 @@ func TestUpdateArrivesLate(t *testing.T) {
 		if b.behind() != 0 {
 			t.Errorf("%d are behind", b.behind())
 		}
+	})
+}
+
+// A delete that the platform refuses is not undone by half: the member stays
+// deleted, and the platform is asked again.
+func TestRefusedDelete(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		b.create(byID, with("jane@example.com", id("7")))
+		b.platform.set(func(method string) error {
+			if method == "delete" {
+				return &platform.Refusal{Reason: "not now"}
+			}
+			return nil
+		}, false)
+		if result, err := b.service.Delete(t.Context(), byID, "7", nil); err != nil || !result.Queued {
+			t.Errorf("%+v, %v", result, err)
+		}
+		if m, err := b.service.Get(t.Context(), byID, "7"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%+v, %v", m, err)
+		}
+		b.platform.mend()
+		b.catchUp()
+		b.sameAsPlatform()
 	})
 }
 

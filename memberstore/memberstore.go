@@ -124,7 +124,9 @@ type Store interface {
 
 	// Lease makes its owner the only one who may apply the member until some
 	// time, and returns the member as it is now. A lease that has run out is
-	// free to take. Errors: ErrConflict, while there is another; ErrNotFound.
+	// free to take; what its owner was doing then counts as unanswered. Edges
+	// that share a store are taken to have clocks that agree to a few seconds.
+	// Errors: ErrConflict, while there is another; ErrNotFound.
 	Lease(ctx context.Context, guid string, lease Lease) (Member, error)
 
 	// Release ends the owner's lease, and nothing else.
@@ -162,6 +164,9 @@ type Store interface {
 	// refused: m, at the version after refused. It does nothing and returns
 	// ErrConflict if there was a further write. Before nil removes the member.
 	Revert(ctx context.Context, guid string, refused int64, before *Member, owner string) error
+
+	// Remove removes a member at a version, for good. Errors: ErrConflict.
+	Remove(ctx context.Context, guid string, version int64) error
 
 	// Behind returns members of a site that are behind, whose next attempt is
 	// due, and that nobody leases, longest due first.

@@ -35,9 +35,10 @@ type Begun struct {
 	Answer *Answer
 
 	// CutOff tells that the request was begun before and never ended, so it may
-	// have been done. GUID is that of the first time.
-	CutOff bool
-	GUID   string
+	// have been done. GUID is that of the first time, and BegunAt when that was.
+	CutOff  bool
+	GUID    string
+	BegunAt time.Time
 }
 
 // Answer is what a request was answered with.
@@ -66,6 +67,9 @@ type Requests interface {
 	// EndRequest keeps the answer of a request, or forgets that there was one
 	// if answer is nil.
 	EndRequest(ctx context.Context, r Request, answer *Answer) error
+
+	// PurgeRequests forgets what was answered more than 24 hours ago.
+	PurgeRequests(ctx context.Context, now time.Time) error
 }
 
 const (
@@ -87,13 +91,14 @@ func (s *SQL) BeginRequest(ctx context.Context, r Request, now time.Time) (begun
 		}
 		first := changeOne(tx.ExecContext(ctx, beginRequest, r.Site, r.Integration, r.Key, r.Hash, r.GUID, now.UnixMilli()))
 		if !errors.Is(first, ErrConflict) {
-			begun.GUID = r.GUID
+			begun.GUID, begun.BegunAt = r.GUID, now
 			return first
 		}
 		var hash string
 		var status, created int64
 		var before Answer
 		err := tx.QueryRowContext(ctx, findRequest, r.Site, r.Integration, r.Key).Scan(&hash, &begun.GUID, &status, &before.Header, &before.Body, &created)
+		begun.BegunAt = time.UnixMilli(created).UTC()
 		switch {
 		case err != nil:
 			return err
@@ -113,6 +118,14 @@ func (s *SQL) BeginRequest(ctx context.Context, r Request, now time.Time) (begun
 		return Begun{}, fmt.Errorf("beginning a request: %w", err)
 	}
 	return begun, nil
+}
+
+// PurgeRequests implements [Requests].
+func (s *SQL) PurgeRequests(ctx context.Context, now time.Time) error {
+	if _, err := s.db.Write.ExecContext(ctx, purgeRequests, now.Add(-requestLife).UnixMilli()); err != nil {
+		return fmt.Errorf("forgetting old requests: %w", err)
+	}
+	return nil
 }
 
 // EndRequest implements [Requests].

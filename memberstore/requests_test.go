@@ -48,6 +48,12 @@ func TestRequests(t *testing.T) {
 		}
 		for _, step := range steps {
 			got, err := store.BeginRequest(ctx, step.request, then.Add(step.at))
+			if err == nil {
+				if got.Answer == nil && !got.CutOff && !got.BegunAt.Equal(then.Add(step.at)) || got.BegunAt.After(then.Add(step.at)) {
+					t.Errorf("%s: begun at %s", step.name, got.BegunAt)
+				}
+				got.BegunAt = time.Time{}
+			}
 			if diff := cmp.Diff(step.want, got); diff != "" || !errors.Is(err, step.err) {
 				t.Errorf("%s: %s, %v", step.name, diff, err)
 			}

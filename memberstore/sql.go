@@ -63,7 +63,8 @@ const (
 		WHERE guid = $1 AND version = $2`
 	removeMember = `DELETE FROM members WHERE guid = $1 AND version = $2`
 
-	lease = `UPDATE members SET lease_owner = $2, lease_until = $3
+	lease = `UPDATE members SET unanswered_at = CASE WHEN lease_owner <> '' THEN lease_until ELSE unanswered_at END,
+			lease_owner = $2, lease_until = $3
 		WHERE guid = $1 AND lease_until <= $4`
 	endLease = `lease_owner = CASE WHEN lease_owner = $%d THEN '' ELSE lease_owner END,
 		lease_until = CASE WHEN lease_owner = $%[1]d THEN 0 ELSE lease_until END`
@@ -190,6 +191,14 @@ func (s *SQL) Revert(ctx context.Context, guid string, refused int64, before *Me
 // executor is a transaction, or a database for one statement alone.
 type executor interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// Remove implements [Store].
+func (s *SQL) Remove(ctx context.Context, guid string, version int64) error {
+	if err := changeOne(s.db.Write.ExecContext(ctx, removeMember, guid, version)); err != nil {
+		return fmt.Errorf("removing a member: %w", err)
+	}
+	return nil
 }
 
 // replace replaces a member at a version.

@@ -29,7 +29,7 @@ func TestWebhooks(t *testing.T) {
 		if _, err := store.FindWebhook(ctx, "daily"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("none yet: %v", err)
 		}
-		one := Webhook{Site: "daily", URL: "/1", Platform: "ghost", ClaimedAt: then}
+		one := Webhook{Site: "daily", URL: "/1", Platform: "ghost", ClaimedAt: then, SeenAt: then}
 		if err := store.ClaimWebhook(ctx, one, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,13 @@ func TestWebhooks(t *testing.T) {
 		one.RegisteredAt = later
 		check(one)
 
-		two := Webhook{Site: "daily", URL: "/2", Previous: "/1", Platform: "other", ClaimedAt: later}
+		if err := store.WebhookSeen(ctx, "daily", later); err != nil {
+			t.Fatal(err)
+		}
+		one.SeenAt = later
+		check(one)
+
+		two := Webhook{Site: "daily", URL: "/2", Previous: "/1", Platform: "other", ClaimedAt: later, SeenAt: later}
 		if err := store.ClaimWebhook(ctx, two, "/1"); err != nil {
 			t.Fatal(err)
 		}

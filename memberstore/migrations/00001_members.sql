@@ -80,7 +80,8 @@ CREATE TABLE webhooks (
 	previous_url  TEXT NOT NULL,   -- that which the one before had, until this one is registered
 	platform      TEXT NOT NULL,   -- where it is registered
 	claimed_at    BIGINT NOT NULL, -- by the edge that registers it
-	registered_at BIGINT NOT NULL  -- 0 until it is
+	registered_at BIGINT NOT NULL, -- 0 until it is
+	seen_at       BIGINT NOT NULL  -- up to when all changes on the platform were seen
 );
 
 CREATE TABLE imports (

@@ -135,6 +135,26 @@ func TestRealGhost(t *testing.T) {
 			t.Errorf("newsletters: %s", diff)
 		}
 	})
+	t.Run("found in any case, and whole", func(t *testing.T) {
+		email := unique("O'Case_%")
+		m, err := client.Create(ctx, platform.Member{Email: email})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if longer, err := client.Create(ctx, platform.Member{Email: email + ".uk"}); err != nil {
+			t.Errorf("%+v, %v", longer, err)
+		}
+		for _, other := range []string{email, strings.ToLower(email), strings.ToUpper(email)} {
+			if got, err := client.FindByEmail(ctx, other); err != nil || got.ID != m.ID {
+				t.Errorf("%s: %+v, %v", other, got, err)
+			}
+		}
+		for _, none := range []string{email[:len(email)-1], strings.Replace(email, "%", "x", 1)} {
+			if got, err := client.FindByEmail(ctx, none); !errors.Is(err, platform.ErrNotFound) {
+				t.Errorf("%s: %+v, %v", none, got, err)
+			}
+		}
+	})
 	t.Run("a placeholder address is taken", func(t *testing.T) {
 		m, err := client.Create(ctx, platform.Member{Email: fmt.Sprintf("c-%d@members.invalid", time.Now().UnixNano())})
 		if err != nil || m.Subscribed {

@@ -134,15 +134,12 @@ func (c *Client) List(ctx context.Context, after string, since time.Time) ([]pla
 	return list, total, nil
 }
 
-// FindByEmail implements [platform.Platform]. Ghost on SQLite compares emails
-// by case, so the email in lower case is asked for as well.
+// FindByEmail implements [platform.Platform]. Ghost on SQLite tells emails apart
+// by case, but not what they begin with. One that is no longer than that comes
+// first in the order.
 func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
-	filter := "email:" + quote(email)
-	if lower := strings.ToLower(email); lower != email {
-		filter += ",email:" + quote(lower)
-	}
 	var answer members
-	query := url.Values{"filter": {filter}, "limit": {"2"}, "order": {"created_at asc"}, "include": {includes}}
+	query := url.Values{"filter": {"email:~^" + quote(email)}, "limit": {"100"}, "order": {"email asc"}, "include": {includes}}
 	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
 		return platform.Member{}, err
 	}
