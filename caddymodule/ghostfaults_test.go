@@ -34,9 +34,9 @@ var ghostFaults = []struct {
 		return "Ghost eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6IjAxMjM0NTY3ODlhYmNkZWYwMTIzNDU2NyJ9" + token[strings.Index(token, "."):]
 	})},
 	{name: "cannot-read-the-token", real: 400, nothing: true, fault: rejecting(func(string) string { return "Ghost nonsense" })},
-	{name: "breaks-off", made: true, fault: cut},
-	{name: "applies-and-closes", made: true, fault: applyAndClose},
-	{name: "applies-and-hangs", made: true, fault: applyAndHang},
+	{name: "breaks-off", made: true, fault: writes(cut)},
+	{name: "applies-and-closes", made: true, fault: writes(applyAndClose)},
+	{name: "applies-and-hangs", made: true, fault: writes(applyAndHang)},
 }
 
 // step is a request of a CRM's, and its answer.

@@ -25,11 +25,15 @@ type takenError struct{ reason string }
 
 func (e *takenError) Error() string { return e.reason }
 
+func (*takenError) Is(target error) bool { return target == platform.ErrNoEffect }
+
 // waitsError is the platform's refusal of an email that another member has there
 // who is behind.
 type waitsError struct{}
 
 func (*waitsError) Error() string { return "the email still belongs to another member, who is behind" }
+
+func (*waitsError) Is(target error) bool { return target == platform.ErrNoEffect }
 
 // awaitedError is that a member may still turn up on the platform.
 type awaitedError struct{ until time.Time }
@@ -54,8 +58,12 @@ func (s *Service) attempt(ctx context.Context, m memberstore.Member, first, same
 	if !m.Deleted && !sameEmail {
 		// Ghost may hold an email twice, in different case, so its refusal is not
 		// to be relied upon.
-		if id, err = s.resolveTaken(ctx, m, nil, first); id != m.PlatformID || err != nil {
-			return id, err
+		other, err := s.otherWith(ctx, m)
+		if err != nil {
+			return m.PlatformID, &unsentError{err}
+		}
+		if other != nil {
+			return s.resolveTaken(ctx, m, *other, first)
 		}
 	}
 	switch {
@@ -80,8 +88,14 @@ func (s *Service) attempt(ctx context.Context, m memberstore.Member, first, same
 		}
 	}
 	id = m.PlatformID
-	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
-		id, err = s.resolveTaken(ctx, m, refusal, first)
+	if _, refused := errors.AsType[*platform.Refusal](err); refused {
+		other, findErr := s.otherWith(ctx, m)
+		switch {
+		case findErr != nil:
+			err = findErr
+		case other != nil:
+			id, err = s.resolveTaken(ctx, m, *other, first)
+		}
 	}
 	if !known && errors.Is(err, platform.ErrNotFound) {
 		err = errGone
@@ -130,18 +144,27 @@ func (s *Service) mayBe(ctx context.Context, found platform.Member, m memberstor
 	return false, err
 }
 
-// resolveTaken finds out whether another member of the platform has the email of
-// a member, and what that means: an error, or the ID of one that is this member
-// and was brought up to date. Otherwise it returns the member's own ID, and the
-// refusal that it was asked for.
-func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, refusal error, first bool) (string, error) {
+// otherWith returns the member of the platform that has the email of a member,
+// unless that is itself: then it returns nil.
+func (s *Service) otherWith(ctx context.Context, m memberstore.Member) (*platform.Member, error) {
 	found, err := s.Platform.FindByEmail(ctx, m.Email)
 	if errors.Is(err, platform.ErrNotFound) || err == nil && found.ID == m.PlatformID {
-		return m.PlatformID, refusal
+		return nil, nil
 	}
-	if err != nil {
-		return m.PlatformID, err
-	}
+	return &found, err
+}
+
+// unsentError is an error that came before anything was changed.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
+
+func (e *unsentError) Is(target error) bool { return target == platform.ErrNoEffect }
+
+// resolveTaken finds out what it means that another member of the platform has
+// the email of a member: an error, or that it is this one after all, which then
+// is brought up to date, and whose ID is returned.
+func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, found platform.Member, first bool) (string, error) {
 	owner, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
 	if err == nil && (owner.Applied < owner.Version || owner.Deleted) {
 		// Ours, and about to let go of the email: wait for that.

@@ -190,4 +190,15 @@ func (p *faulty) set(fault func(string) error, after bool) {
 }
 
 func (p *faulty) breakWith(err error) { p.set(func(string) error { return err }, false) }
-func (p *faulty) mend()               { p.set(nil, false) }
+
+// loseAnswers has no change answered, whether it is made or not.
+func (p *faulty) loseAnswers(made bool) {
+	p.set(func(method string) error {
+		if method == "find" || method == "get" {
+			return nil
+		}
+		return context.DeadlineExceeded
+	}, made)
+}
+
+func (p *faulty) mend() { p.set(nil, false) }

@@ -206,18 +206,17 @@ func (s *Service) postpone(ctx context.Context, m memberstore.Member, id string,
 	return s.Store.Failed(ctx, m.GUID, memberstore.Failure{
 		Problem:      problem.Error(),
 		Next:         next,
-		NotSent:      (first || m.Sent == "") && errors.Is(problem, platform.ErrNoEffect),
+		NotSent:      (first || m.Sent == "") && !noAnswer(problem),
 		UnansweredAt: unanswered,
+		PlatformID:   id,
 	}, lease)
 }
 
 // noAnswer reports whether an attempt that failed may yet take its effect.
 func noAnswer(err error) bool {
 	_, refused := errors.AsType[*platform.Refusal](err)
-	_, taken := errors.AsType[*takenError](err)
 	_, awaited := errors.AsType[*awaitedError](err)
-	_, waits := errors.AsType[*waitsError](err)
-	return !refused && !taken && !awaited && !waits && !errors.Is(err, platform.ErrNoEffect)
+	return !refused && !awaited && !errors.Is(err, platform.ErrNoEffect)
 }
 
 // Behind returns members that are behind, those whose next attempt comes first

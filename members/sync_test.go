@@ -112,44 +112,32 @@ func TestEmailHandedOn(t *testing.T) {
 // Deleted and made again while the platform was away: the two may arrive in any
 // order, and the new one must not go with the old.
 func TestDeletedAndMadeAgain(t *testing.T) {
-	for _, forgotten := range []bool{false, true} {
-		eachStore(t, func(t *testing.T, b *bench) { deleteAndMakeAgain(t, b, forgotten) })
-	}
-}
-
-func deleteAndMakeAgain(t *testing.T, b *bench, forgotten bool) {
-	old := b.create(byEmail, with("e@example.com", name("old"))).Member
-	b.platform.breakWith(errDown)
-	if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
-		t.Fatal(err)
-	}
-	b.create(byEmail, with("e@example.com", name("new")))
-	// Another edge removes the old one: it is noted here, and the platform
-	// has it until the new one was refused and is found out why. Then it is
-	// long forgotten here, or not.
-	if _, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge"); err != nil {
-		t.Fatal(err)
-	}
-	gone := "find"
-	if forgotten {
-		gone = "update"
-		if err := b.store.Purge(t.Context(), "daily", time.Now().Add(time.Hour)); err != nil {
+	eachStore(t, func(t *testing.T, b *bench) {
+		old := b.create(byEmail, with("e@example.com", name("old"))).Member
+		b.platform.breakWith(errDown)
+		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
 			t.Fatal(err)
 		}
-	}
-	calls := 0
-	b.platform.set(func(method string) error {
-		if method == gone {
-			if calls++; forgotten || calls == 2 {
-				clear(b.platform.members)
-			}
+		b.create(byEmail, with("e@example.com", name("new")))
+		// Another edge removes the old one: it is noted here, and the platform
+		// has it until the new one's email was found to be taken.
+		if _, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge"); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	}, false)
-	b.catchUp()
-	b.platform.mend()
-	b.catchUp()
-	b.sameAsPlatform("e@example.com new")
+		looks := 0
+		b.platform.set(func(method string) error {
+			if method == "find" {
+				if looks++; looks == 2 {
+					clear(b.platform.members)
+				}
+			}
+			return nil
+		}, false)
+		b.catchUp()
+		b.platform.mend()
+		b.catchUp()
+		b.sameAsPlatform("e@example.com new")
+	})
 }
 
 // A member who is read while another edge removes it does not come back.
@@ -176,7 +164,7 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 // A member who was deleted before the platform's answer arrived stays deleted.
 func TestDeletedBeforeItWasAnswered(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *bench) {
-		b.platform.set(func(string) error { return context.DeadlineExceeded }, true)
+		b.platform.loseAnswers(true)
 		b.create(byEmail, with("e@example.com"))
 		b.platform.breakWith(errDown)
 		if _, err := b.service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
@@ -326,7 +314,7 @@ func TestRun(t *testing.T) {
 // made a second time under the one that it was given meanwhile.
 func TestRenamedBeforeItWasAnswered(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *bench) {
-		b.platform.set(func(string) error { return errors.New("timeout") }, true)
+		b.platform.loseAnswers(true)
 		b.create(byEmail, with("first@example.com"))
 		b.platform.breakWith(errDown)
 		if _, err := b.service.Update(t.Context(), byEmail, "first@example.com", with("second@example.com"), nil); err != nil {
@@ -362,7 +350,7 @@ func TestArrivesLate(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			eachStore(t, func(t *testing.T, b *bench) {
-				b.platform.breakWith(errors.New("timeout"))
+				b.platform.loseAnswers(false)
 				b.create(byEmail, with("a@example.com"))
 				if err := test.change(b.service); err != nil {
 					t.Fatal(err)
@@ -400,7 +388,7 @@ func TestUpdateArrivesLate(t *testing.T) {
 			}
 			return result
 		}
-		b.platform.breakWith(errors.New("timeout"))
+		b.platform.loseAnswers(false)
 		if !update("First").Queued {
 			t.Error("the first was answered")
 		}
@@ -449,6 +437,26 @@ func TestRefusedDelete(t *testing.T) {
 		b.catchUp()
 		b.sameAsPlatform()
 	})
+}
+
+// A create and the delete after it both arrive without an answer. Nothing more
+// is waited for than to hear so.
+func TestDeletedWithoutAnswers(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	b.platform.loseAnswers(true)
+	b.create(byEmail, with("a@example.com"))
+	if _, err := b.service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
+		t.Fatal(err)
+	}
+	b.platform.mend()
+	b.now = b.now.Add(2 * firstPause)
+	if err := b.service.catchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.behind() != 0 {
+		t.Errorf("%d are behind", b.behind())
+	}
+	b.sameAsPlatform()
 }
 
 // What certainly never reached the platform is not waited for.

@@ -188,6 +188,9 @@ type Failure struct {
 	// NotSent tells that the platform certainly did not make the member.
 	NotSent bool
 
+	// PlatformID is the platform's own identifier, if that is known by now.
+	PlatformID string
+
 	// UnansweredAt is now if the attempt had no answer, else zero.
 	UnansweredAt time.Time
 }

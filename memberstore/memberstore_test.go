@@ -273,10 +273,10 @@ func TestUnsure(t *testing.T) {
 		if err := store.Insert(t.Context(), m, "", Lease{"me", time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Failed(t.Context(), "guid-joe", Failure{Problem: "down", Next: then, UnansweredAt: then}, "me"); err != nil {
+		if err := store.Failed(t.Context(), "guid-joe", Failure{Problem: "down", Next: then, UnansweredAt: then, PlatformID: "p-1"}, "me"); err != nil {
 			t.Fatal(err)
 		}
-		m.Attempts, m.Problem, m.NextAttempt, m.UnansweredAt = 1, "down", then, then
+		m.Attempts, m.Problem, m.NextAttempt, m.UnansweredAt, m.PlatformID = 1, "down", then, then, "p-1"
 		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
 		if err := store.Unsure(t.Context(), "guid-joe", "p-1", "again", later, "me"); err != nil {
 			t.Fatal(err)

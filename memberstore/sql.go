@@ -88,7 +88,8 @@ var (
 			unanswered_at = 0, attempts = 0, next_attempt = 0, problem = '', ` + fmt.Sprintf(endLease, 4) + `
 		WHERE guid = $1 RETURNING version, applied, deleted`
 	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3,
-			unanswered_at = CASE WHEN unanswered_at > $5 THEN unanswered_at ELSE $5 END, ` + fmt.Sprintf(endLease, 4) + `
+			unanswered_at = CASE WHEN unanswered_at > $5 THEN unanswered_at ELSE $5 END,
+			platform_id = COALESCE($6, platform_id), ` + fmt.Sprintf(endLease, 4) + `
 		WHERE guid = $1`
 	markUnsure = `UPDATE members SET platform_id = $2, sent_email = '', sent_key = '', sent_at = 0,
 			attempts = 0, problem = $3, next_attempt = $5, ` + fmt.Sprintf(endLease, 4) + `
@@ -311,7 +312,7 @@ func (s *SQL) Purge(ctx context.Context, site string, before time.Time) error {
 // Failed implements [Store].
 func (s *SQL) Failed(ctx context.Context, guid string, f Failure, owner string) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, markFailed, guid, f.Problem, millis(f.Next), owner, millis(f.UnansweredAt))
+		_, err := tx.ExecContext(ctx, markFailed, guid, f.Problem, millis(f.Next), owner, millis(f.UnansweredAt), null(f.PlatformID))
 		if err == nil && f.NotSent {
 			_, err = tx.ExecContext(ctx, markNotSent, guid)
 		}
