@@ -1,0 +1,273 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// This file is the way from bytes to a YAML mapping that can be walked without
+// further care. What it refuses, it refuses as a YAML syntax error: the file is
+// ignored entirely. It refuses
+//
+//   - more than MaxSize bytes;
+//   - text that is not UTF-8 (UTF-16 neither), and NUL bytes; a byte order mark
+//     in front of UTF-8 is fine;
+//   - whatever is not YAML 1.2, such as tabs that indent, an unknown alias, and
+//     a key that a mapping has twice, wherever it stands;
+//   - a file that is empty or holds something else than one mapping, and a
+//     second document;
+//   - what is nested deeper than maxDepth;
+//   - aliases that contain themselves, or stand for too much (maxExpansion).
+//
+// Aliases and merge keys (`<<`) mean what they stand for.
+
+const (
+	// maxDepth is how deep mappings and lists may be nested. The deepest that
+	// the spec has is 8.
+	maxDepth = 64
+
+	// maxExpansion bounds what a file stands for once its aliases are replaced:
+	// this many times the longest file, in bytes of text plus one for each
+	// value. Without aliases no file gets there.
+	maxExpansion = 4
+)
+
+// syntaxError is why a file is ignored.
+type syntaxError struct {
+	line, column int // from 1; 0 if it is about the whole file
+	message      string
+}
+
+func (e *syntaxError) Error() string { return e.message }
+
+func syntaxErrorAt(n *yaml.Node, format string, args ...any) error {
+	return &syntaxError{n.Line, n.Column, fmt.Sprintf("line %d: ", n.Line) + fmt.Sprintf(format, args...)}
+}
+
+// readDocument returns the mapping in a file of at most limit bytes. The error
+// is always a *syntaxError.
+func readDocument(text []byte, limit int) (*yaml.Node, error) {
+	if len(text) > limit {
+		return nil, &syntaxError{message: fmt.Sprintf("the file has %d bytes; at most %d are read", len(text), limit)}
+	}
+	if err := checkText(text); err != nil {
+		return nil, err
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document, second yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return nil, &syntaxError{1, 1, "the file is empty; start it with `manifest_version: 1`"}
+	case err != nil:
+		return nil, invalidYAML(text, err)
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		return nil, syntaxErrorAt(&second, "a second document starts here; a manifest is one document, without `---` in it")
+	case !errors.Is(err, io.EOF):
+		return nil, invalidYAML(text, err)
+	}
+	root := resolve(document.Content[0])
+	if root.Kind != yaml.MappingNode {
+		return nil, syntaxErrorAt(root, "the file holds %s; a manifest is a mapping that starts with `manifest_version: 1`", show(root))
+	}
+	s := structure{weights: make(map[*yaml.Node]int), limit: maxExpansion * limit}
+	if _, err := s.weigh(root, 1); err != nil {
+		return nil, err
+	}
+	return root, nil
+}
+
+// checkText refuses what is not UTF-8 text.
+func checkText(text []byte) error {
+	if bytes.HasPrefix(text, []byte("\xfe\xff")) || bytes.HasPrefix(text, []byte("\xff\xfe")) {
+		return &syntaxError{1, 1, "the file is UTF-16; save it as UTF-8"}
+	}
+	if i := bytes.IndexByte(text, 0); i >= 0 {
+		line, column := place(text, i)
+		return &syntaxError{line, column, fmt.Sprintf("line %d: a NUL byte; save the file as UTF-8 text", line)}
+	}
+	if !utf8.Valid(text) {
+		i := 0
+		for rest := text; ; {
+			c, size := utf8.DecodeRune(rest)
+			if c == utf8.RuneError && size == 1 {
+				break
+			}
+			i, rest = i+size, rest[size:]
+		}
+		line, column := place(text, i)
+		return &syntaxError{line, column, fmt.Sprintf("line %d: the byte %#x is not UTF-8; save the file as UTF-8", line, text[i])}
+	}
+	return nil
+}
+
+// place returns the line and the column of a byte, from 1.
+func place(text []byte, i int) (line, column int) {
+	line = 1 + bytes.Count(text[:i], []byte("\n"))
+	start := 1 + bytes.LastIndexByte(text[:i], '\n')
+	return line, 1 + utf8.RuneCount(text[start:i])
+}
+
+var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?((?s).*)$`)
+
+// invalidYAML words an error of the YAML parser and says where it is. The
+// parser has its places in the text of the error only; of what it finds between
+// tokens ("did not find expected …") it names the start of the mapping around
+// it, so for that a second run tells how far it has come.
+func invalidYAML(text []byte, err error) error {
+	parts := yamlError.FindStringSubmatch(err.Error())
+	if parts == nil {
+		parts = []string{"", "", err.Error()}
+	}
+	problem := parts[2]
+	line, _ := strconv.Atoi(parts[1])
+	if line == 0 || strings.HasPrefix(problem, "did not find expected") {
+		line, _ = place(text, lastRead(text))
+	}
+	rows := bytes.SplitN(text, []byte("\n"), line+1)
+	line = min(line, len(rows))
+	row := rows[line-1]
+	indent := row[:len(row)-len(bytes.TrimLeft(row, " \t"))]
+	switch {
+	case bytes.ContainsRune(indent, '\t'):
+		problem = "a tab indents it; use spaces"
+	case problem == "mapping values are not allowed in this context":
+		problem = "a colon where there can be none; check the indentation, or put a value that contains a colon in quotes"
+	default:
+		problem = "not valid YAML: " + problem
+	}
+	return &syntaxError{line, 1 + len(indent), fmt.Sprintf("line %d: %s", line, problem)}
+}
+
+// lastRead returns the index of the last byte, spaces aside, that the YAML
+// parser reads before it gives up.
+func lastRead(text []byte) int {
+	r := byteReader{text: text}
+	decoder := yaml.NewDecoder(&r)
+	for {
+		var document yaml.Node
+		if decoder.Decode(&document) != nil {
+			return max(0, len(bytes.TrimRight(text[:r.read], " \t\r\n"))-1)
+		}
+	}
+}
+
+// byteReader gives one byte at a time, and knows how many it gave.
+type byteReader struct {
+	text []byte
+	read int
+}
+
+func (r *byteReader) Read(p []byte) (int, error) {
+	if r.read == len(r.text) {
+		return 0, io.EOF
+	}
+	n := copy(p[:1], r.text[r.read:])
+	r.read += n
+	return n, nil
+}
+
+// structure checks what the YAML parser leaves open.
+type structure struct {
+	weights map[*yaml.Node]int // of the values with an anchor that are complete
+	limit   int
+}
+
+// weigh returns what a value weighs with its aliases replaced: its bytes of text
+// plus one for each value in it.
+func (s *structure) weigh(n *yaml.Node, depth int) (int, error) {
+	if n.Kind == yaml.AliasNode {
+		weight, complete := s.weights[n.Alias]
+		if !complete {
+			return 0, syntaxErrorAt(n, "the alias `*%s` contains itself", shorten(n.Value, 60))
+		}
+		return weight, nil
+	}
+	if depth > maxDepth {
+		return 0, syntaxErrorAt(n, "nested more than %d deep", maxDepth)
+	}
+	if n.Kind == yaml.MappingNode {
+		if err := checkKeys(n); err != nil {
+			return 0, err
+		}
+	}
+	weight := 1 + len(n.Value)
+	for _, child := range n.Content {
+		w, err := s.weigh(child, depth+1)
+		if err != nil {
+			return 0, err
+		}
+		if weight += w; weight > s.limit {
+			return 0, syntaxErrorAt(child, "the aliases up to here stand for more than %d bytes; write less of the file with aliases", s.limit)
+		}
+	}
+	if n.Anchor != "" {
+		s.weights[n] = weight
+	}
+	return weight, nil
+}
+
+// checkKeys refuses a key that a mapping has twice, and a merge of anything but
+// mappings.
+func checkKeys(n *yaml.Node) error {
+	const few = 10 // are compared one by one
+	var seen map[string]int
+	if len(n.Content) > 2*few {
+		seen = make(map[string]int, len(n.Content)/2)
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		key := resolve(n.Content[i])
+		if key.Kind != yaml.ScalarNode {
+			continue
+		}
+		var first int
+		if seen != nil {
+			first = seen[key.Value]
+			seen[key.Value] = n.Content[i].Line
+		} else {
+			first = lineOfKey(n.Content[:i], key.Value)
+		}
+		if first != 0 {
+			return syntaxErrorAt(n.Content[i], "the key %s is in line %d already; a mapping has each key once", quote(key.Value), first)
+		}
+		if isMerge(n.Content[i]) && !canMerge(n.Content[i+1]) {
+			return syntaxErrorAt(n.Content[i], "`<<` merges mappings only; this is %s", show(n.Content[i+1]))
+		}
+	}
+	return nil
+}
+
+func lineOfKey(content []*yaml.Node, key string) int {
+	for i := 0; i < len(content); i += 2 {
+		if other := resolve(content[i]); other.Kind == yaml.ScalarNode && other.Value == key {
+			return content[i].Line
+		}
+	}
+	return 0
+}
+
+func isMerge(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Tag == "!!merge"
+}
+
+func canMerge(n *yaml.Node) bool {
+	n = resolve(n)
+	if n.Kind == yaml.SequenceNode {
+		for _, one := range n.Content {
+			if resolve(one).Kind != yaml.MappingNode {
+				return false
+			}
+		}
+		return true
+	}
+	return n.Kind == yaml.MappingNode
+}

@@ -1,0 +1,148 @@
+package manifest
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// kind says which constraints a field can have.
+type kind int
+
+const (
+	otherKind kind = iota // none
+	textKind
+	imageKind
+	numberKind
+)
+
+// constraintKeys are the constraints of a standard field of a kind (spec, Field
+// constraints).
+var constraintKeys = map[kind][]string{
+	textKind:   {"max_length", "pattern"},
+	imageKind:  {"aspect_ratio", "min_width", "min_height"},
+	numberKind: {"min", "max"},
+}
+
+// standardFields and standardKinds are the spec's "Standard field keys".
+var (
+	standardFields = []string{
+		"name", "slug", "description", "event_date", "event_time_start", "event_time_end", "event_time_zone", "location",
+		"platform_url", "max_attendees", "feature_image", "access", "rsvp_labels", "registration_deadline",
+		"deadline_time_end",
+	}
+	standardKinds = map[string]kind{
+		"name": textKind, "slug": textKind, "description": textKind, "event_date": otherKind,
+		"event_time_start": textKind, "event_time_end": textKind, "event_time_zone": textKind, "location": textKind,
+		"platform_url": textKind, "max_attendees": numberKind, "feature_image": imageKind, "access": otherKind,
+		"rsvp_labels": otherKind, "registration_deadline": otherKind, "deadline_time_end": textKind,
+	}
+)
+
+// customFieldTypes and typeProperties are the spec's "Custom field definition";
+// the options of a select are read apart.
+var (
+	customFieldTypes = []string{"text", "textarea", "number", "select", "url", "date", "toggle", "image"}
+	typeProperties   = map[string][]string{
+		"text":     {"max_length", "pattern"},
+		"textarea": {"max_length"},
+		"number":   {"min", "max"},
+		"image":    {"aspect_ratio", "min_width", "max_file_size_kb"},
+	}
+)
+
+// messagingStates are the spec's "Messaging states".
+var messagingStates = []string{
+	"can_register", "login_required_free", "login_required_paid", "upgrade_required", "registered", "registration_closed",
+	"event_passed",
+}
+
+var views = []string{RecentView, SearchView}
+
+// StandardFields returns the keys of the standard fields, in the spec's order.
+func StandardFields() []string { return slices.Clone(standardFields) }
+
+// CustomFieldTypes returns the types of custom fields, in the spec's order.
+func CustomFieldTypes() []string { return slices.Clone(customFieldTypes) }
+
+// MessagingStates returns the names of the states, in the spec's order.
+func MessagingStates() []string { return slices.Clone(messagingStates) }
+
+// labelOf makes a label of a key: underscores become spaces and the first
+// letter a capital (spec, Event type configuration).
+func labelOf(key string) string {
+	label := strings.ReplaceAll(key, "_", " ")
+	first, size := utf8.DecodeRuneInString(label)
+	if size == 0 {
+		return label
+	}
+	return string(unicode.ToUpper(first)) + label[size:]
+}
+
+// SameTag reports whether two names mean one tag on the platform: `hash-x` is
+// `#x`, and case does not count.
+func SameTag(a, b string) bool { return tagIdentity(a) == tagIdentity(b) }
+
+// tagIdentity is equal for two names of one tag.
+func tagIdentity(tag string) string {
+	tag = strings.ToLower(strings.TrimSpace(tag))
+	if name, internal := strings.CutPrefix(tag, "#"); internal {
+		return "hash-" + name
+	}
+	return tag
+}
+
+// EventTags returns the tags that a post of the type is published with: the
+// default tags, then the type's own, without doubles.
+func (e *Events) EventTags(t EventType) []string {
+	tags := []string{}
+	seen := make(map[string]bool)
+	for _, tag := range slices.Concat(e.DefaultTags, t.Tags) {
+		if id := tagIdentity(tag); !seen[id] {
+			seen[id] = true
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+// nearest returns the known name that a mistyped one is probably meant to be,
+// or "". Case does not count, and a third of the letters may be wrong.
+func nearest(name string, known []string) string {
+	name = strings.ToLower(name)
+	if len(name) > 64 {
+		return ""
+	}
+	best, least := "", 1+max(1, len(name)/3)
+	for _, k := range known {
+		if d := distance(name, k); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance counts the bytes to insert, delete, replace or swap with their
+// neighbour to turn a into b.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replace := last[j-1]
+			if a[i-1] != b[j-1] {
+				replace++
+			}
+			row[j] = min(replace, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

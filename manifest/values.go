@@ -1,0 +1,200 @@
+package manifest
+
+import (
+	"math"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// This file reads single values, as YAML 1.2 has them: `yes` and `on` are text,
+// `2026` is a number and no text, and neither is a date.
+
+// resolve returns what an alias stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+// field is a key of a mapping with its value.
+type field struct {
+	name  string
+	key   *yaml.Node
+	value *yaml.Node
+}
+
+// place is where the value stands; a value that is not there, where its key is.
+func (f field) place() *yaml.Node {
+	if isNull(f.value) {
+		return f.key
+	}
+	return f.value
+}
+
+// mapping is a mapping of the file in its order. A key that is no text counts as
+// it is written; one that is null, a list or a mapping does not count.
+type mapping []field
+
+// mappingOf returns the fields of a mapping, with merge keys (`<<`) replaced by
+// what they stand for; none of any other value.
+func mappingOf(n *yaml.Node) mapping {
+	n = resolve(n)
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	m := make(mapping, 0, len(n.Content)/2)
+	merges := false
+	for i := 0; i < len(n.Content); i += 2 {
+		key := resolve(n.Content[i])
+		switch {
+		case isMerge(n.Content[i]):
+			merges = true
+		case key.Kind == yaml.ScalarNode && !isNull(key):
+			m = append(m, field{key.Value, n.Content[i], resolve(n.Content[i+1])})
+		}
+	}
+	if merges {
+		return merged(n, m)
+	}
+	return m
+}
+
+// merged adds to the own fields of a mapping those that it merges. An own field
+// wins, then the one that is merged first.
+func merged(n *yaml.Node, own mapping) mapping {
+	known := make(map[string]bool, len(own))
+	for _, f := range own {
+		known[f.name] = true
+	}
+	all := own
+	add := func(n *yaml.Node) {
+		for _, f := range mappingOf(n) {
+			if !known[f.name] {
+				known[f.name] = true
+				all = append(all, f)
+			}
+		}
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if !isMerge(n.Content[i]) {
+			continue
+		}
+		if source := resolve(n.Content[i+1]); source.Kind == yaml.SequenceNode {
+			for _, one := range source.Content {
+				add(one)
+			}
+		} else {
+			add(source)
+		}
+	}
+	return all
+}
+
+// get returns a field; its value is nil if the mapping has not got it.
+func (m mapping) get(name string) field {
+	for _, f := range m {
+		if f.name == name {
+			return f
+		}
+	}
+	return field{name: name}
+}
+
+// text returns a field that is text and not blank, or "".
+func (m mapping) text(name string) string { return textOf(m.get(name).value) }
+
+// textOf returns a value that is text and not blank, or "".
+func textOf(n *yaml.Node) string {
+	if n == nil {
+		return ""
+	}
+	n = resolve(n)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || isBlank(n.Value) {
+		return ""
+	}
+	return n.Value
+}
+
+func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// isTrue reports whether a field is the boolean true.
+func (m mapping) isTrue(name string) bool {
+	n := m.get(name).value
+	var b bool
+	return n != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && n.Decode(&b) == nil && b
+}
+
+var digits = regexp.MustCompile(`^\+?[0-9]+$`)
+
+// positive returns a value that is a whole number above 0, or 0. One that is
+// too large for an int is the largest.
+func positive(n *yaml.Node) int {
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return 0
+	}
+	switch n.ShortTag() {
+	case "!!int":
+		var i int
+		if n.Decode(&i) == nil {
+			return max(0, i)
+		}
+		if digits.MatchString(n.Value) {
+			return math.MaxInt
+		}
+	case "!!float": // what the YAML library makes of a whole number above 64 bits
+		if digits.MatchString(n.Value) && n.Style == 0 {
+			return math.MaxInt
+		}
+	}
+	return 0
+}
+
+// number returns a value that is a finite number, or nil.
+func number(n *yaml.Node) *float64 {
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return nil
+	}
+	var x float64
+	tag := n.ShortTag()
+	if tag != "!!int" && tag != "!!float" || n.Decode(&x) != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+var ratio = regexp.MustCompile(`^[0-9]*[1-9][0-9]*(\.[0-9]+)?:[0-9]*[1-9][0-9]*(\.[0-9]+)?$`)
+
+// constraints reads those keys of a mapping. A value that is wrong is left out,
+// which is no finding: the spec has no category for it.
+func (m mapping) constraints(keys []string) Constraints {
+	var c Constraints
+	for _, key := range keys {
+		value := m.get(key).value
+		switch key {
+		case "max_length":
+			c.MaxLength = positive(value)
+		case "pattern":
+			c.Pattern = textOf(value)
+		case "min":
+			c.Min = number(value)
+		case "max":
+			c.Max = number(value)
+		case "aspect_ratio":
+			if text := textOf(value); ratio.MatchString(text) {
+				c.AspectRatio = text
+			}
+		case "min_width":
+			c.MinWidth = positive(value)
+		case "min_height":
+			c.MinHeight = positive(value)
+		case "max_file_size_kb":
+			c.MaxFileSizeKB = positive(value)
+		}
+	}
+	return c
+}
