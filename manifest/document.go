@@ -142,6 +142,8 @@ func invalidYAML(text []byte, err error) error {
 		problem = "a tab indents it; use spaces"
 	case problem == "mapping values are not allowed in this context":
 		problem = "a colon where there can be none; check the indentation, or put a value that contains a colon in quotes"
+	case problem == "found incompatible YAML document":
+		problem = "the YAML library takes no other `%YAML` line than 1.1; leave the line out"
 	default:
 		problem = "not valid YAML: " + problem
 	}
