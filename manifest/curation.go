@@ -127,7 +127,7 @@ func (p *parser) picker(in *path, section mapping) Picker {
 			picker.RecentFilter = p.recentFilter(at.child(f.name), f)
 		default:
 			p.report(Warning, at.child(f.name), f.key, "%s is not a key of a picker, so it is dropped; %s",
-				quote(f.name), instead(f.name, pickerKeys))
+				quote(f.name), instead{f.name, pickerKeys})
 		}
 	}
 	return picker
@@ -140,7 +140,7 @@ func (p *parser) recentFilter(at *path, f field) *RecentFilter {
 	for _, other := range m {
 		if !slices.Contains(filterKeys, other.name) {
 			p.report(Warning, at.child(other.name), other.key, "%s is not a key of a picker's filter, so it is dropped; %s",
-				quote(other.name), instead(other.name, filterKeys))
+				quote(other.name), instead{other.name, filterKeys})
 		}
 	}
 	tag := m.get("tag")

@@ -77,7 +77,11 @@ func readDocument(text []byte, limit int) (*yaml.Node, error) {
 	}
 	root := resolve(document.Content[0])
 	if root.Kind != yaml.MappingNode {
-		return nil, syntaxErrorAt(root, "the file holds %s; a manifest is a mapping that starts with `manifest_version: 1`", show(root))
+		at := root
+		if isNull(root) {
+			at = &document // an empty value may stand behind the last line
+		}
+		return nil, syntaxErrorAt(at, "the file holds %s; a manifest is a mapping that starts with `manifest_version: 1`", show(root))
 	}
 	s := structure{weights: make(map[*yaml.Node]int), limit: maxExpansion * limit}
 	if _, err := s.weigh(root, 1); err != nil {

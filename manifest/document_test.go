@@ -28,7 +28,7 @@ func TestIgnoredFiles(t *testing.T) {
 		{"empty", "", "1:1 the file is empty; start it with `manifest_version: 1`"},
 		{"only spaces", " \n\n", "1:1 the file is empty; start it with `manifest_version: 1`"},
 		{"only a comment", "# manifest_version: 1\n", "1:1 the file is empty; start it with `manifest_version: 1`"},
-		{"only a document's start", "---\n", "2:1 line 2: the file holds an empty value; a manifest is a mapping that starts with `manifest_version: 1`"},
+		{"only a document's start", "---\n", "1:1 line 1: the file holds an empty value; a manifest is a mapping that starts with `manifest_version: 1`"},
 		{"a list", "- manifest_version: 1\n", "1:1 line 1: the file holds a list; a manifest is a mapping that starts with `manifest_version: 1`"},
 		{"text", "manifest_version\n", "1:1 line 1: the file holds `manifest_version`; a manifest is a mapping that starts with `manifest_version: 1`"},
 		{"JSON null", "null\n", "1:1 line 1: the file holds an empty value; a manifest is a mapping that starts with `manifest_version: 1`"},

@@ -105,7 +105,7 @@ func (p *parser) requiredFields(m mapping, at *path, supported, customKeys []str
 				"%s is not a standard field, so it is ignored here; set `required: true` on the custom field", show(entry))
 		default:
 			p.report(Warning, at.child(name).entry(i), entry,
-				"%s is not a standard field, so it is not required; %s", show(entry), instead(text, supported))
+				"%s is not a standard field, so it is not required; %s", show(entry), instead{text, supported})
 		}
 	}
 	return required
@@ -123,7 +123,7 @@ func (p *parser) fieldConstraints(m mapping, at *path) FieldConstraints {
 		kind, known := standardKinds[entry.name]
 		if !known {
 			p.report(Warning, at.child(f.name).child(entry.name), entry.key,
-				"%s is not a standard field, so it is dropped; %s", quote(entry.name), instead(entry.name, standardFields))
+				"%s is not a standard field, so it is dropped; %s", quote(entry.name), instead{entry.name, standardFields})
 			continue
 		}
 		c := mappingOf(entry.value).constraints(constraintKeys[kind])

@@ -33,6 +33,7 @@ type Finding struct {
 
 	// Line and Column, from 1, are where the problem is; of something missing,
 	// where it would belong. Columns count code points. 0 means not known.
+	// Lines end as in YAML 1.1: also a CR alone, NEL, U+2028 and U+2029 end one.
 	Line   int `json:"-"`
 	Column int `json:"-"`
 }
@@ -145,13 +146,19 @@ func oneOf(names []string) string {
 	return "`" + strings.Join(names[:last], "`, `") + "` or `" + names[last] + "`"
 }
 
-// instead says what to write for a name that is not among the known.
-func instead(name string, known []string) string {
-	if len(known) == 0 {
+// instead says what to write for a name that is not among the known. It looks
+// for that only if the finding is recorded.
+type instead struct {
+	name  string
+	known []string
+}
+
+func (i instead) String() string {
+	if len(i.known) == 0 {
 		return "remove it"
 	}
-	if meant := nearest(name, known); meant != "" && len(known) > 2 {
+	if meant := nearest(i.name, i.known); meant != "" && len(i.known) > 2 {
 		return "did you mean " + quote(meant) + "?"
 	}
-	return "use " + oneOf(known)
+	return "use " + oneOf(i.known)
 }

@@ -110,10 +110,10 @@ func (e *Events) EventTags(t EventType) []string {
 // nearest returns the known name that a mistyped one is probably meant to be,
 // or "". Case does not count, and a third of the letters may be wrong.
 func nearest(name string, known []string) string {
-	name = strings.ToLower(name)
-	if len(name) > 64 {
+	if len(name) > longestName {
 		return ""
 	}
+	name = strings.ToLower(name)
 	best, least := "", 1+max(1, len(name)/3)
 	for _, k := range known {
 		if d := distance(name, k); d < least {
@@ -123,11 +123,15 @@ func nearest(name string, known []string) string {
 	return best
 }
 
+// longestName bounds what is compared. The longest name of the spec has 21 bytes.
+const longestName = 40
+
 // distance counts the bytes to insert, delete, replace or swap with their
-// neighbour to turn a into b.
+// neighbour to turn a into b, which is not longer than longestName.
 func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
+	var rows [3][longestName + 1]int
+	before, last, row := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
 		last[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
