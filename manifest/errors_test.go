@@ -193,8 +193,8 @@ func TestEventErrors(t *testing.T) {
 		{"nothing like a field", inType("supported_fields: [name, zzz]"), inType("supported_fields: [name]"), []string{
 			"6:32 warning events.types.talk.supported_fields[1]: `zzz` is not a standard field, so it is dropped; use " + allFields,
 		}},
-		{"among the constraints", inType("field_constraints:\n  nmae: {max_length: 3}\n  slug: {max_length: 4}"), inType("field_constraints: {slug: {max_length: 4}}"), []string{
-			"7:9 warning events.types.talk.field_constraints.nmae: `nmae` is not a standard field, so it is dropped; did you mean `name`?",
+		{"among the constraints", inType("field_constraints:\n  nme: {max_length: 3}\n  slug: {max_length: 4}"), inType("field_constraints: {slug: {max_length: 4}}"), []string{
+			"7:9 warning events.types.talk.field_constraints.nme: `nme` is not a standard field, so it is dropped; did you mean `name`?",
 		}},
 
 		// required field not in supported fields

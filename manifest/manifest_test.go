@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,8 +18,6 @@ func fixture(t testing.TB, name string) []byte {
 	}
 	return text
 }
-
-func of(x float64) *float64 { return &x }
 
 // full is what testdata/full.yaml declares.
 var full = &Manifest{
@@ -36,7 +35,7 @@ var full = &Manifest{
 				FieldConstraints: FieldConstraints{
 					{"name", Constraints{MaxLength: 80, Pattern: "^[A-Z]"}},
 					{"feature_image", Constraints{AspectRatio: "16:9", MinWidth: 1200, MinHeight: 675}},
-					{"max_attendees", Constraints{Min: of(1), Max: of(500)}},
+					{"max_attendees", Constraints{Min: new(1.0), Max: new(500.0)}},
 				},
 				CustomFields: []CustomField{
 					{
@@ -44,7 +43,7 @@ var full = &Manifest{
 						Constraints: Constraints{MaxLength: 60, Pattern: `^\S`},
 					},
 					{Key: "about_the_speaker", Label: "About the speaker", Type: "textarea", Constraints: Constraints{MaxLength: 500}},
-					{Key: "price", Label: "Price", Type: "number", Constraints: Constraints{Min: of(0), Max: of(99.5)}},
+					{Key: "price", Label: "Price", Type: "number", Constraints: Constraints{Min: new(0.0), Max: new(99.5)}},
 					{Key: "level", Label: "Level", Type: "select", Options: []string{"Beginner", "Expert"}},
 					{Key: "slides", Label: "Slides", Type: "url"},
 					{Key: "rehearsal", Label: "Rehearsal", Type: "date"},
@@ -156,11 +155,7 @@ func TestRecentLimit(t *testing.T) {
 // of them are listed.
 func TestFindingsAreBounded(t *testing.T) {
 	for _, n := range []int{maxFindings - 1, maxFindings, maxFindings + 1} {
-		list := "tags: ["
-		for range n {
-			list += "~,"
-		}
-		text := inType("supported_fields" + list[4:] + "]")
+		text := inType("supported_fields: [" + strings.Repeat("~,", n) + "]")
 		if got := len(Parse([]byte(text)).Findings); got != min(n, maxFindings) {
 			t.Errorf("%d findings of %d problems", got, n)
 		}

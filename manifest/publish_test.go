@@ -13,7 +13,7 @@ import (
 func TestPublish(t *testing.T) {
 	text5 := CustomField{Key: "f", Label: "F", Type: "text", Constraints: Constraints{MaxLength: 5, Pattern: "^x$"}}
 	area5 := CustomField{Key: "f", Label: "F", Type: "textarea", Constraints: Constraints{MaxLength: 5}}
-	number := CustomField{Key: "f", Label: "F", Type: "number", Constraints: Constraints{Min: of(-1.5), Max: of(10)}}
+	number := CustomField{Key: "f", Label: "F", Type: "number", Constraints: Constraints{Min: new(-1.5), Max: new(10.0)}}
 	level := CustomField{Key: "f", Label: "F", Type: "select", Options: []string{"Beginner", "Expert"}}
 	of := func(kind string) CustomField { return CustomField{Key: "f", Label: "F", Type: kind} }
 	required := func(c CustomField) CustomField { c.Required = true; return c }

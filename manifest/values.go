@@ -3,6 +3,7 @@ package manifest
 import (
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -125,8 +126,7 @@ func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 // isTrue reports whether a field is the boolean true.
 func (m mapping) isTrue(name string) bool {
 	n := m.get(name).value
-	var b bool
-	return n != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && n.Decode(&b) == nil && b
+	return n != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && strings.EqualFold(n.Value, "true")
 }
 
 var digits = regexp.MustCompile(`^\+?[0-9]+$`)
@@ -139,6 +139,9 @@ func positive(n *yaml.Node) int {
 	}
 	switch n.ShortTag() {
 	case "!!int":
+		if i, err := strconv.Atoi(n.Value); err == nil && n.Value[0] != '0' { // 010 is octal
+			return max(0, i)
+		}
 		var i int
 		if n.Decode(&i) == nil {
 			return max(0, i)
