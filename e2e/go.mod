@@ -2,7 +2,11 @@ module github.com/lychgate/caddy-lychgate/e2e
 
 go 1.26.0
 
-require github.com/getkin/kin-openapi v0.152.0
+require (
+	github.com/getkin/kin-openapi v0.152.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	gopkg.in/yaml.v3 v3.0.1
+)
 
 require (
 	github.com/go-openapi/jsonpointer v0.22.5 // indirect
@@ -10,6 +14,5 @@ require (
 	github.com/kr/pretty v0.3.1 // indirect
 	github.com/oasdiff/yaml v0.1.1 // indirect
 	github.com/oasdiff/yaml3 v0.0.14 // indirect
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	golang.org/x/text v0.42.0 // indirect
 )

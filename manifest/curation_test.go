@@ -4,7 +4,13 @@ import "testing"
 
 // Each row of the spec's Errors table on homepage_curation.
 func TestCurationErrors(t *testing.T) {
-	for _, c := range []errorCase{
+	for _, c := range curationErrors() {
+		t.Run(c.name, c.check)
+	}
+}
+
+func curationErrors() []errorCase {
+	return []errorCase{
 		// missing or invalid sections array
 		{"no sections", inCuration("foo: bar"), clean, []string{
 			"2:1 warning homepage_curation.sections: `homepage_curation` has no `sections`, so it is dropped; add a list with at least one entry",
@@ -176,7 +182,5 @@ func TestCurationErrors(t *testing.T) {
 		{"a typo in the filter", inPicker("recent_filter: {tag: a, tga: b}"), inPicker("recent_filter: {tag: a}"), []string{
 			"7:33 warning homepage_curation.sections[0].picker.recent_filter.tga: `tga` is not a key of a picker's filter, so it is dropped; use `tag`",
 		}},
-	} {
-		t.Run(c.name, c.check)
 	}
 }
