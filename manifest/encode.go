@@ -64,7 +64,8 @@ func yamlOf(decoder *json.Decoder) (*yaml.Node, error) {
 	}
 }
 
-// plain reports whether text is read as the same text without quotes.
+// plain reports whether text needs no quotes. The YAML encoder adds them to what
+// is no text without, such as true.
 func plain(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -74,7 +75,7 @@ func plain(s string) bool {
 			return false
 		}
 	}
-	return s != "" && !resolvesOtherwise(s)
+	return s != ""
 }
 
 // MarshalJSON writes an object with the types in their order.

@@ -135,6 +135,11 @@ func TestRecentLimit(t *testing.T) {
 		{"9223372036854775808", 50, 0},  // more than 63
 		{"-99999999999999999999", 20, 1},
 		{"+7", 7, 0},
+		{"08", 8, 0},
+		{"010", 10, 0}, // YAML 1.2: octal is 0o10
+		{"0o10", 8, 0},
+		{"!!float 7", 20, 1},
+		{"00", 20, 1},
 		{"0x10", 16, 0},
 		{"1_0", 10, 0},
 		{"20.0", 20, 1},
@@ -214,6 +219,24 @@ func TestNearest(t *testing.T) {
 	} {
 		if got := nearest(test.in, standardFields); got != test.want {
 			t.Errorf("nearest(%q) = %q, want %q", test.in, got, test.want)
+		}
+	}
+}
+
+func TestSameTag(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"#x", "hash-x", true},
+		{"hash-x", "#X", true},
+		{"x", "X ", true},
+		{"x", "#x", false},
+		{"#x", "##x", false},
+		{"hash", "#", false},
+	} {
+		if got := SameTag(test.a, test.b); got != test.want {
+			t.Errorf("SameTag(%q, %q) = %t", test.a, test.b, got)
 		}
 	}
 }

@@ -129,6 +129,8 @@ func (m mapping) isTrue(name string) bool {
 	return n != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && strings.EqualFold(n.Value, "true")
 }
 
+// digits are a whole number in YAML 1.2. The YAML library takes 010 for octal, as
+// YAML 1.1 did, and 08 and what has more than 64 bits for no whole number.
 var digits = regexp.MustCompile(`^\+?[0-9]+$`)
 
 // positive returns a value that is a whole number above 0, or 0. One that is
@@ -137,24 +139,22 @@ func positive(n *yaml.Node) int {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return 0
 	}
-	switch n.ShortTag() {
-	case "!!int":
-		if i, err := strconv.Atoi(n.Value); err == nil && n.Value[0] != '0' { // 010 is octal
-			return max(0, i)
-		}
-		var i int
-		if n.Decode(&i) == nil {
-			return max(0, i)
-		}
-		if digits.MatchString(n.Value) {
-			return math.MaxInt
-		}
-	case "!!float": // what the YAML library makes of a whole number above 64 bits
-		if digits.MatchString(n.Value) && n.Style == 0 {
-			return math.MaxInt
-		}
+	tag := n.ShortTag()
+	if tag != "!!int" && (tag != "!!float" || n.Style&yaml.TaggedStyle != 0) {
+		return 0
 	}
-	return 0
+	if digits.MatchString(n.Value) {
+		i, err := strconv.Atoi(n.Value)
+		if err != nil {
+			return math.MaxInt
+		}
+		return i
+	}
+	var i int
+	if tag != "!!int" || n.Decode(&i) != nil {
+		return 0
+	}
+	return max(0, i)
 }
 
 // number returns a value that is a finite number, or nil.
@@ -163,8 +163,15 @@ func number(n *yaml.Node) *float64 {
 		return nil
 	}
 	var x float64
-	tag := n.ShortTag()
-	if tag != "!!int" && tag != "!!float" || n.Decode(&x) != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+	switch tag := n.ShortTag(); {
+	case tag != "!!int" && tag != "!!float":
+		return nil
+	case digits.MatchString(n.Value):
+		x, _ = strconv.ParseFloat(n.Value, 64) // too large is infinite
+	case n.Decode(&x) != nil:
+		return nil
+	}
+	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
 	}
 	return &x
