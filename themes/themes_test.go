@@ -1,0 +1,191 @@
+package themes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+// clean returns a manifest without findings, whose only section has a name.
+func clean(name string) string {
+	return `manifest_version: 1
+events:
+  types:
+    talk: {post_template: custom-talk}
+homepage_curation:
+  sections:
+    - key: top
+      name: ` + name + `
+      slots: [{key: lead, label: Lead, tag: "#lead"}]
+`
+}
+
+// warned returns one with a finding, in an event type.
+func warned(name string) string {
+	return strings.Replace(clean(name), "custom-talk}", "custom-talk, supported_fields: [colour]}", 1)
+}
+
+const (
+	broken  = "manifest_version: 1\nevents: [\n"
+	unknown = "manifest_version: 2\n"
+)
+
+func file(text string) Source {
+	return func(context.Context) ([]byte, error) { return []byte(text), nil }
+}
+
+func failing(err error) Source {
+	return func(context.Context) ([]byte, error) { return nil, err }
+}
+
+var errUnreachable = errors.New("connection refused")
+
+// state is what a theme offers.
+type state struct {
+	Section string // of the curation; empty while that is inactive
+	Types   int
+	Status  string // empty if nothing is kept
+}
+
+func each(t *testing.T, test func(t *testing.T, s *Service)) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, &Service{Site: "daily", Store: store, Now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }})
+	})
+}
+
+func stateOf(t testing.TB, s *Service) state {
+	t.Helper()
+	var now state
+	curation, err := s.Curation(t.Context(), "nightly")
+	if err == nil {
+		now.Section = curation.Sections[0].Name
+	} else if !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
+	events, err := s.Events(t.Context(), "nightly")
+	if err == nil {
+		now.Types = len(events.Types)
+	} else if !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
+	theme, err := s.Store.Find(t.Context(), "daily", "nightly")
+	if err == nil {
+		now.Status = Status(theme.Findings)
+	} else if !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
+	return now
+}
+
+// The transitions of the spec, one row one test, and what the Errors table says
+// of files that are ignored entirely.
+func TestTransitions(t *testing.T) {
+	tests := []struct {
+		name   string
+		before []Source
+		source Source
+		want   state
+		err    error
+	}{
+		{"inactive, zero findings", nil, file(clean("A")), state{"A", 1, "Valid"}, nil},
+		{"inactive, a finding", nil, file(warned("A")), state{"", 1, "1 warning"}, nil},
+		{"active, findings", []Source{file(clean("A"))}, file(warned("B")), state{"A", 1, "1 warning"}, nil},
+		{"active, zero findings again", []Source{file(clean("A")), file(warned("B"))}, file(clean("C")), state{"C", 1, "Valid"}, nil},
+		{"active, the repository cannot be reached", []Source{file(clean("A"))}, failing(errUnreachable), state{"A", 1, "Valid"}, errUnreachable},
+		{"active, no file", []Source{file(clean("A"))}, failing(ErrNoFile), state{}, nil},
+		{"file removed, and restored", []Source{file(clean("A")), failing(ErrNoFile)}, file(clean("B")), state{"B", 1, "Valid"}, nil},
+		{"inactive, no file", nil, failing(ErrNoFile), state{}, nil},
+		{"inactive, cannot be reached", nil, failing(errUnreachable), state{}, errUnreachable},
+		{"inactive, ignored entirely", nil, file(broken), state{"", 0, "1 warning"}, nil},
+		{"active, a syntax error", []Source{file(clean("A"))}, file(broken), state{"A", 1, "1 warning"}, nil},
+		{"active, an unknown version", []Source{file(clean("A"))}, file(unknown), state{"A", 1, "1 warning"}, nil},
+		{"findings, then ignored entirely", []Source{file(warned("A"))}, file(unknown), state{"", 1, "1 warning"}, nil},
+		{"active, clean but without curation", []Source{file(clean("A"))}, file("manifest_version: 1\n"), state{"", 0, "Valid"}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			each(t, func(t *testing.T, s *Service) {
+				for _, source := range test.before {
+					if _, err := s.Take(t.Context(), "nightly", source); err != nil {
+						t.Fatal(err)
+					}
+				}
+				findings, err := s.Take(t.Context(), "nightly", test.source)
+				if !errors.Is(err, test.err) {
+					t.Errorf("%v, want %v", err, test.err)
+				}
+				if err == nil && findings == nil {
+					t.Error("no list of findings")
+				}
+				if diff := cmp.Diff(test.want, stateOf(t, s)); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+// What is stored is what was parsed, in its order; sites and themes are apart.
+func TestStore(t *testing.T) {
+	each(t, func(t *testing.T, s *Service) {
+		for _, name := range []string{"z", "a"} {
+			if _, err := s.Take(t.Context(), name, file(warned(name))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := s.Store.List(t.Context(), "daily")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []Theme
+		for _, name := range []string{"a", "z"} {
+			result := manifest.Parse([]byte(warned(name)))
+			for i := range result.Findings { // places are not kept
+				result.Findings[i].Line, result.Findings[i].Column = 0, 0
+			}
+			want = append(want, Theme{Site: "daily", Name: name, Manifest: result.Manifest, Findings: result.Findings, UpdatedAt: s.Now()})
+		}
+		if diff := cmp.Diff(want, list); diff != "" {
+			t.Error(diff)
+		}
+		if list, err := s.Store.List(t.Context(), "other"); err != nil || len(list) != 0 {
+			t.Errorf("%v, %v", list, err)
+		}
+	})
+}
+
+// Of many uploads at once one wins, whole.
+func TestConcurrentUploads(t *testing.T) {
+	each(t, func(t *testing.T, s *Service) {
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				if _, err := s.Take(context.Background(), "nightly", file(clean(fmt.Sprint("S", i)))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		theme, err := s.Store.Find(t.Context(), "daily", "nightly")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(theme.Manifest, theme.KnownGood); diff != "" {
+			t.Errorf("half of one, half of another: %s", diff)
+		}
+	})
+}
