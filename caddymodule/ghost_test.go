@@ -45,6 +45,14 @@ func TestMembersWithGhost(t *testing.T) {
 	if got := e.call(formKey, "PUT", "/"+email, `{"labels":["replaced"],"is_subscribed":false}`); !strings.Contains(got.Body, `"labels":["replaced"]`) || got.Header["Lychgate-Sync"] != "" {
 		t.Errorf("update: %v", got)
 	}
+	// What Ghost refuses is undone, so what was read before is as it was.
+	read := e.call(formKey, "GET", "/"+email, "").Header["Etag"]
+	if got := e.call(formKey, "PUT", "/"+email, `{"newsletters":[{"id":"0123456789abcdef01234567"}]}`, "If-Match", read); got.Body != failed("One of the newsletters does not exist in Ghost.").Body {
+		t.Errorf("an unknown newsletter: %v", got)
+	}
+	if got := e.call(formKey, "PUT", "/"+email, `{"name":"Jane Doe"}`, "If-Match", read); got.Status != 200 || got.Header["Lychgate-Sync"] != "" {
+		t.Errorf("after a refusal: %v", got)
+	}
 	// Another edge, which has never heard of her, reads what Ghost has.
 	second := startSecond(t, e, url, key)
 	if got := second.call(formKey, "GET", "/"+email, ""); !strings.Contains(got.Body, `"labels":["replaced"]`) || !strings.Contains(got.Body, `"is_subscribed":false`) || !strings.Contains(got.Body, `"note":"from the CRM"`) {

@@ -415,14 +415,14 @@ func (p *ghostProxy) keepsSecrets(file string, wanted ...string) {
 }
 
 // answerOf is the answer to a write or a read that was done.
-func answerOf(who person, version int, done string, header ...string) response {
+func answerOf(who person, done string, header ...string) response {
 	if who.Labels == nil {
 		who.Labels = []string{}
 	}
 	labels, _ := json.Marshal(who.Labels)
 	return enveloped(200, fmt.Sprintf(`{"success":true,"data":{"guid":"GUID","email":"%s","name":"%s","is_subscribed":true,"note":"","labels":%s,`+
 		`"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"},"message":"Member %s successfully."}`,
-		who.Email, who.Name, labels, done), append(header, "Etag", fmt.Sprintf(`"GUID.%d"`, version))...)
+		who.Email, who.Name, labels, done), append(header, "Etag", `"TAG"`)...)
 }
 
 // deleted is the answer to a delete that was done.

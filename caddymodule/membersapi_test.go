@@ -90,15 +90,16 @@ func (e *edge) call(key, method, path, body string, header ...string) response {
 }
 
 var (
-	guid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	when = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	guid    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	tagForm = regexp.MustCompile(`[0-9a-f]{24}`)
+	when    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 )
 
 // plain replaces what differs from run to run.
 func plain(r response) response {
 	r.Body = when.ReplaceAllString(guid.ReplaceAllString(r.Body, "GUID"), "TIME")
 	if tag, ok := r.Header["Etag"]; ok {
-		r.Header["Etag"] = guid.ReplaceAllString(tag, "GUID")
+		r.Header["Etag"] = tagForm.ReplaceAllString(tag, "TAG")
 	}
 	return r
 }
@@ -134,32 +135,32 @@ func TestMembersAPI(t *testing.T) {
 		{"delete nobody", "DELETE", "/jane@example.com", "", notFound},
 		{
 			"create", "POST", "", `{"email":"Jane@Example.com","name":"Jane <Doe>","note":"a\nb","labels":["VIP","crm","vip"],"tier_id":"prod_1","member_id":"ignored","unknown":1}`,
-			enveloped(200, `{"success":true,"data":{`+jane+`},"message":"Member created successfully."}`, "Etag", `"GUID.1"`),
+			enveloped(200, `{"success":true,"data":{`+jane+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
 		},
 		{
 			"create with as little as can be", "POST", "/", `{"email":"joe@example.com"}`,
-			enveloped(200, `{"success":true,"data":{`+bare+`},"message":"Member created successfully."}`, "Etag", `"GUID.1"`),
+			enveloped(200, `{"success":true,"data":{`+bare+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
 		},
 		{"create again", "POST", "", `{"email":"JANE@example.com"}`, failed("The email is already taken.")},
 		{
 			"read, in another case and escaped", "GET", "/jane%40EXAMPLE.com", "",
-			enveloped(200, `{"success":true,"data":{`+jane+`},"message":"Member retrieved successfully."}`, "Etag", `"GUID.1"`),
+			enveloped(200, `{"success":true,"data":{`+jane+`},"message":"Member retrieved successfully."}`, "Etag", `"TAG"`),
 		},
 		{"update to a taken email", "PUT", "/jane@example.com", `{"email":"joe@example.com"}`, failed("The email is already taken.")},
 		{
 			"update", "PUT", "/jane@example.com", `{"email":"jane@example.org","is_subscribed":false,"labels":[],"tier_id":null}`,
-			enveloped(200, `{"success":true,"data":{`+renamed+`},"message":"Member updated successfully."}`, "Etag", `"GUID.2"`),
+			enveloped(200, `{"success":true,"data":{`+renamed+`},"message":"Member updated successfully."}`, "Etag", `"TAG"`),
 		},
 		{
 			"update with what was read", "PUT", "/jane@example.org", `{"member_id":null,"guid":"x","status":"paid"}`,
-			enveloped(200, `{"success":true,"data":{`+renamed+`},"message":"Member updated successfully."}`, "Etag", `"GUID.3"`),
+			enveloped(200, `{"success":true,"data":{`+renamed+`},"message":"Member updated successfully."}`, "Etag", `"TAG"`),
 		},
 		{"read the old email", "GET", "/jane@example.com", "", notFound},
 		{"delete", "DELETE", "/JANE@example.org", "", enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`)},
 		{"delete again", "DELETE", "/jane@example.org", "", notFound},
 		{
 			"create after delete", "POST", "", `{"email":"jane@example.org"}`,
-			enveloped(200, `{"success":true,"data":{`+strings.Replace(bare, "joe@example.com", "jane@example.org", 1)+`},"message":"Member created successfully."}`, "Etag", `"GUID.1"`),
+			enveloped(200, `{"success":true,"data":{`+strings.Replace(bare, "joe@example.com", "jane@example.org", 1)+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
 		},
 	}
 	for _, step := range steps {

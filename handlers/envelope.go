@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -57,9 +59,16 @@ func recordOf(m memberstore.Member) record {
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// etagOf names the state of a member, for If-Match.
+// etagOf names what a caller sees of a member, for If-Match. It is no count of
+// writes: one that the platform refused, and that was undone, leaves it as it
+// was.
 func etagOf(m memberstore.Member) string {
-	return `"` + m.GUID + "." + strconv.FormatInt(m.Version, 10) + `"`
+	text, err := json.Marshal(recordOf(m))
+	if err != nil {
+		panic(err) // strings, booleans and lists of them always encode
+	}
+	sum := sha256.Sum256(text)
+	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
 // errors of the protocol, told apart from those of members by being about the

@@ -33,7 +33,7 @@ func made() *exchange {
 		RequestHeader: http.Header{"Content-Type": {"application/json"}}, RequestBody: `{"email":"jane@example.com","tier_id":null,"unknown":1}`,
 		Status: 200, Body: `{"success":true,"data":` + member + `,"message":"Member created successfully."}`,
 		Header: http.Header{
-			"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "Etag": {`"01a1fdbe-554f-711b-b621-fe416d154f7d.1"`},
+			"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "Etag": {`"5d41402abc4b2a76b9719d91"`},
 			"Date": {"Sat, 21 Nov 2026 11:56:56 GMT"},
 		},
 	}
