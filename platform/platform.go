@@ -86,6 +86,22 @@ type Notifier interface {
 	ReadNotice(url, signature string, body []byte, now time.Time) (id string, err error)
 }
 
+// StaffRoom is a Platform that knows its staff.
+type StaffRoom interface {
+	// Staff returns the roles of whoever sends a request, such as Owner,
+	// Administrator, Editor or Author. Errors: ErrNotStaff, for one who is not
+	// signed in as staff.
+	Staff(ctx context.Context, visitor Visitor) (roles []string, err error)
+}
+
+// Visitor is what a browser's request says of who sends it.
+type Visitor struct {
+	Cookie, Origin, Referer, UserAgent string // the headers
+}
+
+// ErrNotStaff means that a visitor is not signed in as one of the staff.
+var ErrNotStaff = errors.New("not signed in as staff")
+
 // SignatureHeader is the header of a notice that has its signature.
 const SignatureHeader = "X-Ghost-Signature"
 
