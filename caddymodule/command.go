@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -170,7 +172,7 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 		if len(config) == 0 {
 			return errors.New("there is no Caddyfile in this folder: name the configuration with --config")
 		}
-		app, path, err := appOf(config)
+		app, server, err := appOf(config)
 		if err != nil {
 			return err
 		}
@@ -192,37 +194,68 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 		}
 		return work(cmd.Context(), cmd.OutOrStdout(), &siteStore{
 			site: site, declared: app.Sites[site].Integrations, platform: app.Sites[site].Platform, store: store,
-			apiURL: "https://" + caddy.NewReplacer().ReplaceKnown(app.Sites[site].Hosts[0], "") + path,
+			apiURL: server.url(caddy.NewReplacer().ReplaceKnown(app.Sites[site].Hosts[0], "")),
 		}, args)
 	}
 }
 
-// appOf takes the app out of a configuration, and the path of its first
-// members_api.
-func appOf(config []byte) (*App, string, error) {
+// appOf takes the app out of a configuration, and the first HTTP server that has
+// a members_api.
+func appOf(config []byte) (*App, *apiServer, error) {
 	var parsed struct {
 		Apps struct {
-			Lychgate *App            `json:"lychgate"`
-			HTTP     json.RawMessage `json:"http"`
+			Lychgate *App `json:"lychgate"`
+			HTTP     struct {
+				Servers map[string]*apiServer `json:"servers"`
+			} `json:"http"`
 		} `json:"apps"`
 	}
 	if err := json.Unmarshal(config, &parsed); err != nil {
-		return nil, "", fmt.Errorf("reading the configuration: %w", err)
+		return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if parsed.Apps.Lychgate == nil {
-		return nil, "", errNoSite
+		return nil, nil, errNoSite
 	}
-	var http any
-	if len(parsed.Apps.HTTP) > 0 {
-		if err := json.Unmarshal(parsed.Apps.HTTP, &http); err != nil {
-			return nil, "", fmt.Errorf("reading the configuration: %w", err)
+	for _, name := range slices.Sorted(maps.Keys(parsed.Apps.HTTP.Servers)) {
+		server := parsed.Apps.HTTP.Servers[name]
+		var found bool
+		if server.path, found = membersPath(server.Routes); found {
+			return parsed.Apps.Lychgate, server, nil
 		}
 	}
-	path, found := membersPath(http)
-	if !found {
-		return nil, "", errors.New("the configuration has no members_api directive, so no key would be of use: write members_api into the site's block")
+	return nil, nil, errors.New("the configuration has no members_api directive, so no key would be of use: write members_api into the site's block")
+}
+
+// apiServer is what has to be known of one of Caddy's HTTP servers to say where
+// its members API is.
+type apiServer struct {
+	Listen         []string `json:"listen"`
+	AutomaticHTTPS struct {
+		Disable bool     `json:"disable"`
+		Skip    []string `json:"skip"`
+	} `json:"automatic_https"`
+	Routes any `json:"routes"`
+
+	path string
+}
+
+// url returns the address of the API at a host: with https unless Caddy is not
+// to get a certificate for it.
+func (s *apiServer) url(host string) string {
+	port := "443"
+	if len(s.Listen) > 0 {
+		if address, err := caddy.ParseNetworkAddress(s.Listen[0]); err == nil && address.StartPort != 0 {
+			port = strconv.FormatUint(uint64(address.StartPort), 10)
+		}
 	}
-	return parsed.Apps.Lychgate, path, nil
+	scheme, usual := "https", "443"
+	if port == "80" || s.AutomaticHTTPS.Disable || slices.Contains(s.AutomaticHTTPS.Skip, host) {
+		scheme, usual = "http", "80"
+	}
+	if port != usual {
+		host = net.JoinHostPort(host, port)
+	}
+	return scheme + "://" + host + s.path
 }
 
 // membersPath looks for the handler members_api in a part of a configuration,

@@ -113,6 +113,28 @@ strict    custom_id  in the configuration
 	}
 }
 
+// The address that is printed is the one at which the API answers.
+func TestAPIURL(t *testing.T) {
+	caddy := buildCaddy(t)
+	for address, want := range map[string]string{
+		"localhost":             "https://localhost/api",
+		"localhost:8443":        "https://localhost:8443/api",
+		"http://localhost":      "http://localhost/api",
+		"http://localhost:8080": "http://localhost:8080/api",
+	} {
+		folder := t.TempDir()
+		config := "{\nlychgate {\nstore sqlite " + folder + "/lychgate.db\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\n" +
+			address + " {\nmembers_api {\npath /api\n}\n}\n"
+		if err := os.WriteFile(folder+"/Caddyfile", []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		output, err := exec.Command(caddy, "lychgate", "integration", "add", "crm", "--config", folder+"/Caddyfile").Output()
+		if got, _, _ := strings.Cut(string(output), "\n"); got != "API URL: "+want || err != nil {
+			t.Errorf("%s: %q, %v", address, got, err)
+		}
+	}
+}
+
 // An operator brings in the members that a publication had before.
 func TestImportCommand(t *testing.T) {
 	url, key := realGhost(t)
