@@ -30,22 +30,22 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "lychgate",
-		Short: "Manages what Lychgate keeps",
+		Short: "Manages what Lychgate keeps, and checks themes",
 		Long: `
-Works on the store that the configuration names, whether or not Caddy runs.
-What is changed takes effect at once, without a reload.
+integration and members work on the store that the configuration names, whether
+or not Caddy runs. What is changed takes effect at once, without a reload.
+
+manifest needs no configuration.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
-			cmd.PersistentFlags().StringP("config", "c", "", "Configuration file (default: the Caddyfile in this folder)")
-			cmd.PersistentFlags().StringP("adapter", "a", "", "Name of the configuration's adapter, if it is not JSON or a Caddyfile")
-			cmd.AddCommand(integrationCommand(), membersCommand())
+			cmd.AddCommand(integrationCommand(), membersCommand(), manifestCommand())
 		},
 	})
 }
 
 func integrationCommand() *cobra.Command {
 	root := &cobra.Command{Use: "integration", Short: "Manages the keys of the members API"}
-	addSiteFlag(root)
+	addStoreFlags(root)
 
 	add := &cobra.Command{
 		Use: "add <name>", Short: "Adds an integration and prints its API URL and key, this once", Args: cobra.ExactArgs(1),
@@ -130,8 +130,10 @@ func integrationCommand() *cobra.Command {
 	return root
 }
 
-// addSiteFlag adds the flag that siteStore is found by.
-func addSiteFlag(cmd *cobra.Command) {
+// addStoreFlags adds the flags that a siteStore is found by.
+func addStoreFlags(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringP("config", "c", "", "Configuration file (default: the Caddyfile in this folder)")
+	cmd.PersistentFlags().StringP("adapter", "a", "", "Name of the configuration's adapter, if it is not JSON or a Caddyfile")
 	cmd.PersistentFlags().String("site", "", "Name of the site (default: the only one)")
 }
 

@@ -24,7 +24,7 @@ import (
 
 func membersCommand() *cobra.Command {
 	root := &cobra.Command{Use: "members", Short: "Manages the members that Lychgate keeps"}
-	addSiteFlag(root)
+	addStoreFlags(root)
 	importAll := &cobra.Command{
 		Use: "import", Short: "Brings in all members that the publishing platform has", Args: cobra.NoArgs,
 		Long: `

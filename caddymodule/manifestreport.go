@@ -1,0 +1,206 @@
+package caddymodule
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// This file is how findings are printed: for people, for programs, and as
+// annotations in a GitHub workflow.
+
+func printManifestJSON(w io.Writer, r manifestReport) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(struct {
+		Status   string             `json:"status"`
+		Errors   []manifest.Finding `json:"_errors"`
+		Manifest *manifest.Manifest `json:"manifest"`
+	}{themes.Status(len(r.findings)), r.findings, r.manifest})
+}
+
+// GitHub reads workflow commands off the output of a step, and takes these
+// escapes in them.
+var (
+	annotationMessage  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	annotationProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+func printManifestAnnotations(w io.Writer, r manifestReport) error {
+	out := bufio.NewWriter(w)
+	file := annotationProperty.Replace(inWorkspace(r.path))
+	for _, f := range r.findings {
+		fmt.Fprintf(out, "::%s file=%s", f.Severity, file)
+		if f.Line > 0 {
+			fmt.Fprintf(out, ",line=%d,col=%d", f.Line, f.Column)
+		}
+		fmt.Fprintf(out, ",title=%s::%s\n", annotationProperty.Replace(f.Field), annotationMessage.Replace(f.Message))
+	}
+	return out.Flush()
+}
+
+// inWorkspace is a path from the root of the repository that a workflow works
+// on, where GitHub looks for it, whichever folder the step runs in.
+func inWorkspace(name string) string {
+	workspace := os.Getenv("GITHUB_WORKSPACE")
+	if absolute, err := filepath.Abs(name); workspace != "" && err == nil {
+		if inside, err := filepath.Rel(workspace, absolute); err == nil && filepath.IsLocal(inside) {
+			name = inside
+		}
+	}
+	return filepath.ToSlash(name)
+}
+
+// The colours of a terminal.
+const (
+	bold   = "\x1b[1m"
+	red    = "\x1b[1;31m"
+	yellow = "\x1b[1;33m"
+	green  = "\x1b[1;32m"
+	dim    = "\x1b[2m"
+	plain  = "\x1b[0m"
+)
+
+func printManifestText(w io.Writer, r manifestReport) error {
+	paint := func(_, text string) string { return text }
+	if onTerminal(w) {
+		paint = func(colour, text string) string { return colour + text + plain }
+	}
+	out := bufio.NewWriter(w)
+	lines := splitLines(string(r.text))
+	var current excerpt
+	for _, f := range r.findings {
+		colour := yellow
+		if f.Severity == manifest.Error {
+			colour = red
+		}
+		place := printable(r.path)
+		if f.Line > 0 {
+			place += fmt.Sprintf(":%d:%d", f.Line, f.Column)
+		}
+		fmt.Fprintf(out, "%s %s %s %s\n", paint(bold, place+":"), paint(colour, string(f.Severity)+":"),
+			printable(f.Message), paint(dim, "["+printable(f.Field)+"]"))
+		if f.Line > 0 && f.Line <= len(lines) {
+			if current.line != f.Line {
+				current = newExcerpt(f.Line, lines[f.Line-1])
+			}
+			text, mark := current.around(f.Column)
+			number := fmt.Sprintf("%5d | ", f.Line)
+			fmt.Fprintf(out, "%s%s\n", paint(dim, number), text)
+			fmt.Fprintf(out, "%s%s%s\n", paint(dim, strings.Repeat(" ", len(number)-2)+"| "), strings.Repeat(" ", mark), paint(colour, "^"))
+		}
+	}
+	colour := green
+	if len(r.findings) > 0 {
+		colour = bold
+	}
+	fmt.Fprintln(out, paint(colour, countFindings(r.findings)))
+	return out.Flush()
+}
+
+// lineEnd is what ends a line in YAML 1.1, by which findings have their lines.
+var lineEnd = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
+
+func splitLines(text string) []string {
+	return lineEnd.Split(strings.TrimPrefix(text, "\ufeff"), -1)
+}
+
+// printable makes text harmless on a terminal: whatever would move or turn what
+// is printed around it becomes U+FFFD.
+func printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || c == '\u2028' || c == '\u2029' {
+			return utf8.RuneError
+		}
+		return c
+	}, text)
+}
+
+const (
+	tabWidth     = 4   // columns of a terminal
+	excerptWidth = 100 // likewise, of a line that is shown
+	excerptAhead = 60  // likewise, of them in front of the mark
+)
+
+// excerpt is a line that is shown with a mark under it.
+type excerpt struct {
+	line  int
+	cells []cell
+}
+
+// cell is what a reader takes for one character.
+type cell struct {
+	text  string
+	runes int // code points in the file
+	width int // columns of a terminal
+}
+
+func newExcerpt(number int, line string) excerpt {
+	e := excerpt{line: number}
+	width, state := 0, -1
+	for line = strings.ToValidUTF8(line, "\ufffd"); line != ""; {
+		var c cell
+		c.text, line, c.width, state = uniseg.FirstGraphemeClusterInString(line, state)
+		c.runes = utf8.RuneCountInString(c.text)
+		if c.text == "\t" {
+			c.width = tabWidth - width%tabWidth
+			c.text = strings.Repeat(" ", c.width)
+		} else if safe := printable(c.text); safe != c.text {
+			c.text, c.width = safe, uniseg.StringWidth(safe)
+		}
+		width += c.width
+		e.cells = append(e.cells, c)
+	}
+	return e
+}
+
+// around returns the line, cut on both sides if it is long, and how many columns
+// of the terminal are in front of a column of the file, which counts code points
+// from 1.
+func (e excerpt) around(column int) (text string, mark int) {
+	at := 0
+	for left := column - 1; at < len(e.cells) && left >= e.cells[at].runes; at++ {
+		left -= e.cells[at].runes
+	}
+	first, before := at, 0
+	for first > 0 && before+e.cells[first-1].width <= excerptAhead {
+		first--
+		before += e.cells[first].width
+	}
+	last, width := at, before
+	for last < len(e.cells) && width+e.cells[last].width <= excerptWidth {
+		width += e.cells[last].width
+		last++
+	}
+	// What is free behind a mark near the line's end shows more in front of it.
+	for last == len(e.cells) && first > 0 && width+e.cells[first-1].width <= excerptWidth {
+		first--
+		before += e.cells[first].width
+		width += e.cells[first].width
+	}
+	var b strings.Builder
+	if first > 0 {
+		b.WriteString("…")
+		before++
+	}
+	for _, c := range e.cells[first:last] {
+		b.WriteString(c.text)
+	}
+	if last < len(e.cells) {
+		b.WriteString("…")
+	}
+	return strings.TrimRight(b.String(), " "), before
+}
