@@ -30,6 +30,9 @@ type entry struct {
 
 func (e entry) header() *zip.FileHeader {
 	h := &zip.FileHeader{Name: e.name, Method: zip.Deflate}
+	if e.text == "" {
+		h.Method = zip.Store // much faster, for tests with many entries
+	}
 	h.SetMode(0o644)
 	if e.mode != 0 {
 		h.SetMode(e.mode)
@@ -209,7 +212,7 @@ func TestZipLimits(t *testing.T) {
 		}
 		return string(packed)
 	}
-	bomb := deflated(long(64 << 20))
+	bomb := deflated(long(8 << 20))
 	empty := strings.Repeat("\x00\x00\x00\xff\xff", maxPacked/5) // blocks of nothing
 	damaged := `"lychgate-manifest.yaml" is damaged in the zip, or its size there is wrong; zip the theme's folder again`
 	for _, c := range []struct {
@@ -229,7 +232,7 @@ func TestZipLimits(t *testing.T) {
 
 		{"as long as a manifest may be", zipOf(t, entry{name: name, text: long(manifest.MaxSize)}), ""},
 		{"one byte more", zipOf(t, entry{name: name, text: long(manifest.MaxSize + 1)}), "the file has 262145 bytes; at most 262144 are read"},
-		{"bomb", zipOf(t, entry{name: name, text: long(64 << 20)}), "the file has 67108864 bytes; at most 262144 are read"},
+		{"bomb", zipOf(t, entry{name: name, text: long(8 << 20)}), "the file has 8388608 bytes; at most 262144 are read"},
 		{"bomb that says it is small", claims(bomb, uint64(len(bomb)), 100), damaged},
 		{"longer than it says", claims(deflated("12345"), uint64(len(deflated("12345"))), 4), damaged},
 		{"shorter than it says", claims(deflated("12345"), uint64(len(deflated("12345"))), 6), damaged},
