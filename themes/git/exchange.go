@@ -1,0 +1,77 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// exchange carries the requests of one reading. It keeps what went wrong on the
+// way, as the layers above it do not keep errors apart, and counts what is
+// received.
+type exchange struct {
+	repository *Repository
+	left       int64 // bytes
+	failure    *Error
+}
+
+// fail keeps the first failure and returns it.
+func (x *exchange) fail(kind error, format string, args ...any) error {
+	if x.failure == nil {
+		x.failure = &Error{Kind: kind, Reason: fmt.Sprintf(format, args...)}
+	}
+	return x.failure
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (x *exchange) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !mayBeSent(request.URL) {
+		return nil, x.fail(ErrFailed, "it redirects to %s, without TLS", request.URL.Host)
+	}
+	response, err := x.repository.transport.RoundTrip(request)
+	if err != nil {
+		return nil, x.fail(ErrUnreachable, "%v", err)
+	}
+	if response.StatusCode >= 400 {
+		response.Body.Close()
+		return nil, x.refuse(request, response.StatusCode)
+	}
+	response.Body = &body{response.Body, x}
+	return response, nil
+}
+
+// refuse returns the failure for a status of HTTP that is an error.
+func (x *exchange) refuse(request *http.Request, status int) error {
+	switch {
+	case status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound:
+		return x.fail(ErrFailed, "the server answers %d %s", status, http.StatusText(status))
+	case status == http.StatusNotFound:
+		return x.fail(ErrFailed, "there is no such repository, or none that can be seen with this token (status 404)")
+	case x.repository.cfg.Token == "":
+		return x.fail(ErrRejected, "it asks for a token, and none is set (status %d)", status)
+	case request.Header.Get("Authorization") == "":
+		return x.fail(ErrRejected, "it moved to %s, which is not sent the token that is meant for %s (status %d)",
+			request.URL.Host, x.repository.host, status)
+	default:
+		return x.fail(ErrRejected, "status %d", status)
+	}
+}
+
+// body is the body of an answer, as far as it may be received.
+type body struct {
+	io.ReadCloser
+	x *exchange
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.x.left <= 0 {
+		return 0, b.x.fail(ErrFailed, "the repository is too large: more than %d bytes were received", b.x.repository.cfg.MaxBytes)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.x.left)])
+	b.x.left -= int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, b.x.fail(ErrUnreachable, "%v", err)
+	}
+	return n, err
+}

@@ -1,0 +1,355 @@
+// Package git reads one file of a theme from its git repository over HTTPS: the
+// newest commit of one branch, without its history, into memory.
+//
+// What came of it is either the file or an error that is exactly one of
+// [ErrNoFile], [ErrUnreachable], [ErrRejected] and [ErrFailed]. Only ErrNoFile
+// says that the repository has been read and has no such file; a repository
+// that cannot be seen is never taken for one without the file.
+package git
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+const (
+	defaultTimeout  = 30 * time.Second
+	defaultMaxBytes = 64 << 20
+
+	// defaultUser is what GitHub asks for beside a token; GitLab and Gitea take
+	// any.
+	defaultUser = "x-access-token"
+
+	// maxReason bounds the text of an error, in bytes: servers have much to say.
+	maxReason = 400
+)
+
+// The ways in which a reading ends without the file.
+var (
+	// ErrNoFile is a repository that has been read, branch and all, and does
+	// not have the file.
+	ErrNoFile = errors.New("no such file in the repository")
+
+	// ErrUnreachable is a server that cannot be talked to: no such host, no
+	// connection, no trust in its certificate, no answer in time.
+	ErrUnreachable = errors.New("the repository cannot be reached")
+
+	// ErrRejected is a server that does not take the token, or wants one.
+	ErrRejected = errors.New("the repository rejects the token")
+
+	// ErrFailed is everything else: no such repository, or none that the token
+	// may see; no such branch; a repository without commits; one that is too
+	// large; an answer that is not git's.
+	ErrFailed = errors.New("reading the repository failed")
+)
+
+// ErrSymlink is an [ErrFailed]: what has the file's name is a symbolic link,
+// which is not followed.
+var ErrSymlink = fmt.Errorf("%w: a symbolic link is not followed", ErrFailed)
+
+// Error is why the file could not be had.
+type Error struct {
+	Kind   error  // one of the errors of this package
+	Reason string // for people; without the token
+
+	cause error // of a context that ended
+}
+
+func (e *Error) Error() string { return e.Kind.Error() + ": " + e.Reason }
+
+// Unwrap returns the kind of the error and, if the caller's context ended it,
+// that context's error.
+func (e *Error) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.cause}
+}
+
+// Config holds what a [Repository] is made from. URL is required.
+type Config struct {
+	// URL is where the repository is cloned from, such as
+	// https://git.example.com/acme/nightly.git. Plain HTTP is for this machine
+	// alone.
+	URL string
+
+	// Branch is the branch that is read. Default: the repository's own default.
+	Branch string
+
+	// Token is sent as the password of HTTP basic authentication, to the host
+	// of URL and to no other. Default: nothing is sent.
+	Token string
+
+	// User is sent with the token. Default: x-access-token.
+	User string
+
+	// Timeout bounds each reading. Default: 30 seconds.
+	Timeout time.Duration
+
+	// MaxBytes bounds what is received in one reading: the list of branches and
+	// the files of one commit, compressed. Default: 64 MiB. A server that knows
+	// partial clones leaves the files out that are larger than a manifest may
+	// be, so this rarely matters. Unpacked, a file may be as large, and all of
+	// them four times that, though they are not in memory at the same time.
+	MaxBytes int64
+}
+
+// Repository is a git repository that files can be read from. It may be used by
+// many goroutines at once.
+type Repository struct {
+	cfg       Config
+	host      string // of the URL, with its port
+	transport *http.Transport
+}
+
+// New makes a Repository. It does not talk to its server yet.
+func New(cfg Config) (*Repository, error) {
+	// The URL is in no error: it may have credentials in it.
+	address, err := url.Parse(cfg.URL)
+	switch {
+	case err != nil || address.Hostname() == "" || address.Scheme != "https" && address.Scheme != "http":
+		return nil, errors.New("not the address of a git repository, such as https://git.example.com/acme/nightly.git")
+	case address.User != nil:
+		return nil, errors.New("credentials in a repository's address end up in logs: write the token on its own")
+	case address.RawQuery != "" || address.Fragment != "":
+		return nil, fmt.Errorf("the address of a git repository on %s ends before any ? or #", address.Host)
+	case !mayBeSent(address):
+		return nil, fmt.Errorf("http is for repositories on this machine: use https for %s", address.Host)
+	}
+	if cfg.User == "" {
+		cfg.User = defaultUser
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = defaultMaxBytes
+	}
+	return &Repository{
+		cfg:  cfg,
+		host: address.Host,
+		transport: &http.Transport{
+			Proxy:             http.ProxyFromEnvironment,
+			ForceAttemptHTTP2: true,
+			IdleConnTimeout:   10 * time.Second,
+		},
+	}, nil
+}
+
+// mayBeSent reports whether a request to that address is safe from listeners.
+func mayBeSent(address *url.URL) bool {
+	ip := net.ParseIP(address.Hostname())
+	return address.Scheme == "https" || address.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// File is a file as the newest commit has it.
+type File struct {
+	// Commit is the hash of the commit.
+	Commit string
+
+	// Content is what the file holds. Of a file longer than
+	// [manifest.MaxSize] it is one byte more than that, with no meaning: that
+	// it is too long is all that is known.
+	Content []byte
+}
+
+// ReadFile reads the file with that name at the root of the repository. Of the
+// errors only [ErrNoFile] comes with the commit.
+func (r *Repository) ReadFile(ctx context.Context, name string) (File, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	defer r.transport.CloseIdleConnections()
+
+	x := &exchange{repository: r, left: r.cfg.MaxBytes}
+	file, err := r.read(ctx, x, name)
+	if err != nil {
+		return file, r.explain(ctx, x, err)
+	}
+	return file, nil
+}
+
+func (r *Repository) read(ctx context.Context, x *exchange, name string) (File, error) {
+	if name == "" || strings.Contains(name, "/") {
+		return File{}, fmt.Errorf("%q is not the name of a file at the root", name)
+	}
+	endpoint, err := transport.NewEndpoint(r.cfg.URL)
+	if err != nil {
+		return File{}, err
+	}
+	var auth transport.AuthMethod
+	if r.cfg.Token != "" {
+		auth = &githttp.BasicAuth{Username: r.cfg.User, Password: r.cfg.Token}
+	}
+	session, err := githttp.NewClient(&http.Client{Transport: x}).NewUploadPackSession(endpoint, auth)
+	if err != nil {
+		return File{}, err
+	}
+	defer session.Close()
+
+	refs, err := session.AdvertisedReferencesContext(ctx)
+	if err != nil {
+		return File{}, err
+	}
+	commit, err := tip(refs, r.cfg.Branch)
+	if err != nil {
+		return File{}, err
+	}
+	pack, filtered, err := r.fetch(ctx, session, refs, commit)
+	if err != nil {
+		return File{}, err
+	}
+	objects, err := unpack(ctx, pack, r.cfg.MaxBytes)
+	if err != nil {
+		return File{}, err
+	}
+	content, err := find(objects, commit, name, filtered)
+	if errors.Is(err, ErrNoFile) {
+		return File{Commit: commit.String()}, err
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return File{Commit: commit.String(), Content: content}, nil
+}
+
+// tip returns the newest commit of the branch.
+func tip(refs *packp.AdvRefs, branch string) (plumbing.Hash, error) {
+	if branch == "" {
+		if refs.Head == nil {
+			return plumbing.ZeroHash, errors.New("the repository's default branch has no commit: name a branch")
+		}
+		return *refs.Head, nil
+	}
+	commit, ok := refs.References[plumbing.NewBranchReferenceName(branch).String()]
+	if !ok {
+		return plumbing.ZeroHash, fmt.Errorf("there is no branch %q", branch)
+	}
+	return commit, nil
+}
+
+// fetch returns the pack with all that belongs to the commit, but for files
+// that are too long anyway, if the server filters.
+func (r *Repository) fetch(
+	ctx context.Context, session transport.UploadPackSession, refs *packp.AdvRefs, commit plumbing.Hash,
+) (pack []byte, filtered bool, err error) {
+	request := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
+	request.Wants = []plumbing.Hash{commit}
+	want := []capability.Capability{capability.NoProgress}
+	if refs.Capabilities.Supports(capability.Shallow) {
+		want = append(want, capability.Shallow)
+		request.Depth = packp.DepthCommits(1)
+	}
+	if filtered = refs.Capabilities.Supports(capability.Filter); filtered {
+		want = append(want, capability.Filter)
+		request.Filter = packp.FilterBlobLimit(manifest.MaxSize+1, packp.BlobLimitPrefixNone)
+	}
+	for _, c := range want {
+		if refs.Capabilities.Supports(c) {
+			if err := request.Capabilities.Set(c); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	response, err := session.UploadPack(ctx, request)
+	if err != nil {
+		return nil, false, err
+	}
+	defer response.Close()
+	var content io.Reader = response
+	switch {
+	case request.Capabilities.Supports(capability.Sideband64k):
+		content = sideband.NewDemuxer(sideband.Sideband64k, response)
+	case request.Capabilities.Supports(capability.Sideband):
+		content = sideband.NewDemuxer(sideband.Sideband, response)
+	}
+	pack, err = io.ReadAll(content)
+	return pack, filtered, err
+}
+
+// find returns what the commit has under the name at its root.
+func find(objects *objects, commit plumbing.Hash, name string, filtered bool) ([]byte, error) {
+	var head object.Commit
+	if err := objects.decode(commit, &head); err != nil {
+		return nil, err
+	}
+	var root object.Tree
+	if err := objects.decode(head.TreeHash, &root); err != nil {
+		return nil, err
+	}
+	for _, entry := range root.Entries {
+		if entry.Name != name {
+			continue
+		}
+		switch entry.Mode {
+		case filemode.Regular, filemode.Executable, filemode.Deprecated:
+		case filemode.Symlink:
+			return nil, &Error{Kind: ErrSymlink, Reason: name}
+		default:
+			return nil, fmt.Errorf("%s is not a file", name)
+		}
+		content, err := objects.content(entry.Hash)
+		if filtered && errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && len(content) > manifest.MaxSize {
+			return make([]byte, manifest.MaxSize+1), nil
+		}
+		return content, err
+	}
+	return nil, &Error{Kind: ErrNoFile, Reason: name}
+}
+
+// explain returns the Error for what went wrong.
+func (r *Repository) explain(ctx context.Context, x *exchange, err error) error {
+	result := &Error{Kind: ErrFailed, Reason: err.Error()}
+	switch own, isOwn := errors.AsType[*Error](err); {
+	case x.failure != nil && x.failure.Kind != ErrUnreachable:
+		result = x.failure
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		result = &Error{Kind: ErrUnreachable, Reason: "it took too long", cause: ctx.Err()}
+	case ctx.Err() != nil:
+		result = &Error{Kind: ErrFailed, Reason: "given up", cause: ctx.Err()}
+	case x.failure != nil:
+		result = x.failure
+	case isOwn:
+		result = own
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
+		result.Reason = "the repository is empty"
+	default:
+		if withURL, ok := errors.AsType[*url.Error](err); ok {
+			result.Reason = withURL.Err.Error()
+		}
+	}
+	result.Reason = r.clean(result.Reason)
+	return result
+}
+
+// clean returns the text without the token, on one line and not too long. The
+// server may have sent any of it.
+func (r *Repository) clean(text string) string {
+	if token := r.cfg.Token; token != "" {
+		basic := base64.StdEncoding.EncodeToString([]byte(r.cfg.User + ":" + token))
+		text = strings.NewReplacer(token, "***", url.QueryEscape(token), "***", url.PathEscape(token), "***", basic, "***").Replace(text)
+	}
+	text = strings.Join(strings.FieldsFunc(text, func(c rune) bool { return c <= ' ' || c == 0x7f }), " ")
+	if len(text) > maxReason {
+		text = text[:maxReason] + "…"
+	}
+	return strings.ToValidUTF8(text, "?")
+}

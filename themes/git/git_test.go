@@ -1,0 +1,524 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	name  = "lychgate-manifest.yaml"
+	token = "s3cr+t/t0ken=" // of the kind that looks different in a URL
+)
+
+// server is git's own, behind basic authentication.
+type server struct {
+	t       *testing.T
+	root    string
+	binary  string
+	handler http.Handler
+}
+
+// newServer returns a git server without repositories. Without git the test is
+// skipped, unless LYCHGATE_TEST_SERVERS is set to say that all servers are there.
+func newServer(t *testing.T) *server {
+	t.Helper()
+	binary, err := exec.LookPath("git")
+	if err != nil {
+		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("needs git: apt-get install git")
+	}
+	root := t.TempDir()
+	backend := &cgi.Handler{
+		Path:   binary,
+		Args:   []string{"http-backend"},
+		Stderr: io.Discard,
+		Logger: log.New(io.Discard, "", 0),
+		Env:    append([]string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, environment...),
+	}
+	s := &server{t: t, root: root, binary: binary}
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != token {
+			w.Header().Set("WWW-Authenticate", "Basic")
+			http.Error(w, "Authorization: "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	})
+	return s
+}
+
+var environment = []string{
+	"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+	"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
+}
+
+func (s *server) git(repository string, args ...string) string {
+	s.t.Helper()
+	command := exec.Command(s.binary, append([]string{"-C", filepath.Join(s.root, repository)}, args...)...)
+	command.Env = append(os.Environ(), environment...)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// init makes a repository without commits.
+func (s *server) init(repository string) {
+	s.t.Helper()
+	if err := os.Mkdir(filepath.Join(s.root, repository), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	s.git(repository, "init", "-q", "-b", "main")
+}
+
+// commit adds files to the branch that a repository is at, and returns the
+// commit.
+func (s *server) commit(repository string, files map[string]string) string {
+	s.t.Helper()
+	for path, content := range files {
+		path = filepath.Join(s.root, repository, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.git(repository, "add", "-A")
+	s.git(repository, "commit", "-q", "-m", "a")
+	return s.git(repository, "rev-parse", "HEAD")
+}
+
+func (s *server) start() string {
+	s.t.Helper()
+	started := httptest.NewServer(s.handler)
+	s.t.Cleanup(started.Close)
+	return started.URL
+}
+
+func newRepository(t *testing.T, cfg Config) *Repository {
+	t.Helper()
+	repository, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return repository
+}
+
+// read reads the manifest and holds what every answer must keep to.
+func read(t *testing.T, cfg Config) (File, error) {
+	t.Helper()
+	return held(t, newRepository(t, cfg))
+}
+
+func held(t *testing.T, repository *Repository) (File, error) {
+	t.Helper()
+	file, err := repository.ReadFile(t.Context(), name)
+	if err == nil {
+		return file, nil
+	}
+	kinds := 0
+	for _, kind := range []error{ErrNoFile, ErrUnreachable, ErrRejected, ErrFailed} {
+		if errors.Is(err, kind) {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		t.Errorf("%q is of %d kinds", err, kinds)
+	}
+	if file.Content != nil || file.Commit != "" && !errors.Is(err, ErrNoFile) {
+		t.Errorf("an error comes with %+v", file)
+	}
+	if secret := repository.cfg.Token; secret != "" {
+		basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + secret))
+		if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, secret) || strings.Contains(text, basic) {
+			t.Errorf("the token is in %q", text)
+		}
+	}
+	return file, err
+}
+
+// expect holds an error against its kind and a part of its text.
+func expect(t *testing.T, err, kind error, text string) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%v, want %v with %q", err, kind, text)
+	}
+}
+
+func noise(n int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = byte(random.Uint32())
+	}
+	return string(text)
+}
+
+func TestReadFile(t *testing.T) {
+	s := newServer(t)
+	s.init("theme")
+	s.commit("theme", map[string]string{name: "old\n", "package.json": "{}", "assets/" + name: "not this\n"})
+	main := s.commit("theme", map[string]string{name: "manifest_version: 1\n"})
+	s.git("theme", "checkout", "-q", "-b", "next/one")
+	next := s.commit("theme", map[string]string{name: "manifest_version: 2\n"})
+	s.git("theme", "checkout", "-q", "-b", "removed")
+	s.git("theme", "rm", "-q", name)
+	removed := s.commit("theme", nil)
+	s.git("theme", "checkout", "-q", "-b", "linked")
+	if err := os.Symlink("package.json", filepath.Join(s.root, "theme", name)); err != nil {
+		t.Fatal(err)
+	}
+	s.commit("theme", nil)
+	s.git("theme", "checkout", "-q", "-b", "folder", "removed")
+	s.commit("theme", map[string]string{name + "/a": "a"})
+	s.git("theme", "checkout", "-q", "-b", "empty-file", "main")
+	empty := s.commit("theme", map[string]string{name: ""})
+	s.git("theme", "checkout", "-q", "-b", "longest", "main")
+	longest := s.commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize)})
+	s.git("theme", "checkout", "-q", "-b", "too-long", "main")
+	long := s.commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize+1)})
+	s.git("theme", "checkout", "-q", "-b", "much-too-long", "main")
+	longer := s.commit("theme", map[string]string{name: strings.Repeat("x", 3*manifest.MaxSize)})
+	s.git("theme", "checkout", "-q", "main")
+	s.git("theme", "tag", "v1")
+	s.init("empty")
+	s.init("unborn")
+	s.commit("unborn", map[string]string{name: "a\n"})
+	s.git("unborn", "symbolic-ref", "HEAD", "refs/heads/nowhere")
+	address := s.start()
+
+	tooLong := strings.Repeat("\x00", manifest.MaxSize+1)
+	for _, test := range []struct {
+		what, repository, branch, token string
+		want                            File
+		kind                            error
+		text                            string
+	}{
+		{what: "the default branch", repository: "theme", want: File{main, []byte("manifest_version: 1\n")}},
+		{what: "the default branch by name", repository: "theme", branch: "main", want: File{main, []byte("manifest_version: 1\n")}},
+		{what: "another branch", repository: "theme", branch: "next/one", want: File{next, []byte("manifest_version: 2\n")}},
+		{what: "an empty file", repository: "theme", branch: "empty-file", want: File{empty, []byte{}}},
+		{what: "the longest file", repository: "theme", branch: "longest", want: File{longest, []byte(strings.Repeat("x", manifest.MaxSize))}},
+		{what: "a byte too long", repository: "theme", branch: "too-long", want: File{long, []byte(tooLong)}},
+		{what: "much too long", repository: "theme", branch: "much-too-long", want: File{longer, []byte(tooLong)}},
+		{what: "no such file", repository: "theme", branch: "removed", want: File{Commit: removed}, kind: ErrNoFile},
+		{what: "a symbolic link", repository: "theme", branch: "linked", kind: ErrSymlink, text: name},
+		{what: "a folder", repository: "theme", branch: "folder", kind: ErrFailed, text: "not a file"},
+		{what: "no such branch", repository: "theme", branch: "elsewhere", kind: ErrFailed, text: `no branch "elsewhere"`},
+		{what: "a tag", repository: "theme", branch: "v1", kind: ErrFailed, text: "no branch"},
+		{what: "an empty repository", repository: "empty", kind: ErrFailed, text: "is empty"},
+		{what: "a branch of an empty repository", repository: "empty", branch: "main", kind: ErrFailed, text: "is empty"},
+		{what: "a default branch without commits", repository: "unborn", kind: ErrFailed, text: "default branch"},
+		{what: "gone", repository: "gone", kind: ErrFailed, text: "no such repository"},
+		{what: "a wrong token", repository: "theme", token: "wr0ng-token", kind: ErrRejected, text: "401"},
+		{what: "no token", repository: "theme", token: "none", kind: ErrRejected, text: "asks for a token"},
+	} {
+		// Servers with partial clones and without.
+		for _, filter := range []string{"true", "false"} {
+			t.Run(test.what+", filter "+filter, func(t *testing.T) {
+				if test.repository == "theme" {
+					s.git("theme", "config", "uploadpack.allowFilter", filter)
+				}
+				cfg := Config{URL: address + "/" + test.repository, Branch: test.branch, Token: token}
+				switch test.token {
+				case "":
+				case "none":
+					cfg.Token = ""
+				default:
+					cfg.Token = test.token
+				}
+				got, err := read(t, cfg)
+				if test.kind != nil {
+					expect(t, err, test.kind, test.text)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if got.Commit != test.want.Commit || !bytes.Equal(got.Content, test.want.Content) || (got.Content == nil) != (test.want.Content == nil) {
+					t.Errorf("%s with %d bytes, want %s with %d", got.Commit, len(got.Content), test.want.Commit, len(test.want.Content))
+				}
+			})
+		}
+	}
+
+	if got := manifest.Parse([]byte(tooLong)); len(got.Findings) != 1 || !strings.Contains(got.Findings[0].Message, "bytes") {
+		t.Errorf("a file that is too long has the findings %v", got.Findings)
+	}
+	for _, other := range []string{"", "assets/" + name, "/" + name} {
+		if _, err := newRepository(t, Config{URL: address + "/theme", Token: token}).ReadFile(t.Context(), other); !errors.Is(err, ErrFailed) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	s := newServer(t)
+	s.init("theme")
+	s.commit("theme", map[string]string{name: "a\n", "large.bin": noise(1 << 20)})
+	s.init("bomb")
+	s.commit("bomb", map[string]string{name: "a\n", "zeros.bin": strings.Repeat("\x00", 4<<20)})
+	s.init("bombs")
+	files := map[string]string{name: "a\n"}
+	for i := range 10 {
+		files[fmt.Sprint(i)] = strings.Repeat(fmt.Sprint(i), 60<<10)
+	}
+	s.commit("bombs", files)
+	s.init("deltas") // files that are made from one another
+	base := noise(30 << 10)
+	files = map[string]string{name: "a\n"}
+	for i := range 20 {
+		files[fmt.Sprint(i)] = base + fmt.Sprint(i)
+	}
+	s.commit("deltas", files)
+	s.git("deltas", "repack", "-q", "-a", "-d", "-f")
+	address := s.start()
+
+	for _, test := range []struct {
+		repository string
+		limit      int64
+		text       string
+	}{
+		{"theme", 512 << 10, "more than 524288 bytes were received"},
+		{"theme", 100, "more than 100 bytes were received"},
+		{"theme", 2 << 20, ""},
+		{"bomb", 1 << 20, "4194304 bytes in one file"},
+		{"bomb", 5 << 20, ""},
+		{"bombs", 100 << 10, "more than 409600 bytes unpacked"},
+		{"bombs", 200 << 10, ""},
+		{"deltas", 100 << 10, "more than 409600 bytes unpacked"},
+		{"deltas", 200 << 10, ""},
+	} {
+		got, err := read(t, Config{URL: address + "/" + test.repository, Token: token, MaxBytes: test.limit})
+		if test.text != "" {
+			expect(t, err, ErrFailed, test.text)
+		} else if err != nil || string(got.Content) != "a\n" {
+			t.Errorf("%s within %d: %q, %v", test.repository, test.limit, got.Content, err)
+		}
+	}
+	// What is too long for a manifest is not even sent.
+	s.git("theme", "config", "uploadpack.allowFilter", "true")
+	if got, err := read(t, Config{URL: address + "/theme", Token: token, MaxBytes: 512 << 10}); err != nil || string(got.Content) != "a\n" {
+		t.Errorf("with a filter: %q, %v", got.Content, err)
+	}
+}
+
+// A server that hangs at any point is left in time.
+func TestTimeout(t *testing.T) {
+	s := newServer(t)
+	s.init("theme")
+	s.commit("theme", map[string]string{name: "a\n", "large.bin": noise(1 << 20)})
+	hang := func(after int, path string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, path) {
+				s.handler.ServeHTTP(w, r)
+				return
+			}
+			if after == 0 {
+				io.Copy(io.Discard, r.Body) // until then a server does not see that a client has left
+			} else {
+				s.handler.ServeHTTP(&shortWriter{ResponseWriter: w, left: after}, r)
+				w.(http.Flusher).Flush()
+			}
+			<-r.Context().Done()
+		})
+	}
+	for what, handler := range map[string]http.Handler{
+		"no answer":              hang(0, "/info/refs"),
+		"half a list":            hang(60, "/info/refs"),
+		"no answer for the pack": hang(0, "/git-upload-pack"),
+		"half a pack":            hang(100_000, "/git-upload-pack"),
+	} {
+		t.Run(what, func(t *testing.T) {
+			started := httptest.NewServer(handler)
+			defer started.Close()
+			cfg := Config{URL: started.URL + "/theme", Token: token, Timeout: 500 * time.Millisecond}
+			before := time.Now()
+			_, err := read(t, cfg)
+			expect(t, err, ErrUnreachable, "too long")
+			if took := time.Since(before); took > 10*time.Second {
+				t.Errorf("took %v", took)
+			}
+
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err = newRepository(t, cfg).ReadFile(ctx, name)
+			expect(t, err, ErrFailed, "given up")
+			expect(t, err, context.Canceled, "")
+		})
+	}
+}
+
+// shortWriter passes on the first bytes of an answer.
+type shortWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (w *shortWriter) Write(text []byte) (int, error) {
+	part := text[:min(len(text), w.left)]
+	w.left -= len(part)
+	w.ResponseWriter.Write(part)
+	return len(text), nil
+}
+
+func TestUnreachable(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	_, err = read(t, Config{URL: "http://" + free.Addr().String() + "/theme", Token: token})
+	expect(t, err, ErrUnreachable, "refused")
+
+	_, err = read(t, Config{URL: "https://nowhere.invalid/theme", Token: token})
+	expect(t, err, ErrUnreachable, "nowhere.invalid")
+
+	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer cut.Close()
+	_, err = read(t, Config{URL: cut.URL, Token: token})
+	expect(t, err, ErrUnreachable, "EOF")
+}
+
+func TestTLS(t *testing.T) {
+	s := newServer(t)
+	s.init("theme")
+	s.commit("theme", map[string]string{name: "a\n"})
+	started := httptest.NewUnstartedServer(s.handler)
+	started.Config.ErrorLog = log.New(io.Discard, "", 0)
+	started.EnableHTTP2 = true
+	started.StartTLS()
+	defer started.Close()
+
+	repository := newRepository(t, Config{URL: started.URL + "/theme", Token: token})
+	_, err := held(t, repository)
+	expect(t, err, ErrUnreachable, "certificate")
+
+	repository.transport.TLSClientConfig = started.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	got, err := held(t, repository)
+	if err != nil || string(got.Content) != "a\n" {
+		t.Errorf("with a certificate that is trusted: %q, %v", got.Content, err)
+	}
+}
+
+// An answer that is not git's is no repository without the file.
+func TestOtherAnswers(t *testing.T) {
+	for _, test := range []struct {
+		what   string
+		answer http.HandlerFunc
+		kind   error
+	}{
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>Log in</html>")) }, ErrFailed},
+		{"nothing", func(http.ResponseWriter, *http.Request) {}, ErrFailed},
+		{"the token itself", func(w http.ResponseWriter, r *http.Request) {
+			_, password, _ := r.BasicAuth()
+			text := "ERR " + password + " " + r.Header.Get("Authorization") + strings.Repeat("x", 3000) + "\n"
+			fmt.Fprintf(w, "001e# service=git-upload-pack\n0000%04x%s", len(text)+4, text)
+		}, ErrFailed},
+		{"a status of its own", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, token, http.StatusServiceUnavailable) }, ErrFailed},
+		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, token, http.StatusForbidden) }, ErrRejected},
+		{"a redirect in a circle", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), http.StatusFound) }, ErrFailed},
+		{"a redirect to plain HTTP", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://git.example.com"+r.URL.String(), http.StatusFound)
+		}, ErrFailed},
+		{"a redirect that names the token", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "ftp://a:"+token+"@git.example.com"+r.URL.String(), http.StatusFound)
+		}, ErrFailed},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			started := httptest.NewServer(test.answer)
+			defer started.Close()
+			_, err := read(t, Config{URL: started.URL + "/theme", Token: token})
+			expect(t, err, test.kind, "")
+			if err != nil && len(err.Error()) > 500 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// A repository that has moved is followed, but only on its own server with the
+// token.
+func TestRedirect(t *testing.T) {
+	s := newServer(t)
+	s.init("theme")
+	s.commit("theme", map[string]string{name: "a\n"})
+	var mu sync.Mutex
+	var seen []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen = append(seen, r.Header.Get("Authorization"))
+		mu.Unlock()
+		s.handler.ServeHTTP(w, r)
+	}))
+	defer elsewhere.Close()
+	target := ""
+	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rest, ok := strings.CutPrefix(r.URL.Path, "/old"); ok {
+			http.Redirect(w, r, target+"/theme"+rest+"?"+r.URL.RawQuery, http.StatusMovedPermanently)
+			return
+		}
+		s.handler.ServeHTTP(w, r)
+	}))
+	defer home.Close()
+
+	got, err := read(t, Config{URL: home.URL + "/old", Token: token})
+	if err != nil || string(got.Content) != "a\n" {
+		t.Errorf("on its own server: %q, %v", got.Content, err)
+	}
+
+	target = elsewhere.URL
+	_, err = read(t, Config{URL: home.URL + "/old", Token: token})
+	expect(t, err, ErrRejected, "is not sent the token")
+	if strings.Join(seen, "") != "" || len(seen) == 0 {
+		t.Errorf("another server got %q", seen)
+	}
+}
+
+func TestNew(t *testing.T) {
+	for _, address := range []string{
+		"", "theme", "/srv/theme", "git@git.example.com:acme/theme.git", "ssh://git.example.com/theme", "file:///srv/theme",
+		"https://", "https:///theme", "http://git.example.com/theme", "http://192.0.2.1/theme", "http://localhost.example.com/theme",
+		"https://user:" + "hunter2" + "@git.example.com/theme", "https://hunter2@git.example.com/theme",
+		"https://git.example.com/theme?token=hunter2", "https://git.example.com/theme#a", "https://a:hunter2@git.example.com:port/",
+	} {
+		_, err := New(Config{URL: address})
+		if err == nil {
+			t.Errorf("%q is taken", address)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: the password is in %q", address, err)
+		}
+	}
+	for _, address := range []string{
+		"https://git.example.com/acme/theme.git", "https://git.example.com:8443/theme", "http://localhost:3000/theme", "http://[::1]/theme", "http://127.0.0.1/theme",
+	} {
+		if _, err := New(Config{URL: address}); err != nil {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
