@@ -203,7 +203,6 @@ func (r *Repository) read(ctx context.Context, x *exchange, name string) (File, 
 	if err != nil {
 		return File{}, err
 	}
-	defer session.Close()
 
 	refs, err := session.AdvertisedReferencesContext(ctx)
 	if err != nil {
@@ -273,7 +272,7 @@ func (r *Repository) fetch(
 	if err != nil {
 		return nil, false, err
 	}
-	defer response.Close()
+	defer func() { _ = response.Close() }() // it has been read, or failed
 	var content io.Reader = response
 	switch {
 	case request.Capabilities.Supports(capability.Sideband64k):
@@ -319,7 +318,7 @@ func find(objects *objects, commit plumbing.Hash, name string, filtered bool) ([
 func (r *Repository) explain(ctx context.Context, x *exchange, err error) error {
 	result := &Error{Kind: ErrFailed, Reason: err.Error()}
 	switch own, isOwn := errors.AsType[*Error](err); {
-	case x.failure != nil && x.failure.Kind != ErrUnreachable:
+	case x.failure != nil && !errors.Is(x.failure, ErrUnreachable):
 		result = x.failure
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		result = &Error{Kind: ErrUnreachable, Reason: "it took too long", cause: ctx.Err()}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -286,14 +287,14 @@ func TestSize(t *testing.T) {
 	s.init("bombs")
 	files := map[string]string{name: "a\n"}
 	for i := range 10 {
-		files[fmt.Sprint(i)] = strings.Repeat(fmt.Sprint(i), 60<<10)
+		files[strconv.Itoa(i)] = strings.Repeat(strconv.Itoa(i), 60<<10)
 	}
 	s.commit("bombs", files)
 	s.init("deltas") // files that are made from one another
 	base := noise(30 << 10)
 	files = map[string]string{name: "a\n"}
 	for i := range 20 {
-		files[fmt.Sprint(i)] = base + fmt.Sprint(i)
+		files[strconv.Itoa(i)] = base + strconv.Itoa(i)
 	}
 	s.commit("deltas", files)
 	s.git("deltas", "repack", "-q", "-a", "-d", "-f")
