@@ -1,7 +1,3 @@
-// Package themes reads the manifest out of a theme, whether that is a folder or
-// a zip as Ghost takes it.
-//
-// "Spec" is the document "Theme Manifest File".
 package themes
 
 import (

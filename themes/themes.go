@@ -1,6 +1,9 @@
-// Package themes keeps the manifests that themes carry over time: what the last
-// upload or refresh brought, what was wrong with it, and the last known-good
-// copy (spec "Theme Manifest File", States and transitions).
+// Package themes reads the manifest out of a theme, whether that is a folder or
+// a zip as Ghost takes it, and keeps it over time: what the last upload or
+// refresh brought, what was wrong with it, and the last known-good copy (spec,
+// States and transitions).
+//
+// "Spec" is the document "Theme Manifest File".
 package themes
 
 import (
@@ -22,12 +25,9 @@ type Service struct {
 	Now func() time.Time
 }
 
-// ErrNoFile is a Source's word that the theme carries no manifest, which counts
-// as removed on purpose.
-var ErrNoFile = errors.New("the theme carries no manifest")
-
-// Source reads the manifest file of a theme. Errors: ErrNoFile, and only if the
-// theme was read and has none; any other means that it could not be read.
+// Source reads the manifest file of a theme. Errors: ErrNoManifest, and only if
+// the theme was read and has none, which counts as removed on purpose; any other
+// means that it could not be read.
 type Source func(ctx context.Context) ([]byte, error)
 
 // Take takes over the manifest of a theme that was uploaded, or is refreshed,
@@ -40,7 +40,7 @@ type Source func(ctx context.Context) ([]byte, error)
 //   - if it cannot be read, nothing changes, and the error says why.
 func (s *Service) Take(ctx context.Context, theme string, source Source) ([]manifest.Finding, error) {
 	file, err := source(ctx)
-	if errors.Is(err, ErrNoFile) {
+	if errors.Is(err, ErrNoManifest) {
 		return []manifest.Finding{}, s.Store.Clear(ctx, s.Site, theme)
 	}
 	if err != nil {
@@ -52,19 +52,6 @@ func (s *Service) Take(ctx context.Context, theme string, source Source) ([]mani
 		t.KnownGood = result.Manifest
 	}
 	return result.Findings, s.Store.Save(ctx, t)
-}
-
-// Status is what the themes table shows of a manifest: `Valid` only without
-// findings, otherwise a count of warnings, which includes errors (spec, Errors).
-func Status(findings []manifest.Finding) string {
-	switch n := len(findings); n {
-	case 0:
-		return "Valid"
-	case 1:
-		return "1 warning"
-	default:
-		return fmt.Sprintf("%d warnings", n)
-	}
 }
 
 // Events returns the event types of a theme: of the latest manifest, whatever

@@ -84,7 +84,7 @@ func stateOf(t testing.TB, s *Service) state {
 	}
 	theme, err := s.Store.Find(t.Context(), "daily", "nightly")
 	if err == nil {
-		now.Status = Status(theme.Findings)
+		now.Status = Status(len(theme.Findings))
 	} else if !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -102,18 +102,18 @@ func TestTransitions(t *testing.T) {
 		err    error
 	}{
 		{"inactive, zero findings", nil, file(clean("A")), state{"A", 1, "Valid"}, nil},
-		{"inactive, a finding", nil, file(warned("A")), state{"", 1, "1 warning"}, nil},
-		{"active, findings", []Source{file(clean("A"))}, file(warned("B")), state{"A", 1, "1 warning"}, nil},
+		{"inactive, a finding", nil, file(warned("A")), state{"", 1, "1 warnings"}, nil},
+		{"active, findings", []Source{file(clean("A"))}, file(warned("B")), state{"A", 1, "1 warnings"}, nil},
 		{"active, zero findings again", []Source{file(clean("A")), file(warned("B"))}, file(clean("C")), state{"C", 1, "Valid"}, nil},
 		{"active, the repository cannot be reached", []Source{file(clean("A"))}, failing(errUnreachable), state{"A", 1, "Valid"}, errUnreachable},
-		{"active, no file", []Source{file(clean("A"))}, failing(ErrNoFile), state{}, nil},
-		{"file removed, and restored", []Source{file(clean("A")), failing(ErrNoFile)}, file(clean("B")), state{"B", 1, "Valid"}, nil},
-		{"inactive, no file", nil, failing(ErrNoFile), state{}, nil},
+		{"active, no file", []Source{file(clean("A"))}, failing(ErrNoManifest), state{}, nil},
+		{"file removed, and restored", []Source{file(clean("A")), failing(ErrNoManifest)}, file(clean("B")), state{"B", 1, "Valid"}, nil},
+		{"inactive, no file", nil, failing(ErrNoManifest), state{}, nil},
 		{"inactive, cannot be reached", nil, failing(errUnreachable), state{}, errUnreachable},
-		{"inactive, ignored entirely", nil, file(broken), state{"", 0, "1 warning"}, nil},
-		{"active, a syntax error", []Source{file(clean("A"))}, file(broken), state{"A", 1, "1 warning"}, nil},
-		{"active, an unknown version", []Source{file(clean("A"))}, file(unknown), state{"A", 1, "1 warning"}, nil},
-		{"findings, then ignored entirely", []Source{file(warned("A"))}, file(unknown), state{"", 1, "1 warning"}, nil},
+		{"inactive, ignored entirely", nil, file(broken), state{"", 0, "1 warnings"}, nil},
+		{"active, a syntax error", []Source{file(clean("A"))}, file(broken), state{"A", 1, "1 warnings"}, nil},
+		{"active, an unknown version", []Source{file(clean("A"))}, file(unknown), state{"A", 1, "1 warnings"}, nil},
+		{"findings, then ignored entirely", []Source{file(warned("A"))}, file(unknown), state{"", 1, "1 warnings"}, nil},
 		{"active, clean but without curation", []Source{file(clean("A"))}, file("manifest_version: 1\n"), state{"", 0, "Valid"}, nil},
 	}
 	for _, test := range tests {
