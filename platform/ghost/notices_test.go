@@ -133,18 +133,18 @@ func TestGetAndList(t *testing.T) {
 		}
 	}
 	var listed []platform.Member
-	for after, left := "", -1; ; {
+	for after := ""; ; {
 		page, total, err := client.List(ctx, after, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left >= 0 && total != left {
-			t.Errorf("%d left, want %d", total, left)
+		if len(page) > 0 && total == 0 { // how many exactly nobody knows, since other tests come and go
+			t.Errorf("none are left, with %d on this page", len(page))
 		}
 		if len(page) == 0 {
 			break
 		}
-		left, after = total-len(page), page[len(page)-1].ID
+		after = page[len(page)-1].ID
 		listed = append(listed, page...)
 	}
 	i := slices.IndexFunc(listed, func(m platform.Member) bool { return m.ID == want.ID })
