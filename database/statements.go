@@ -81,8 +81,11 @@ func (c *keepingConn) Close() error {
 }
 
 // keep returns the compiled statement of a query, or nil if the query is to be
-// run without.
+// run without. It fails if ctx is done.
 func (c *keepingConn) keep(ctx context.Context, query string, args []driver.NamedValue) (*keptStatement, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if k := c.kept[query]; k != nil {
 		if k.busy {
 			return nil, nil
@@ -92,7 +95,7 @@ func (c *keepingConn) keep(ctx context.Context, query string, args []driver.Name
 	if len(args) == 0 || len(c.kept) >= maxStatements {
 		return nil, nil
 	}
-	prepared, err := c.PrepareContext(ctx, query)
+	prepared, err := c.PrepareContext(context.WithoutCancel(ctx), query)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +114,11 @@ func (c *keepingConn) keep(ctx context.Context, query string, args []driver.Name
 
 // ExecContext implements [driver.ExecerContext].
 func (c *keepingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	ctx = context.WithoutCancel(ctx)
 	k, err := c.keep(ctx, query, args)
 	if err != nil {
 		return nil, err
 	}
+	ctx = context.WithoutCancel(ctx)
 	if k == nil {
 		return c.sqliteConn.ExecContext(ctx, query, args)
 	}
@@ -127,14 +127,11 @@ func (c *keepingConn) ExecContext(ctx context.Context, query string, args []driv
 
 // QueryContext implements [driver.QueryerContext].
 func (c *keepingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	ctx = context.WithoutCancel(ctx)
 	k, err := c.keep(ctx, query, args)
 	if err != nil {
 		return nil, err
 	}
+	ctx = context.WithoutCancel(ctx)
 	if k == nil {
 		return c.sqliteConn.QueryContext(ctx, query, args)
 	}
