@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/netip"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 func init() {
@@ -38,12 +40,14 @@ type App struct {
 	// digits, hyphens and underscores; it names the site in metrics and logs.
 	Sites map[string]*Site `json:"sites,omitempty"`
 
-	sites    map[string]*Site // by host
-	members  *membersState    // nil unless members_api is used
-	logger   *zap.Logger
-	resolver *classifier.Resolver
-	servers  string // the resolver's servers, as part of a cache's key
-	release  releases
+	sites     map[string]*Site            // by host
+	platforms map[*Site]platform.Platform // those that are used
+	store     *openStore                  // nil unless something needs it
+	members   *membersState               // nil unless members_api is used
+	logger    *zap.Logger
+	resolver  *classifier.Resolver
+	servers   string // the resolver's servers, as part of a cache's key
+	release   releases
 }
 
 // Site is one publication.
@@ -143,13 +147,15 @@ func (a *App) provisionResolver(logger *zap.Logger) error {
 
 // Start implements caddy.App.
 func (a *App) Start() error {
-	if a.members == nil {
+	if a.store == nil {
 		return nil
 	}
-	if err := a.members.open(); err != nil {
+	if err := a.store.open(); err != nil {
 		return err
 	}
-	a.members.previous = running.Swap(a.members)
+	if a.members != nil {
+		a.members.previous = running.Swap(a.members)
+	}
 	return nil
 }
 
@@ -162,17 +168,41 @@ func (a *App) Stop() error {
 		if now := running.Load(); now != nil && now.previous == a.members {
 			now.previous = nil // and this one does not
 		}
-		a.members.stop()
+	}
+	if a.store != nil {
+		a.store.stop()
 	}
 	return nil
 }
 
 // Cleanup lets go of what outlives a configuration.
 func (a *App) Cleanup() error {
-	if a.members != nil {
-		return errors.Join(a.members.close(), a.release.all())
+	var errs []error
+	if a.store != nil {
+		errs = append(errs, a.store.close())
 	}
-	return a.release.all()
+	for _, platform := range a.platforms {
+		if closer, ok := platform.(io.Closer); ok {
+			errs = append(errs, closer.Close())
+		}
+	}
+	return errors.Join(append(errs, a.release.all())...)
+}
+
+// connect returns the platform of a site.
+func (a *App) connect(site *Site) (platform.Platform, error) {
+	if connected, ok := a.platforms[site]; ok {
+		return connected, nil
+	}
+	connected, err := site.Platform.connect()
+	if err != nil {
+		return nil, err
+	}
+	if a.platforms == nil {
+		a.platforms = make(map[*Site]platform.Platform)
+	}
+	a.platforms[site] = connected
+	return connected, nil
 }
 
 // siteOf returns the site that a request's Host names, or nil.

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/database"
@@ -21,25 +18,17 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// membersState is what the members API of one configuration runs on: the
-// store, and a service for each site. It is opened when Caddy starts the
-// configuration, not when it only checks it.
+// membersState is what the members API of one configuration runs on: a service
+// for each site.
 type membersState struct {
 	path      string // of the API
-	kind      database.Kind
-	source    string
+	store     *openStore
 	logger    *zap.Logger
 	platforms map[string]platform.Platform // by site name
 	notices   map[string]string            // where the platforms send theirs, by site name
 	declared  map[string]*integrations     // by site name
 
-	once    sync.Once
-	err     error                                            // of opening, for good
-	opened  atomic.Pointer[map[string]*handlers.MembersSite] // by site name; nil while the store is away
-	ctx     context.Context                                  // of what runs in the background
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	release releases
+	serving atomic.Pointer[map[string]*handlers.MembersSite] // by site name; nil while the store is away
 
 	previous *membersState // the configuration's that ran before
 }
@@ -54,18 +43,6 @@ type integrations struct {
 	byName map[string]members.Integration // those without a key of their own
 	names  map[string]bool                // all
 }
-
-// databases outlive a configuration: a reload opens none twice.
-var databases = caddy.NewUsagePool() // databaseKey → sharedDatabase
-
-type databaseKey struct {
-	kind   database.Kind
-	source string
-}
-
-type sharedDatabase struct{ *database.DB }
-
-func (d sharedDatabase) Destruct() error { return d.Close() }
 
 // useMembers checks what the members API at a path needs, and has it opened when
 // the app starts. The path is the same wherever it is used.
@@ -84,12 +61,12 @@ func (a *App) useMembers(path string) (*membersState, error) {
 		declared:  make(map[string]*integrations),
 	}
 	var err error
-	if state.kind, state.source, err = a.Store.resolve(); err != nil {
+	if state.store, err = a.useStore(state); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
 		site := a.Sites[name]
-		if state.platforms[name], err = site.Platform.connect(); err != nil {
+		if state.platforms[name], err = a.connect(site); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		if state.notices[name], err = site.noticeURL(a, path); err != nil {
@@ -117,64 +94,12 @@ func (a *App) useMembers(path string) (*membersState, error) {
 	return state, nil
 }
 
-const (
-	// openTime is how long opening the store may take before Caddy starts
-	// without it.
-	openTime = 5 * time.Second
-
-	// reopenPause is how long after that it is tried again.
-	reopenPause = time.Second
-)
-
-var errStoreAway = errors.New("the store is away")
-
-// open opens the store and starts the services, once. A file that cannot be
-// opened is an error. A server that is away is not: it is waited for, and
-// everything else that Caddy does goes on.
-func (s *membersState) open() error {
-	s.once.Do(func() {
-		s.ctx, s.cancel = context.WithCancel(context.Background())
-		err := s.tryOpen()
-		if err == nil {
-			return
-		}
-		if s.kind == database.SQLite {
-			s.err = err
-			return
-		}
-		s.logger.Error("the store does not answer, so the members API does not work until it does", zap.Error(err))
-		s.running.Go(func() {
-			for s.opened.Load() == nil {
-				select {
-				case <-s.ctx.Done():
-					return
-				case <-time.After(reopenPause):
-				}
-				if err := s.tryOpen(); err == nil {
-					s.logger.Info("the store answers")
-				}
-			}
-		})
-	})
-	return s.err
-}
-
-func (s *membersState) tryOpen() error {
-	ctx, cancel := context.WithTimeout(s.ctx, openTime)
-	defer cancel()
-	var release releases
-	db, err := load(databases, databaseKey{s.kind, s.source}, &release, func() (sharedDatabase, error) {
-		db, err := database.Open(ctx, s.kind, s.source)
-		return sharedDatabase{db}, err
-	})
+// begin implements [storeUser].
+func (s *membersState) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
+	store, err := memberstore.NewSQL(ctx, db)
 	if err != nil {
 		return err
 	}
-	store, err := memberstore.NewSQL(ctx, db.DB)
-	if err != nil {
-		return errors.Join(err, release.all())
-	}
-	s.release = release
 	sites := make(map[string]*handlers.MembersSite)
 	for name, platform := range s.platforms {
 		service := members.New(members.Config{
@@ -199,10 +124,10 @@ func (s *membersState) tryOpen() error {
 				return stored, err
 			},
 		}
-		s.running.Go(func() { service.Run(s.ctx) })
+		run(service.Run)
 	}
-	s.running.Go(func() { purgeRequests(s.ctx, store, s.logger) })
-	s.opened.Store(&sites)
+	run(func(ctx context.Context) { purgeRequests(ctx, store, s.logger) })
+	s.serving.Store(&sites)
 	return nil
 }
 
@@ -237,10 +162,10 @@ func storedIntegration(ctx context.Context, store memberstore.Integrations, site
 
 // site returns the site of a name. Errors: errStoreAway.
 func (s *membersState) site(name string) (*handlers.MembersSite, error) {
-	if err := s.open(); err != nil {
+	if err := s.store.open(); err != nil {
 		return nil, err
 	}
-	sites := s.opened.Load()
+	sites := s.serving.Load()
 	if sites == nil {
 		return nil, errStoreAway
 	}
@@ -249,30 +174,8 @@ func (s *membersState) site(name string) (*handlers.MembersSite, error) {
 
 // sites returns all sites, none while the store is away.
 func (s *membersState) sites() map[string]*handlers.MembersSite {
-	if sites := s.opened.Load(); sites != nil {
+	if sites := s.serving.Load(); sites != nil {
 		return *sites
 	}
 	return nil
-}
-
-// stop ends the services' background work. What is behind stays so until
-// the next configuration, or the next edge, brings it to the platform.
-func (s *membersState) stop() {
-	if s.cancel != nil {
-		s.cancel()
-		s.running.Wait()
-	}
-}
-
-// close lets go of the store and the platforms.
-func (s *membersState) close() error {
-	s.stop()
-	for _, platform := range s.platforms {
-		if closer, ok := platform.(io.Closer); ok {
-			if err := closer.Close(); err != nil {
-				return err
-			}
-		}
-	}
-	return s.release.all()
 }

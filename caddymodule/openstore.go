@@ -1,0 +1,148 @@
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/database"
+)
+
+// openStore is the store of one configuration. It is opened when Caddy starts
+// the configuration, not when it only checks it.
+type openStore struct {
+	kind   database.Kind
+	source string
+	logger *zap.Logger
+	users  []storeUser // that have not begun
+
+	once    sync.Once
+	err     error // of opening, for good
+	db      *database.DB
+	ctx     context.Context // of what runs in the background
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	release releases
+}
+
+// storeUser is what runs on the store.
+type storeUser interface {
+	// begin starts it on the store, once that is open. The ctx bounds begin
+	// alone; run is for what goes on in the background. An error means that the
+	// store is not to be had yet.
+	begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error
+}
+
+// databases outlive a configuration: a reload opens none twice.
+var databases = caddy.NewUsagePool() // databaseKey → sharedDatabase
+
+type databaseKey struct {
+	kind   database.Kind
+	source string
+}
+
+type sharedDatabase struct{ *database.DB }
+
+func (d sharedDatabase) Destruct() error { return d.Close() }
+
+// useStore checks what the configuration says of the store, and has it opened
+// for one more user when the app starts.
+func (a *App) useStore(user storeUser) (*openStore, error) {
+	if a.store == nil {
+		kind, source, err := a.Store.resolve()
+		if err != nil {
+			return nil, err
+		}
+		a.store = &openStore{kind: kind, source: source, logger: a.logger}
+	}
+	a.store.users = append(a.store.users, user)
+	return a.store, nil
+}
+
+const (
+	// openTime is how long opening the store may take before Caddy starts
+	// without it.
+	openTime = 5 * time.Second
+
+	// reopenPause is how long after that it is tried again.
+	reopenPause = time.Second
+)
+
+var errStoreAway = errors.New("the store is away")
+
+// open opens the store and begins its users, once. A file that cannot be
+// opened is an error. A server that is away is not: it is waited for, and
+// everything else that Caddy does goes on.
+func (s *openStore) open() error {
+	s.once.Do(func() {
+		s.ctx, s.cancel = context.WithCancel(context.Background())
+		err := s.tryOpen()
+		if err == nil {
+			return
+		}
+		if s.kind == database.SQLite {
+			s.err = err
+			return
+		}
+		s.logger.Error("the store does not answer, so what needs it does not work until it does", zap.Error(err))
+		s.running.Go(func() {
+			for err != nil {
+				select {
+				case <-s.ctx.Done():
+					return
+				case <-time.After(reopenPause):
+				}
+				err = s.tryOpen()
+			}
+			s.logger.Info("the store answers")
+		})
+	})
+	return s.err
+}
+
+// tryOpen opens the store, if it is not, and begins the users that have not
+// begun yet.
+func (s *openStore) tryOpen() error {
+	ctx, cancel := context.WithTimeout(s.ctx, openTime)
+	defer cancel()
+	if s.db == nil {
+		db, err := load(databases, databaseKey{s.kind, s.source}, &s.release, func() (sharedDatabase, error) {
+			db, err := database.Open(ctx, s.kind, s.source)
+			return sharedDatabase{db}, err
+		})
+		if err != nil {
+			return err
+		}
+		s.db = db.DB
+	}
+	for len(s.users) > 0 {
+		if err := s.users[0].begin(ctx, s.db, s.run); err != nil {
+			return err
+		}
+		s.users = s.users[1:]
+	}
+	return nil
+}
+
+// run runs a function in the background, until its ctx ends.
+func (s *openStore) run(background func(ctx context.Context)) {
+	s.running.Go(func() { background(s.ctx) })
+}
+
+// stop ends what runs in the background.
+func (s *openStore) stop() {
+	if s.cancel != nil {
+		s.cancel()
+		s.running.Wait()
+	}
+}
+
+// close lets go of the store.
+func (s *openStore) close() error {
+	s.stop()
+	return s.release.all()
+}
