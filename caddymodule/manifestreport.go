@@ -25,11 +25,7 @@ func printManifestJSON(w io.Writer, r manifestReport) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(struct {
-		Status   string             `json:"status"`
-		Errors   []manifest.Finding `json:"_errors"`
-		Manifest *manifest.Manifest `json:"manifest"`
-	}{themes.Status(len(r.findings)), r.findings, r.manifest})
+	return encoder.Encode(themes.Report{Status: themes.Status(len(r.findings)), Findings: r.findings, Manifest: r.manifest})
 }
 
 // GitHub reads workflow commands off the output of a step, and takes these

@@ -48,6 +48,11 @@ func (e *ArchiveError) Error() string {
 	return shown(e.Entry) + " " + e.Problem
 }
 
+// Finding is what it is to whoever uploaded the zip, where Ghost took it.
+func (e *ArchiveError) Finding() manifest.Finding {
+	return manifest.Finding{Field: "manifest", Message: "the theme's zip is not read: " + e.Error(), Severity: manifest.Error}
+}
+
 // shown is a name from a zip in a sentence.
 func shown(name string) string {
 	const enough = 200
@@ -176,6 +181,8 @@ func checkEnd(r io.ReaderAt, size int64) error {
 	switch {
 	case entries != 0xffff && entries > MaxEntries, entries == 0xffff && !located:
 		return errTooMany
+	case length != 0xffffffff && length > maxDirectory:
+		return errTooLong
 	case large && located:
 		return checkLargeEnd(r, int64(binary.LittleEndian.Uint64(tail[at-locatorSize+8:])))
 	}
@@ -192,8 +199,11 @@ func checkLargeEnd(r io.ReaderAt, offset int64) error {
 	if _, err := r.ReadAt(end[:], offset); err != nil || !bytes.HasPrefix(end[:], []byte("PK\x06\x06")) {
 		return errNotZip
 	}
-	if binary.LittleEndian.Uint64(end[32:]) > MaxEntries {
+	switch {
+	case binary.LittleEndian.Uint64(end[32:]) > MaxEntries:
 		return errTooMany
+	case binary.LittleEndian.Uint64(end[40:]) > maxDirectory:
+		return errTooLong
 	}
 	return nil
 }

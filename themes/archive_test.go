@@ -79,8 +79,15 @@ func files(names ...string) []entry {
 	return entries
 }
 
-func read(archive []byte) (File, error) {
-	return ReadZip(bytes.NewReader(archive), int64(len(archive)), name)
+// read reads a zip that is there, and the same zip as it goes by.
+func read(t testing.TB, archive []byte) (File, error) {
+	t.Helper()
+	file, err := ReadZip(bytes.NewReader(archive), int64(len(archive)), name)
+	scanned, scanErr := goBy(archive, 1+len(archive)/3)
+	if diff := cmp.Diff(file, scanned); diff != "" || fmt.Sprint(err) != fmt.Sprint(scanErr) {
+		t.Errorf("going by: %s, %v, not %v", diff, scanErr, err)
+	}
+	return file, err
 }
 
 // The manifest is found where Ghost finds the theme.
@@ -119,7 +126,7 @@ func TestWhereTheManifestIs(t *testing.T) {
 					entries[i].text = ""
 				}
 			}
-			got, err := read(zipOf(t, entries...))
+			got, err := read(t, zipOf(t, entries...))
 			if c.want == "" {
 				if !errors.Is(err, ErrNoManifest) {
 					t.Errorf("%v, %v", got, err)
@@ -165,7 +172,7 @@ func TestBadZips(t *testing.T) {
 		{"a name that turns the screen", zipOf(t, files("\x1b[2J/../"+name)...), `"\x1b[2J/../lychgate-manifest.yaml" leads out of the zip; zip the theme's folder itself, so that names are relative and have no ` + "`..`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := read(c.archive)
+			got, err := read(t, c.archive)
 			if err == nil {
 				t.Fatalf("%q", got)
 			}
@@ -241,7 +248,7 @@ func TestZipLimits(t *testing.T) {
 		{"said to be larger than there is room for", claims("x", 1, 1<<63), "the file has 4611686018427387904 bytes; at most 262144 are read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := read(c.archive)
+			_, err := read(t, c.archive)
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -423,7 +430,7 @@ func FuzzReadZip(f *testing.F) {
 	f.Add(zipOf(f, entry{name: name, text: "x", with: func(h *zip.FileHeader) { h.UncompressedSize64 = 1 << 40 }}))
 	f.Add(withCount(zipOf(f, files(name)...), 0xffff))
 	f.Fuzz(func(t *testing.T, archive []byte) {
-		got, err := read(archive)
+		got, err := read(t, archive)
 		var tooLarge *TooLargeError
 		switch {
 		case err == nil && len(got.Text) > manifest.MaxSize, err == nil && got.Path == "":

@@ -33,14 +33,40 @@ type Theme struct {
 	UpdatedAt time.Time
 }
 
+// Events returns what the event editor offers: the latest event types, whatever
+// else is wrong with the manifest. Nil if there are none.
+func (t Theme) Events() *manifest.Events {
+	if t.Manifest == nil {
+		return nil
+	}
+	return t.Manifest.Events
+}
+
+// Curation returns what Homepage Curation runs on: that of the last known-good
+// copy. Nil while it is inactive.
+func (t Theme) Curation() *manifest.Curation {
+	if t.KnownGood == nil {
+		return nil
+	}
+	return t.KnownGood.Curation
+}
+
+// Report returns the manifest and its findings.
+func (t Theme) Report() Report { return newReport(t.Manifest, t.Findings) }
+
 // ErrNotFound means that nothing is kept of a theme.
 var ErrNotFound = errors.New("the theme has no manifest")
+
+// Turn is the place of a change of a theme in the order of those that were
+// begun, in whichever process.
+type Turn int64
 
 // Store keeps themes.
 //
 // It may be used by many goroutines, and by several processes, at once. Each
-// change is one step: of several of one theme at the same time, the last wins
-// whole. A method that returns nil has made its change durable.
+// change is one step. Of several of one theme at the same time, the one that was
+// begun last wins, whole: an earlier one that comes to its end after it changes
+// nothing. A method that returns nil has made its change durable.
 type Store interface {
 	// Find returns a theme. Errors: ErrNotFound.
 	Find(ctx context.Context, site, name string) (Theme, error)
@@ -48,12 +74,15 @@ type Store interface {
 	// List returns the themes of a site, by name.
 	List(ctx context.Context, site string) ([]Theme, error)
 
+	// Begin begins a change of a theme, before what it is to be is read.
+	Begin(ctx context.Context, site, name string) (Turn, error)
+
 	// Save replaces the findings of a theme, and the manifests that are not nil:
 	// those that are stay as they were.
-	Save(ctx context.Context, t Theme) error
+	Save(ctx context.Context, turn Turn, t Theme) error
 
 	// Clear forgets a theme. One that is not there is no error.
-	Clear(ctx context.Context, site, name string) error
+	Clear(ctx context.Context, turn Turn, site, name string) error
 }
 
 //go:embed migrations/*.sql
@@ -74,14 +103,19 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	return &SQL{db}, nil
 }
 
+// A theme without findings, not even an empty list of them, is not there: it has
+// been begun only, or cleared.
 const (
 	columns   = `site, name, manifest, known_good, findings, updated_at`
-	findTheme = `SELECT ` + columns + ` FROM themes WHERE site = $1 AND name = $2`
-	listTheme = `SELECT ` + columns + ` FROM themes WHERE site = $1 ORDER BY name`
-	saveTheme = `INSERT INTO themes (` + columns + `) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (site, name) DO UPDATE SET manifest = COALESCE($3, themes.manifest),
-			known_good = COALESCE($4, themes.known_good), findings = $5, updated_at = $6`
-	clearTheme = `DELETE FROM themes WHERE site = $1 AND name = $2`
+	findTheme = `SELECT ` + columns + ` FROM themes WHERE site = $1 AND name = $2 AND findings IS NOT NULL`
+	listTheme = `SELECT ` + columns + ` FROM themes WHERE site = $1 AND findings IS NOT NULL ORDER BY name`
+
+	beginTheme = `INSERT INTO themes (site, name, begun) VALUES ($1, $2, 1)
+		ON CONFLICT (site, name) DO UPDATE SET begun = themes.begun + 1 RETURNING begun`
+	saveTheme = `UPDATE themes SET manifest = COALESCE($4, manifest), known_good = COALESCE($5, known_good),
+		findings = $6, updated_at = $7, changed = $3 WHERE site = $1 AND name = $2 AND changed < $3`
+	clearTheme = `UPDATE themes SET manifest = NULL, known_good = NULL, findings = NULL, updated_at = 0, changed = $3
+		WHERE site = $1 AND name = $2 AND changed < $3`
 )
 
 // Find implements [Store].
@@ -114,8 +148,17 @@ func (s *SQL) List(ctx context.Context, site string) ([]Theme, error) {
 	return list, rows.Err()
 }
 
+// Begin implements [Store].
+func (s *SQL) Begin(ctx context.Context, site, name string) (Turn, error) {
+	var turn Turn
+	if err := s.db.Write.QueryRowContext(ctx, beginTheme, site, name).Scan(&turn); err != nil {
+		return 0, fmt.Errorf("beginning to change a theme: %w", err)
+	}
+	return turn, nil
+}
+
 // Save implements [Store].
-func (s *SQL) Save(ctx context.Context, t Theme) error {
+func (s *SQL) Save(ctx context.Context, turn Turn, t Theme) error {
 	latest, err := encode(t.Manifest)
 	if err != nil {
 		return err
@@ -128,15 +171,15 @@ func (s *SQL) Save(ctx context.Context, t Theme) error {
 	if err != nil {
 		return fmt.Errorf("encoding findings: %w", err)
 	}
-	if _, err := s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, latest, good, string(findings), t.UpdatedAt.UnixMilli()); err != nil {
+	if _, err := s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, turn, latest, good, string(findings), t.UpdatedAt.UnixMilli()); err != nil {
 		return fmt.Errorf("saving a theme: %w", err)
 	}
 	return nil
 }
 
 // Clear implements [Store].
-func (s *SQL) Clear(ctx context.Context, site, name string) error {
-	if _, err := s.db.Write.ExecContext(ctx, clearTheme, site, name); err != nil {
+func (s *SQL) Clear(ctx context.Context, turn Turn, site, name string) error {
+	if _, err := s.db.Write.ExecContext(ctx, clearTheme, site, name, turn); err != nil {
 		return fmt.Errorf("clearing a theme: %w", err)
 	}
 	return nil

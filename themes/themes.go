@@ -21,61 +21,97 @@ type Service struct {
 	Site  string
 	Store Store
 
+	// Repositories are where themes are refreshed from, by theme.
+	Repositories map[string]Source
+
 	// Now is the clock.
 	Now func() time.Time
 }
 
 // Source reads the manifest file of a theme. Errors: ErrNoManifest, and only if
-// the theme was read and has none, which counts as removed on purpose; any other
-// means that it could not be read.
+// the theme was read and has none, which counts as removed on purpose; one with
+// a finding, such as *TooLargeError; any other means that the theme could not be
+// read.
 type Source func(ctx context.Context) ([]byte, error)
 
-// Take takes over the manifest of a theme that was uploaded, or is refreshed,
-// and returns its findings:
+// Report is a manifest and what is wrong with it.
+type Report struct {
+	Status   string             `json:"status"` // as Status says, or NoManifest
+	Findings []manifest.Finding `json:"_errors"`
+	Manifest *manifest.Manifest `json:"manifest"` // what is left of it; nil if it is ignored entirely, or there is none
+}
+
+// NoManifest is the status of a theme without a manifest.
+const NoManifest = "No manifest"
+
+// newReport returns the report of a manifest that is there.
+func newReport(m *manifest.Manifest, findings []manifest.Finding) Report {
+	return Report{Status: Status(len(findings)), Findings: findings, Manifest: m}
+}
+
+// ErrNoRepository means that a theme cannot be refreshed.
+var ErrNoRepository = errors.New("the theme has no repository")
+
+// Refresh takes over the manifest that the theme's repository has now. Errors:
+// ErrNoRepository, those of its Source, those of the store.
+func (s *Service) Refresh(ctx context.Context, theme string) (Report, error) {
+	source, ok := s.Repositories[theme]
+	if !ok {
+		return Report{}, ErrNoRepository
+	}
+	return s.Take(ctx, theme, source)
+}
+
+// Take takes over the manifest of a theme that was uploaded, or is refreshed:
 //
 //   - without findings it is stored, also as the last known-good copy;
 //   - with findings what survives is stored, and the known-good copy stays;
 //   - if it is to be ignored entirely, only its findings are;
 //   - if the theme has none any more, everything is cleared;
 //   - if it cannot be read, nothing changes, and the error says why.
-func (s *Service) Take(ctx context.Context, theme string, source Source) ([]manifest.Finding, error) {
+//
+// If the store fails, the report comes with the error.
+func (s *Service) Take(ctx context.Context, theme string, source Source) (Report, error) {
+	turn, began := s.Store.Begin(ctx, s.Site, theme)
 	file, err := source(ctx)
 	if errors.Is(err, ErrNoManifest) {
-		return []manifest.Finding{}, s.Store.Clear(ctx, s.Site, theme)
+		return Report{Status: NoManifest, Findings: []manifest.Finding{}}, s.store(began, func() error {
+			return s.Store.Clear(ctx, turn, s.Site, theme)
+		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the manifest of theme %s: %w", theme, err)
+	var wrong interface{ Finding() manifest.Finding }
+	var result manifest.Result
+	switch {
+	case err == nil:
+		result = manifest.Parse(file)
+	case errors.As(err, &wrong):
+		result.Findings = []manifest.Finding{wrong.Finding()}
+	default:
+		return Report{}, fmt.Errorf("reading the manifest of theme %s: %w", theme, err)
 	}
-	result := manifest.Parse(file)
 	t := Theme{Site: s.Site, Name: theme, Manifest: result.Manifest, Findings: result.Findings, UpdatedAt: s.Now()}
 	if len(result.Findings) == 0 {
 		t.KnownGood = result.Manifest
 	}
-	return result.Findings, s.Store.Save(ctx, t)
+	return t.Report(), s.store(began, func() error { return s.Store.Save(ctx, turn, t) })
 }
 
-// Events returns the event types of a theme: of the latest manifest, whatever
-// else is wrong with it. Errors: ErrNotFound, also if it has none.
-func (s *Service) Events(ctx context.Context, theme string) (*manifest.Events, error) {
-	t, err := s.Store.Find(ctx, s.Site, theme)
-	if err != nil {
-		return nil, err
-	}
-	if t.Manifest == nil || t.Manifest.Events == nil {
-		return nil, ErrNotFound
-	}
-	return t.Manifest.Events, nil
-}
+// StoreError is a store that failed.
+type StoreError struct{ Err error }
 
-// Curation returns the homepage curation of a theme: of the last known-good
-// copy. Errors: ErrNotFound, while it is inactive or declares none.
-func (s *Service) Curation(ctx context.Context, theme string) (*manifest.Curation, error) {
-	t, err := s.Store.Find(ctx, s.Site, theme)
+func (e *StoreError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *StoreError) Unwrap() error { return e.Err }
+
+// store makes a change that was begun.
+func (s *Service) store(began error, change func() error) error {
+	err := began
+	if err == nil {
+		err = change()
+	}
 	if err != nil {
-		return nil, err
+		return &StoreError{err}
 	}
-	if t.KnownGood == nil || t.KnownGood.Curation == nil {
-		return nil, ErrNotFound
-	}
-	return t.KnownGood.Curation, nil
+	return nil
 }

@@ -67,26 +67,28 @@ func each(t *testing.T, test func(t *testing.T, s *Service)) {
 	})
 }
 
+func orNone(status string) string {
+	if status == "" {
+		return NoManifest
+	}
+	return status
+}
+
 func stateOf(t testing.TB, s *Service) state {
 	t.Helper()
-	var now state
-	curation, err := s.Curation(t.Context(), "nightly")
-	if err == nil {
-		now.Section = curation.Sections[0].Name
-	} else if !errors.Is(err, ErrNotFound) {
-		t.Fatal(err)
-	}
-	events, err := s.Events(t.Context(), "nightly")
-	if err == nil {
-		now.Types = len(events.Types)
-	} else if !errors.Is(err, ErrNotFound) {
-		t.Fatal(err)
-	}
 	theme, err := s.Store.Find(t.Context(), "daily", "nightly")
-	if err == nil {
-		now.Status = Status(len(theme.Findings))
-	} else if !errors.Is(err, ErrNotFound) {
+	if errors.Is(err, ErrNotFound) {
+		return state{}
+	}
+	if err != nil {
 		t.Fatal(err)
+	}
+	now := state{Status: theme.Report().Status}
+	if curation := theme.Curation(); curation != nil {
+		now.Section = curation.Sections[0].Name
+	}
+	if events := theme.Events(); events != nil {
+		now.Types = len(events.Types)
 	}
 	return now
 }
@@ -114,6 +116,8 @@ func TestTransitions(t *testing.T) {
 		{"active, a syntax error", []Source{file(clean("A"))}, file(broken), state{"A", 1, "1 warnings"}, nil},
 		{"active, an unknown version", []Source{file(clean("A"))}, file(unknown), state{"A", 1, "1 warnings"}, nil},
 		{"findings, then ignored entirely", []Source{file(warned("A"))}, file(unknown), state{"", 1, "1 warnings"}, nil},
+		{"active, too large", []Source{file(clean("A"))}, failing(&TooLargeError{Size: manifest.MaxSize + 1}), state{"A", 1, "1 warnings"}, nil},
+		{"active, a zip that Ghost takes and we do not", []Source{file(clean("A"))}, failing(errTooMany), state{"A", 1, "1 warnings"}, nil},
 		{"active, clean but without curation", []Source{file(clean("A"))}, file("manifest_version: 1\n"), state{"", 0, "Valid"}, nil},
 	}
 	for _, test := range tests {
@@ -124,12 +128,12 @@ func TestTransitions(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				findings, err := s.Take(t.Context(), "nightly", test.source)
+				report, err := s.Take(t.Context(), "nightly", test.source)
 				if !errors.Is(err, test.err) {
 					t.Errorf("%v, want %v", err, test.err)
 				}
-				if err == nil && findings == nil {
-					t.Error("no list of findings")
+				if err == nil && (report.Findings == nil || report.Status != orNone(test.want.Status)) {
+					t.Errorf("reported %+v", report)
 				}
 				if diff := cmp.Diff(test.want, stateOf(t, s)); diff != "" {
 					t.Error(diff)
@@ -164,6 +168,54 @@ func TestStore(t *testing.T) {
 		}
 		if list, err := s.Store.List(t.Context(), "other"); err != nil || len(list) != 0 {
 			t.Errorf("%v, %v", list, err)
+		}
+	})
+}
+
+// A change that was begun earlier, and took longer, undoes none that was begun
+// later: not one that stored another manifest, and not one that removed it.
+func TestLateChange(t *testing.T) {
+	for name, later := range map[string]Source{"stored": file(clean("B")), "removed": failing(ErrNoManifest)} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, s *Service) {
+				var want state
+				slow := func(context.Context) ([]byte, error) {
+					if _, err := s.Take(t.Context(), "nightly", later); err != nil {
+						t.Error(err)
+					}
+					want = stateOf(t, s)
+					return []byte(clean("A")), nil
+				}
+				report, err := s.Take(t.Context(), "nightly", slow)
+				if err != nil || report.Status != "Valid" {
+					t.Errorf("%+v, %v", report, err)
+				}
+				if diff := cmp.Diff(want, stateOf(t, s)); diff != "" {
+					t.Error(diff)
+				}
+				if _, err := s.Take(t.Context(), "nightly", file(clean("C"))); err != nil {
+					t.Error(err)
+				}
+				if diff := cmp.Diff(state{"C", 1, "Valid"}, stateOf(t, s)); diff != "" {
+					t.Errorf("the next: %s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A store that fails is told apart from a theme that cannot be read, and whoever
+// uploaded one still learns what is wrong with it.
+func TestStoreFails(t *testing.T) {
+	each(t, func(t *testing.T, s *Service) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		report, err := s.Take(ctx, "nightly", file(warned("A")))
+		if _, ok := errors.AsType[*StoreError](err); !ok || report.Status != "1 warnings" {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if _, err := s.Refresh(t.Context(), "nightly"); !errors.Is(err, ErrNoRepository) {
+			t.Error(err)
 		}
 	})
 }

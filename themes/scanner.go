@@ -1,0 +1,170 @@
+package themes
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+// ZipScanner finds the manifest in a zip that goes by, from its first byte to its
+// last, as an upload does. It keeps the end of the zip, where the list of its
+// entries is, and the entries that are called like a manifest: some 14 MB at
+// most, however large the zip is, and no more than the zip has.
+//
+// The zero value is not usable; [NewZipScanner] makes one.
+type ZipScanner struct {
+	fileName []byte
+	size     int64 // of what went by
+	end      ring
+	entries  []part
+	last     []byte // what went by last: enough for the header of an entry before its name
+}
+
+// part is a piece of a zip.
+type part struct {
+	offset int64
+	length int64 // that it is to have
+	bytes  []byte
+}
+
+const (
+	// keptEnd is what is kept of a zip's end, in bytes: all that ReadZip reads
+	// there.
+	keptEnd = maxDirectory + 2*maxTail
+
+	// keptEntries is how many entries with the manifest's name are kept, in
+	// whatever folder they are.
+	keptEntries = 16
+
+	// The header of an entry (APPNOTE.TXT, 4.3.7) is followed by its name and
+	// an extra field.
+	headerSize  = 30
+	maxName     = 512 // Ghost takes 253
+	maxExtra    = 0xffff
+	describedBy = 24 // bytes behind the content, of an entry whose header has no sizes
+)
+
+// NewZipScanner returns a scanner for manifests with a file name.
+func NewZipScanner(fileName string) *ZipScanner {
+	return &ZipScanner{fileName: []byte(fileName), end: ring{limit: keptEnd}}
+}
+
+// Write is shown the next piece of the zip. It never fails.
+func (s *ZipScanner) Write(p []byte) (int, error) {
+	for i := range s.entries {
+		e := &s.entries[i]
+		e.bytes = append(e.bytes, p[:min(int64(len(p)), e.length-int64(len(e.bytes)))]...)
+	}
+	s.find(p)
+	s.end.write(p)
+	s.size += int64(len(p))
+	return len(p), nil
+}
+
+// find looks for headers of entries that end with p, or in it.
+func (s *ZipScanner) find(p []byte) {
+	before := headerSize + maxName
+	// A header may have begun before p, and its name may be in both.
+	border := append(s.last, p[:min(len(p), before)]...)
+	s.findIn(border, s.size-int64(len(s.last)), len(s.last), p[len(border)-len(s.last):])
+	if len(p) > before {
+		s.findIn(p, s.size, before, nil)
+		border = p
+	}
+	s.last = append(s.last[:0], border[max(0, len(border)-before):]...)
+}
+
+// findIn keeps the entries whose names are in text, which begins at an offset of
+// the zip, and end behind the first bytes of it. The rest is what follows text.
+func (s *ZipScanner) findIn(text []byte, offset int64, first int, rest []byte) {
+	for at := max(0, first-len(s.fileName)+1); len(s.entries) < keptEntries; at++ {
+		next := bytes.Index(text[at:], s.fileName)
+		if next < 0 {
+			return
+		}
+		at += next
+		start := headerBefore(text[:at+len(s.fileName)])
+		if start < 0 {
+			continue
+		}
+		header := text[start:]
+		e := part{offset: offset + int64(start), length: headerSize + maxName + maxExtra + maxPacked + describedBy}
+		for _, piece := range [][]byte{header, rest} {
+			e.bytes = append(e.bytes, piece[:min(int64(len(piece)), e.length-int64(len(e.bytes)))]...)
+		}
+		s.entries = append(s.entries, e)
+	}
+}
+
+// headerBefore returns where the header of an entry begins whose name ends with
+// text, or -1.
+func headerBefore(text []byte) int {
+	for end := len(text); ; {
+		start := bytes.LastIndex(text[:end], []byte("PK\x03\x04"))
+		if start < 0 || len(text)-start > headerSize+maxName {
+			return -1
+		}
+		if header := text[start:]; len(header) > headerSize && int(binary.LittleEndian.Uint16(header[26:])) == len(header)-headerSize {
+			return start
+		}
+		end = start + 3
+	}
+}
+
+// Manifest returns the manifest, once all of the zip has gone by. Errors: those
+// of [ReadZip].
+func (s *ZipScanner) Manifest() (File, error) {
+	file, err := ReadZip(s, s.size, string(s.fileName))
+	if errors.Is(err, errNotKept) {
+		return File{}, &ArchiveError{Problem: "its list of files says that they are where they are not; zip the theme's folder again"}
+	}
+	return file, err
+}
+
+var errNotKept = errors.New("that part of the zip is not kept")
+
+// ReadAt implements [io.ReaderAt] for what is kept.
+func (s *ZipScanner) ReadAt(p []byte, offset int64) (int, error) {
+	if start := s.size - int64(len(s.end.bytes)); offset >= start {
+		n := s.end.copy(p, int(min(offset-start, int64(len(s.end.bytes)))))
+		if n < len(p) {
+			return n, io.EOF
+		}
+		return n, nil
+	}
+	for _, e := range s.entries {
+		if offset >= e.offset && offset+int64(len(p)) <= e.offset+int64(len(e.bytes)) {
+			return copy(p, e.bytes[offset-e.offset:]), nil
+		}
+	}
+	return 0, errNotKept
+}
+
+// ring keeps the last bytes of what was written to it, up to a limit.
+type ring struct {
+	limit int
+	bytes []byte
+	start int // of the oldest byte
+}
+
+func (r *ring) write(p []byte) {
+	p = p[max(0, len(p)-r.limit):]
+	room := min(r.limit-len(r.bytes), len(p))
+	r.bytes = append(r.bytes, p[:room]...)
+	for p = p[room:]; len(p) > 0; {
+		n := copy(r.bytes[r.start:], p)
+		r.start = (r.start + n) % r.limit
+		p = p[n:]
+	}
+}
+
+// copy copies what is kept, from its n-th byte on.
+func (r *ring) copy(p []byte, n int) int {
+	older, newer, copied := r.bytes[r.start:], r.bytes[:r.start], 0
+	if n < len(older) {
+		copied = copy(p, older[n:])
+		n = len(older)
+	}
+	return copied + copy(p[copied:], newer[n-len(older):])
+}
