@@ -36,6 +36,10 @@ type App struct {
 	// file lychgate/lychgate.db in Caddy's data directory.
 	Store *Store `json:"store,omitempty"`
 
+	// Service is what the file name of theme manifests starts with:
+	// `<service>-manifest.yaml`. Default: `lychgate`.
+	Service string `json:"service,omitempty"`
+
 	// Sites are the publications, by name. A name has up to 63 letters,
 	// digits, hyphens and underscores; it names the site in metrics and logs.
 	Sites map[string]*Site `json:"sites,omitempty"`
@@ -44,6 +48,7 @@ type App struct {
 	platforms map[*Site]platform.Platform // those that are used
 	store     *openStore                  // nil unless something needs it
 	members   *membersState               // nil unless members_api is used
+	themes    *themesState                // nil unless theme_manifest is used
 	logger    *zap.Logger
 	resolver  *classifier.Resolver
 	servers   string // the resolver's servers, as part of a cache's key
@@ -64,6 +69,10 @@ type Site struct {
 	// Integrations are those who may use the members API, by name.
 	Integrations map[string]*Integration `json:"integrations,omitempty"`
 
+	// Themes are those whose manifests can be refreshed, by their names in
+	// Ghost.
+	Themes map[string]*Theme `json:"themes,omitempty"`
+
 	name    string
 	host    string // the first of Hosts, as it appears in requests
 	metrics *siteMetrics
@@ -82,6 +91,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
+	}
+	if err := checkService(a.serviceName()); err != nil {
+		return err
 	}
 	if err := a.provisionSites(); err != nil {
 		return err
@@ -113,6 +125,9 @@ func (a *App) provisionSites() error {
 			}
 			a.sites[host] = site
 			site.host = cmp.Or(site.host, host)
+		}
+		if err := site.checkThemes(); err != nil {
+			return fmt.Errorf("site %s: %w", name, err)
 		}
 		site.name = name
 		site.metrics = loadSiteMetrics(name, &a.release)

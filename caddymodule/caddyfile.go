@@ -64,6 +64,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	lychgate {
 //	    store sqlite <file> | postgres <connection string>
 //	    resolvers <address...>
+//	    service <name>
 //	    site <name> {
 //	        hosts <host...>
 //	        platform none | ghost <url> {
@@ -76,6 +77,13 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	            allow_duplicate_emails
 //	            placeholder_domain <domain>
 //	            subscribe_by_default on | off
+//	        }
+//	        theme <name> {
+//	            repository <url> {
+//	                branch <name>
+//	                token  <token>
+//	                user   <name>
+//	            }
 //	        }
 //	    }
 //	}
@@ -97,6 +105,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"store": {example: "store sqlite /var/lib/lychgate/lychgate.db", args: 2, set: func(args []string) error {
 			a.Store = &Store{Kind: args[0], Source: args[1]}
 			return a.Store.check()
+		}},
+		"service": {example: "service lychgate", args: 1, set: func(args []string) error {
+			a.Service = args[0]
+			return checkService(a.Service)
 		}},
 		"site": {example: exampleSite, args: 1, repeats: true, block: func(args []string) error {
 			name := args[0]
@@ -144,6 +156,19 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 			}
 			s.Integrations[args[0]] = new(Integration)
 			return s.Integrations[args[0]].unmarshalCaddyfile(d, args[0])
+		}},
+		"theme": {example: "theme nightly", args: 1, repeats: true, block: func(args []string) error {
+			if err := checkThemeName(args[0]); err != nil {
+				return d.WrapErr(err)
+			}
+			if s.Themes[args[0]] != nil {
+				return d.Errf("theme %s is given twice: write one block", args[0])
+			}
+			if s.Themes == nil {
+				s.Themes = make(map[string]*Theme)
+			}
+			s.Themes[args[0]] = new(Theme)
+			return s.Themes[args[0]].unmarshalCaddyfile(d, args[0])
 		}},
 	})
 	if err == nil && len(s.Hosts) == 0 {

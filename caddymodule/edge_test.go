@@ -196,7 +196,11 @@ func (e *edge) send(method, target string, header ...string) (response, error) {
 }
 
 func (e *edge) sendBody(method, target, body string, header ...string) (response, error) {
-	request, err := http.NewRequest(method, e.base+target, strings.NewReader(body))
+	return e.sendStream(method, target, strings.NewReader(body), header...)
+}
+
+func (e *edge) sendStream(method, target string, body io.Reader, header ...string) (response, error) {
+	request, err := http.NewRequest(method, e.base+target, body)
 	if err != nil {
 		return response{}, err
 	}

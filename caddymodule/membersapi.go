@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -67,7 +64,7 @@ func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return parseDirective(d, "members_api", map[string]option{
 		"path": {example: "path /integration", args: 1, set: func(args []string) error {
 			h.Path = args[0]
-			return checkAPIPath(h.Path)
+			return checkPath(h.Path, defaultAPIPath)
 		}},
 		"limit": {example: "limit 30 1m", args: 2, set: func(args []string) (err error) {
 			h.Limit, err = parseLimit(args)
@@ -95,7 +92,7 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	if h.MaxBody == 0 {
 		h.MaxBody = 64 << 10
 	}
-	if err := errors.Join(checkAPIPath(h.Path), h.Limit.check(), checkMaxBody(h.MaxBody)); err != nil {
+	if err := errors.Join(checkPath(h.Path, defaultAPIPath), h.Limit.check(), checkMaxBody(h.MaxBody)); err != nil {
 		return err
 	}
 	app, err := ctx.App("lychgate")
@@ -122,7 +119,7 @@ func (h *MembersAPI) Cleanup() error { return h.release.all() }
 
 // ServeHTTP answers the API's requests, and passes everything else through.
 func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if !strings.HasPrefix(r.URL.Path, h.Path) || len(r.URL.Path) > len(h.Path) && r.URL.Path[len(h.Path)] != '/' {
+	if !below(r.URL.Path, h.Path) {
 		return next.ServeHTTP(w, r)
 	}
 	site := h.app.siteOf(r.Host)
@@ -138,13 +135,6 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 		return nil
 	}
 	site.metrics.served(h.api.Serve(w, r, open, clientAddr(r)))
-	return nil
-}
-
-func checkAPIPath(p string) error {
-	if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || strings.ContainsAny(p, "*?#{}%") || (&url.URL{Path: p}).EscapedPath() != p {
-		return fmt.Errorf("path %q: write a plain path of ASCII letters, without a slash at its end, such as /integration", p)
-	}
 	return nil
 }
 

@@ -41,6 +41,14 @@ var (
 			"outcome (done, queued, rejected, not_found, unauthorized, too_many, failed, other).",
 	}, []string{"site", "operation", "outcome"})
 
+	themesRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "themes_requests_total",
+		Help: "Uploads and removals of themes that were watched, and requests about themes, by operation (upload, remove, refresh, list, " +
+			"manifest, event_types, curation, validate, other) and outcome (valid, findings, removed, done, not_found, forbidden, " +
+			"unreachable, token_rejected, request_failed, failed, other).",
+	}, []string{"site", "operation", "outcome"})
+
 	dnsQuerySeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "lychgate",
 		Name:      "dns_query_duration_seconds",
@@ -63,7 +71,7 @@ var (
 
 func registerMetrics(registry *prometheus.Registry) error {
 	for _, c := range []prometheus.Collector{
-		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, membersBehind{},
+		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, membersBehind{},
 	} {
 		if err := registry.Register(c); err != nil {
 			return err
@@ -150,6 +158,11 @@ func (m *siteMetrics) served(s handlers.Served) {
 	membersRequestsTotal.WithLabelValues(m.name, s.Operation, s.Outcome).Inc()
 }
 
+// servedThemes counts a request about themes.
+func (m *siteMetrics) servedThemes(s handlers.ThemesServed) {
+	themesRequestsTotal.WithLabelValues(m.name, s.Operation, s.Outcome).Inc()
+}
+
 // Destruct implements caddy.Destructor.
 func (m *siteMetrics) Destruct() error {
 	site := prometheus.Labels{"site": m.name}
@@ -157,5 +170,6 @@ func (m *siteMetrics) Destruct() error {
 	rejectedTotal.DeletePartialMatch(site)
 	refusedTotal.DeletePartialMatch(site)
 	membersRequestsTotal.DeletePartialMatch(site)
+	themesRequestsTotal.DeletePartialMatch(site)
 	return nil
 }

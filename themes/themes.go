@@ -73,27 +73,43 @@ func (s *Service) Refresh(ctx context.Context, theme string) (Report, error) {
 // If the store fails, the report comes with the error.
 func (s *Service) Take(ctx context.Context, theme string, source Source) (Report, error) {
 	turn, began := s.Store.Begin(ctx, s.Site, theme)
-	file, err := source(ctx)
-	if errors.Is(err, ErrNoManifest) {
-		return Report{Status: NoManifest, Findings: []manifest.Finding{}}, s.store(began, func() error {
-			return s.Store.Clear(ctx, turn, s.Site, theme)
-		})
-	}
-	var wrong interface{ Finding() manifest.Finding }
-	var result manifest.Result
-	switch {
-	case err == nil:
-		result = manifest.Parse(file)
-	case errors.As(err, &wrong):
-		result.Findings = []manifest.Finding{wrong.Finding()}
-	default:
+	report, err := Read(ctx, source)
+	if err != nil {
 		return Report{}, fmt.Errorf("reading the manifest of theme %s: %w", theme, err)
 	}
-	t := Theme{Site: s.Site, Name: theme, Manifest: result.Manifest, Findings: result.Findings, UpdatedAt: s.Now()}
-	if len(result.Findings) == 0 {
-		t.KnownGood = result.Manifest
+	if began != nil {
+		return report, &StoreError{began}
 	}
-	return t.Report(), s.store(began, func() error { return s.Store.Save(ctx, turn, t) })
+	if report.Status == NoManifest {
+		err = s.Store.Clear(ctx, turn, s.Site, theme)
+	} else {
+		t := Theme{Site: s.Site, Name: theme, Manifest: report.Manifest, Findings: report.Findings, UpdatedAt: s.Now()}
+		if len(report.Findings) == 0 {
+			t.KnownGood = report.Manifest
+		}
+		err = s.Store.Save(ctx, turn, t)
+	}
+	if err != nil {
+		return report, &StoreError{err}
+	}
+	return report, nil
+}
+
+// Read returns the report of what a source has. Errors: those of the source that
+// say that the theme could not be read.
+func Read(ctx context.Context, source Source) (Report, error) {
+	file, err := source(ctx)
+	var wrong interface{ Finding() manifest.Finding }
+	switch {
+	case err == nil:
+		result := manifest.Parse(file)
+		return newReport(result.Manifest, result.Findings), nil
+	case errors.Is(err, ErrNoManifest):
+		return Report{Status: NoManifest, Findings: []manifest.Finding{}}, nil
+	case errors.As(err, &wrong):
+		return newReport(nil, []manifest.Finding{wrong.Finding()}), nil
+	}
+	return Report{}, err
 }
 
 // StoreError is a store that failed.
@@ -103,15 +119,3 @@ func (e *StoreError) Error() string { return e.Err.Error() }
 
 // Unwrap returns why.
 func (e *StoreError) Unwrap() error { return e.Err }
-
-// store makes a change that was begun.
-func (s *Service) store(began error, change func() error) error {
-	err := began
-	if err == nil {
-		err = change()
-	}
-	if err != nil {
-		return &StoreError{err}
-	}
-	return nil
-}

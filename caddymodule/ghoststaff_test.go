@@ -1,0 +1,104 @@
+package caddymodule_test
+
+import (
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+)
+
+// The owner that e2e/ghost/start makes. All of the staff have this password.
+const (
+	ghostOwner    = "owner@example.com"
+	ghostPassword = "four-words-on-a-lychgate"
+)
+
+// signIn signs one of Ghost's staff in through the edge, and returns the cookie.
+func (e *edge) signIn(email string) string {
+	e.t.Helper()
+	answer, err := e.sendBody("POST", "/ghost/api/admin/session/", `{"username":"`+email+`","password":"`+ghostPassword+`"}`,
+		"Content-Type", "application/json", "Origin", e.base)
+	if err != nil || answer.Status != http.StatusCreated {
+		e.t.Fatalf("signing in: %v, %v", answer, err)
+	}
+	cookie, _, _ := strings.Cut(answer.Header["Set-Cookie"], ";")
+	eventually(e.t, func() string { // Ghost keeps a session a moment after it has said so
+		if me := e.do("GET", "/ghost/api/admin/users/me/", "Cookie", cookie, "Origin", e.base); me.Status != http.StatusOK {
+			return fmt.Sprint("not signed in: ", me)
+		}
+		return ""
+	})
+	return cookie
+}
+
+// addStaff makes one of Ghost's staff with a role: invites them, takes the token
+// that they would get by mail out of Ghost's database, and accepts.
+func (e *edge) addStaff(owner, email, role string) {
+	e.t.Helper()
+	send := func(method, target, body string) string {
+		answer, err := e.sendBody(method, "/ghost/api/admin"+target, body, "Content-Type", "application/json", "Origin", e.base, "Cookie", owner)
+		if err != nil || answer.Status >= 300 {
+			e.t.Fatalf("%s %s: %v, %v", method, target, answer, err)
+		}
+		return answer.Body
+	}
+	var id string
+	for object := range strings.SplitSeq(send("GET", "/roles/?limit=all", ""), "{") {
+		if strings.Contains(object, `"name":"`+role+`"`) {
+			_, rest, _ := strings.Cut(object, `"id":"`)
+			id, _, _ = strings.Cut(rest, `"`)
+		}
+	}
+	send("POST", "/invites/", fmt.Sprintf(`{"invites":[{"email":%q,"role_id":%q}]}`, email, id))
+	db, err := sql.Open("sqlite", "file:"+ghostFolder(e.t)+"/ghost.db?mode=ro")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer db.Close()
+	var token string
+	if err := db.QueryRow(`SELECT token FROM invites WHERE email = $1`, email).Scan(&token); err != nil {
+		e.t.Fatal(err)
+	}
+	send("POST", "/authentication/invitation/", fmt.Sprintf(`{"invitation":[{"token":%q,"email":%q,"name":%q,"password":%q}]}`,
+		token, email, role, ghostPassword))
+}
+
+// ghostFolder returns the folder that the real Ghost runs in.
+func ghostFolder(t testing.TB) string {
+	t.Helper()
+	realGhost(t)
+	setting := strings.Fields(os.Getenv("LYCHGATE_TEST_GHOST"))
+	return "/proc/" + setting[len(setting)-1] + "/cwd"
+}
+
+// upload sends a theme's zip to the edge as Ghost's admin does, to a path below
+// the Admin API. Headers are name and value in turn.
+func (e *edge) upload(path, fileName string, zip io.Reader, header ...string) (response, error) {
+	const boundary = "the-boundary"
+	body := io.MultiReader(
+		strings.NewReader("--"+boundary+"\r\nContent-Disposition: form-data; name=\"file\"; filename=\""+fileName+"\"\r\nContent-Type: application/zip\r\n\r\n"),
+		zip, strings.NewReader("\r\n--"+boundary+"--\r\n"))
+	header = append([]string{"Content-Type", "multipart/form-data; boundary=" + boundary, "Origin", e.base}, header...)
+	return e.sendStream("POST", "/ghost/api/admin"+path, body, header...)
+}
+
+// uploadTheme uploads a theme and fails the test unless Ghost takes it.
+func (e *edge) uploadTheme(theme string, zip []byte, header ...string) response {
+	e.t.Helper()
+	before := time.Now()
+	answer, err := e.upload("/themes/upload/", theme+".zip", strings.NewReader(string(zip)), header...)
+	if err != nil || answer.Status != http.StatusOK {
+		e.t.Fatalf("uploading %s after %s: %v, %v", theme, time.Since(before), answer, err)
+	}
+	return answer
+}
+
+// guidLike returns a name that no other test has.
+func guidLike() string { return strconv.FormatInt(time.Now().UnixNano(), 36) }

@@ -1,0 +1,133 @@
+package caddymodule
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lychgate/caddy-lychgate/handlers"
+)
+
+func init() {
+	caddy.RegisterModule(ThemeManifest{})
+	registerDirective("theme_manifest", func() directive { return new(ThemeManifest) })
+}
+
+// ThemeManifest validates the manifest that a theme carries, whenever a theme is
+// uploaded to Ghost or refreshed from its repository, and keeps the last
+// known-good copy in the store of the `lychgate` app.
+//
+// Uploads to Ghost's own `/ghost/api/admin/themes/upload/` are passed on, and
+// what was found is added to Ghost's answer as `_errors`. Below
+// `/ghost/lychgate/themes` it tells the publication's staff what is kept, and
+// refreshes themes. All other requests pass through untouched. The placeholder
+// `{http.lychgate.site}` is set for what it answers or watches.
+type ThemeManifest struct {
+	// Path is that of Ghost's admin. Default: `/ghost`.
+	Path string `json:"path,omitempty"`
+
+	app   *App
+	state *themesState
+	api   handlers.ThemesAPI
+}
+
+const defaultAdminPath = "/ghost"
+
+// CaddyModule returns the Caddy module information.
+func (ThemeManifest) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.theme_manifest",
+		New: func() caddy.Module { return new(ThemeManifest) },
+	}
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	theme_manifest [<matcher>] {
+//	    path <path>
+//	}
+func (h *ThemeManifest) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return parseDirective(d, "theme_manifest", map[string]option{
+		"path": {example: "path /ghost", args: 1, set: func(args []string) error {
+			h.Path = args[0]
+			return checkPath(h.Path, defaultAdminPath)
+		}},
+	})
+}
+
+// Provision sets up the handler.
+func (h *ThemeManifest) Provision(ctx caddy.Context) error {
+	if h.Path == "" {
+		h.Path = defaultAdminPath
+	}
+	if err := checkPath(h.Path, defaultAdminPath); err != nil {
+		return err
+	}
+	app, err := ctx.App("lychgate")
+	if err != nil {
+		return err
+	}
+	h.app = app.(*App)
+	if len(h.app.sites) == 0 {
+		return errNoSite
+	}
+	if h.state, err = h.app.useThemes(); err != nil {
+		return err
+	}
+	h.api = handlers.ThemesAPI{Path: h.Path, FileName: h.state.fileName, Logger: ctx.Logger()}
+	return nil
+}
+
+// ServeHTTP answers the staff's requests, watches what changes themes in Ghost,
+// and passes everything on that is for Ghost.
+func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	own := below(r.URL.Path, h.Path+handlers.ThemesPath)
+	if !own && !h.api.Changes(r) {
+		return next.ServeHTTP(w, r)
+	}
+	site := h.app.siteOf(r.Host)
+	themes := h.state.sites[site]
+	if site != nil {
+		setPlaceholders(r, site, "")
+	}
+	var served handlers.ThemesServed
+	var err error
+	switch {
+	case own:
+		served = h.api.Serve(w, r, themes)
+	case themes == nil:
+		return next.ServeHTTP(w, r)
+	default:
+		served, err = h.api.Watch(w, r, themes, next.ServeHTTP)
+	}
+	if site != nil {
+		site.metrics.servedThemes(served)
+	}
+	return err
+}
+
+// below reports whether a path is another, or below it.
+func below(p, of string) bool {
+	return strings.HasPrefix(p, of) && (len(p) == len(of) || p[len(of)] == '/')
+}
+
+// checkPath checks a path of which an option says where an API is.
+func checkPath(p, example string) error {
+	if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || strings.ContainsAny(p, "*?#{}%") || (&url.URL{Path: p}).EscapedPath() != p {
+		return fmt.Errorf("path %q: write a plain path of ASCII letters, without a slash at its end, such as %s", p, example)
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*ThemeManifest)(nil)
+	_ caddyhttp.MiddlewareHandler = (*ThemeManifest)(nil)
+	_ caddyfile.Unmarshaler       = (*ThemeManifest)(nil)
+)

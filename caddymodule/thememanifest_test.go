@@ -1,0 +1,260 @@
+package caddymodule_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+)
+
+// themesConfig returns a Caddyfile with a Ghost behind theme_manifest. Themes are
+// what else is to be in the site's block.
+func themesConfig(store, url, key, themes string) string {
+	return `
+{
+	{{global}}
+	lychgate {
+		store ` + store + `
+		site daily {
+			hosts localhost
+			platform ` + ghostPlatform(url, key, "off") + `
+			` + themes + `
+		}
+		site bare {
+			hosts bare.example.com
+			platform none
+		}
+	}
+}
+http://:{{port}} {
+	theme_manifest
+	metrics /metrics
+	reverse_proxy ` + strings.TrimPrefix(url, "http://") + ` {
+		transport http {
+			keepalive 90s # the default has connections that outlive Caddy
+		}
+	}
+}
+`
+}
+
+// sourceZip returns Ghost's own theme Source in a zip, below a folder if that is
+// not empty, with a manifest if that is not empty.
+func sourceZip(t testing.TB, folder, manifest string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	theme := os.DirFS(ghostFolder(t) + "/content/themes/source/.")
+	add := func(name string, text []byte) {
+		content, err := w.Create(folder + name)
+		if err == nil {
+			_, err = content.Write(text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if manifest != "" {
+		add("lychgate-manifest.yaml", []byte(manifest))
+	}
+	err := fs.WalkDir(theme, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(theme, path)
+		add(path, text)
+		return err
+	})
+	if err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// cleanManifest returns a manifest without findings, whose section has a name.
+func cleanManifest(name string) string {
+	return `manifest_version: 1
+events:
+  default_tags: [Events]
+  types:
+    webinar:
+      post_template: custom-webinar
+      tags: ["#webinar", Events]
+      required_fields: [name]
+      custom_fields:
+        - {key: speaker, type: text, required: true, max_length: 5}
+        - {key: seats, type: number, min: 1, max: 10}
+    meetup: {post_template: custom-meetup}
+homepage_curation:
+  sections:
+    - key: top
+      name: ` + name + `
+      slots: [{key: lead, label: Lead, tag: "#lead"}]
+`
+}
+
+// warnedManifest returns one with a finding, in an event type.
+func warnedManifest(name string) string {
+	return strings.Replace(cleanManifest(name), "custom-meetup}", "custom-meetup, supported_fields: [nmae]}", 1)
+}
+
+const (
+	noFindings   = `"_errors":[]`
+	oneFinding   = "\"_errors\":[{\"field\":\"events.types.meetup.supported_fields[0]\",\"message\":\"`nmae` is not a standard field, so it is dropped; did you mean `name`?\",\"severity\":\"warning\"}]"
+	brokenYAML   = "manifest_version: 1\nevents: [\n"
+	inactiveBody = `{"message":"Homepage Curation is inactive: it starts with a manifest that has it and no finding."}` + "\n"
+)
+
+// The whole way of a theme: the owner's browser, Caddy, a real Ghost, the store.
+func TestThemesWithGhost(t *testing.T) {
+	url, key := realGhost(t)
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
+	owner := e.signIn(ghostOwner)
+	theme := "daily-" + guidLike()
+	read := func(what string) response {
+		t.Helper()
+		return e.do("GET", "/ghost/lychgate/themes"+what, "Cookie", owner, "Origin", e.base)
+	}
+	sectionName := func() string {
+		t.Helper()
+		answer := read("/" + theme + "/curation")
+		if answer.Status == 404 {
+			return ""
+		}
+		var curation struct{ Sections []struct{ Name string } }
+		if err := json.Unmarshal([]byte(answer.Body), &curation); err != nil || len(curation.Sections) != 1 {
+			t.Fatalf("%v, %v", answer, err)
+		}
+		return curation.Sections[0].Name
+	}
+
+	// Without a manifest there is nothing to tell, but there is a list.
+	answer := e.uploadTheme(theme, sourceZip(t, "", ""), "Cookie", owner)
+	if !strings.HasSuffix(answer.Body, ","+noFindings+"}") || !strings.Contains(answer.Body, `{"themes":[{"name":"`+theme+`"`) || !json.Valid([]byte(answer.Body)) {
+		t.Fatalf("%v", answer)
+	}
+	if got := read(""); strings.Contains(got.Body, theme) {
+		t.Errorf("%v", got)
+	}
+	for _, step := range []struct {
+		name, folder, manifest string
+		errors                 string // of Ghost's answer
+		status, section        string // afterwards
+	}{
+		{"findings at first", "", warnedManifest("A"), oneFinding, "1 warnings", ""},
+		{"none", "", cleanManifest("B"), noFindings, "Valid", "B"},
+		{"findings, in a top folder", theme + "/", warnedManifest("C"), oneFinding, "1 warnings", "B"},
+		{"none, in a top folder", "any/", cleanManifest("D"), noFindings, "Valid", "D"},
+		{"a syntax error", "", brokenYAML, `"field":"manifest"`, "1 warnings", "D"},
+		{"an unknown version", "", "manifest_version: 2\n", `"field":"manifest_version"`, "1 warnings", "D"},
+		{"too large", "", "manifest_version: 1\n#" + strings.Repeat("x", 256<<10), `"field":"manifest"`, "1 warnings", "D"},
+		{"none again", "", cleanManifest("E"), noFindings, "Valid", "E"},
+	} {
+		answer := e.uploadTheme(theme, sourceZip(t, step.folder, step.manifest), "Cookie", owner)
+		if !strings.Contains(answer.Body, step.errors) || !json.Valid([]byte(answer.Body)) {
+			t.Errorf("%s: %v", step.name, answer)
+		}
+		if got := sectionName(); got != step.section {
+			t.Errorf("%s: the homepage has %q, want %q", step.name, got, step.section)
+		}
+		if got := read(""); !strings.Contains(got.Body, `{"name":"`+theme+`","status":"`+step.status+`"`) {
+			t.Errorf("%s: %v", step.name, got)
+		}
+	}
+
+	for what, want := range map[string]string{
+		"/manifest":    `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,"events":{"default_tags":["Events"],"types":{"webinar":{"post_template":"custom-webinar",`,
+		"/event-types": `{"default_tags":["Events"],"types":[{"key":"webinar","post_template":"custom-webinar",`,
+		"/curation":    `{"sections":[{"key":"top","name":"E","picker":{"default_view":"recent","recent_limit":20},"slots":[{"key":"lead","label":"Lead","tag":"#lead"}]}]}` + "\n",
+	} {
+		got := read("/" + theme + what)
+		if !strings.HasPrefix(got.Body, want) || got.Status != 200 || got.Header["Cache-Control"] != "no-store" || got.Header["Access-Control-Allow-Origin"] != "" {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+
+	// Ghost refuses these; its answer is its own, and nothing of ours changes.
+	zipped := sourceZip(t, "", warnedManifest("Z"))
+	for name, refused := range map[string]struct{ file, zip string }{
+		"a name of Ghost's own": {"source.zip", string(zipped)},
+		"not a zip":             {theme + ".zip", "not a zip"},
+		"not called so":         {theme + ".tar", string(zipped)},
+		"cut off":               {theme + ".zip", string(zipped[:len(zipped)/2])},
+		"not a theme":           {theme + ".zip", string(zipOfOne(t, "lychgate-manifest.yaml", cleanManifest("Z")))},
+	} {
+		answer, err := e.upload("/themes/upload/", refused.file, strings.NewReader(refused.zip), "Cookie", owner)
+		if err != nil || answer.Status < 400 || strings.Contains(answer.Body, "_errors") {
+			t.Errorf("%s: %v, %v", name, answer, err)
+		}
+	}
+	if answer, err := e.upload("/themes/upload/", theme+".zip", bytes.NewReader(zipped)); err != nil || answer.Status != 403 {
+		t.Errorf("not signed in: %v, %v", answer, err)
+	}
+	if answer := e.do("POST", "/ghost/api/admin/themes/upload/", "Cookie", owner, "Origin", e.base); answer.Status < 400 {
+		t.Errorf("no body: %v", answer)
+	}
+	if got := sectionName(); got != "E" {
+		t.Errorf("after refusals: %q", got)
+	}
+
+	// Ghost takes these too.
+	for i, path := range []string{"/themes/UPLOAD/", "/themes/upload"} {
+		name := string(rune('F' + i))
+		answer, err := e.upload(path, theme+".zip", bytes.NewReader(sourceZip(t, "", cleanManifest(name))), "Cookie", owner)
+		if err != nil || !strings.Contains(answer.Body, noFindings) || sectionName() != name {
+			t.Errorf("%s: %v, %v, %s", path, answer, err, sectionName())
+		}
+	}
+
+	// An upload without a manifest removes it on purpose, and so does removing the
+	// theme.
+	if answer := e.uploadTheme(theme, sourceZip(t, "", ""), "Cookie", owner); !strings.HasSuffix(answer.Body, noFindings+"}") {
+		t.Errorf("%v", answer)
+	}
+	for what, want := range map[string]string{
+		"/manifest": `{"message":"The theme has no manifest."}` + "\n", "/curation": `{"message":"The theme has no manifest."}` + "\n",
+	} {
+		if got := read("/" + theme + what); got.Status != 404 || got.Body != want {
+			t.Errorf("%s after removal: %v", what, got)
+		}
+	}
+	e.uploadTheme(theme, sourceZip(t, "", warnedManifest("H")), "Cookie", owner)
+	if got := read("/" + theme + "/curation"); got.Status != 404 || got.Body != inactiveBody {
+		t.Errorf("%v", got)
+	}
+	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 204 {
+		t.Errorf("%v", answer)
+	}
+	if got := read("/" + theme + "/manifest"); got.Status != 404 {
+		t.Errorf("after the theme was removed: %v", got)
+	}
+	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 404 {
+		t.Errorf("%v", answer)
+	}
+	want := map[string]string{"valid": "5", "findings": "6", "removed": "2", "other": "7"}
+	for outcome, n := range want {
+		if got := e.metric(`lychgate_themes_requests_total{operation="upload",outcome="` + outcome + `",site="daily"}`); got != n {
+			t.Errorf("%s: counted %s, want %s", outcome, got, n)
+		}
+	}
+	if logged := e.logged(); strings.Contains(logged, owner) || strings.Contains(logged, ghostOwner) {
+		t.Errorf("personal data in the log: %s", logged)
+	}
+}
+
+func zipOfOne(t testing.TB, name, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	content, err := w.Create(name)
+	if err == nil {
+		_, err = content.Write([]byte(text))
+	}
+	if err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}

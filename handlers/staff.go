@@ -1,0 +1,108 @@
+package handlers
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Staff tells whether a request comes from the publication's staff. What the
+// platform says of a session is kept a moment. It may be used by many goroutines
+// at once.
+type Staff struct {
+	room platform.StaffRoom
+	now  func() time.Time
+
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]knownVisitor
+}
+
+type knownVisitor struct {
+	roles []string
+	until time.Time
+}
+
+const (
+	// sessionTTL is how long a session is taken to be what the platform said.
+	sessionTTL = 15 * time.Second
+
+	// maxVisitors bounds how many are known.
+	maxVisitors = 1000
+)
+
+// NewStaff returns what asks a platform.
+func NewStaff(room platform.StaffRoom) *Staff {
+	return &Staff{room: room, now: time.Now, known: make(map[[sha256.Size]byte]knownVisitor)}
+}
+
+// editors are the roles that may read and refresh manifests. A Super Editor is
+// Ghost's Editor who may also manage members.
+var editors = []string{"Owner", "Administrator", "Editor", "Super Editor"}
+
+// crossOrigin tells whether an unsafe request comes from a page of another
+// origin.
+var crossOrigin = http.NewCrossOriginProtection()
+
+// Reasons for which a request is not served.
+var (
+	errNotStaff   = &statusError{http.StatusUnauthorized, "Sign in to Ghost's admin on this site first."}
+	errNotEditor  = &statusError{http.StatusForbidden, "Owners, administrators and editors may do this."}
+	errElsewhere  = &statusError{http.StatusForbidden, "The request must come from a page of this site: send an Origin header."}
+	errNobodySays = &statusError{http.StatusBadGateway, "Ghost could not be asked who you are. Try again."}
+)
+
+// authorize returns nil if a request comes from somebody who may edit, and from
+// a page of this site if it changes anything.
+func (s *Staff) authorize(ctx context.Context, r *http.Request) error {
+	// Without these headers it does not come from a browser of the last years
+	// (Fetch Metadata; Fetch, section 3.2).
+	unsafe := r.Method != http.MethodGet && r.Method != http.MethodHead
+	if unsafe && (crossOrigin.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "") {
+		return errElsewhere
+	}
+	roles, err := s.roles(ctx, platform.Visitor{
+		Cookie: r.Header.Get("Cookie"), Origin: r.Header.Get("Origin"), Referer: r.Header.Get("Referer"), UserAgent: r.UserAgent(),
+	})
+	switch {
+	case errors.Is(err, platform.ErrNotStaff):
+		return errNotStaff
+	case err != nil:
+		return fmt.Errorf("%w (%w)", errNobodySays, err)
+	case !slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(editors, role) }):
+		return errNotEditor
+	}
+	return nil
+}
+
+// roles returns the roles of a visitor. Errors: platform.ErrNotStaff.
+func (s *Staff) roles(ctx context.Context, visitor platform.Visitor) ([]string, error) {
+	if visitor.Cookie == "" {
+		return nil, platform.ErrNotStaff
+	}
+	key := sha256.Sum256(fmt.Appendf(nil, "%q", visitor))
+	now := s.now()
+	s.mu.Lock()
+	visited, ok := s.known[key]
+	s.mu.Unlock()
+	if ok && now.Before(visited.until) {
+		return visited.roles, nil
+	}
+	roles, err := s.room.Staff(ctx, visitor)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= maxVisitors {
+		clear(s.known)
+	}
+	s.known[key] = knownVisitor{roles, now.Add(sessionTTL)}
+	return roles, nil
+}

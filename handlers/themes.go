@@ -1,0 +1,356 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/themes/git"
+)
+
+// ThemesAPI answers what the publication's staff ask about the manifests of their
+// themes. All fields are required.
+type ThemesAPI struct {
+	// Path is that of the platform's admin, such as /ghost.
+	Path string
+
+	// FileName is what a manifest is called.
+	FileName string
+
+	Logger *zap.Logger
+}
+
+// ThemesSite is a site as the themes API sees it.
+type ThemesSite struct {
+	Staff *Staff
+
+	// Themes returns the site's themes. An error means that the store is away.
+	Themes func() (*themes.Service, error)
+}
+
+// ThemesServed is what became of a request, for whoever counts them.
+type ThemesServed struct {
+	Operation string // upload, remove, refresh, list, manifest, event_types, curation, validate, or other
+	Outcome   string // valid, findings, removed, done, not_found, forbidden, unreachable, token_rejected, request_failed, failed, or other
+}
+
+// ThemesPath is where, behind the path of the platform's admin, the API is.
+const ThemesPath = "/lychgate/themes"
+
+// endpoint is what can be asked about themes.
+type endpoint struct {
+	operation string
+	method    string // GET stands for HEAD too
+	serve     func(ctx context.Context, s *themes.Service, theme string, body io.Reader) (any, error)
+}
+
+// endpoints are those of a theme, by what is behind its name; that of all themes
+// is behind no name.
+var endpoints = map[string]endpoint{
+	"manifest":        {"manifest", http.MethodGet, reportTheme},
+	"event-types":     {"event_types", http.MethodGet, listEventTypes},
+	"curation":        {"curation", http.MethodGet, readCuration},
+	"refresh":         {"refresh", http.MethodPost, refreshTheme},
+	"events/validate": {"validate", http.MethodPost, validateEvent},
+}
+
+var allThemes = endpoint{"list", http.MethodGet, listThemes}
+
+// Serve answers a request below ThemesPath, for a site or for no site if that is
+// nil.
+func (h *ThemesAPI) Serve(w http.ResponseWriter, r *http.Request, site *ThemesSite) ThemesServed {
+	e, theme, ok := h.find(r)
+	answer, err := any(nil), error(errNoEndpoint)
+	switch {
+	case site == nil:
+		err = errNoThemes
+	case !ok:
+		e.operation = "other"
+	case r.Method != e.method && (r.Method != http.MethodHead || e.method != http.MethodGet):
+		e.operation = "other"
+		w.Header().Set("Allow", allowed(e.method))
+		err = errNotAllowed
+	default:
+		answer, err = h.answer(w, r, site, e, theme)
+	}
+	served := ThemesServed{Operation: e.operation, Outcome: themesOutcome(answer, err)}
+	if err != nil {
+		h.writeError(w, err)
+		return served
+	}
+	writeStaff(w, http.StatusOK, answer)
+	return served
+}
+
+func allowed(method string) string {
+	if method == http.MethodGet {
+		return "GET, HEAD"
+	}
+	return method
+}
+
+// find returns the endpoint of a request, and the theme that it is about.
+func (h *ThemesAPI) find(r *http.Request) (e endpoint, theme string, ok bool) {
+	rest := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), h.Path+ThemesPath), "/")
+	if rest == "" {
+		return allThemes, "", true
+	}
+	name, what, _ := strings.Cut(rest[1:], "/")
+	theme, err := url.PathUnescape(name)
+	e, ok = endpoints[what]
+	return e, theme, ok && err == nil && theme != ""
+}
+
+const (
+	// staffPatience bounds a request, in which a repository may be read.
+	staffPatience = time.Minute
+
+	// maxEvent bounds the values of an event, in bytes.
+	maxEvent = 1 << 20
+)
+
+func (h *ThemesAPI) answer(w http.ResponseWriter, r *http.Request, site *ThemesSite, e endpoint, theme string) (any, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), staffPatience)
+	defer cancel()
+	if err := site.Staff.authorize(ctx, r); err != nil {
+		return nil, err
+	}
+	service, err := site.Themes()
+	if err != nil {
+		return nil, err
+	}
+	return e.serve(ctx, service, theme, http.MaxBytesReader(w, r.Body, maxEvent))
+}
+
+// listedTheme is a theme in the list of all.
+type listedTheme struct {
+	Name      string             `json:"name"`
+	Status    string             `json:"status"`
+	Count     int                `json:"count"` // of findings
+	Findings  []manifest.Finding `json:"_errors"`
+	Curation  string             `json:"homepage_curation"` // active or inactive
+	UpdatedAt string             `json:"updated_at"`        // of the last upload or refresh
+}
+
+func listThemes(ctx context.Context, s *themes.Service, _ string, _ io.Reader) (any, error) {
+	list, err := s.Store.List(ctx, s.Site)
+	if err != nil {
+		return nil, err
+	}
+	listed := []listedTheme{}
+	for _, t := range list {
+		curation := "inactive"
+		if t.Curation() != nil {
+			curation = "active"
+		}
+		listed = append(listed, listedTheme{t.Name, t.Report().Status, len(t.Findings), t.Findings, curation, timestamp(t.UpdatedAt)})
+	}
+	return struct {
+		Themes []listedTheme `json:"themes"`
+	}{listed}, nil
+}
+
+func reportTheme(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
+	t, err := s.Store.Find(ctx, s.Site, theme)
+	if err != nil {
+		return nil, err
+	}
+	return t.Report(), nil
+}
+
+// eventTypes are what the event editor needs, and what the banner above it says.
+type eventTypes struct {
+	DefaultTags []string           `json:"default_tags"`
+	Types       []listedEventType  `json:"types"`
+	Findings    []manifest.Finding `json:"_errors"`
+}
+
+// listedEventType is an event type in a list, which keeps its place for those
+// whose JSON objects have no order.
+type listedEventType struct {
+	Key string `json:"key"`
+	manifest.EventType
+}
+
+func listEventTypes(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
+	t, err := s.Store.Find(ctx, s.Site, theme)
+	if err != nil {
+		return nil, err
+	}
+	answer := eventTypes{[]string{}, []listedEventType{}, t.Findings}
+	if events := t.Events(); events != nil {
+		answer.DefaultTags = events.DefaultTags
+		for _, eventType := range events.Types {
+			answer.Types = append(answer.Types, listedEventType{eventType.Key, eventType})
+		}
+	}
+	return answer, nil
+}
+
+func readCuration(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
+	t, err := s.Store.Find(ctx, s.Site, theme)
+	if err != nil {
+		return nil, err
+	}
+	if curation := t.Curation(); curation != nil {
+		return curation, nil
+	}
+	return nil, errInactive
+}
+
+func refreshTheme(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
+	return s.Refresh(ctx, theme)
+}
+
+// publication is whether an event may be published, and how.
+type publication struct {
+	Valid        bool               `json:"valid"`
+	Problems     []manifest.Problem `json:"problems"`
+	PostTemplate string             `json:"post_template"`
+	Tags         []string           `json:"tags"`
+}
+
+func validateEvent(ctx context.Context, s *themes.Service, theme string, body io.Reader) (any, error) {
+	var event struct {
+		Type   string         `json:"type"`
+		Values map[string]any `json:"values"`
+	}
+	text, err := io.ReadAll(body)
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, errTooLarge
+	}
+	if err != nil || json.Unmarshal(text, &event) != nil {
+		return nil, errNoEvent
+	}
+	t, err := s.Store.Find(ctx, s.Site, theme)
+	if err != nil {
+		return nil, err
+	}
+	events := t.Events()
+	eventType, ok := events.Type(event.Type)
+	if !ok {
+		return nil, errNoType
+	}
+	problems := eventType.Publish(event.Values)
+	return publication{len(problems) == 0, problems, eventType.PostTemplate, events.EventTags(eventType)}, nil
+}
+
+// Errors that are about a theme.
+var (
+	errNoThemes = &statusError{http.StatusNotFound, "There is no site with a Ghost at this address."}
+	errInactive = &statusError{http.StatusNotFound, "Homepage Curation is inactive: it starts with a manifest that has it and no finding."}
+	errNoEvent  = &statusError{http.StatusUnprocessableEntity, `Send JSON such as {"type": "webinar", "values": {"name": "An evening"}}.`}
+	errNoType   = &statusError{http.StatusUnprocessableEntity, "The theme has no such event type."}
+)
+
+// refreshFailures are how a repository is not read, as they are called in
+// answers.
+var refreshFailures = []struct {
+	err    error
+	reason string
+}{
+	{git.ErrUnreachable, "unreachable"},
+	{git.ErrRejected, "token_rejected"},
+	{git.ErrFailed, "request_failed"},
+}
+
+// staffFailure is the body of an answer to a request that was not done.
+type staffFailure struct {
+	Message string `json:"message"`
+	Reason  string `json:"reason,omitempty"` // of a refresh
+}
+
+// writeError writes the answer for an error. What nobody foresaw is logged, and
+// shown as no more than that.
+func (h *ThemesAPI) writeError(w http.ResponseWriter, err error) {
+	var status *statusError
+	var repository *git.Error
+	switch {
+	case errors.As(err, &repository):
+		failure := staffFailure{Message: repository.Error(), Reason: refreshFailure(err)}
+		h.Logger.Warn("a theme could not be refreshed", zap.Error(err))
+		writeStaff(w, http.StatusBadGateway, failure)
+	case errors.Is(err, themes.ErrNotFound):
+		writeStaff(w, http.StatusNotFound, staffFailure{Message: "The theme has no manifest."})
+	case errors.Is(err, themes.ErrNoRepository):
+		writeStaff(w, http.StatusNotFound, staffFailure{Message: "The theme has no repository to be refreshed from."})
+	case errors.As(err, &status):
+		if status == errNobodySays {
+			h.Logger.Error("a visitor is unknown", zap.Error(err))
+		}
+		writeStaff(w, status.status, staffFailure{Message: status.message})
+	default:
+		if !errors.Is(err, context.Canceled) { // the caller has left
+			h.Logger.Error("a request about themes failed", zap.Error(err))
+		}
+		writeStaff(w, http.StatusInternalServerError, staffFailure{Message: "Internal error."})
+	}
+}
+
+func refreshFailure(err error) string {
+	for _, failure := range refreshFailures {
+		if errors.Is(err, failure.err) {
+			return failure.reason
+		}
+	}
+	return ""
+}
+
+// writeStaff writes an answer, which no other site may read.
+func writeStaff(w http.ResponseWriter, status int, answer any) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", noStore)
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(answer) // an error means that the caller has left
+}
+
+// themesOutcome says for ThemesServed what became of a request.
+func themesOutcome(answer any, err error) string {
+	var status *statusError
+	switch {
+	case refreshFailure(err) != "":
+		return refreshFailure(err)
+	case errors.Is(err, themes.ErrNotFound), errors.Is(err, themes.ErrNoRepository):
+		return "not_found"
+	case errors.As(err, &status):
+		switch status.status {
+		case http.StatusNotFound:
+			return "not_found"
+		case http.StatusUnauthorized, http.StatusForbidden:
+			return "forbidden"
+		case http.StatusBadGateway:
+			return "failed"
+		}
+		return "other"
+	case errors.Is(err, context.Canceled):
+		return "other"
+	case err != nil:
+		return "failed"
+	}
+	if report, ok := answer.(themes.Report); ok {
+		return outcomeOfReport(report)
+	}
+	return "done"
+}
+
+func outcomeOfReport(report themes.Report) string {
+	switch {
+	case report.Status == themes.NoManifest:
+		return "removed"
+	case len(report.Findings) > 0:
+		return "findings"
+	}
+	return "valid"
+}

@@ -1,0 +1,314 @@
+package handlers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// Next passes a request on to the platform.
+type Next func(http.ResponseWriter, *http.Request) error
+
+// adminThemes matches where, behind the path of its admin, Ghost takes themes and
+// removes them: in any case, with or without the slash at the end, and under the
+// names of older versions of its API.
+var adminThemes = regexp.MustCompile(`(?i)^/api/(?:(?:v[234]|canary)/)?admin/themes/([^/]+)/?$`)
+
+// Changes reports whether a request changes a theme in Ghost, so that it is to be
+// watched.
+func (h *ThemesAPI) Changes(r *http.Request) bool {
+	if r.Method != http.MethodPost && r.Method != http.MethodDelete {
+		return false
+	}
+	p := r.URL.Path
+	if len(p) < len(h.Path) || !strings.EqualFold(p[:len(h.Path)], h.Path) {
+		return false
+	}
+	match := adminThemes.FindStringSubmatch(p[len(h.Path):])
+	return match != nil && (r.Method == http.MethodDelete || strings.EqualFold(match[1], "upload"))
+}
+
+const (
+	// afterwards is how long Ghost has to answer once whoever uploaded a theme
+	// has left: it may have taken the theme all the same.
+	afterwards = time.Minute
+
+	// storing bounds the time to store what was found.
+	storing = 10 * time.Second
+)
+
+// Watch passes a request on that [ThemesAPI.Changes] a theme. If Ghost took a
+// theme, its manifest is taken over, and the findings are added to Ghost's answer
+// (spec, Errors); if Ghost removed one, what is kept of it is cleared. If Ghost
+// refused, nothing changes.
+//
+// An upload is read as it is passed on, and never held up or kept whole. The
+// error is that of next.
+func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSite, next Next) (ThemesServed, error) {
+	ctx, cancel := outlive(r.Context())
+	defer cancel()
+	passed := r.Clone(ctx)
+	passed.Header.Set("Accept-Encoding", "identity") // so that the answer can be read
+	held := &heldAnswer{ResponseWriter: w}
+	served := ThemesServed{Operation: "remove", Outcome: "other"}
+	if r.Method == http.MethodDelete {
+		err := next(held, passed)
+		if err == nil && held.holds() {
+			served.Outcome = h.removed(ctx, site, r.URL.Path)
+		}
+		held.release()
+		return served, err
+	}
+	served.Operation = "upload"
+	_, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || parameters["boundary"] == "" || r.Body == nil {
+		return served, next(w, r) // Ghost refuses it
+	}
+	upload := watchUpload(passed.Body, parameters["boundary"], h.FileName)
+	defer upload.end()
+	passed.Body = upload
+	if err = next(held, passed); err == nil && held.holds() {
+		served.Outcome = h.uploaded(ctx, site, held, upload)
+	}
+	held.release()
+	return served, err
+}
+
+// outlive returns a context that goes on for a while when another ends.
+func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(afterwards):
+			cancel()
+		case <-longer.Done():
+		}
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
+
+// removed clears what is kept of a theme.
+func (h *ThemesAPI) removed(ctx context.Context, site *ThemesSite, path string) string {
+	name := adminThemes.FindStringSubmatch(path[len(h.Path):])[1]
+	report, err := h.take(ctx, site, name, func(context.Context) ([]byte, error) { return nil, themes.ErrNoManifest })
+	if err != nil {
+		return "failed"
+	}
+	return outcomeOfReport(report)
+}
+
+// uploaded takes over the manifest of a theme that Ghost took, and adds what was
+// found to its answer.
+func (h *ThemesAPI) uploaded(ctx context.Context, site *ThemesSite, held *heldAnswer, upload *upload) string {
+	var answer struct {
+		Themes []struct {
+			Name string `json:"name"`
+		} `json:"themes"`
+	}
+	if json.Unmarshal(held.body.Bytes(), &answer) != nil || len(answer.Themes) != 1 || answer.Themes[0].Name == "" {
+		h.Logger.Error("Ghost's answer to an upload has no theme, so its manifest was not looked at")
+		return "failed"
+	}
+	report, err := h.take(ctx, site, answer.Themes[0].Name, upload.source())
+	if err != nil {
+		report.Findings = append(report.Findings, manifest.Finding{
+			Field: "manifest", Severity: manifest.Error, Message: "the manifest could not be stored, so what was stored before stays; upload the theme again",
+		})
+	}
+	held.add("_errors", report.Findings)
+	if err != nil {
+		return "failed"
+	}
+	return outcomeOfReport(report)
+}
+
+// take takes over a manifest. The report comes with the error, which is of the
+// store.
+func (h *ThemesAPI) take(ctx context.Context, site *ThemesSite, theme string, source themes.Source) (themes.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, storing)
+	defer cancel()
+	service, err := site.Themes()
+	var report themes.Report
+	if err == nil {
+		report, err = service.Take(ctx, theme, source)
+	} else {
+		report, _ = themes.Read(ctx, source) // its errors are findings
+	}
+	if err != nil {
+		h.Logger.Error("what Ghost took could not be stored", zap.String("theme", theme), zap.Error(err))
+	}
+	return report, err
+}
+
+// upload is the body of a request with a theme, which is read as it is passed on.
+type upload struct {
+	io.ReadCloser
+	seen    *io.PipeWriter
+	done    chan struct{} // closed when all was seen
+	scanner *themes.ZipScanner
+	whole   bool // the zip was seen to its end
+}
+
+// watchUpload returns a body that reads the theme in a multipart/form-data body
+// (RFC 7578) with a boundary.
+func watchUpload(body io.ReadCloser, boundary, fileName string) *upload {
+	r, w := io.Pipe()
+	u := &upload{ReadCloser: body, seen: w, done: make(chan struct{}), scanner: themes.NewZipScanner(fileName)}
+	go func() {
+		defer close(u.done)
+		u.scan(multipart.NewReader(bufio.NewReaderSize(r, 64<<10), boundary))
+		_ = r.Close() // what follows the theme is of no interest
+	}()
+	return u
+}
+
+// scan reads the parts up to the theme. Ghost takes a body with one.
+func (u *upload) scan(parts *multipart.Reader) {
+	for {
+		part, err := parts.NextRawPart()
+		if err != nil {
+			return
+		}
+		if part.FormName() == "file" && part.FileName() != "" {
+			_, err = io.Copy(u.scanner, part)
+			u.whole = err == nil
+			return
+		}
+	}
+}
+
+// Read reads for whoever passes the body on.
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if n > 0 {
+		_, _ = u.seen.Write(p[:n]) // fails once the theme has been read
+	}
+	if err != nil {
+		_ = u.seen.CloseWithError(err) // never fails
+	}
+	return n, err
+}
+
+// end ends the reading.
+func (u *upload) end() {
+	_ = u.seen.CloseWithError(io.ErrUnexpectedEOF) // never fails
+	<-u.done
+}
+
+var errNotSeen = &themes.ArchiveError{Problem: "it could not be read on its way to Ghost; upload it again"}
+
+// source is where the manifest is, once the body was passed on.
+func (u *upload) source() themes.Source {
+	u.end()
+	if !u.whole {
+		return func(context.Context) ([]byte, error) { return nil, errNotSeen }
+	}
+	return themes.FromZip(u.scanner)
+}
+
+// heldAnswer holds an answer of success back until it is released. All others,
+// and those that are not short JSON, go through.
+type heldAnswer struct {
+	http.ResponseWriter
+	status int // 0 before there is an answer
+	body   bytes.Buffer
+	free   bool // the answer goes through
+}
+
+// maxHeld bounds an answer that is held, in bytes: Ghost's are some hundred
+// kilobytes at most.
+const maxHeld = 8 << 20
+
+// holds reports whether there is an answer of success, not yet released.
+func (a *heldAnswer) holds() bool { return a.status != 0 && !a.free }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *heldAnswer) WriteHeader(status int) {
+	if status < http.StatusOK && status != http.StatusSwitchingProtocols {
+		a.ResponseWriter.WriteHeader(status) // there will be another
+		return
+	}
+	if a.status != 0 {
+		return
+	}
+	a.status = status
+	header := a.Header()
+	mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	if encoding := header.Get("Content-Encoding"); status == http.StatusNoContent ||
+		status < http.StatusMultipleChoices && mediaType == "application/json" && (encoding == "" || encoding == "identity") {
+		return
+	}
+	a.release()
+}
+
+// Write implements [http.ResponseWriter].
+func (a *heldAnswer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	if !a.free && a.body.Len()+len(p) > maxHeld {
+		a.release()
+	}
+	if a.free {
+		return a.ResponseWriter.Write(p)
+	}
+	return a.body.Write(p)
+}
+
+// FlushError flushes what goes through (see [http.ResponseController]).
+func (a *heldAnswer) FlushError() error {
+	if !a.free {
+		return nil
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *heldAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// release lets the answer go through, if there is one.
+func (a *heldAnswer) release() {
+	if a.free || a.status == 0 {
+		return
+	}
+	a.free = true
+	a.ResponseWriter.WriteHeader(a.status)
+	if a.body.Len() > 0 {
+		a.ResponseWriter.Write(a.body.Bytes()) // an error means that the caller has left
+	}
+	a.body = bytes.Buffer{}
+}
+
+// add adds a key to the JSON object that is held.
+func (a *heldAnswer) add(key string, value any) {
+	object := bytes.TrimSpace(a.body.Bytes())
+	object = object[:len(object)-1]
+	addition, err := json.Marshal(map[string]any{key: value})
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	var answer bytes.Buffer
+	answer.Write(object)
+	answer.WriteByte(',')
+	answer.Write(addition[1:])
+	a.body = answer
+	a.Header().Del("Etag")
+	a.Header().Set("Content-Length", strconv.Itoa(a.body.Len()))
+}

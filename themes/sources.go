@@ -1,0 +1,34 @@
+package themes
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/themes/git"
+)
+
+// FromRepository is the source of a theme that is kept in a git repository. Its
+// errors other than ErrNoManifest and *TooLargeError are those of package git.
+func FromRepository(repository *git.Repository, fileName string) Source {
+	return func(ctx context.Context) ([]byte, error) {
+		file, err := repository.ReadFile(ctx, fileName)
+		switch {
+		case errors.Is(err, git.ErrNoFile):
+			return nil, ErrNoManifest
+		case err != nil:
+			return nil, err
+		case len(file.Content) > manifest.MaxSize:
+			return nil, &TooLargeError{Path: fileName}
+		}
+		return file.Content, nil
+	}
+}
+
+// FromZip is the source of a theme whose zip went by.
+func FromZip(scanner *ZipScanner) Source {
+	return func(context.Context) ([]byte, error) {
+		file, err := scanner.Manifest()
+		return file.Text, err
+	}
+}
