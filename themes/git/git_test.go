@@ -11,10 +11,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,6 +22,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lychgate/caddy-lychgate/internal/gittest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -31,97 +30,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	name  = "lychgate-manifest.yaml"
-	token = "s3cr+t/t0ken=" // of the kind that looks different in a URL
+	token = gittest.Token
 )
-
-// server is git's own, behind basic authentication.
-type server struct {
-	t       *testing.T
-	root    string
-	binary  string
-	handler http.Handler
-}
-
-// newServer returns a git server without repositories. Without git the test is
-// skipped, unless LYCHGATE_TEST_SERVERS is set to say that all servers are there.
-func newServer(t *testing.T) *server {
-	t.Helper()
-	binary, err := exec.LookPath("git")
-	if err != nil {
-		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("needs git: apt-get install git")
-	}
-	root := t.TempDir()
-	backend := &cgi.Handler{
-		Path:   binary,
-		Args:   []string{"http-backend"},
-		Stderr: io.Discard,
-		Logger: log.New(io.Discard, "", 0),
-		Env:    append([]string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, environment...),
-	}
-	s := &server{t: t, root: root, binary: binary}
-	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, password, _ := r.BasicAuth(); password != token {
-			w.Header().Set("WWW-Authenticate", "Basic")
-			http.Error(w, "Authorization: "+r.Header.Get("Authorization"), http.StatusUnauthorized)
-			return
-		}
-		backend.ServeHTTP(w, r)
-	})
-	return s
-}
-
-var environment = []string{
-	"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
-	"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
-}
-
-func (s *server) git(repository string, args ...string) string {
-	s.t.Helper()
-	command := exec.Command(s.binary, append([]string{"-C", filepath.Join(s.root, repository)}, args...)...)
-	command.Env = append(os.Environ(), environment...)
-	out, err := command.CombinedOutput()
-	if err != nil {
-		s.t.Fatalf("git %v: %v: %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// init makes a repository without commits.
-func (s *server) init(repository string) {
-	s.t.Helper()
-	if err := os.Mkdir(filepath.Join(s.root, repository), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	s.git(repository, "init", "-q", "-b", "main")
-}
-
-// commit adds files to the branch that a repository is at, and returns the
-// commit.
-func (s *server) commit(repository string, files map[string]string) string {
-	s.t.Helper()
-	for path, content := range files {
-		path = filepath.Join(s.root, repository, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			s.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	s.git(repository, "add", "-A")
-	s.git(repository, "commit", "-q", "-m", "a")
-	return s.git(repository, "rev-parse", "HEAD")
-}
-
-func (s *server) start() string {
-	s.t.Helper()
-	started := httptest.NewServer(s.handler)
-	s.t.Cleanup(started.Close)
-	return started.URL
-}
 
 func newRepository(t *testing.T, cfg Config) *Repository {
 	t.Helper()
@@ -183,37 +93,37 @@ func noise(n int) string {
 }
 
 func TestReadFile(t *testing.T) {
-	s := newServer(t)
-	s.init("theme")
-	s.commit("theme", map[string]string{name: "old\n", "package.json": "{}", "assets/" + name: "not this\n"})
-	main := s.commit("theme", map[string]string{name: "manifest_version: 1\n"})
-	s.git("theme", "checkout", "-q", "-b", "next/one")
-	next := s.commit("theme", map[string]string{name: "manifest_version: 2\n"})
-	s.git("theme", "checkout", "-q", "-b", "removed")
-	s.git("theme", "rm", "-q", name)
-	removed := s.commit("theme", nil)
-	s.git("theme", "checkout", "-q", "-b", "linked")
-	if err := os.Symlink("package.json", filepath.Join(s.root, "theme", name)); err != nil {
+	s := gittest.New(t)
+	s.Init("theme")
+	s.Commit("theme", map[string]string{name: "old\n", "package.json": "{}", "assets/" + name: "not this\n"})
+	main := s.Commit("theme", map[string]string{name: "manifest_version: 1\n"})
+	s.Git("theme", "checkout", "-q", "-b", "next/one")
+	next := s.Commit("theme", map[string]string{name: "manifest_version: 2\n"})
+	s.Git("theme", "checkout", "-q", "-b", "removed")
+	s.Git("theme", "rm", "-q", name)
+	removed := s.Commit("theme", nil)
+	s.Git("theme", "checkout", "-q", "-b", "linked")
+	if err := os.Symlink("package.json", filepath.Join(s.Root, "theme", name)); err != nil {
 		t.Fatal(err)
 	}
-	s.commit("theme", nil)
-	s.git("theme", "checkout", "-q", "-b", "folder", "removed")
-	s.commit("theme", map[string]string{name + "/a": "a"})
-	s.git("theme", "checkout", "-q", "-b", "empty-file", "main")
-	empty := s.commit("theme", map[string]string{name: ""})
-	s.git("theme", "checkout", "-q", "-b", "longest", "main")
-	longest := s.commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize)})
-	s.git("theme", "checkout", "-q", "-b", "too-long", "main")
-	long := s.commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize+1)})
-	s.git("theme", "checkout", "-q", "-b", "much-too-long", "main")
-	longer := s.commit("theme", map[string]string{name: strings.Repeat("x", 3*manifest.MaxSize)})
-	s.git("theme", "checkout", "-q", "main")
-	s.git("theme", "tag", "v1")
-	s.init("empty")
-	s.init("unborn")
-	s.commit("unborn", map[string]string{name: "a\n"})
-	s.git("unborn", "symbolic-ref", "HEAD", "refs/heads/nowhere")
-	address := s.start()
+	s.Commit("theme", nil)
+	s.Git("theme", "checkout", "-q", "-b", "folder", "removed")
+	s.Commit("theme", map[string]string{name + "/a": "a"})
+	s.Git("theme", "checkout", "-q", "-b", "empty-file", "main")
+	empty := s.Commit("theme", map[string]string{name: ""})
+	s.Git("theme", "checkout", "-q", "-b", "longest", "main")
+	longest := s.Commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize)})
+	s.Git("theme", "checkout", "-q", "-b", "too-long", "main")
+	long := s.Commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize+1)})
+	s.Git("theme", "checkout", "-q", "-b", "much-too-long", "main")
+	longer := s.Commit("theme", map[string]string{name: strings.Repeat("x", 3*manifest.MaxSize)})
+	s.Git("theme", "checkout", "-q", "main")
+	s.Git("theme", "tag", "v1")
+	s.Init("empty")
+	s.Init("unborn")
+	s.Commit("unborn", map[string]string{name: "a\n"})
+	s.Git("unborn", "symbolic-ref", "HEAD", "refs/heads/nowhere")
+	address := s.Start()
 
 	tooLong := strings.Repeat("\x00", manifest.MaxSize+1)
 	for _, test := range []struct {
@@ -245,7 +155,7 @@ func TestReadFile(t *testing.T) {
 		for _, filter := range []string{"true", "false"} {
 			t.Run(test.what+", filter "+filter, func(t *testing.T) {
 				if test.repository == "theme" {
-					s.git("theme", "config", "uploadpack.allowFilter", filter)
+					s.Git("theme", "config", "uploadpack.allowFilter", filter)
 				}
 				cfg := Config{URL: address + "/" + test.repository, Branch: test.branch, Token: token}
 				switch test.token {
@@ -279,26 +189,26 @@ func TestReadFile(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	s := newServer(t)
-	s.init("theme")
-	s.commit("theme", map[string]string{name: "a\n", "large.bin": noise(1 << 20)})
-	s.init("bomb")
-	s.commit("bomb", map[string]string{name: "a\n", "zeros.bin": strings.Repeat("\x00", 4<<20)})
-	s.init("bombs")
+	s := gittest.New(t)
+	s.Init("theme")
+	s.Commit("theme", map[string]string{name: "a\n", "large.bin": noise(1 << 20)})
+	s.Init("bomb")
+	s.Commit("bomb", map[string]string{name: "a\n", "zeros.bin": strings.Repeat("\x00", 4<<20)})
+	s.Init("bombs")
 	files := map[string]string{name: "a\n"}
 	for i := range 10 {
 		files[strconv.Itoa(i)] = strings.Repeat(strconv.Itoa(i), 60<<10)
 	}
-	s.commit("bombs", files)
-	s.init("deltas") // files that are made from one another
+	s.Commit("bombs", files)
+	s.Init("deltas") // files that are made from one another
 	base := noise(30 << 10)
 	files = map[string]string{name: "a\n"}
 	for i := range 20 {
 		files[strconv.Itoa(i)] = base + strconv.Itoa(i)
 	}
-	s.commit("deltas", files)
-	s.git("deltas", "repack", "-q", "-a", "-d", "-f")
-	address := s.start()
+	s.Commit("deltas", files)
+	s.Git("deltas", "repack", "-q", "-a", "-d", "-f")
+	address := s.Start()
 
 	for _, test := range []struct {
 		repository string
@@ -323,7 +233,7 @@ func TestSize(t *testing.T) {
 		}
 	}
 	// What is too long for a manifest is not even sent.
-	s.git("theme", "config", "uploadpack.allowFilter", "true")
+	s.Git("theme", "config", "uploadpack.allowFilter", "true")
 	if got, err := read(t, Config{URL: address + "/theme", Token: token, MaxBytes: 512 << 10}); err != nil || string(got.Content) != "a\n" {
 		t.Errorf("with a filter: %q, %v", got.Content, err)
 	}
@@ -331,19 +241,19 @@ func TestSize(t *testing.T) {
 
 // A server that hangs at any point is left in time.
 func TestTimeout(t *testing.T) {
-	s := newServer(t)
-	s.init("theme")
-	s.commit("theme", map[string]string{name: "a\n", "large.bin": noise(1 << 20)})
+	s := gittest.New(t)
+	s.Init("theme")
+	s.Commit("theme", map[string]string{name: "a\n", "large.bin": noise(1 << 20)})
 	hang := func(after int, path string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasSuffix(r.URL.Path, path) {
-				s.handler.ServeHTTP(w, r)
+				s.Handler.ServeHTTP(w, r)
 				return
 			}
 			if after == 0 {
 				io.Copy(io.Discard, r.Body) // until then a server does not see that a client has left
 			} else {
-				s.handler.ServeHTTP(&shortWriter{ResponseWriter: w, left: after}, r)
+				s.Handler.ServeHTTP(&shortWriter{ResponseWriter: w, left: after}, r)
 				w.(http.Flusher).Flush()
 			}
 			<-r.Context().Done()
@@ -407,10 +317,10 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	s := newServer(t)
-	s.init("theme")
-	s.commit("theme", map[string]string{name: "a\n"})
-	started := httptest.NewUnstartedServer(s.handler)
+	s := gittest.New(t)
+	s.Init("theme")
+	s.Commit("theme", map[string]string{name: "a\n"})
+	started := httptest.NewUnstartedServer(s.Handler)
 	started.Config.ErrorLog = log.New(io.Discard, "", 0)
 	started.EnableHTTP2 = true
 	started.StartTLS()
@@ -466,16 +376,16 @@ func TestOtherAnswers(t *testing.T) {
 // A repository that has moved is followed, but only on its own server with the
 // token.
 func TestRedirect(t *testing.T) {
-	s := newServer(t)
-	s.init("theme")
-	s.commit("theme", map[string]string{name: "a\n"})
+	s := gittest.New(t)
+	s.Init("theme")
+	s.Commit("theme", map[string]string{name: "a\n"})
 	var mu sync.Mutex
 	var seen []string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		seen = append(seen, r.Header.Get("Authorization"))
 		mu.Unlock()
-		s.handler.ServeHTTP(w, r)
+		s.Handler.ServeHTTP(w, r)
 	}))
 	defer elsewhere.Close()
 	target := ""
@@ -484,7 +394,7 @@ func TestRedirect(t *testing.T) {
 			http.Redirect(w, r, target+"/theme"+rest+"?"+r.URL.RawQuery, http.StatusMovedPermanently)
 			return
 		}
-		s.handler.ServeHTTP(w, r)
+		s.Handler.ServeHTTP(w, r)
 	}))
 	defer home.Close()
 

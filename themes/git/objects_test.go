@@ -4,45 +4,27 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/lychgate/caddy-lychgate/internal/gittest"
 )
 
 // aPack returns a pack of git's with a few files, some made from others, and
 // its commit.
 func aPack(tb testing.TB) ([]byte, plumbing.Hash) {
 	tb.Helper()
-	binary, err := exec.LookPath("git")
-	if err != nil {
-		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			tb.Fatal(err)
-		}
-		tb.Skip("needs git: apt-get install git")
-	}
-	run := func(stdin string, args ...string) []byte {
-		command := exec.Command(binary, args...)
-		command.Env = append(command.Environ(), environment...)
-		command.Dir = tb.TempDir()
-		command.Stdin = strings.NewReader(stdin)
-		out, err := command.Output()
-		if err != nil {
-			tb.Fatalf("git %v: %v", args, err)
-		}
-		return out
-	}
 	repository := tb.TempDir()
-	run("", "init", "-q", "--bare", repository)
+	gittest.Run(tb, "", "init", "-q", "--bare", repository)
 	base := strings.Repeat("a line that is like no other\n", 20) + noise(200)
-	run("commit refs/heads/main\ncommitter a <a@example.com> 1700000000 +0000\ndata 1\na\n"+
+	gittest.Run(tb, "commit refs/heads/main\ncommitter a <a@example.com> 1700000000 +0000\ndata 1\na\n"+
 		"M 100644 inline "+name+"\ndata 2\na\n\n"+
 		"M 100644 inline one\ndata <<END OF FILE\n"+base+"\nEND OF FILE\n"+
 		"M 100644 inline two\ndata <<END OF FILE\n"+base+"x\nEND OF FILE\n", "-C", repository, "fast-import", "--quiet")
-	commit := strings.TrimSpace(string(run("", "-C", repository, "rev-parse", "main")))
-	return run("main\n", "-C", repository, "pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"), plumbing.NewHash(commit)
+	commit := strings.TrimSpace(gittest.Run(tb, "", "-C", repository, "rev-parse", "main"))
+	return []byte(gittest.Run(tb, "main\n", "-C", repository, "pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset")), plumbing.NewHash(commit)
 }
 
 func TestUnpack(t *testing.T) {
