@@ -57,7 +57,7 @@ func (e *edge) addStaff(owner, email, role string) {
 		}
 	}
 	send("POST", "/invites/", fmt.Sprintf(`{"invites":[{"email":%q,"role_id":%q}]}`, email, id))
-	db, err := sql.Open("sqlite", "file:"+ghostFolder(e.t)+"/ghost.db?mode=ro")
+	db, err := sql.Open("sqlite", "file:"+ghostFolder(e.t)+"/ghost.db?mode=ro&_pragma=busy_timeout(5000)")
 	if err != nil {
 		e.t.Fatal(err)
 	}

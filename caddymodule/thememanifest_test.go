@@ -98,12 +98,12 @@ homepage_curation:
 
 // warnedManifest returns one with a finding, in an event type.
 func warnedManifest(name string) string {
-	return strings.Replace(cleanManifest(name), "custom-meetup}", "custom-meetup, supported_fields: [nmae]}", 1)
+	return strings.Replace(cleanManifest(name), "custom-meetup}", "custom-meetup, supported_fields: [event_day]}", 1)
 }
 
 const (
 	noFindings   = `"_errors":[]`
-	oneFinding   = "\"_errors\":[{\"field\":\"events.types.meetup.supported_fields[0]\",\"message\":\"`nmae` is not a standard field, so it is dropped; did you mean `name`?\",\"severity\":\"warning\"}]"
+	oneFinding   = "\"_errors\":[{\"field\":\"events.types.meetup.supported_fields[0]\",\"message\":\"`event_day` is not a standard field, so it is dropped; did you mean `event_date`?\",\"severity\":\"warning\"}]"
 	brokenYAML   = "manifest_version: 1\nevents: [\n"
 	inactiveBody = `{"message":"Homepage Curation is inactive: it starts with a manifest that has it and no finding."}` + "\n"
 )

@@ -3,6 +3,7 @@ package themes
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -84,7 +85,7 @@ func TestScanStaysSmall(t *testing.T) {
 	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 20<<20 {
 		t.Errorf("%d bytes are kept", kept)
 	}
-	if _, err := s.Manifest(); err != ErrNoManifest {
+	if _, err := s.Manifest(); !errors.Is(err, ErrNoManifest) {
 		t.Error(err)
 	}
 }

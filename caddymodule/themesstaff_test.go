@@ -1,0 +1,242 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/gittest"
+)
+
+// staffAnswer is an answer of the themes API.
+func staffAnswer(status int, body string, header ...string) response {
+	return enveloped(status, body+"\n", header...)
+}
+
+// Only the staff who edit may read and refresh, and only from a page of the site
+// may anything be changed.
+func TestThemesAreForStaff(t *testing.T) {
+	url, key := realGhost(t)
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
+	owner := e.signIn(ghostOwner)
+	theme := "staff-" + guidLike()
+	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
+
+	signInFirst := staffAnswer(401, `{"message":"Sign in to Ghost's admin on this site first."}`)
+	notEditor := staffAnswer(403, `{"message":"Owners, administrators and editors may do this."}`)
+	for role, want := range map[string]response{
+		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
+		"Author": notEditor, "Contributor": notEditor,
+	} {
+		email := strings.ReplaceAll(strings.ToLower(role), " ", "-") + guidLike() + "@example.com"
+		e.addStaff(owner, email, role)
+		cookie := e.signIn(email)
+		for range 2 { // the second time from what is known
+			got := e.do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", cookie, "Origin", e.base)
+			if got.Status == 200 {
+				got = response{Status: 200}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", role, diff)
+			}
+		}
+	}
+
+	elsewhere := staffAnswer(403, `{"message":"The request must come from a page of this site: send an Origin header."}`)
+	noEvent := staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
+	noEndpoint := staffAnswer(404, `{"message":"There is no such endpoint."}`)
+	noSite := staffAnswer(404, `{"message":"There is no site with a Ghost at this address."}`)
+	notAllowed := func(allow string) response {
+		return staffAnswer(405, `{"message":"The method is not allowed here."}`, "Allow", allow)
+	}
+	for _, test := range []struct {
+		name, method, path string
+		header             []string
+		want               response
+	}{
+		{"nobody", "GET", "", nil, signInFirst},
+		{"a forged session", "GET", "", []string{"Cookie", strings.Replace(owner, "s%3A", "s%3Ax", 1), "Origin", e.base}, signInFirst},
+		{"another's origin", "GET", "", []string{"Cookie", owner, "Origin", "https://elsewhere.example"}, signInFirst},
+		{"a reader's cookie", "GET", "", []string{"Cookie", "ghost-members-ssr=jane@example.com", "Origin", e.base}, signInFirst},
+		{"an integration's key", "GET", "", []string{"Authorization", "Ghost " + key, "Origin", e.base}, signInFirst},
+		{"from another origin", "POST", "/" + theme + "/events/validate", []string{"Cookie", owner, "Origin", "https://elsewhere.example"}, elsewhere},
+		{"from another site", "POST", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.base, "Sec-Fetch-Site", "cross-site"}, elsewhere},
+		{"from another host of the site", "POST", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", "http://www.localhost", "Sec-Fetch-Site", "same-site"}, elsewhere},
+		{"from nowhere", "POST", "/" + theme + "/events/validate", []string{"Cookie", owner, "Referer", e.base + "/ghost/"}, elsewhere},
+		{"from a page", "POST", "/" + theme + "/events/validate", []string{"Cookie", owner, "Origin", e.base, "Sec-Fetch-Site", "same-origin"}, noEvent},
+		{"no such endpoint", "GET", "/" + theme + "/types", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
+		{"a theme alone", "GET", "/" + theme, []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
+		{"no name", "GET", "//curation", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
+		{"no theme", "GET", "/none/curation", []string{"Cookie", owner, "Origin", e.base}, staffAnswer(404, `{"message":"The theme has no manifest."}`)},
+		{"a refresh by GET", "GET", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.base}, notAllowed("POST")},
+		{"a list by POST", "POST", "", []string{"Cookie", owner, "Origin", e.base}, notAllowed("GET, HEAD")},
+		{"preflight", "OPTIONS", "", []string{"Origin", "https://elsewhere.example"}, notAllowed("GET, HEAD")},
+		{"no repository", "POST", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.base}, staffAnswer(404, `{"message":"The theme has no repository to be refreshed from."}`)},
+		{"no site", "GET", "", []string{"Host", "elsewhere.example.com"}, noSite},
+		{"a site without Ghost", "GET", "", []string{"Host", "bare.example.com"}, noSite},
+	} {
+		if diff := cmp.Diff(test.want, e.do(test.method, "/ghost/lychgate/themes"+test.path, test.header...)); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+	if got := e.do("HEAD", "/ghost/lychgate/themes/", "Cookie", owner, "Origin", e.base); got.Status != 200 || got.Body != "" {
+		t.Errorf("HEAD: %v", got)
+	}
+	// What is next to the API is Ghost's.
+	if got := e.do("GET", "/ghost/lychgate/themesx"); got.Header["Cache-Control"] == "no-store" {
+		t.Errorf("%v", got)
+	}
+	if logged := e.logged(); strings.Contains(logged, owner) || strings.Contains(logged, ghostOwner) {
+		t.Errorf("personal data in the log: %s", logged)
+	}
+}
+
+// Before an event is published, the editor learns what is wrong with it, and
+// what its post is to be.
+func TestValidateEvents(t *testing.T) {
+	url, key := realGhost(t)
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
+	owner := e.signIn(ghostOwner)
+	theme := "events-" + guidLike()
+	e.uploadTheme(theme, sourceZip(t, "", warnedManifest("A")), "Cookie", owner)
+	const webinar = `,"post_template":"custom-webinar","tags":["Events","#webinar"]}`
+	for body, want := range map[string]response{
+		`{"type":"webinar","values":{"name":"An evening","speaker":"Jane"}}`:             staffAnswer(200, `{"valid":true,"problems":[]`+webinar),
+		`{"type":"webinar","values":{"name":"An evening","speaker":"Jäne!","seats":10}}`: staffAnswer(200, `{"valid":true,"problems":[]`+webinar),
+		`{"type":"webinar","values":{"speaker":"Janette","seats":11}}`: staffAnswer(200, `{"valid":false,"problems":[{"field":"name","message":"Name is required."},`+
+			`{"field":"speaker","message":"Speaker must have 5 characters at most; it has 7."},{"field":"seats","message":"Seats must be 10 or less."}]`+webinar),
+		`{"type":"meetup"}`:         staffAnswer(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
+		`{"type":"concert"}`:        staffAnswer(422, `{"message":"The theme has no such event type."}`),
+		`{}`:                        staffAnswer(422, `{"message":"The theme has no such event type."}`),
+		`{"type":"webinar","values`: staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`),
+		`{"type":"webinar","values":` + strings.Repeat(" ", 1<<20) + `{}}`: staffAnswer(413, `{"message":"The request's body is too large."}`),
+	} {
+		got, err := e.sendBody("POST", "/ghost/lychgate/themes/"+theme+"/events/validate", body, "Cookie", owner, "Origin", e.base, "Content-Type", "application/json")
+		delete(got.Header, "Connection")
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%.80s: %s, %v", body, diff, err)
+		}
+	}
+}
+
+// A refresh reads what the repository has, or says why it cannot, and then
+// changes nothing. Only a repository that was read and has no manifest clears it.
+func TestRefreshWithGit(t *testing.T) {
+	url, key := realGhost(t)
+	git := gittest.New(t)
+	git.Init("theme")
+	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("main"), "index.hbs": ""})
+	git.Git("theme", "checkout", "-q", "-b", "next")
+	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": warnedManifest("next")})
+	git.Git("theme", "checkout", "-q", "-b", "removed")
+	git.Git("theme", "rm", "-q", "lychgate-manifest.yaml")
+	git.Commit("theme", nil)
+	git.Git("theme", "checkout", "-q", "-b", "too-large")
+	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": strings.Repeat("#", 256<<10+1)})
+	git.Git("theme", "checkout", "-q", "-b", "linked")
+	if err := os.Remove(filepath.Join(git.Root, "theme", "lychgate-manifest.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("index.hbs", filepath.Join(git.Root, "theme", "lychgate-manifest.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	git.Commit("theme", nil)
+	git.Git("theme", "checkout", "-q", "main")
+	git.Init("empty")
+	git.Init("large")
+	files := map[string]string{"lychgate-manifest.yaml": cleanManifest("large")}
+	for i := range 100 {
+		files[fmt.Sprint("assets/", i, ".jpg")] = strings.Repeat(fmt.Sprint(i, "\n"), 100_000)
+	}
+	git.Commit("large", files)
+	address := git.Start()
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer hanging.Close()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+
+	// All are one theme, at one repository after another.
+	store := sqliteStore(t)
+	e := startEdge(t, nil, themesConfig(store, url, key, ""))
+	owner := e.signIn(ghostOwner)
+	refresh := func(repository, options string) response {
+		t.Helper()
+		e.load(themesConfig(store, url, key, "theme nightly {\nrepository "+repository+" {\n"+options+"\n}\n}"))
+		for range 10 { // the old server may take the connection, and go
+			if got, err := e.sendBody("POST", "/ghost/lychgate/themes/nightly/refresh", "", "Cookie", owner, "Origin", e.base); err == nil {
+				return got
+			}
+		}
+		t.Fatal("no answer")
+		return response{}
+	}
+	kept := func() string {
+		t.Helper()
+		got := e.do("GET", "/ghost/lychgate/themes", "Cookie", owner, "Origin", e.base)
+		return when.ReplaceAllString(got.Body, "TIME")
+	}
+	const token = "token " + gittest.Token
+	listed := func(status, count, curation string) string {
+		findings := noFindings
+		if count != "0" {
+			findings = oneFinding
+		}
+		return `{"themes":[{"name":"nightly","status":"` + status + `","count":` + count + `,` + findings +
+			`,"homepage_curation":"` + curation + `","updated_at":"TIME"}]}` + "\n"
+	}
+	none := `{"themes":[]}` + "\n"
+	clean, warned := listed("Valid", "0", "active"), listed("1 warnings", "1", "active")
+	failure := func(message, reason string) string { return `{"message":"` + message + `","reason":"` + reason + `"}` }
+	for _, test := range []struct {
+		name, repository, options string
+		status                    int
+		body                      string // what it begins with
+		kept                      string
+	}{
+		{"gone at first", gone.URL + "/theme", "", 502, failure("the repository cannot be reached: dial tcp "+strings.TrimPrefix(gone.URL, "http://")+": connect: connection refused", "unreachable"), none},
+		{"no such branch at first", address + "/theme", token + "\nbranch nowhere", 502, failure(`reading the repository failed: there is no branch \"nowhere\"`, "request_failed"), none},
+		{"no manifest at first", address + "/theme", token + "\nbranch removed", 200, `{"status":"No manifest","_errors":[],"manifest":null}`, none},
+		{"findings at first", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warnings",` + oneFinding + `,"manifest":{"manifest_version":1,`, listed("1 warnings", "1", "inactive")},
+		{"valid", address + "/theme", token, 200, `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,`, clean},
+		{"the default branch by name", address + "/theme", token + "\nbranch main", 200, `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,`, clean},
+		{"findings", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warnings",` + oneFinding + `,"manifest":{"manifest_version":1,`, warned},
+		{"gone", gone.URL + "/theme", token, 502, failure("the repository cannot be reached: dial tcp "+strings.TrimPrefix(gone.URL, "http://")+": connect: connection refused", "unreachable"), warned},
+		{"a wrong token", address + "/theme", "token wrong", 502, `{"message":"the repository rejects the token: `, warned},
+		{"no token", address + "/theme", "", 502, `{"message":"the repository rejects the token: `, warned},
+		{"no such repository", address + "/nowhere", token, 502, `{"message":"reading the repository failed: `, warned},
+		{"no such branch", address + "/theme", token + "\nbranch nowhere", 502, failure(`reading the repository failed: there is no branch \"nowhere\"`, "request_failed"), warned},
+		{"empty", address + "/empty", token, 502, failure("reading the repository failed: the repository is empty", "request_failed"), warned},
+		{"a symbolic link", address + "/theme", token + "\nbranch linked", 502, `{"message":"reading the repository failed: a symbolic link is not followed`, warned},
+		{"large", address + "/large", token, 200, `{"status":"Valid",`, clean},
+		{"removed", address + "/theme", token + "\nbranch removed", 200, `{"status":"No manifest","_errors":[],"manifest":null}`, none},
+		{"restored", address + "/theme", token, 200, `{"status":"Valid",`, clean},
+		{"too large", address + "/theme", token + "\nbranch too-large", 200, `{"status":"1 warnings","_errors":[{"field":"manifest",`, ""},
+	} {
+		got := refresh(test.repository, test.options)
+		if got.Status != test.status || !strings.HasPrefix(got.Body, test.body) {
+			t.Errorf("%s: %v", test.name, got)
+		}
+		if diff := cmp.Diff(test.kept, kept()); diff != "" && test.kept != "" {
+			t.Errorf("%s: kept: %s", test.name, diff)
+		}
+		if strings.Contains(got.Body, gittest.Token) {
+			t.Errorf("%s: the token is in the answer", test.name)
+		}
+	}
+	// Whoever asked and leaves does not leave a hanging server behind.
+	e.load(themesConfig(store, url, key, "theme nightly {\nrepository "+hanging.URL+"/theme\n}"))
+	e.client.Timeout = 300 * time.Millisecond
+	if _, err := e.sendBody("POST", "/ghost/lychgate/themes/nightly/refresh", "", "Cookie", owner, "Origin", e.base); err == nil {
+		t.Error("a server that hangs answers")
+	}
+	if logged := e.logged(); strings.Contains(logged, gittest.Token) || !strings.Contains(logged, "a theme could not be refreshed") {
+		t.Errorf("logged: %s", logged)
+	}
+}
