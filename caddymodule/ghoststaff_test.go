@@ -78,22 +78,24 @@ func ghostFolder(t testing.TB) string {
 	return "/proc/" + setting[len(setting)-1] + "/cwd"
 }
 
-// upload sends a theme's zip to the edge as Ghost's admin does, to a path below
-// the Admin API. Headers are name and value in turn.
+const uploadPath = "/ghost/api/admin/themes/upload/"
+
+// upload sends a theme's zip to the edge as Ghost's admin does, to a path
+// of the Admin API. Headers are name and value in turn.
 func (e *edge) upload(path, fileName string, zip io.Reader, header ...string) (response, error) {
 	const boundary = "the-boundary"
 	body := io.MultiReader(
 		strings.NewReader("--"+boundary+"\r\nContent-Disposition: form-data; name=\"file\"; filename=\""+fileName+"\"\r\nContent-Type: application/zip\r\n\r\n"),
 		zip, strings.NewReader("\r\n--"+boundary+"--\r\n"))
 	header = append([]string{"Content-Type", "multipart/form-data; boundary=" + boundary, "Origin", e.base}, header...)
-	return e.sendStream("POST", "/ghost/api/admin"+path, body, header...)
+	return e.sendStream("POST", path, body, header...)
 }
 
 // uploadTheme uploads a theme and fails the test unless Ghost takes it.
 func (e *edge) uploadTheme(theme string, zip []byte, header ...string) response {
 	e.t.Helper()
 	before := time.Now()
-	answer, err := e.upload("/themes/upload/", theme+".zip", strings.NewReader(string(zip)), header...)
+	answer, err := e.upload(uploadPath, theme+".zip", strings.NewReader(string(zip)), header...)
 	if err != nil || answer.Status != http.StatusOK {
 		e.t.Fatalf("uploading %s after %s: %v, %v", theme, time.Since(before), answer, err)
 	}

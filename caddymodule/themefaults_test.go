@@ -1,0 +1,250 @@
+package caddymodule_test
+
+import (
+	"archive/zip"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/gittest"
+)
+
+// section returns the name of the section that the homepage of a theme has, empty
+// while curation is inactive.
+func (e *edge) section(theme, cookie string) string {
+	e.t.Helper()
+	got := e.do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", cookie, "Origin", e.base)
+	if got.Status != http.StatusOK && got.Status != http.StatusNotFound {
+		e.t.Errorf("%v", got)
+	}
+	_, rest, _ := strings.Cut(got.Body, `"name":"`)
+	name, _, _ := strings.Cut(rest, `"`)
+	if got.Status == http.StatusNotFound {
+		return ""
+	}
+	return name
+}
+
+// While the store is away, themes can be uploaded all the same; who uploads one
+// is told what is wrong with it, and that it has to be uploaded again.
+func TestUploadWhilePostgresIsAway(t *testing.T) {
+	ghost, key := realGhost(t)
+	source, err := url.Parse(dbtest.PostgresSource(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWire(t, source.Host)
+	source.Host = w.address
+	e := startEdge(t, nil, themesConfig("postgres "+source.String(), ghost, key, ""))
+	owner := e.signIn(ghostOwner)
+	theme := "away-" + guidLike()
+	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
+
+	w.cut()
+	answer := e.uploadTheme(theme, sourceZip(t, "", warnedManifest("B")), "Cookie", owner)
+	notStored := strings.TrimSuffix(oneFinding, "]") + `,{"field":"manifest","message":"the manifest could not be stored, so what was stored before stays; upload the theme again","severity":"error"}]`
+	if !strings.Contains(answer.Body, notStored) {
+		t.Errorf("%v", answer)
+	}
+	got := e.do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", owner, "Origin", e.base)
+	if want := staffAnswer(500, `{"message":"Internal error."}`); got.Status != want.Status || got.Body != want.Body {
+		t.Errorf("%v", got)
+	}
+	w.mend()
+	if got := e.section(theme, owner); got != "A" {
+		t.Errorf("the homepage has %q", got)
+	}
+	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("C")), "Cookie", owner)
+	if got := e.section(theme, owner); got != "C" {
+		t.Errorf("the homepage has %q", got)
+	}
+}
+
+// An upload that is cut off changes nothing. One that arrived whole is not lost
+// when whoever sent it does not wait for the answer, nor by a reload.
+func TestUploadThatIsLeft(t *testing.T) {
+	ghost, key := realGhost(t)
+	config := themesConfig(sqliteStore(t), ghost, key, "")
+	e := startEdge(t, nil, config)
+	owner := e.signIn(ghostOwner)
+	theme := "left-" + guidLike()
+	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
+
+	send := func(zip []byte, length int, meanwhile func()) {
+		t.Helper()
+		body := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + theme + ".zip\"\r\nContent-Type: application/zip\r\n\r\n" + string(zip) + "\r\n--b--\r\n"
+		conn, err := net.Dial("tcp4", strings.TrimPrefix(strings.Replace(e.base, "localhost", "127.0.0.1", 1), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		text := fmt.Sprintf("POST /ghost/api/admin/themes/upload/ HTTP/1.1\r\nHost: localhost\r\nOrigin: %s\r\nCookie: %s\r\n"+
+			"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n%s", e.base, owner, len(body), body)
+		end := len(text) - len(zip) + length
+		if _, err := io.WriteString(conn, text[:end/2]); err != nil {
+			t.Fatal(err)
+		}
+		meanwhile()
+		if _, err := io.WriteString(conn, text[end/2:end]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cut := sourceZip(t, "", cleanManifest("B"))
+	send(cut, len(cut)/2, func() {})
+	for i, meanwhile := range []func(){
+		func() {},
+		func() {
+			reloaded := make(chan error, 1)
+			go func() { reloaded <- e.tryLoad(config + "# changed\n") }()
+			t.Cleanup(func() {
+				if err := <-reloaded; err != nil {
+					t.Error(err)
+				}
+			})
+		},
+	} {
+		name := string(rune('C' + i))
+		whole := sourceZip(t, "", cleanManifest(name))
+		send(whole, len(whole), meanwhile)
+		eventually(t, func() string {
+			if got := e.section(theme, owner); got != name {
+				return fmt.Sprintf("the homepage has %q, not %q", got, name)
+			}
+			return ""
+		})
+	}
+}
+
+// Of uploads and refreshes of one theme at the same time one wins, whole, and
+// those that come after all of them win.
+func TestUploadsAndRefreshesAtOnce(t *testing.T) {
+	ghost, key := realGhost(t)
+	git := gittest.New(t)
+	git.Init("theme")
+	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("git")})
+	theme := "busy-" + guidLike()
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), ghost, key, "theme "+theme+" {\nrepository "+git.Start()+"/theme {\ntoken "+gittest.Token+"\n}\n}"))
+	owner := e.signIn(ghostOwner)
+	var zips [4][]byte
+	possible := map[string]bool{"git": true}
+	for i := range zips {
+		name := fmt.Sprint("zip ", i)
+		zips[i], possible[name] = sourceZip(t, "", cleanManifest(name)), true
+	}
+	refresh := func() {
+		got, err := e.sendBody("POST", "/ghost/lychgate/themes/"+theme+"/refresh", "", "Cookie", owner, "Origin", e.base)
+		if err != nil || got.Status != 200 {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, zip := range zips {
+		wg.Go(func() {
+			// Ghost itself may fail one of several at once.
+			got, err := e.upload(uploadPath, theme+".zip", strings.NewReader(string(zip)), "Cookie", owner)
+			if err != nil || got.Status == 200 && !strings.Contains(got.Body, noFindings) {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+		wg.Go(refresh)
+	}
+	wg.Wait()
+	if got := e.section(theme, owner); !possible[got] {
+		t.Errorf("the homepage has %q", got)
+	}
+	e.uploadTheme(theme, zips[0], "Cookie", owner)
+	if got := e.section(theme, owner); got != "zip 0" {
+		t.Errorf("after an upload: %q", got)
+	}
+	refresh()
+	if got := e.section(theme, owner); got != "git" {
+		t.Errorf("after a refresh: %q", got)
+	}
+}
+
+// A theme with 200 MB of images goes through, its manifest is read, and the edge
+// takes no more than 32 MB for it.
+func TestUploadOfALargeTheme(t *testing.T) {
+	ghost, key := realGhost(t)
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), ghost, key, ""))
+	owner := e.signIn(ghostOwner)
+	theme := "large-" + guidLike()
+	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
+	var idle, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&idle)
+	highest := uint64(0)
+
+	r, w := io.Pipe()
+	go func() {
+		out := zip.NewWriter(w)
+		w.CloseWithError(writeLargeTheme(t, out, func() {
+			runtime.ReadMemStats(&now)
+			highest = max(highest, now.HeapInuse+now.StackInuse)
+		}))
+	}()
+	answer, err := e.upload(uploadPath, theme+".zip", r, "Cookie", owner)
+	if err != nil || answer.Status != 200 || !strings.Contains(answer.Body, noFindings) {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	if got := e.section(theme, owner); got != "large" {
+		t.Errorf("the homepage has %q", got)
+	}
+	if above := int64(highest) - int64(idle.HeapInuse+idle.StackInuse); above > 32<<20 {
+		t.Errorf("%d MB above idle", above>>20)
+	} else {
+		t.Logf("%.1f MB above idle", float64(above)/(1<<20))
+	}
+	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 204 {
+		t.Errorf("%v", answer)
+	}
+}
+
+// writeLargeTheme writes Source, with 200 pictures of 1 MB that cannot be
+// compressed. The manifest comes first, so it is long gone when the zip ends.
+func writeLargeTheme(t testing.TB, out *zip.Writer, each func()) error {
+	add := func(name string, text []byte) error {
+		content, err := out.CreateHeader(&zip.FileHeader{Name: "theme/" + name, Method: zip.Store})
+		if err == nil {
+			_, err = content.Write(text)
+		}
+		return err
+	}
+	if err := add("lychgate-manifest.yaml", []byte(cleanManifest("large"))); err != nil {
+		return err
+	}
+	picture := make([]byte, 1<<20)
+	noise := rand.NewChaCha8([32]byte{})
+	for i := range 200 {
+		noise.Read(picture)
+		if err := add(fmt.Sprintf("assets/images/%d.jpg", i), picture); err != nil {
+			return err
+		}
+		each()
+	}
+	source := os.DirFS(ghostFolder(t) + "/content/themes/source/.")
+	err := fs.WalkDir(source, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(source, path)
+		if err != nil {
+			return err
+		}
+		return add(path, text)
+	})
+	if err != nil {
+		return err
+	}
+	return out.Close()
+}
