@@ -24,7 +24,7 @@ func TestConfigMistakes(t *testing.T) {
 		want     []string
 	}{
 		{name: "no site", inbox: "", want: []string{"inbox_provider", "no site is configured", "site daily {\n"}},
-		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are resolvers, site, store`, "Caddyfile:3"}},
+		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are resolvers, service, site, store`, "Caddyfile:3"}},
 		{name: "resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", want: []string{`lychgate: resolvers: "dns.google" is not an IP address`, "such as 1.1.1.1", "Caddyfile:3"}},
 		{name: "resolver with a wrong port", lychgate: "resolvers 1.1.1.1:dns", want: []string{`"1.1.1.1:dns" is not an IP address`, "Caddyfile:3"}},
 		{name: "no resolver", lychgate: "resolvers", want: []string{"lychgate: resolvers has the wrong number of arguments: write it as in: resolvers 1.1.1.1 9.9.9.9:53", "Caddyfile:3"}},
@@ -33,7 +33,7 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "site with an odd name", lychgate: "site daily.news {\n}", want: []string{`site "daily.news": a name has 1 to 63 letters`, "Caddyfile:3"}},
 		{name: "site twice", lychgate: site + "\n" + site, want: []string{"site demo is given twice", "Caddyfile:6"}},
 		{name: "site without hosts", lychgate: "site demo {\n}", want: []string{"site demo: needs at least one host, such as: hosts news.example.com", "Caddyfile:4"}},
-		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, platform`, "Caddyfile:4"}},
+		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, platform, theme`, "Caddyfile:4"}},
 		{name: "host with port", lychgate: "site demo {\n hosts localhost:8080\n}", want: []string{`site demo: hosts: "localhost:8080" has a port: write the host name without it`, "Caddyfile:4"}},
 		{name: "host is a URL", lychgate: "site demo {\n hosts https://news.example.com\n}", want: []string{"is a URL: write only the host name", "Caddyfile:4"}},
 		{name: "host is a pattern", lychgate: "site demo {\n hosts *.example.com\n}", want: []string{"is a pattern: write each host name out", "Caddyfile:4"}},

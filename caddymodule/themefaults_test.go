@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/gittest"
 )
@@ -170,6 +172,49 @@ func TestUploadsAndRefreshesAtOnce(t *testing.T) {
 	if got := e.section(theme, owner); got != "git" {
 		t.Errorf("after a refresh: %q", got)
 	}
+}
+
+// What is kept of themes is there after a hundred reloads, and nothing else is left
+// of them.
+func TestReloadsWithThemes(t *testing.T) {
+	ghost, key := realGhost(t)
+	config := themesConfig(sqliteStore(t), ghost, key, "")
+	e := startEdge(t, nil, config)
+	owner := e.signIn(ghostOwner)
+	theme := "reload-" + guidLike()
+	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
+	read := func() response {
+		got, err := e.sendAgain("GET", "/ghost/lychgate/themes/"+theme+"/curation", "", "Cookie", owner, "Origin", e.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	want := read()
+	e.load(config + "# 0\n")
+	goroutines, heap := runtime.NumGoroutine(), heapInUse()
+	for n := range 100 {
+		e.load(fmt.Sprint(config, "# ", n+1, "\n"))
+		if n%20 > 0 {
+			continue // Ghost has better things to do
+		}
+		if diff := cmp.Diff(want, read()); diff != "" {
+			t.Fatalf("reload %d: %s", n, diff)
+		}
+	}
+	e.client.CloseIdleConnections()
+	eventually(t, func() string {
+		if n := runtime.NumGoroutine(); n > goroutines+5 {
+			return fmt.Sprintf("%d goroutines, were %d", n, goroutines)
+		}
+		return ""
+	})
+	eventually(t, func() string {
+		if now := heapInUse(); now > heap+8<<20 {
+			return fmt.Sprintf("%d bytes of heap, were %d", now, heap)
+		}
+		return ""
+	})
 }
 
 // A theme with 200 MB of images goes through, its manifest is read, and the edge

@@ -1,0 +1,109 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule"
+)
+
+const anAdminKey = "0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
+
+// The themes' side of TestConfigMistakes.
+func TestThemesConfigMistakes(t *testing.T) {
+	const ghost = "platform ghost http://127.0.0.1:2368 {\nadmin_key " + anAdminKey + "\nwebhooks off\n}\n" // lines 6 to 9
+	theme := func(block string) string { return ghost + "theme nightly {\n" + block + "\n}" }
+	tests := []struct {
+		name     string
+		lychgate string // in the lychgate block, which starts in line 2
+		site     string // in the site's block, which starts in line 4
+		themes   string // after theme_manifest
+		want     []string
+	}{
+		{name: "service", lychgate: "service ../x", site: ghost, want: []string{`lychgate: the service name "../x": write 1 to 63 letters, digits, dots, dashes or underscores`, "Caddyfile:3"}},
+		{name: "service without name", lychgate: "service", site: ghost, want: []string{"service has the wrong number of arguments: write it as in: service lychgate", "Caddyfile:3"}},
+		{name: "no platform", want: []string{"site demo: platform: write platform none, or platform ghost"}},
+		{name: "no Ghost", site: "platform none", want: []string{"theme_manifest needs a site with a Ghost", "write platform ghost http://127.0.0.1:2368"}},
+		{name: "a theme without Ghost", site: "platform none\ntheme nightly {\nrepository https://git.example.com/a.git\n}", want: []string{"site demo: theme nightly: a site with platform none has no themes: leave it out"}},
+		{name: "theme's name", site: ghost + "theme a/b", want: []string{`theme "a/b": write the theme's name as Ghost's settings show it, such as nightly`, "Caddyfile:10"}},
+		{name: "theme without name", site: ghost + "theme", want: []string{"site demo: theme has the wrong number of arguments: write it as in: theme nightly", "Caddyfile:10"}},
+		{name: "theme twice", site: theme("repository https://git.example.com/a.git") + "\ntheme nightly", want: []string{"theme nightly is given twice: write one block", "Caddyfile:13"}},
+		{name: "theme without repository", site: ghost + "theme nightly", want: []string{"theme nightly: needs a repository to be refreshed from, such as: repository https://git.example.com/acme/nightly.git", "Caddyfile:10"}},
+		{name: "unknown option", site: theme("branch main"), want: []string{`theme nightly has no option "branch": known are repository`, "Caddyfile:11"}},
+		{name: "unknown repository option", site: theme("repository https://git.example.com/a.git {\nref main\n}"), want: []string{`repository has no option "ref": known are branch, token, user`, "Caddyfile:12"}},
+		{name: "over SSH", site: theme("repository git@git.example.com:acme/nightly.git"), want: []string{"theme nightly: repository: not the address of a git repository, such as https://git.example.com/acme/nightly.git", "Caddyfile:11"}},
+		{name: "over plain HTTP", site: theme("repository http://git.example.com/a.git"), want: []string{"http is for repositories on this machine: use https for git.example.com", "Caddyfile:11"}},
+		{name: "with a password", site: theme("repository https://jane:secret@git.example.com/a.git"), want: []string{"credentials in a repository's address end up in logs: write the token on its own", "Caddyfile:11"}},
+		{name: "an empty token", site: theme("repository https://git.example.com/a.git {\ntoken \"\"\n}"), want: []string{"repository: token is empty: write it as in: token {env.THEME_TOKEN}, or leave it out", "Caddyfile:12"}},
+		{name: "an unknown placeholder", site: theme("repository https://git.example.com/a.git {\ntoken {nobody.knows}\n}"), want: []string{"site demo: theme nightly: repository: ", "{nobody.knows}"}},
+		{name: "an address from nowhere", site: theme("repository {nobody.knows}"), want: []string{"site demo: theme nightly: repository: ", "{nobody.knows}"}},
+		{name: "argument", site: ghost, themes: "/x y", want: []string{`theme_manifest takes no argument but a matcher, got "y"`, "Caddyfile:15"}},
+		{name: "unknown directive option", site: ghost, themes: "{\nlimit 10 1m\n}", want: []string{`theme_manifest has no option "limit": known are path`, "Caddyfile:16"}},
+		{name: "path", site: ghost, themes: "{\npath /ghost/\n}", want: []string{`theme_manifest: path "/ghost/": write a plain path of ASCII letters, without a slash at its end, such as /ghost`, "Caddyfile:16"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			lychgate := test.lychgate
+			if lychgate == "" {
+				lychgate = "# nothing"
+			}
+			config := "{\nlychgate {\n" + lychgate + "\nsite demo {\nhosts localhost\n" + test.site + "\n}\n}\n}\nhttp://localhost:0 {\ntheme_manifest " + test.themes + "\n}\n"
+			err := validate(config)
+			for _, want := range test.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\ndoes not say %q", err, want)
+				}
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("a password in %v", err)
+			}
+		})
+	}
+	for name, config := range map[string]string{
+		"all there is": "{\nlychgate {\nservice outpost\nsite demo {\nhosts localhost\n" +
+			theme("repository https://git.example.com/a.git {\nbranch main\ntoken abc\nuser oauth2\n}") + "\n}\n}\n}\nhttp://localhost:0 {\ntheme_manifest {\npath /blog/ghost\n}\n}\n",
+		"a matcher": "{\nlychgate {\nsite demo {\nhosts localhost\n" + ghost + "\n}\n}\n}\nhttp://localhost:0 {\ntheme_manifest /ghost/*\n}\n",
+	} {
+		if err := validate(config); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What a Caddyfile says of themes is all in the JSON that it becomes, and JSON
+// that is wrong is refused too.
+func TestThemesJSON(t *testing.T) {
+	adapted, err := adapt("{\nlychgate {\nservice outpost\nsite demo {\nhosts localhost\ntheme nightly {\nrepository https://git.example.com/a.git {\nbranch next\ntoken abc\nuser oauth2\n}\n}\n}\n}\n}\n:80 {\ntheme_manifest {\npath /blog/ghost\n}\n}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Apps struct{ Lychgate caddymodule.App }
+	}
+	if err := json.Unmarshal(adapted, &config); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]*caddymodule.Theme{"nightly": {Repository: &caddymodule.Repository{
+		URL: "https://git.example.com/a.git", Branch: "next", Token: "abc", User: "oauth2",
+	}}}
+	if diff := cmp.Diff(want, config.Apps.Lychgate.Sites["demo"].Themes); diff != "" || config.Apps.Lychgate.Service != "outpost" {
+		t.Errorf("%q, %s", config.Apps.Lychgate.Service, diff)
+	}
+	if !strings.Contains(string(adapted), `{"handler":"theme_manifest","path":"/blog/ghost"}`) {
+		t.Errorf("%s", adapted)
+	}
+	for themes, want := range map[string]string{
+		`{"a/b":{}}`:                    `theme "a/b": write the theme's name`,
+		`{"nightly":null}`:              "theme nightly: needs a repository",
+		`{"nightly":{}}`:                "theme nightly: needs a repository",
+		`{"nightly":{"repository":{}}}`: "theme nightly: repository: not the address of a git repository",
+	} {
+		err := validateJSON([]byte(`{"apps":{"lychgate":{"sites":{"demo":{"hosts":["localhost"],"themes":` + themes + `}}}}}`))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", themes, err)
+		}
+	}
+}
