@@ -253,7 +253,7 @@ func (e *edge) logged() string {
 	}
 	var lines bytes.Buffer
 	for line := range bytes.Lines(all) {
-		if bytes.Contains(line, []byte("lychgate")) || bytes.Contains(line, []byte("inbox_provider")) || bytes.Contains(line, []byte("http.log.access")) {
+		if bytes.Contains(line, []byte("lychgate")) || bytes.Contains(line, []byte("inbox_provider")) || bytes.Contains(line, []byte("theme_manifest")) || bytes.Contains(line, []byte("http.log.access")) {
 			lines.Write(line)
 		}
 	}

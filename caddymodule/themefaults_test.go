@@ -45,11 +45,14 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	git := gittest.New(t)
+	git.Init("theme")
+	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("git")})
+	theme := "away-" + guidLike()
 	w := startWire(t, source.Host)
 	source.Host = w.address
-	e := startEdge(t, nil, themesConfig("postgres "+source.String(), ghost, key, ""))
+	e := startEdge(t, nil, themesConfig("postgres "+source.String(), ghost, key, "theme "+theme+" {\nrepository "+git.Start()+"/theme {\ntoken "+gittest.Token+"\n}\n}"))
 	owner := e.signIn(ghostOwner)
-	theme := "away-" + guidLike()
 	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
 
 	w.cut()
@@ -58,9 +61,15 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 	if !strings.Contains(answer.Body, notStored) {
 		t.Errorf("%v", answer)
 	}
-	got := e.do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", owner, "Origin", e.base)
-	if want := staffAnswer(500, `{"message":"Internal error."}`); got.Status != want.Status || got.Body != want.Body {
-		t.Errorf("%v", got)
+	want := staffAnswer(500, `{"message":"Internal error."}`)
+	for path, methods := range themeEndpoints {
+		for _, method := range methods {
+			path = strings.Replace(path, "nightly", theme, 1)
+			got, err := e.sendBody(method, "/ghost/lychgate/themes"+path, `{"type":"webinar"}`, "Cookie", owner, "Origin", e.base)
+			if err != nil || got.Status != want.Status || got.Body != want.Body && method != "HEAD" {
+				t.Errorf("%s %s: %v, %v", method, path, got, err)
+			}
+		}
 	}
 	w.mend()
 	if got := e.section(theme, owner); got != "A" {

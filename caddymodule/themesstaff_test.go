@@ -20,6 +20,28 @@ func staffAnswer(status int, body string, header ...string) response {
 	return enveloped(status, body+"\n", header...)
 }
 
+// themeEndpoints are those of a theme, and the methods that they have.
+var themeEndpoints = map[string][]string{
+	"": {"GET", "HEAD"}, "/nightly/manifest": {"GET", "HEAD"}, "/nightly/event-types": {"GET", "HEAD"}, "/nightly/curation": {"GET", "HEAD"},
+	"/nightly/refresh": {"POST"}, "/nightly/events/validate": {"POST"},
+}
+
+// eachEndpoint holds all endpoints to one answer.
+func (e *edge) eachEndpoint(name string, want response, header ...string) {
+	e.t.Helper()
+	for path, methods := range themeEndpoints {
+		for _, method := range methods {
+			want := want
+			if method == "HEAD" {
+				want.Body = ""
+			}
+			if diff := cmp.Diff(want, e.do(method, "/ghost/lychgate/themes"+path, append(header, "Sec-Fetch-Site", "same-origin")...)); diff != "" {
+				e.t.Errorf("%s: %s %q: %s", name, method, path, diff)
+			}
+		}
+	}
+}
+
 // Only the staff who edit may read and refresh, and only from a page of the site
 // may anything be changed.
 func TestThemesAreForStaff(t *testing.T) {
@@ -46,6 +68,17 @@ func TestThemesAreForStaff(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: %s", role, diff)
 			}
+		}
+		if role == "Author" {
+			e.eachEndpoint(role, want, "Cookie", cookie, "Origin", e.base)
+		}
+	}
+	e.eachEndpoint("nobody", signInFirst)
+	e.eachEndpoint("no site", staffAnswer(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", "elsewhere.example.com")
+	for path, methods := range themeEndpoints {
+		want := staffAnswer(405, `{"message":"The method is not allowed here."}`, "Allow", strings.Join(methods, ", "))
+		if diff := cmp.Diff(want, e.do("DELETE", "/ghost/lychgate/themes"+path, "Cookie", owner, "Origin", e.base)); diff != "" {
+			t.Errorf("DELETE %q: %s", path, diff)
 		}
 	}
 
@@ -95,6 +128,13 @@ func TestThemesAreForStaff(t *testing.T) {
 	}
 	if logged := e.logged(); strings.Contains(logged, owner) || strings.Contains(logged, ghostOwner) {
 		t.Errorf("personal data in the log: %s", logged)
+	}
+
+	// Nobody is taken for staff because Ghost does not answer.
+	e.load(themesConfig(sqliteStore(t), "http://127.0.0.1:1", key, ""))
+	e.eachEndpoint("Ghost is away", staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", owner, "Origin", e.base)
+	if logged := e.logged(); strings.Contains(logged, owner) || !strings.Contains(logged, "a visitor is unknown") {
+		t.Errorf("logged: %s", logged)
 	}
 }
 
