@@ -171,6 +171,9 @@ func TestThemesWithGhost(t *testing.T) {
 		"/curation":    `{"sections":[{"key":"top","name":"E","picker":{"default_view":"recent","recent_limit":20},"slots":[{"key":"lead","label":"Lead","tag":"#lead"}]}]}` + "\n",
 	} {
 		got := read("/" + theme + what)
+		if head := e.do("HEAD", "/ghost/lychgate/themes/"+theme+what, "Cookie", owner, "Origin", e.base); head.Status != 200 || head.Body != "" {
+			t.Errorf("HEAD %s: %v", what, head)
+		}
 		if !strings.HasPrefix(got.Body, want) || got.Status != 200 || got.Header["Cache-Control"] != "no-store" || got.Header["Access-Control-Allow-Origin"] != "" {
 			t.Errorf("%s: %v", what, got)
 		}
