@@ -217,6 +217,7 @@ http://:{{port}} {
 func TestDocumentedCaddyfiles(t *testing.T) {
 	t.Setenv("GHOST_ADMIN_KEY", "0123456789abcdef01234567:"+strings.Repeat("0f", 32))
 	t.Setenv("CRM_KEY", formKey)
+	t.Setenv("THEME_TOKEN", "a-token")
 	files, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -249,4 +250,4 @@ var packageDir, _ = os.Getwd()
 
 // The doc comments of config fields are what Caddy's site shows, so the types
 // must be exported.
-var _ = []any{caddymodule.App{}, caddymodule.Site{}, caddymodule.InboxProvider{}, caddymodule.Limit{}}
+var _ = []any{caddymodule.App{}, caddymodule.Site{}, caddymodule.InboxProvider{}, caddymodule.Limit{}, caddymodule.ThemeManifest{}, caddymodule.Theme{}, caddymodule.Repository{}}

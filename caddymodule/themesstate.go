@@ -58,6 +58,7 @@ func (a *App) useThemes() (*themesState, error) {
 			repositories[theme] = themes.FromRepository(repository, state.fileName)
 		}
 		state.sites[site] = &handlers.ThemesSite{
+			Name:  name,
 			Staff: handlers.NewStaff(room),
 			Themes: func() (*themes.Service, error) {
 				store, err := state.opened()

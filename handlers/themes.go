@@ -31,6 +31,7 @@ type ThemesAPI struct {
 
 // ThemesSite is a site as the themes API sees it.
 type ThemesSite struct {
+	Name  string // in logs
 	Staff *Staff
 
 	// Themes returns the site's themes. An error means that the store is away.
@@ -84,7 +85,7 @@ func (h *ThemesAPI) Serve(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	}
 	served := ThemesServed{Operation: e.operation, Outcome: themesOutcome(answer, err)}
 	if err != nil {
-		h.writeError(w, err)
+		h.writeError(w, site, err)
 		return served
 	}
 	writeStaff(w, http.StatusOK, answer)
@@ -271,13 +272,13 @@ type staffFailure struct {
 
 // writeError writes the answer for an error. What nobody foresaw is logged, and
 // shown as no more than that.
-func (h *ThemesAPI) writeError(w http.ResponseWriter, err error) {
+func (h *ThemesAPI) writeError(w http.ResponseWriter, site *ThemesSite, err error) {
 	var status *statusError
 	var repository *git.Error
 	switch {
 	case errors.As(err, &repository):
 		failure := staffFailure{Message: repository.Error(), Reason: refreshFailure(err)}
-		h.Logger.Warn("a theme could not be refreshed", zap.Error(err))
+		h.Logger.Warn("a theme could not be refreshed", zap.String("site", site.Name), zap.Error(err))
 		writeStaff(w, http.StatusBadGateway, failure)
 	case errors.Is(err, themes.ErrNotFound):
 		writeStaff(w, http.StatusNotFound, staffFailure{Message: "The theme has no manifest."})
@@ -285,12 +286,12 @@ func (h *ThemesAPI) writeError(w http.ResponseWriter, err error) {
 		writeStaff(w, http.StatusNotFound, staffFailure{Message: "The theme has no repository to be refreshed from."})
 	case errors.As(err, &status):
 		if status == errNobodySays {
-			h.Logger.Error("a visitor is unknown", zap.Error(err))
+			h.Logger.Error("a visitor is unknown", zap.String("site", site.Name), zap.Error(err))
 		}
 		writeStaff(w, status.status, staffFailure{Message: status.message})
 	default:
 		if !errors.Is(err, context.Canceled) { // the caller has left
-			h.Logger.Error("a request about themes failed", zap.Error(err))
+			h.Logger.Error("a request about themes failed", zap.String("site", site.Name), zap.Error(err))
 		}
 		writeStaff(w, http.StatusInternalServerError, staffFailure{Message: "Internal error."})
 	}

@@ -123,7 +123,7 @@ func (h *ThemesAPI) uploaded(ctx context.Context, site *ThemesSite, held *heldAn
 		} `json:"themes"`
 	}
 	if json.Unmarshal(held.body.Bytes(), &answer) != nil || len(answer.Themes) != 1 || answer.Themes[0].Name == "" {
-		h.Logger.Error("Ghost's answer to an upload has no theme, so its manifest was not looked at")
+		h.Logger.Error("Ghost's answer to an upload has no theme, so its manifest was not looked at", zap.String("site", site.Name))
 		return "failed"
 	}
 	report, err := h.take(ctx, site, answer.Themes[0].Name, upload.source())
@@ -152,7 +152,7 @@ func (h *ThemesAPI) take(ctx context.Context, site *ThemesSite, theme string, so
 		report, _ = themes.Read(ctx, source) // its errors are findings
 	}
 	if err != nil {
-		h.Logger.Error("what Ghost took could not be stored", zap.String("theme", theme), zap.Error(err))
+		h.Logger.Error("what Ghost took could not be stored", zap.String("site", site.Name), zap.String("theme", theme), zap.Error(err))
 	}
 	return report, err
 }
