@@ -64,18 +64,7 @@ func TestReloads(t *testing.T) {
 		t.Errorf("counted %s refusals, want 100", got)
 	}
 	e.client.CloseIdleConnections()
-	eventually(t, func() string {
-		if n := runtime.NumGoroutine(); n > goroutines+5 {
-			return fmt.Sprintf("%d goroutines, were %d", n, goroutines)
-		}
-		return ""
-	})
-	eventually(t, func() string {
-		if now := heapInUse(); now > heap+8<<20 {
-			return fmt.Sprintf("%d bytes of heap, were %d", now, heap)
-		}
-		return ""
-	})
+	nothingLeft(t, goroutines, heap)
 	t.Logf("%d requests answered during 100 reloads; %d goroutines, were %d; %.1f MB of heap, were %.1f",
 		answered.Load(), runtime.NumGoroutine(), goroutines, float64(heapInUse())/1e6, float64(heap)/1e6)
 }
@@ -137,6 +126,24 @@ func (e *edge) sendAgain(method, target, body string, header ...string) (respons
 			return got, err
 		}
 	}
+}
+
+// nothingLeft waits until there are no more goroutines and no more heap than
+// there were.
+func nothingLeft(t testing.TB, goroutines int, heap uint64) {
+	t.Helper()
+	eventually(t, func() string {
+		if n := runtime.NumGoroutine(); n > goroutines+5 {
+			return fmt.Sprintf("%d goroutines, were %d", n, goroutines)
+		}
+		return ""
+	})
+	eventually(t, func() string {
+		if now := heapInUse(); now > heap+8<<20 {
+			return fmt.Sprintf("%d bytes of heap, were %d", now, heap)
+		}
+		return ""
+	})
 }
 
 func heapInUse() uint64 {

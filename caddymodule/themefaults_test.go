@@ -212,18 +212,7 @@ func TestReloadsWithThemes(t *testing.T) {
 		}
 	}
 	e.client.CloseIdleConnections()
-	eventually(t, func() string {
-		if n := runtime.NumGoroutine(); n > goroutines+5 {
-			return fmt.Sprintf("%d goroutines, were %d", n, goroutines)
-		}
-		return ""
-	})
-	eventually(t, func() string {
-		if now := heapInUse(); now > heap+8<<20 {
-			return fmt.Sprintf("%d bytes of heap, were %d", now, heap)
-		}
-		return ""
-	})
+	nothingLeft(t, goroutines, heap)
 }
 
 // A theme with 200 MB of images goes through, its manifest is read, and the edge

@@ -1,0 +1,99 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+)
+
+// heldAnswer holds an answer of success back until it is released. All others,
+// and those that are not short JSON, go through.
+type heldAnswer struct {
+	http.ResponseWriter
+	status int // 0 before there is an answer
+	body   bytes.Buffer
+	free   bool // the answer goes through
+}
+
+// maxHeld bounds an answer that is held, in bytes: Ghost's are some hundred
+// kilobytes at most.
+const maxHeld = 8 << 20
+
+// holds reports whether there is an answer of success, not yet released.
+func (a *heldAnswer) holds() bool { return a.status != 0 && !a.free }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *heldAnswer) WriteHeader(status int) {
+	if status < http.StatusOK && status != http.StatusSwitchingProtocols {
+		a.ResponseWriter.WriteHeader(status) // there will be another
+		return
+	}
+	if a.status != 0 {
+		return
+	}
+	a.status = status
+	header := a.Header()
+	mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	if encoding := header.Get("Content-Encoding"); status == http.StatusNoContent ||
+		status < http.StatusMultipleChoices && mediaType == "application/json" && (encoding == "" || encoding == "identity") {
+		return
+	}
+	a.release()
+}
+
+// Write implements [http.ResponseWriter].
+func (a *heldAnswer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	if !a.free && a.body.Len()+len(p) > maxHeld {
+		a.release()
+	}
+	if a.free {
+		return a.ResponseWriter.Write(p)
+	}
+	return a.body.Write(p)
+}
+
+// FlushError flushes what goes through (see [http.ResponseController]).
+func (a *heldAnswer) FlushError() error {
+	if !a.free {
+		return nil
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *heldAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// release lets the answer go through, if there is one.
+func (a *heldAnswer) release() {
+	if a.free || a.status == 0 {
+		return
+	}
+	a.free = true
+	a.ResponseWriter.WriteHeader(a.status)
+	if a.body.Len() > 0 {
+		a.ResponseWriter.Write(a.body.Bytes()) // an error means that the caller has left
+	}
+	a.body = bytes.Buffer{}
+}
+
+// add adds a key to the JSON object that is held.
+func (a *heldAnswer) add(key string, value any) {
+	object := bytes.TrimSpace(a.body.Bytes())
+	object = object[:len(object)-1]
+	addition, err := json.Marshal(map[string]any{key: value})
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	var answer bytes.Buffer
+	answer.Write(object)
+	answer.WriteByte(',')
+	answer.Write(addition[1:])
+	a.body = answer
+	a.Header().Del("Etag")
+	a.Header().Set("Content-Length", strconv.Itoa(a.body.Len()))
+}
