@@ -102,7 +102,8 @@ type Config struct {
 	// User is sent with the token. Default: x-access-token.
 	User string
 
-	// Timeout bounds each reading. Default: 30 seconds.
+	// Timeout bounds each reading, without the wait for others. Default: 30
+	// seconds.
 	Timeout time.Duration
 
 	// MaxBytes bounds what is received in one reading: the list of branches and
@@ -114,9 +115,10 @@ type Config struct {
 }
 
 // Repository is a git repository that files can be read from. It may be used by
-// many goroutines at once.
+// many goroutines at once; one reads, and the others wait.
 type Repository struct {
 	cfg       Config
+	turn      chan struct{} // held by whoever reads
 	host      string // of the URL, with its port
 	transport *http.Transport
 }
@@ -146,6 +148,7 @@ func New(cfg Config) (*Repository, error) {
 	}
 	return &Repository{
 		cfg:  cfg,
+		turn: make(chan struct{}, 1),
 		host: address.Host,
 		transport: &http.Transport{
 			Proxy:             http.ProxyFromEnvironment,
@@ -175,11 +178,17 @@ type File struct {
 // ReadFile reads the file with that name at the root of the repository. Of the
 // errors only [ErrNoFile] comes with the commit.
 func (r *Repository) ReadFile(ctx context.Context, name string) (File, error) {
+	x := &exchange{repository: r, left: r.cfg.MaxBytes}
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return File{}, r.explain(ctx, x, ctx.Err())
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	defer r.transport.CloseIdleConnections()
 
-	x := &exchange{repository: r, left: r.cfg.MaxBytes}
 	file, err := r.read(ctx, x, name)
 	if err != nil {
 		return file, r.explain(ctx, x, err)

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -282,6 +283,46 @@ func TestTimeout(t *testing.T) {
 			expect(t, err, ErrFailed, "given up")
 			expect(t, err, context.Canceled, "")
 		})
+	}
+}
+
+// Many who read at once take no more memory, and no more of the server, than
+// one; who waits for the others may leave.
+func TestOneAtATime(t *testing.T) {
+	s := gittest.New(t)
+	s.Init("theme")
+	s.Commit("theme", map[string]string{name: "a\n"})
+	arrived, released := make(chan struct{}, 10), make(chan struct{})
+	var running, most atomic.Int32
+	started := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/info/refs") {
+			most.Store(max(most.Load(), running.Add(1)))
+			arrived <- struct{}{}
+			<-released
+		} else {
+			defer running.Add(-1)
+		}
+		s.Handler.ServeHTTP(w, r)
+	}))
+	defer started.Close()
+	repository := newRepository(t, Config{URL: started.URL + "/theme", Token: token})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if got, err := repository.ReadFile(t.Context(), name); err != nil || string(got.Content) != "a\n" {
+				t.Errorf("%q, %v", got.Content, err)
+			}
+		})
+	}
+	<-arrived
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := repository.ReadFile(ctx, name)
+	expect(t, err, ErrFailed, "given up")
+	close(released)
+	wg.Wait()
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d at once", n)
 	}
 }
 
