@@ -119,7 +119,7 @@ type Config struct {
 type Repository struct {
 	cfg       Config
 	turn      chan struct{} // held by whoever reads
-	host      string // of the URL, with its port
+	host      string        // of the URL, with its port
 	transport *http.Transport
 }
 
