@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,11 +47,21 @@ http://:{{port}} {
 // not empty, with a manifest if that is not empty.
 func sourceZip(t testing.TB, folder, manifest string) []byte {
 	t.Helper()
+	others := map[string]string{}
+	if manifest != "" {
+		others[folder+"lychgate-manifest.yaml"] = manifest
+	}
+	return sourceZipWith(t, folder, others)
+}
+
+// sourceZipWith returns Source in a zip, below a folder, behind other files.
+func sourceZipWith(t testing.TB, folder string, others map[string]string) []byte {
+	t.Helper()
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	theme := os.DirFS(ghostFolder(t) + "/content/themes/source/.")
 	add := func(name string, text []byte) {
-		content, err := w.Create(folder + name)
+		content, err := w.Create(name)
 		if err == nil {
 			_, err = content.Write(text)
 		}
@@ -57,15 +69,15 @@ func sourceZip(t testing.TB, folder, manifest string) []byte {
 			t.Fatal(err)
 		}
 	}
-	if manifest != "" {
-		add("lychgate-manifest.yaml", []byte(manifest))
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		add(name, []byte(others[name]))
 	}
 	err := fs.WalkDir(theme, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		text, err := fs.ReadFile(theme, path)
-		add(path, text)
+		add(folder+path, text)
 		return err
 	})
 	if err != nil || w.Close() != nil {
@@ -245,6 +257,54 @@ func TestThemesWithGhost(t *testing.T) {
 	}
 	if logged := e.logged(); strings.Contains(logged, owner) || strings.Contains(logged, ghostOwner) {
 		t.Errorf("personal data in the log: %s", logged)
+	}
+}
+
+// The manifest counts just where Ghost puts it into the theme's root, whatever
+// way the theme was zipped.
+func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
+	url, key := realGhost(t)
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
+	owner := e.signIn(ghostOwner)
+	const name = "lychgate-manifest.yaml"
+	for what, layout := range map[string]struct {
+		folder string
+		others map[string]string
+		there  bool
+	}{
+		"root":                    {"", map[string]string{name: ""}, true},
+		"top folder":              {"a/", map[string]string{"a/" + name: ""}, true},
+		"beside the folder":       {"a/", map[string]string{name: ""}, false},
+		"with another folder":     {"b/", map[string]string{"a/x.txt": "x", "b/" + name: ""}, true},
+		"in another folder":       {"b/", map[string]string{"a/" + name: ""}, false},
+		"two folders down":        {"a/b/", map[string]string{"a/b/" + name: ""}, true},
+		"between two folders":     {"a/b/", map[string]string{"a/" + name: ""}, false},
+		"an index below":          {"", map[string]string{"assets/index.hbs": "x", "assets/" + name: ""}, false},
+		"what macOS adds":         {"a/", map[string]string{"__MACOSX/a/._" + name: "x", "__MACOSX/" + name: "", ".DS_Store": "x", "a/" + name: ""}, true},
+		"beside what macOS adds":  {"a/", map[string]string{"__MACOSX/index.hbs": "x", "__MACOSX/" + name: ""}, false},
+		"in a dot folder":         {"a/", map[string]string{".git/index.hbs": "x", ".git/" + name: ""}, false},
+		"with a dot in front":     {"./a/", map[string]string{"./a/" + name: ""}, true},
+		"with backslashes":        {`a\`, map[string]string{`a\` + name: ""}, true},
+		"another file's name":     {"", map[string]string{"lychgate-manifest.yml": ""}, false},
+		"deeper than the other's": {"a/", map[string]string{"b/c/index.hbs": "x", "b/c/" + name: "", "a/" + name: ""}, true},
+	} {
+		theme := "layout-" + guidLike()
+		for other, text := range layout.others {
+			if text == "" {
+				layout.others[other] = cleanManifest("A")
+			}
+		}
+		e.uploadTheme(theme, sourceZipWith(t, layout.folder, layout.others), "Cookie", owner)
+		_, err := os.Stat(ghostFolder(t) + "/content/themes/" + theme + "/" + name)
+		if inGhost := err == nil; inGhost != layout.there {
+			t.Errorf("%s: in Ghost: %v", what, inGhost)
+		}
+		if kept := e.section(theme, owner) == "A"; kept != layout.there {
+			t.Errorf("%s: kept: %v", what, kept)
+		}
+		if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 204 {
+			t.Errorf("%v", answer)
+		}
 	}
 }
 

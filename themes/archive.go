@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -100,8 +101,10 @@ func FileName(service string) (string, error) {
 }
 
 // ReadZip reads the manifest with a file name out of a zip of size bytes. The
-// manifest is in the root of the zip or in its single top folder; __MACOSX and
-// whatever starts with a dot does not count. The other entries are not read.
+// manifest is in the folder that Ghost takes for the theme's root: the highest
+// with an index.hbs. __MACOSX and whatever starts with a dot does not count. In a
+// zip without an index.hbs the manifest is in the zip's root or in its single
+// folder. The other entries are not read.
 //
 // Memory is bounded by the limits above, however large the zip is. The error is
 // ErrNoManifest, *TooLargeError, *ArchiveError, or that of r.
@@ -232,8 +235,9 @@ func (l *limitedReaderAt) ReadAt(p []byte, offset int64) (int, error) {
 // findManifest returns the entry of the manifest. It refuses a zip that Ghost
 // refuses for the names in it.
 func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
-	folders, found := make(map[string]bool), make(map[string][]*zip.File)
-	inRoot := false // the theme's own files lie in the root of the zip
+	manifests := make(map[string][]*zip.File) // by folder, "." for the root
+	var roots []string                        // folders with what makes a theme
+	tops := make(map[string]bool)             // what is in the zip's root: whether it is a folder
 	for _, entry := range entries {
 		if entry.Flags&1 != 0 {
 			return nil, &ArchiveError{entry.Name, "is encrypted; zip the theme without a password"}
@@ -248,32 +252,76 @@ func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
 		if ignored(name) {
 			continue
 		}
-		top, rest, deeper := strings.Cut(name, "/")
-		switch {
-		case deeper || isFolder:
-			folders[top] = true
-			if rest == fileName && !isFolder {
-				found[top] = append(found[top], entry)
-			}
-		case name == fileName:
-			found[""] = append(found[""], entry)
-		case name == "index.hbs" || name == "package.json":
-			inRoot = true
+		top, _, deeper := strings.Cut(name, "/")
+		tops[top] = tops[top] || deeper || isFolder
+		if isFolder {
+			continue
+		}
+		switch folder, file := path.Split(name); file {
+		case "index.hbs":
+			roots = append(roots, path.Clean(folder))
+		case fileName:
+			manifests[path.Clean(folder)] = append(manifests[path.Clean(folder)], entry)
 		}
 	}
-	candidates := found[""]
-	if len(folders) == 1 && !inRoot {
-		for folder := range folders {
-			candidates = append(candidates, found[folder]...)
+	themes := highest(roots)
+	if len(roots) == 0 { // Ghost does not take it
+		themes = append(themes, ".")
+		if folder, only := singleFolder(tops); only {
+			themes = append(themes, folder)
 		}
 	}
-	switch len(candidates) {
-	case 0:
+	var found []*zip.File
+	for _, folder := range themes {
+		found = append(found, manifests[folder]...)
+	}
+	switch {
+	case len(found) == 0:
 		return nil, ErrNoManifest
-	case 1:
-		return candidates[0], nil
+	case len(found) > 1:
+		return nil, &ArchiveError{found[1].Name, "is a second manifest, beside " + shown(found[0].Name) + "; leave one in the zip"}
+	case len(themes) > 1 && len(roots) > 0:
+		return nil, &ArchiveError{found[0].Name, "is one theme's of several in the zip, of which Ghost takes any; zip the theme's folder alone"}
 	}
-	return nil, &ArchiveError{candidates[1].Name, "is a second manifest, beside " + shown(candidates[0].Name) + "; leave one in the zip"}
+	return found[0], nil
+}
+
+// highest returns the folders of which Ghost takes one for the theme's root: the
+// highest with an index.hbs in it, or several at the same height.
+func highest(folders []string) []string {
+	height := func(folder string) int {
+		if folder == "." {
+			return 0
+		}
+		return 1 + strings.Count(folder, "/")
+	}
+	var all []string
+	for _, folder := range folders {
+		switch {
+		case len(all) == 0 || height(folder) < height(all[0]):
+			all = []string{folder}
+		case height(folder) == height(all[0]) && !slices.Contains(all, folder):
+			all = append(all, folder)
+		}
+	}
+	return all
+}
+
+// singleFolder returns the only folder in a zip's root, if there is no
+// package.json beside it.
+func singleFolder(tops map[string]bool) (string, bool) {
+	var folders []string
+	for top, isFolder := range tops {
+		if isFolder {
+			folders = append(folders, top)
+		} else if top == "package.json" {
+			return "", false
+		}
+	}
+	if len(folders) != 1 {
+		return "", false
+	}
+	return folders[0], true
 }
 
 var drive = regexp.MustCompile(`^[A-Za-z]:`)
