@@ -87,7 +87,53 @@ func readDocument(text []byte, limit int) (*yaml.Node, error) {
 	if _, err := s.weigh(root, 1); err != nil {
 		return nil, err
 	}
+	if err := checkQuotes(bytes.SplitAfter(text, []byte("\n")), &document); err != nil {
+		return nil, err
+	}
 	return root, nil
+}
+
+// checkQuotes refuses a quote that ends right before a `#`, which the library
+// takes for a comment, but YAML does not (1.2.2, section 6.6). It is what is left
+// of a quote that was not closed: it goes on to the next one, as in
+//
+//	aspect_ratio: "16:9
+//	tag: "#hero"
+func checkQuotes(lines [][]byte, n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && n.Line <= len(lines) {
+		line := n.Line - 1
+		rest := lines[line]
+		for range n.Column - 1 {
+			_, size := utf8.DecodeRune(rest)
+			rest = rest[size:]
+		}
+		if len(rest) == 0 || rest[0] != '"' && rest[0] != '\'' { // a line ended in another way
+			return nil
+		}
+		quote := rest[0]
+		for i := 1; ; i++ {
+			for i >= len(rest) {
+				if line++; line == len(lines) {
+					return nil
+				}
+				i, rest = i-len(rest), lines[line]
+			}
+			switch {
+			case rest[i] == '\\' && quote == '"', rest[i] == quote && quote == '\'' && i+1 < len(rest) && rest[i+1] == quote:
+				i++
+			case rest[i] == quote && i+1 < len(rest) && rest[i+1] == '#':
+				return syntaxErrorAt(n, "the quote that starts here ends in line %d, right before a `#`; close it where it should end, or put a space before the comment", line+1)
+			case rest[i] == quote:
+				return nil
+			}
+		}
+	}
+	for _, child := range n.Content {
+		if err := checkQuotes(lines, child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkText refuses what is not UTF-8 text.

@@ -35,6 +35,10 @@ func TestIgnoredFiles(t *testing.T) {
 		{"JSON null", "null\n", "1:1 line 1: the file holds an empty value; a manifest is a mapping that starts with `manifest_version: 1`"},
 
 		{"an open quote", file("events: 'x"), "2:1 line 2: not valid YAML: found unexpected end of stream"},
+		{"an open quote that another ends", file("x: \"16:9\ny: 1\ntag: \"#hero\""), "2:4 line 2: the quote that starts here ends in line 4, right before a `#`; close it where it should end, or put a space before the comment"},
+		{"an open quote of the other kind", file("x: '16:9\ntag: '#hero'"), "2:4 line 2: the quote that starts here ends in line 3, right before a `#`; close it where it should end, or put a space before the comment"},
+		{"a comment right behind a quote", file("x: {ä: \"a\\\"b\"#c\n}"), "2:8 line 2: the quote that starts here ends in line 2, right before a `#`; close it where it should end, or put a space before the comment"},
+		{"a comment right behind a quoted key's quote", file("'it''s'#: x"), "2:1 line 2: not valid YAML: could not find expected ':'"},
 		{"an open bracket", file("x: [1, 2\ny: z"), "3:1 line 3: not valid YAML: did not find expected ',' or ']'"},
 		{"an open brace", file("x: {a: 1"), "2:1 line 2: not valid YAML: did not find expected ',' or '}'"},
 		{"indented too little", file("events:\n    types: {}\n  default_tags: []"), "4:3 line 4: not valid YAML: did not find expected key"},
@@ -93,6 +97,7 @@ func TestIgnoredFiles(t *testing.T) {
 func TestUnusualYAML(t *testing.T) {
 	deep := func(n int) string { return file("x: " + strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	for _, c := range []errorCase{
+		{"a number sign in quotes, and a comment behind them", inType("label: \"a\\\"#b\" # c\ntags: ['it''s #1', \"#x\"]# d"), inType("label: 'a\"#b'\ntags: [\"it's #1\", '#x']"), nil},
 		{"a byte order mark", "\ufeff" + inType("tags: [a]"), inType("tags: [a]"), nil},
 		{"Windows line ends", strings.ReplaceAll(inType("tags: [a]"), "\n", "\r\n"), inType("tags: [a]"), nil},
 		{"a document's start and end", "---\n" + inType("") + "...\n", inType(""), nil},
