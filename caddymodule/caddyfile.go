@@ -31,7 +31,7 @@ func registerDirective(name string, construct func() directive) {
 		handler := construct()
 		err := handler.UnmarshalCaddyfile(h.Dispenser)
 		if err == nil && h.Option("lychgate") == nil {
-			err = h.WrapErr(errNoSite)
+			err = h.WrapErr(fmt.Errorf("%s: %w", name, errNoSite))
 		}
 		return handler, err
 	})
@@ -174,7 +174,18 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 	if err == nil && len(s.Hosts) == 0 {
 		err = d.WrapErr(fmt.Errorf("site %s: %w", name, errNoHosts))
 	}
+	if err == nil && s.Platform != nil && s.Platform.Kind == "none" && len(s.Themes) > 0 {
+		err = d.WrapErr(fmt.Errorf("site %s: %w", name, s.checkThemes()))
+	}
 	return err
+}
+
+// homes are the blocks in which options belong that are easily written elsewhere.
+var homes = map[string]string{
+	"store": "lychgate", "resolvers": "lychgate", "service": "lychgate", "site": "lychgate",
+	"hosts": "site", "platform": "site", "integration": "site", "theme": "site",
+	"repository": "theme", "branch": "repository", "token": "repository", "user": "repository",
+	"admin_key": "platform ghost", "webhooks": "platform ghost", "key": "integration", "mode": "integration",
 }
 
 // option is an option of a block in a Caddyfile.
@@ -202,6 +213,8 @@ func parseBlock(d *caddyfile.Dispenser, name string, known map[string]option) er
 		switch {
 		case key == "{":
 			return d.Errf("%s: unexpected {: the option before it has no block", name)
+		case !ok && homes[key] != "" && !strings.HasPrefix(name, homes[key]):
+			return d.Errf("%s has no option %q: it belongs into the block of %s", name, key, homes[key])
 		case !ok:
 			return d.Errf("%s has no option %q: known are %s", name, key,
 				strings.Join(slices.Sorted(maps.Keys(known)), ", "))

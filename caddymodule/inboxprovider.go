@@ -257,7 +257,7 @@ func clientAddr(r *http.Request) netip.Addr {
 	return address
 }
 
-var errNoSite = errors.New("no site is configured, so all lookups would be answered with 404: write a global option such as\n" + exampleApp)
+var errNoSite = errors.New("no site is configured, so there is nothing to answer for: write a global option such as\n" + exampleApp)
 
 func checkLookupPath(p string) error {
 	switch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -82,11 +83,39 @@ func (r *Repository) unmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			return nil
 		}}
 	}
-	return parseBlock(d, "repository", map[string]option{
+	err := parseBlock(d, "repository", map[string]option{
 		"branch": text("branch", "main", &r.Branch),
 		"token":  text("token", "{env.THEME_TOKEN}", &r.Token),
 		"user":   text("user", "x-access-token", &r.User),
 	})
+	if err == nil {
+		if err = r.check(); err != nil {
+			err = d.WrapErr(fmt.Errorf("repository: %w", err))
+		}
+	}
+	return err
+}
+
+var (
+	fullReference = regexp.MustCompile(`^refs/(?:heads/)?`)
+	notABranch    = regexp.MustCompile(`[[:cntrl:] ~^:?*\[\\]|\.\.|@\{|//|/$|^/|\.lock$`) // git-check-ref-format(1)
+	shellVariable = regexp.MustCompile(`^\$\{?([A-Za-z_]\w*)\}?$`)
+)
+
+// check checks what can be without knowing the values of placeholders.
+func (r *Repository) check() error {
+	variable := shellVariable.FindStringSubmatch(r.Token)
+	switch {
+	case fullReference.MatchString(r.Branch):
+		return fmt.Errorf("branch %q: write the branch's name alone, such as %s", r.Branch, fullReference.ReplaceAllString(r.Branch, ""))
+	case !strings.Contains(r.Branch, "{") && notABranch.MatchString(r.Branch):
+		return fmt.Errorf("branch %q: write the name of a branch, such as main", r.Branch)
+	case variable != nil:
+		return fmt.Errorf("token %s: write {env.%s} for the variable of that name", variable[0], variable[1])
+	case r.User != "" && r.Token == "":
+		return errors.New("user goes with a token: write that too, such as token {env.THEME_TOKEN}")
+	}
+	return nil
 }
 
 // connect returns the repository. Nothing is sent to it yet.
@@ -94,14 +123,17 @@ func (r *Repository) connect() (*git.Repository, error) {
 	if r == nil {
 		return nil, errNoRepository
 	}
+	if err := r.check(); err != nil {
+		return nil, fmt.Errorf("repository: %w", err)
+	}
 	config := git.Config{}
 	for _, value := range []struct {
-		from string
-		to   *string
-	}{{r.URL, &config.URL}, {r.Branch, &config.Branch}, {r.Token, &config.Token}, {r.User, &config.User}} {
+		name, from string
+		to         *string
+	}{{"", r.URL, &config.URL}, {"branch: ", r.Branch, &config.Branch}, {"token: ", r.Token, &config.Token}, {"user: ", r.User, &config.User}} {
 		var err error
 		if *value.to, err = caddy.NewReplacer().ReplaceOrErr(value.from, true, true); err != nil {
-			return nil, fmt.Errorf("repository: %w", err)
+			return nil, fmt.Errorf("repository: %s%w: set it where Caddy runs, or leave the option out", value.name, err)
 		}
 	}
 	repository, err := git.New(config)
@@ -126,7 +158,7 @@ func (s *Site) checkThemes() error {
 			return err
 		}
 		if s.Platform != nil && s.Platform.Kind == "none" {
-			return fmt.Errorf("theme %s: a site with platform none has no themes: leave it out", name)
+			return fmt.Errorf("theme %s: a site with platform none has no themes: take the theme out, or write platform ghost", name)
 		}
 		if theme == nil {
 			return fmt.Errorf("theme %s: %w", name, errNoRepository)

@@ -51,7 +51,7 @@ func TestThemesAreForStaff(t *testing.T) {
 	theme := "staff-" + guidLike()
 	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
 
-	signInFirst := staffAnswer(401, `{"message":"Sign in to Ghost's admin on this site first."}`)
+	signInFirst := staffAnswer(401, `{"message":"Sign in to Ghost's admin on this site first; without a browser, send the Origin of that sign-in too."}`)
 	notEditor := staffAnswer(403, `{"message":"Owners, administrators and editors may do this."}`)
 	for role, want := range map[string]response{
 		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
@@ -82,7 +82,7 @@ func TestThemesAreForStaff(t *testing.T) {
 		}
 	}
 
-	elsewhere := staffAnswer(403, `{"message":"The request must come from a page of this site: send an Origin header."}`)
+	elsewhere := staffAnswer(403, `{"message":"The request must come from a page of this site: its Origin header must name this site."}`)
 	noEvent := staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
 	noEndpoint := staffAnswer(404, `{"message":"There is no such endpoint."}`)
 	noSite := staffAnswer(404, `{"message":"There is no site with a Ghost at this address."}`)
@@ -133,7 +133,7 @@ func TestThemesAreForStaff(t *testing.T) {
 	// Nobody is taken for staff because Ghost does not answer.
 	e.load(themesConfig(sqliteStore(t), "http://127.0.0.1:1", key, ""))
 	e.eachEndpoint("Ghost is away", staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", owner, "Origin", e.base)
-	if logged := e.logged(); strings.Contains(logged, owner) || !strings.Contains(logged, "a visitor is unknown") {
+	if logged := e.logged(); strings.Contains(logged, owner) || !strings.Contains(logged, "Ghost does not say who is signed in") {
 		t.Errorf("logged: %s", logged)
 	}
 }
@@ -153,8 +153,8 @@ func TestValidateEvents(t *testing.T) {
 		`{"type":"webinar","values":{"speaker":"Janette","seats":11}}`: staffAnswer(200, `{"valid":false,"problems":[{"field":"name","message":"Name is required."},`+
 			`{"field":"speaker","message":"Speaker must have 5 characters at most; it has 7."},{"field":"seats","message":"Seats must be 10 or less."}]`+webinar),
 		`{"type":"meetup"}`:         staffAnswer(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
-		`{"type":"concert"}`:        staffAnswer(422, `{"message":"The theme has no such event type."}`),
-		`{}`:                        staffAnswer(422, `{"message":"The theme has no such event type."}`),
+		`{"type":"concert"}`:        staffAnswer(422, `{"message":"The theme has no event type \"concert\". It has \"webinar\", \"meetup\"."}`),
+		`{}`:                        staffAnswer(422, `{"message":"The theme has no event type \"\". It has \"webinar\", \"meetup\"."}`),
 		`{"type":"webinar","values`: staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`),
 		`{"type":"webinar","values":` + strings.Repeat(" ", 1<<20) + `{}}`: staffAnswer(413, `{"message":"The request's body is too large."}`),
 	} {
@@ -246,8 +246,8 @@ func TestRefreshWithGit(t *testing.T) {
 		{"the default branch by name", address + "/theme", token + "\nbranch main", 200, `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,`, clean},
 		{"findings", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warnings",` + oneFinding + `,"manifest":{"manifest_version":1,`, warned},
 		{"gone", gone.URL + "/theme", token, 502, failure("the repository cannot be reached: dial tcp "+strings.TrimPrefix(gone.URL, "http://")+": connect: connection refused", "unreachable"), warned},
-		{"a wrong token", address + "/theme", "token wrong", 502, `{"message":"the repository rejects the token: `, warned},
-		{"no token", address + "/theme", "", 502, `{"message":"the repository rejects the token: `, warned},
+		{"a wrong token", address + "/theme", "token wrong", 502, failure("the repository does not let us in: it rejects the token (status 401)", "token_rejected"), warned},
+		{"no token", address + "/theme", "", 502, failure("the repository does not let us in: it asks for a token, and none is set (status 401)", "token_rejected"), warned},
 		{"no such repository", address + "/nowhere", token, 502, `{"message":"reading the repository failed: `, warned},
 		{"no such branch", address + "/theme", token + "\nbranch nowhere", 502, failure(`reading the repository failed: there is no branch \"nowhere\"`, "request_failed"), warned},
 		{"empty", address + "/empty", token, 502, failure("reading the repository failed: the repository is empty", "request_failed"), warned},

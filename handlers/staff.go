@@ -52,9 +52,9 @@ var crossOrigin = http.NewCrossOriginProtection()
 
 // Reasons for which a request is not served.
 var (
-	errNotStaff   = &statusError{http.StatusUnauthorized, "Sign in to Ghost's admin on this site first."}
+	errNotStaff   = &statusError{http.StatusUnauthorized, "Sign in to Ghost's admin on this site first; without a browser, send the Origin of that sign-in too."}
 	errNotEditor  = &statusError{http.StatusForbidden, "Owners, administrators and editors may do this."}
-	errElsewhere  = &statusError{http.StatusForbidden, "The request must come from a page of this site: send an Origin header."}
+	errElsewhere  = &statusError{http.StatusForbidden, "The request must come from a page of this site: its Origin header must name this site."}
 	errNobodySays = &statusError{http.StatusBadGateway, "Ghost could not be asked who you are. Try again."}
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -239,7 +240,7 @@ func validateEvent(ctx context.Context, s *themes.Service, theme string, body io
 	events := t.Events()
 	eventType, ok := events.Type(event.Type)
 	if !ok {
-		return nil, errNoType
+		return nil, noType(event.Type, events)
 	}
 	problems := eventType.Publish(event.Values)
 	return publication{len(problems) == 0, problems, eventType.PostTemplate, events.EventTags(eventType)}, nil
@@ -250,8 +251,20 @@ var (
 	errNoThemes = &statusError{http.StatusNotFound, "There is no site with a Ghost at this address."}
 	errInactive = &statusError{http.StatusNotFound, "Homepage Curation is inactive: it starts with a manifest that has it and no finding."}
 	errNoEvent  = &statusError{http.StatusUnprocessableEntity, `Send JSON such as {"type": "webinar", "values": {"name": "An evening"}}.`}
-	errNoType   = &statusError{http.StatusUnprocessableEntity, "The theme has no such event type."}
 )
+
+// noType says which event types there are.
+func noType(key string, events *manifest.Events) error {
+	message := fmt.Sprintf("The theme has no event type %q.", key)
+	if events != nil {
+		var keys []string
+		for _, eventType := range events.Types {
+			keys = append(keys, fmt.Sprintf("%q", eventType.Key))
+		}
+		message += " It has " + strings.Join(keys, ", ") + "."
+	}
+	return &statusError{http.StatusUnprocessableEntity, message}
+}
 
 // refreshFailures are how a repository is not read, as they are called in
 // answers.
@@ -286,7 +299,7 @@ func (h *ThemesAPI) writeError(w http.ResponseWriter, site *ThemesSite, err erro
 		writeStaff(w, http.StatusNotFound, staffFailure{Message: "The theme has no repository to be refreshed from."})
 	case errors.As(err, &status):
 		if status == errNobodySays {
-			h.Logger.Error("a visitor is unknown", zap.String("site", site.Name), zap.Error(err))
+			h.Logger.Error("Ghost does not say who is signed in; is its address in platform ghost right?", zap.String("site", site.Name), zap.Error(err))
 		}
 		writeStaff(w, status.status, staffFailure{Message: status.message})
 	default:

@@ -89,13 +89,19 @@ type File struct {
 	Text []byte // at most manifest.MaxSize
 }
 
-var serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+var (
+	serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	wholeName   = regexp.MustCompile(`-manifest(\.ya?ml)?$`)
+)
 
 // FileName returns the name that the manifest of a service has (spec, "What the
 // service does").
 func FileName(service string) (string, error) {
 	if !serviceName.MatchString(service) {
 		return "", fmt.Errorf("the service name %q: write 1 to 63 letters, digits, dots, dashes or underscores, a letter or a digit first", service)
+	}
+	if end := wholeName.FindString(service); end != "" {
+		return "", fmt.Errorf("the service name %q: write the name alone, such as %s", service, strings.TrimSuffix(service, end))
 	}
 	return service + "-manifest.yaml", nil
 }

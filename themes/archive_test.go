@@ -344,7 +344,7 @@ func (f readerAtFunc) ReadAt(p []byte, offset int64) (int, error) { return f(p, 
 func TestFileName(t *testing.T) {
 	for service, want := range map[string]string{
 		"lychgate": "lychgate-manifest.yaml", "my.out-post_2": "my.out-post_2-manifest.yaml", strings.Repeat("a", 63): strings.Repeat("a", 63) + "-manifest.yaml",
-		"": "", "../x": "", "a/b": "", `a\b`: "", ".a": "", "a b": "", strings.Repeat("a", 64): "",
+		"": "", "../x": "", "a/b": "", `a\b`: "", ".a": "", "a b": "", strings.Repeat("a", 64): "", "outpost-manifest": "", "outpost-manifest.yaml": "",
 	} {
 		if got, err := FileName(service); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", service, got, err)

@@ -26,11 +26,13 @@ func Open(name, fileName string) (File, error) {
 	}
 	if info.IsDir() {
 		name = filepath.Join(name, fileName)
-		switch info, err = os.Stat(name); {
+		switch info, err = os.Lstat(name); {
 		case errors.Is(err, fs.ErrNotExist):
 			return File{}, ErrNoManifest
 		case err != nil:
 			return File{}, err
+		case info.Mode()&fs.ModeSymlink != 0: // nor is one read from a zip or a repository
+			return File{}, fmt.Errorf("%s is a symbolic link; put the file itself there", name)
 		case !info.Mode().IsRegular():
 			return File{}, fmt.Errorf("%s is not a file; put a file there", name)
 		}

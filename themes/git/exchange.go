@@ -46,6 +46,8 @@ func (x *exchange) refuse(request *http.Request, status int) error {
 	switch {
 	case status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound:
 		return x.fail(ErrFailed, "the server answers %d %s", status, http.StatusText(status))
+	case status == http.StatusNotFound && x.repository.cfg.Token == "":
+		return x.fail(ErrFailed, "there is no such repository, or it is private and needs a token (status 404)")
 	case status == http.StatusNotFound:
 		return x.fail(ErrFailed, "there is no such repository, or none that can be seen with this token (status 404)")
 	case x.repository.cfg.Token == "":
@@ -54,7 +56,7 @@ func (x *exchange) refuse(request *http.Request, status int) error {
 		return x.fail(ErrRejected, "it moved to %s, which is not sent the token that is meant for %s (status %d)",
 			request.URL.Host, x.repository.host, status)
 	default:
-		return x.fail(ErrRejected, "status %d", status)
+		return x.fail(ErrRejected, "it rejects the token (status %d)", status)
 	}
 }
 

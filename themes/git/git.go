@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ var (
 	ErrUnreachable = errors.New("the repository cannot be reached")
 
 	// ErrRejected is a server that does not take the token, or wants one.
-	ErrRejected = errors.New("the repository rejects the token")
+	ErrRejected = errors.New("the repository does not let us in")
 
 	// ErrFailed is everything else: no such repository, or none that the token
 	// may see; no such branch; a repository without commits; one that is too
@@ -128,6 +129,8 @@ func New(cfg Config) (*Repository, error) {
 	// The URL is in no error: it may have credentials in it.
 	address, err := url.Parse(cfg.URL)
 	switch {
+	case overSSH.MatchString(cfg.URL):
+		return nil, errors.New("only HTTPS is spoken here: write the address that git clones from over HTTPS, such as https://git.example.com/acme/nightly.git, and a token if the repository is private")
 	case err != nil || address.Hostname() == "" || address.Scheme != "https" && address.Scheme != "http":
 		return nil, errors.New("not the address of a git repository, such as https://git.example.com/acme/nightly.git")
 	case address.User != nil:
@@ -157,6 +160,9 @@ func New(cfg Config) (*Repository, error) {
 		},
 	}, nil
 }
+
+// overSSH matches the other addresses that git takes.
+var overSSH = regexp.MustCompile(`^(?:(?:ssh|git|git\+ssh|file)://|[\w.-]+@[\w.-]+:|/)`)
 
 // mayBeSent reports whether a request to that address is safe from listeners.
 func mayBeSent(address *url.URL) bool {
