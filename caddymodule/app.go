@@ -32,7 +32,7 @@ type App struct {
 	// /etc/resolv.conf when the configuration is loaded.
 	Resolvers []string `json:"resolvers,omitempty"`
 
-	// Store is where members and integrations are kept. Default: SQLite, in the
+	// Store is where members, integrations and theme manifests are kept. Default: SQLite, in the
 	// file lychgate/lychgate.db in Caddy's data directory.
 	Store *Store `json:"store,omitempty"`
 

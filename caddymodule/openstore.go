@@ -20,7 +20,9 @@ type openStore struct {
 	logger *zap.Logger
 	users  []storeUser // that have not begun
 
-	once    sync.Once
+	mu      sync.Mutex
+	begun   bool
+	stopped bool
 	err     error // of opening, for good
 	db      *database.DB
 	ctx     context.Context // of what runs in the background
@@ -74,34 +76,38 @@ const (
 
 var errStoreAway = errors.New("the store is away")
 
-// open opens the store and begins its users, once. A file that cannot be
+// open opens the store and begins its users, once, unless it was stopped. A file that cannot be
 // opened is an error. A server that is away is not: it is waited for, and
 // everything else that Caddy does goes on.
 func (s *openStore) open() error {
-	s.once.Do(func() {
-		s.ctx, s.cancel = context.WithCancel(context.Background())
-		err := s.tryOpen()
-		if err == nil {
-			return
-		}
-		if s.kind == database.SQLite {
-			s.err = err
-			return
-		}
-		s.logger.Error("the store does not answer, so what needs it does not work until it does", zap.Error(err))
-		s.running.Go(func() {
-			for err != nil {
-				select {
-				case <-s.ctx.Done():
-					return
-				case <-time.After(reopenPause):
-				}
-				err = s.tryOpen()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun || s.stopped {
+		return s.err
+	}
+	s.begun = true
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	err := s.tryOpen()
+	if err == nil {
+		return nil
+	}
+	if s.kind == database.SQLite {
+		s.err = err
+		return err
+	}
+	s.logger.Error("the store does not answer, so what needs it does not work until it does", zap.Error(err))
+	s.running.Go(func() {
+		for err != nil {
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-time.After(reopenPause):
 			}
-			s.logger.Info("the store answers")
-		})
+			err = s.tryOpen()
+		}
+		s.logger.Info("the store answers")
 	})
-	return s.err
+	return nil
 }
 
 // tryOpen opens the store, if it is not, and begins the users that have not
@@ -133,8 +139,11 @@ func (s *openStore) run(background func(ctx context.Context)) {
 	s.running.Go(func() { background(s.ctx) })
 }
 
-// stop ends what runs in the background.
+// stop ends what runs in the background. A store that is not open stays so.
 func (s *openStore) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
 	if s.cancel != nil {
 		s.cancel()
 		s.running.Wait()

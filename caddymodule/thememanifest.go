@@ -24,7 +24,8 @@ func init() {
 // known-good copy in the store of the `lychgate` app.
 //
 // Uploads to Ghost's own `/ghost/api/admin/themes/upload/` are passed on, and
-// what was found is added to Ghost's answer as `_errors`. Below
+// what was found is added to Ghost's answer as `_errors`; when a theme is deleted
+// in Ghost, what is kept of it is cleared. Below
 // `/ghost/lychgate/themes` it tells the publication's staff what is kept, and
 // refreshes themes. All other requests pass through untouched. The placeholder
 // `{http.lychgate.site}` is set for what it answers or watches.

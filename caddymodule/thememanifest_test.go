@@ -216,7 +216,7 @@ func TestThemesWithGhost(t *testing.T) {
 	}
 
 	// Ghost takes these too.
-	for i, path := range []string{"/ghost/api/admin/themes/UPLOAD/", "/ghost/api/admin/themes/upload", "/ghost/api/v4/admin/themes/upload/", "/ghost/api/canary/admin/themes/upload/"} {
+	for i, path := range []string{"/ghost/api/admin/themes/UPLOAD/", "/ghost/api/admin/themes/upload", "/ghost/api/v4/admin/themes/upload/", "/ghost/api/canary/admin/themes/upload/", "/ghost/api//admin/themes/upload/", "/ghost/api/admin//themes/upload/"} {
 		name := string(rune('F' + i))
 		answer, err := e.upload(path, theme+".zip", bytes.NewReader(sourceZip(t, "", cleanManifest(name))), "Cookie", owner)
 		if err != nil || !strings.Contains(answer.Body, noFindings) || sectionName() != name {
@@ -249,7 +249,7 @@ func TestThemesWithGhost(t *testing.T) {
 	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 404 {
 		t.Errorf("%v", answer)
 	}
-	want := map[string]string{"valid": "7", "findings": "6", "removed": "2", "other": "7"}
+	want := map[string]string{"valid": "9", "findings": "6", "removed": "2", "other": "7"}
 	for outcome, n := range want {
 		if got := e.metric(`lychgate_themes_requests_total{operation="upload",outcome="` + outcome + `",site="daily"}`); got != n {
 			t.Errorf("%s: counted %s, want %s", outcome, got, n)
@@ -283,6 +283,11 @@ func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
 		"what macOS adds":         {"a/", map[string]string{"__MACOSX/a/._" + name: "x", "__MACOSX/" + name: "", ".DS_Store": "x", "a/" + name: ""}, true},
 		"beside what macOS adds":  {"a/", map[string]string{"__MACOSX/index.hbs": "x", "__MACOSX/" + name: ""}, false},
 		"in a dot folder":         {"a/", map[string]string{".git/index.hbs": "x", ".git/" + name: ""}, false},
+		"first of two themes":     {"a/", map[string]string{"b/index.hbs": "x", "a/" + name: "", "b/" + name: ""}, true},
+		"second of two themes":    {"a/", map[string]string{"b/index.hbs": "x", "b/" + name: ""}, false},
+		"with node_modules":       {"x/", map[string]string{"node_modules/a/index.js": "x", "package.json": "{}", "x/" + name: ""}, true},
+		"called as macOS does":    {"x/__MACOSX/", map[string]string{"x/__MACOSX/" + name: ""}, true},
+		"in both":                 {"a/b/", map[string]string{"a/" + name: "manifest_version: 2", "a/b/" + name: ""}, true},
 		"with a dot in front":     {"./a/", map[string]string{"./a/" + name: ""}, true},
 		"with backslashes":        {`a\`, map[string]string{`a\` + name: ""}, true},
 		"another file's name":     {"", map[string]string{"lychgate-manifest.yml": ""}, false},

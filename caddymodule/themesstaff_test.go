@@ -106,6 +106,9 @@ func TestThemesAreForStaff(t *testing.T) {
 		{"from a page", "POST", "/" + theme + "/events/validate", []string{"Cookie", owner, "Origin", e.base, "Sec-Fetch-Site", "same-origin"}, noEvent},
 		{"no such endpoint", "GET", "/" + theme + "/types", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
 		{"a theme alone", "GET", "/" + theme, []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
+		{"a name with NUL", "GET", "/a%00b/curation", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
+		{"a name that is no text", "GET", "/a%ffb/curation", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
+		{"a slash in disguise", "GET", "%2Fa/curation", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
 		{"no name", "GET", "//curation", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
 		{"no theme", "GET", "/none/curation", []string{"Cookie", owner, "Origin", e.base}, staffAnswer(404, `{"message":"The theme has no manifest."}`)},
 		{"a refresh by GET", "GET", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.base}, notAllowed("POST")},
@@ -118,6 +121,10 @@ func TestThemesAreForStaff(t *testing.T) {
 		if diff := cmp.Diff(test.want, e.do(test.method, "/ghost/lychgate/themes"+test.path, test.header...)); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
 		}
+	}
+	// An address typed into the browser comes with neither Origin nor Referer.
+	if got := e.do("GET", "/ghost/lychgate/themes", "Cookie", owner, "Sec-Fetch-Site", "none"); got.Status != 200 {
+		t.Errorf("from the address bar: %v", got)
 	}
 	if got := e.do("HEAD", "/ghost/lychgate/themes/", "Cookie", owner, "Origin", e.base); got.Status != 200 || got.Body != "" {
 		t.Errorf("HEAD: %v", got)
@@ -156,7 +163,8 @@ func TestValidateEvents(t *testing.T) {
 		`{"type":"concert"}`:        staffAnswer(422, `{"message":"The theme has no event type \"concert\". It has \"webinar\", \"meetup\"."}`),
 		`{}`:                        staffAnswer(422, `{"message":"The theme has no event type \"\". It has \"webinar\", \"meetup\"."}`),
 		`{"type":"webinar","values`: staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`),
-		`{"type":"webinar","values":` + strings.Repeat(" ", 1<<20) + `{}}`: staffAnswer(413, `{"message":"The request's body is too large."}`),
+		`{"type":"meetup"` + strings.Repeat(" ", 1<<20-len(`{"type":"meetup"}`)) + `}`: staffAnswer(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
+		`{"type":"webinar","values":` + strings.Repeat(" ", 1<<20) + `{}}`:             staffAnswer(413, `{"message":"The request's body is too large."}`),
 	} {
 		got, err := e.sendBody("POST", "/ghost/lychgate/themes/"+theme+"/events/validate", body, "Cookie", owner, "Origin", e.base, "Content-Type", "application/json")
 		delete(got.Header, "Connection")

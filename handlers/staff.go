@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -19,6 +21,8 @@ import (
 type Staff struct {
 	room platform.StaffRoom
 	now  func() time.Time
+
+	asking singleflight.Group
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]knownVisitor
@@ -67,9 +71,13 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request) error {
 	if unsafe && (crossOrigin.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "") {
 		return errElsewhere
 	}
-	roles, err := s.roles(ctx, platform.Visitor{
+	visitor := platform.Visitor{
 		Cookie: r.Header.Get("Cookie"), Origin: r.Header.Get("Origin"), Referer: r.Header.Get("Referer"), UserAgent: r.UserAgent(),
-	})
+	}
+	if visitor.Origin == "" && visitor.Referer == "" { // typed into the address bar; no other page could read the answer
+		visitor.Origin = originOf(r)
+	}
+	roles, err := s.roles(ctx, visitor)
 	switch {
 	case errors.Is(err, platform.ErrNotStaff):
 		return errNotStaff
@@ -79,6 +87,15 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request) error {
 		return errNotEditor
 	}
 	return nil
+}
+
+// originOf returns the origin that a request is for.
+func originOf(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
 }
 
 // roles returns the roles of a visitor. Errors: platform.ErrNotStaff.
@@ -94,10 +111,13 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor) ([]string, 
 	if ok && now.Before(visited.until) {
 		return visited.roles, nil
 	}
-	roles, err := s.room.Staff(ctx, visitor)
+	// Several requests of one page ask once. Who leaves does not cancel the
+	// others; the platform bounds the time itself.
+	asked, err, _ := s.asking.Do(string(key[:]), func() (any, error) { return s.room.Staff(context.WithoutCancel(ctx), visitor) })
 	if err != nil {
 		return nil, err
 	}
+	roles := asked.([]string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= maxVisitors {

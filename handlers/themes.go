@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -102,14 +103,14 @@ func allowed(method string) string {
 
 // find returns the endpoint of a request, and the theme that it is about.
 func (h *ThemesAPI) find(r *http.Request) (e endpoint, theme string, ok bool) {
-	rest := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), h.Path+ThemesPath), "/")
+	rest, ok := strings.CutPrefix(strings.TrimSuffix(r.URL.EscapedPath(), "/"), h.Path+ThemesPath)
 	if rest == "" {
-		return allThemes, "", true
+		return allThemes, "", ok
 	}
-	name, what, _ := strings.Cut(rest[1:], "/")
+	name, what, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
 	theme, err := url.PathUnescape(name)
-	e, ok = endpoints[what]
-	return e, theme, ok && err == nil && theme != ""
+	e, known := endpoints[what]
+	return e, theme, ok && rest[0] == '/' && known && err == nil && theme != "" && utf8.ValidString(theme) && !strings.Contains(theme, "\x00")
 }
 
 const (
@@ -181,6 +182,25 @@ type eventTypes struct {
 type listedEventType struct {
 	Key string `json:"key"`
 	manifest.EventType
+	FeatureImage *featureImage `json:"feature_image,omitempty"`
+}
+
+// featureImage is what the editor shows and does where the type has a hint on the
+// featured image (spec, "Featured image hint rules"). Without one the site's
+// setting counts.
+type featureImage struct {
+	Phrase    string `json:"phrase"`
+	CropRatio string `json:"crop_ratio,omitempty"` // free if there is none
+	MinWidth  int    `json:"min_width,omitempty"`  // pixels
+	MinHeight int    `json:"min_height,omitempty"` // pixels
+}
+
+func listEventType(t manifest.EventType) listedEventType {
+	listed := listedEventType{Key: t.Key, EventType: t}
+	if c, ok := t.FeatureImage(); ok {
+		listed.FeatureImage = &featureImage{t.ImagePhrase(""), t.CropRatio(), c.MinWidth, c.MinHeight}
+	}
+	return listed
 }
 
 func listEventTypes(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
@@ -192,7 +212,7 @@ func listEventTypes(ctx context.Context, s *themes.Service, theme string, _ io.R
 	if events := t.Events(); events != nil {
 		answer.DefaultTags = events.DefaultTags
 		for _, eventType := range events.Types {
-			answer.Types = append(answer.Types, listedEventType{eventType.Key, eventType})
+			answer.Types = append(answer.Types, listEventType(eventType))
 		}
 	}
 	return answer, nil

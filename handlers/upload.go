@@ -22,9 +22,9 @@ import (
 type Next func(http.ResponseWriter, *http.Request) error
 
 // adminThemes matches where, behind the path of its admin, Ghost takes themes and
-// removes them: in any case, with or without the slash at the end, and under the
-// names of older versions of its API.
-var adminThemes = regexp.MustCompile(`(?i)^/api/(?:(?:v[234]|canary)/)?admin/themes/([^/]+)/?$`)
+// removes them: in any case, with slashes doubled, with or without one at the
+// end, and under the names of older versions of its API.
+var adminThemes = regexp.MustCompile(`(?i)^/+api/+(?:(?:v[234]|canary)/+)?admin/+themes/+([^/]+)/*$`)
 
 // Changes reports whether a request changes a theme in Ghost, so that it is to be
 // watched.
@@ -43,7 +43,7 @@ func (h *ThemesAPI) Changes(r *http.Request) bool {
 const (
 	// afterwards is how long Ghost has to answer once whoever uploaded a theme
 	// has left: it may have taken the theme all the same.
-	afterwards = time.Minute
+	afterwards = 15 * time.Second
 
 	// storing bounds the time to store what was found.
 	storing = 10 * time.Second
@@ -79,8 +79,13 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	upload := watchUpload(passed.Body, parameters["boundary"], h.FileName)
 	defer upload.end()
 	passed.Body = upload
-	if err = next(held, passed); err == nil && held.holds() {
+	err = next(held, passed)
+	switch {
+	case err == nil && held.holds():
 		served.Outcome = h.uploaded(ctx, site, held, upload)
+	case err == nil && held.status >= http.StatusOK && held.status < http.StatusMultipleChoices:
+		h.Logger.Error("Ghost's answer to an upload cannot be read, so its manifest was not looked at", zap.String("site", site.Name))
+		served.Outcome = "failed"
 	}
 	held.release()
 	return served, err

@@ -22,6 +22,8 @@ func TestChanges(t *testing.T) {
 		"/ghost/api/admin/themes/Upload/":        true,
 		"/GHOST/api/v4/ADMIN/themes/upload/":     true,
 		"/ghost/api/canary/admin/themes/upload/": true,
+		"/ghost/api//admin/themes/upload/":       true,
+		"/ghost//api/admin//themes//upload//":    true,
 		"/ghost/api/v9/admin/themes/upload/":     false,
 		"/ghost/api/admin/themes/install/":       false,
 		"/ghost/api/admin/themes/upload/x/":      false,

@@ -10,8 +10,8 @@ import (
 // the site says otherwise (spec, Limits).
 const BuiltInImageSize = "1200 x 630 px"
 
-// featureImage returns the hint on the featured image, and whether there is any.
-func (t EventType) featureImage() (Constraints, bool) {
+// FeatureImage returns the hint on the featured image, and whether there is any.
+func (t EventType) FeatureImage() (Constraints, bool) {
 	for _, c := range t.FieldConstraints {
 		if c.Field == "feature_image" {
 			return c.Constraints, true
@@ -25,7 +25,7 @@ func (t EventType) featureImage() (Constraints, bool) {
 // "Featured image hint rules"). siteSize is the site's Default Featured Image
 // Size, or "".
 func (t EventType) ImagePhrase(siteSize string) string {
-	c, there := t.featureImage()
+	c, there := t.FeatureImage()
 	if !there {
 		if isBlank(siteSize) {
 			return BuiltInImageSize
@@ -48,14 +48,14 @@ func (t EventType) ImagePhrase(siteSize string) string {
 // CropRatio is the shape of the crop frame as width:height, or "" if it is free.
 // Only aspect_ratio shapes it.
 func (t EventType) CropRatio() string {
-	c, _ := t.featureImage()
+	c, _ := t.FeatureImage()
 	return c.AspectRatio
 }
 
 // ImageSize returns the size, in pixels, of the image that the editor makes of a
 // crop: that of the crop, or scaled up in its shape to min_width and min_height.
 func (t EventType) ImageSize(cropWidth, cropHeight int) (width, height int) {
-	c, _ := t.featureImage()
+	c, _ := t.FeatureImage()
 	if cropWidth <= 0 || cropHeight <= 0 {
 		return cropWidth, cropHeight
 	}

@@ -65,7 +65,7 @@ func (c *CustomField) check(value any) string {
 	switch {
 	case c.Required && !isFilled(value):
 		return "is required"
-	case value == nil, value == "":
+	case !isFilled(value) && (c.Type != "text" && c.Type != "textarea" || value == nil):
 		return ""
 	}
 	switch c.Type {
@@ -89,7 +89,7 @@ func (c *CustomField) checkText(value any) string {
 	if c.MaxLength == 0 {
 		return ""
 	}
-	s, ok := value.(string)
+	s, ok := value.(string) // also blank text has a length
 	if !ok {
 		return "must be text"
 	}

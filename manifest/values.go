@@ -131,7 +131,10 @@ func (m mapping) isTrue(name string) bool {
 
 // digits are a whole number in YAML 1.2. The YAML library takes 010 for octal, as
 // YAML 1.1 did, and 08 and what has more than 64 bits for no whole number.
-var digits = regexp.MustCompile(`^\+?[0-9]+$`)
+var (
+	digits = regexp.MustCompile(`^\+?[0-9]+$`)
+	core   = regexp.MustCompile(`^(?:0x[0-9a-fA-F]+|0o[0-7]+)$`)
+)
 
 // positive returns a value that is a whole number above 0, or 0. One that is
 // too large for an int is the largest.
@@ -150,8 +153,8 @@ func positive(n *yaml.Node) int {
 		}
 		return i
 	}
-	var i int
-	if tag != "!!int" || n.Decode(&i) != nil {
+	var i int // of YAML 1.2 (core schema); the library also knows 0b1 and 1_000
+	if tag != "!!int" || !core.MatchString(n.Value) || n.Decode(&i) != nil {
 		return 0
 	}
 	return max(0, i)

@@ -1,5 +1,6 @@
 // Package platform is what Lychgate needs of a publishing platform: a place
-// where members can be made, changed, removed and found.
+// where members can be made, changed, removed and found, and that knows its
+// staff.
 package platform
 
 import (

@@ -3,6 +3,7 @@ package themes
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -242,7 +243,7 @@ func (l *limitedReaderAt) ReadAt(p []byte, offset int64) (int, error) {
 // refuses for the names in it.
 func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
 	manifests := make(map[string][]*zip.File) // by folder, "." for the root
-	var roots []string                        // folders with what makes a theme
+	var indexes []string                      // folders with an index.hbs
 	tops := make(map[string]bool)             // what is in the zip's root: whether it is a folder
 	for _, entry := range entries {
 		if entry.Flags&1 != 0 {
@@ -265,52 +266,43 @@ func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
 		}
 		switch folder, file := path.Split(name); file {
 		case "index.hbs":
-			roots = append(roots, path.Clean(folder))
+			indexes = append(indexes, path.Clean(folder))
 		case fileName:
 			manifests[path.Clean(folder)] = append(manifests[path.Clean(folder)], entry)
 		}
 	}
-	themes := highest(roots)
-	if len(roots) == 0 { // Ghost does not take it
-		themes = append(themes, ".")
-		if folder, only := singleFolder(tops); only {
-			themes = append(themes, folder)
-		}
+	candidates := []string{"."}
+	if root, ok := rootOf(indexes); ok {
+		candidates[0] = root
+	} else if folder, only := singleFolder(tops); only { // Ghost does not take it
+		candidates = append(candidates, folder)
 	}
 	var found []*zip.File
-	for _, folder := range themes {
+	for _, folder := range candidates {
 		found = append(found, manifests[folder]...)
 	}
-	switch {
-	case len(found) == 0:
+	switch len(found) {
+	case 0:
 		return nil, ErrNoManifest
-	case len(found) > 1:
-		return nil, &ArchiveError{found[1].Name, "is a second manifest, beside " + shown(found[0].Name) + "; leave one in the zip"}
-	case len(themes) > 1 && len(roots) > 0:
-		return nil, &ArchiveError{found[0].Name, "is one theme's of several in the zip, of which Ghost takes any; zip the theme's folder alone"}
+	case 1:
+		return found[0], nil
 	}
-	return found[0], nil
+	return nil, &ArchiveError{found[1].Name, "is a second manifest, beside " + shown(found[0].Name) + "; leave one in the zip"}
 }
 
-// highest returns the folders of which Ghost takes one for the theme's root: the
-// highest with an index.hbs in it, or several at the same height.
-func highest(folders []string) []string {
+// rootOf returns the folder that Ghost takes for the theme's root: of those with
+// an index.hbs the one that lies highest, and of several the first by name.
+func rootOf(folders []string) (string, bool) {
 	height := func(folder string) int {
 		if folder == "." {
 			return 0
 		}
 		return 1 + strings.Count(folder, "/")
 	}
-	var all []string
-	for _, folder := range folders {
-		switch {
-		case len(all) == 0 || height(folder) < height(all[0]):
-			all = []string{folder}
-		case height(folder) == height(all[0]) && !slices.Contains(all, folder):
-			all = append(all, folder)
-		}
+	if len(folders) == 0 {
+		return "", false
 	}
-	return all
+	return slices.MinFunc(folders, func(a, b string) int { return cmp.Or(height(a)-height(b), strings.Compare(a, b)) }), true
 }
 
 // singleFolder returns the only folder in a zip's root, if there is no
@@ -349,11 +341,11 @@ func staysInside(name string) bool {
 // dot files.
 func ignored(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
-		if strings.HasPrefix(part, ".") || part == "__MACOSX" {
+		if strings.HasPrefix(part, ".") {
 			return true
 		}
 	}
-	return false
+	return name == "__MACOSX" || strings.HasPrefix(name, "__MACOSX/")
 }
 
 // readEntry reads the manifest, whatever the zip says of its size.

@@ -110,6 +110,9 @@ func TestWhereTheManifestIs(t *testing.T) {
 
 		{"with a folder beside the theme", []string{"source/index.hbs", "source/" + name, "other/read me.txt", "gulpfile.js"}, "source/" + name},
 		{"in a folder further down", []string{"wrap/source/" + name, "wrap/source/index.hbs", "wrap/source/partials/index.hbs"}, "wrap/source/" + name},
+		{"in the first of two themes", []string{"b/index.hbs", "b/" + name, "a/y/index.hbs", "a/index.hbs", "a/" + name}, "a/" + name},
+		{"in a folder called as macOS does", []string{"source/__MACOSX/index.hbs", "source/__MACOSX/" + name}, "source/__MACOSX/" + name},
+		{"in the second of two themes", []string{"b/index.hbs", "b/" + name, "a/index.hbs"}, ""},
 		{"below the root of a theme", []string{"index.hbs", "assets/theme/index.hbs", "assets/theme/" + name}, ""},
 		{"above the theme", []string{name, "package.json", "source/index.hbs"}, ""},
 
@@ -169,7 +172,6 @@ func TestBadZips(t *testing.T) {
 		{"another entry encrypted", zipOf(t, entry{name: name}, entry{name: "index.hbs", with: func(h *zip.FileHeader) { h.Flags |= 1 }}), `"index.hbs" is encrypted; zip the theme without a password`},
 		{"twice", zipOf(t, files(name, name)...), `"lychgate-manifest.yaml" is a second manifest, beside "lychgate-manifest.yaml"; leave one in the zip`},
 		{"twice in the folder", zipOf(t, files("source/"+name, "source/./"+name)...), `"source/./lychgate-manifest.yaml" is a second manifest, beside "source/lychgate-manifest.yaml"; leave one in the zip`},
-		{"one of two themes", zipOf(t, files("a/index.hbs", "b/"+name, "b/index.hbs")...), `"b/lychgate-manifest.yaml" is one theme's of several in the zip, of which Ghost takes any; zip the theme's folder alone`},
 		{"in the root and in the folder", zipOf(t, files("source/"+name, name)...), `"source/lychgate-manifest.yaml" is a second manifest, beside "lychgate-manifest.yaml"; leave one in the zip`},
 		{"symbolic link", zipOf(t, link), `"lychgate-manifest.yaml" is a symbolic link; put the file itself into the zip`},
 		{"device", zipOf(t, entry{name: name, mode: fs.ModeDevice | 0o644}), `"lychgate-manifest.yaml" is not a file; put a file of that name into the zip`},

@@ -62,33 +62,40 @@ func (s *ZipScanner) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// find looks for headers of entries that end with p, or in it.
+// find looks for headers of entries whose names end in p.
 func (s *ZipScanner) find(p []byte) {
-	before := headerSize + maxName
-	// A header may have begun before p, and its name may be in both.
-	border := append(s.last, p[:min(len(p), before)]...)
-	s.findIn(border, s.size-int64(len(s.last)), len(s.last), p[len(border)-len(s.last):])
-	if len(p) > before {
-		s.findIn(p, s.size, before, nil)
+	const enough = headerSize + maxName
+	border := append(s.last, p[:min(len(p), enough)]...)
+	if len(s.last) > 0 {
+		s.findIn(border, s.size-int64(len(s.last)), len(s.last), p[len(border)-len(s.last):])
+	}
+	s.findIn(p, s.size, 0, nil)
+	if len(p) > enough {
 		border = p
 	}
-	s.last = append(s.last[:0], border[max(0, len(border)-before):]...)
+	s.last = append(s.last[:0], border[max(0, len(border)-enough):]...)
 }
 
-// findIn keeps the entries whose names are in text, which begins at an offset of
-// the zip, and end behind the first bytes of it. The rest is what follows text.
-func (s *ZipScanner) findIn(text []byte, offset int64, first int, rest []byte) {
-	for at := max(0, first-len(s.fileName)+1); len(s.entries) < keptEntries; at++ {
-		next := bytes.Index(text[at:], s.fileName)
+// findIn keeps the entries that are called like a manifest and whose headers are
+// in text, which begins at an offset of the zip. If the first bytes of it went by
+// before, the header begins in them, and ends behind them. The rest is what
+// follows text.
+func (s *ZipScanner) findIn(text []byte, offset int64, before int, rest []byte) {
+	for start := 0; len(s.entries) < keptEntries; start++ {
+		next := bytes.Index(text[start:], []byte("PK\x03\x04"))
 		if next < 0 {
 			return
 		}
-		at += next
-		start := headerBefore(text[:at+len(s.fileName)])
-		if start < 0 {
+		start += next
+		header := text[start:]
+		if before > 0 && start >= before || len(header) < headerSize {
+			return
+		}
+		name := int(binary.LittleEndian.Uint16(header[26:]))
+		if name > maxName || headerSize+name > len(header) || start+headerSize+name <= before ||
+			!bytes.HasSuffix(header[headerSize:headerSize+name], s.fileName) {
 			continue
 		}
-		header := text[start:]
 		e := part{offset: offset + int64(start), length: headerSize + maxName + maxExtra + maxPacked + describedBy}
 		for _, piece := range [][]byte{header, rest} {
 			e.bytes = append(e.bytes, piece[:min(int64(len(piece)), e.length-int64(len(e.bytes)))]...)
@@ -97,27 +104,12 @@ func (s *ZipScanner) findIn(text []byte, offset int64, first int, rest []byte) {
 	}
 }
 
-// headerBefore returns where the header of an entry begins whose name ends with
-// text, or -1.
-func headerBefore(text []byte) int {
-	for end := len(text); ; {
-		start := bytes.LastIndex(text[:end], []byte("PK\x03\x04"))
-		if start < 0 || len(text)-start > headerSize+maxName {
-			return -1
-		}
-		if header := text[start:]; len(header) > headerSize && int(binary.LittleEndian.Uint16(header[26:])) == len(header)-headerSize {
-			return start
-		}
-		end = start + 3
-	}
-}
-
 // Manifest returns the manifest, once all of the zip has gone by. Errors: those
 // of [ReadZip].
 func (s *ZipScanner) Manifest() (File, error) {
 	file, err := ReadZip(s, s.size, string(s.fileName))
 	if errors.Is(err, errNotKept) {
-		return File{}, &ArchiveError{Problem: "its list of files says that they are where they are not; zip the theme's folder again"}
+		return File{}, &ArchiveError{Problem: "the manifest was not found where its list of files has it, or too many files are called like it; zip the theme's folder alone"}
 	}
 	return file, err
 }

@@ -30,7 +30,7 @@ func goBy(archive []byte, size int) (File, error) {
 func TestScanOfALargeZip(t *testing.T) {
 	noise := make([]byte, keptEnd/3)
 	rand.NewChaCha8([32]byte{}).Read(noise)
-	image := func(i int) entry { return entry{name: fmt.Sprintf("assets/%d.jpg", i), text: string(noise)} }
+	image := func(i int) entry { return stored(fmt.Sprintf("assets/%d.jpg", i), noise) }
 	manifest := entry{name: "theme/" + name, text: strings.Repeat("# text\n", 1000)}
 	for i := range 5 {
 		entries := []entry{{name: "theme/index.hbs", text: "see " + name}, image(0), image(1), image(2), image(3)}
@@ -53,6 +53,35 @@ func TestScanOfALargeZip(t *testing.T) {
 			t.Errorf("pieces of %d: %v", size, err)
 		}
 	}
+}
+
+// Of entries that are called alike, as in many copies of a theme, some are kept;
+// a name may be as long as Ghost takes, and longer.
+func TestScannerLimits(t *testing.T) {
+	noise := make([]byte, keptEnd)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	for _, test := range []struct {
+		before, folder int // entries before the manifest, and the length of its folder
+		want           bool
+	}{{keptEntries - 1, 1, true}, {keptEntries, 1, false}, {0, maxName - len(name) - 1, true}, {0, maxName - len(name), false}} {
+		var entries []entry
+		for i := range test.before {
+			entries = append(entries, entry{name: fmt.Sprintf("a/%d/%s", i, name), text: "x"},
+				stored(fmt.Sprintf("a/%d.jpg", i), noise[:maxPacked+maxExtra+maxName+headerSize]))
+		}
+		folder := strings.Repeat("f", test.folder)
+		entries = append(entries, entry{name: folder + "/" + name, text: "manifest_version: 1"}, entry{name: folder + "/index.hbs"},
+			stored(folder+"/a.jpg", noise))
+		file, err := goBy(zipOf(t, entries...), 32<<10)
+		if got := string(file.Text) == "manifest_version: 1"; got != test.want || err != nil == test.want {
+			t.Errorf("%d before, a folder of %d: %v, %v", test.before, test.folder, got, err)
+		}
+	}
+}
+
+// stored is an entry that is not compressed.
+func stored(name string, content []byte) entry {
+	return entry{name: name, text: string(content), with: func(*zip.FileHeader) {}}
 }
 
 // Two hundred megabytes of images take no more memory than a few.
@@ -122,9 +151,13 @@ func FuzzZipScanner(f *testing.F) {
 func BenchmarkZipScanner(b *testing.B) {
 	noise := make([]byte, 50<<20)
 	rand.NewChaCha8([32]byte{}).Read(noise)
-	b.SetBytes(int64(len(noise)))
-	for b.Loop() {
-		s := NewZipScanner(name)
-		io.CopyBuffer(struct{ io.Writer }{s}, struct{ io.Reader }{bytes.NewReader(noise)}, make([]byte, 32<<10))
+	for what, text := range map[string][]byte{"noise": noise, "names": bytes.Repeat([]byte(name+" "), 2_000_000), "headers": bytes.Repeat([]byte("PK\x03\x04"), 12_000_000)} {
+		b.Run(what, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				s := NewZipScanner(name)
+				io.CopyBuffer(struct{ io.Writer }{s}, struct{ io.Reader }{bytes.NewReader(text)}, make([]byte, 32<<10))
+			}
+		})
 	}
 }

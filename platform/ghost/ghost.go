@@ -1,5 +1,5 @@
-// Package ghost is a client of Ghost's Admin API, as far as members go. It
-// implements [platform.Platform].
+// Package ghost is a client of Ghost's Admin API, as far as members and staff go.
+// It implements [platform.Platform].
 package ghost
 
 import (
