@@ -100,6 +100,9 @@ events:
         - {key: speaker, type: text, required: true, max_length: 5}
         - {key: seats, type: number, min: 1, max: 10}
     meetup: {post_template: custom-meetup}
+    gala:
+      post_template: custom-gala
+      field_constraints: {feature_image: {aspect_ratio: "16:9", min_width: 1200}}
 homepage_curation:
   sections:
     - key: top
@@ -177,6 +180,10 @@ func TestThemesWithGhost(t *testing.T) {
 		}
 	}
 
+	const gala = `"messaging_states":[],"default":false,"feature_image":{"phrase":"1200px wide, 16:9 aspect ratio","crop_ratio":"16:9","min_width":1200}}],"_errors":[]}`
+	if got := read("/" + theme + "/event-types"); !strings.HasSuffix(got.Body, gala+"\n") {
+		t.Errorf("%v", got)
+	}
 	for what, want := range map[string]string{
 		"/manifest":    `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,"events":{"default_tags":["Events"],"types":{"webinar":{"post_template":"custom-webinar",`,
 		"/event-types": `{"default_tags":["Events"],"types":[{"key":"webinar","post_template":"custom-webinar",`,

@@ -160,8 +160,8 @@ func TestValidateEvents(t *testing.T) {
 		`{"type":"webinar","values":{"speaker":"Janette","seats":11}}`: staffAnswer(200, `{"valid":false,"problems":[{"field":"name","message":"Name is required."},`+
 			`{"field":"speaker","message":"Speaker must have 5 characters at most; it has 7."},{"field":"seats","message":"Seats must be 10 or less."}]`+webinar),
 		`{"type":"meetup"}`:         staffAnswer(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
-		`{"type":"concert"}`:        staffAnswer(422, `{"message":"The theme has no event type \"concert\". It has \"webinar\", \"meetup\"."}`),
-		`{}`:                        staffAnswer(422, `{"message":"The theme has no event type \"\". It has \"webinar\", \"meetup\"."}`),
+		`{"type":"concert"}`:        staffAnswer(422, `{"message":"The theme has no event type \"concert\". It has \"webinar\", \"meetup\", \"gala\"."}`),
+		`{}`:                        staffAnswer(422, `{"message":"The theme has no event type \"\". It has \"webinar\", \"meetup\", \"gala\"."}`),
 		`{"type":"webinar","values`: staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`),
 		`{"type":"meetup"` + strings.Repeat(" ", 1<<20-len(`{"type":"meetup"}`)) + `}`: staffAnswer(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
 		`{"type":"webinar","values":` + strings.Repeat(" ", 1<<20) + `{}}`:             staffAnswer(413, `{"message":"The request's body is too large."}`),

@@ -90,6 +90,14 @@ func curationErrors() []errorCase {
 		{"slot key twice", inSlots("- {key: a, label: A, tag: a}\n- {key: a, label: B, tag: b}"), inSlots("- {key: a, label: A, tag: a}"), []string{
 			"8:17 error homepage_curation.sections[0].slots[1].key: the `key` `a` is used before, so the slot is dropped; choose another",
 		}},
+		{"slot key of a slot that is dropped", inSlots("- {key: a, label: A}\n- {key: a, label: B, tag: b}\n- {key: c, label: C, tag: c}"), inSlots("- {key: c, label: C, tag: c}"), []string{
+			"7:11 error homepage_curation.sections[0].slots[0].tag: the slot has no `tag`, so it is dropped; add one",
+			"8:17 error homepage_curation.sections[0].slots[1].key: the `key` `a` is used before, so the slot is dropped; choose another",
+		}},
+		{"slot key three times", inSlots("- {key: a, label: A, tag: a}\n- {key: a, label: B, tag: b}\n- {key: 'a', label: C, tag: c}"), inSlots("- {key: a, label: A, tag: a}"), []string{
+			"8:17 error homepage_curation.sections[0].slots[1].key: the `key` `a` is used before, so the slot is dropped; choose another",
+			"9:17 error homepage_curation.sections[0].slots[2].key: the `key` `a` is used before, so the slot is dropped; choose another",
+		}},
 		{"slot key of another section", inSections("- {key: a, name: A, slots: [{key: end, label: A, tag: a}]}"), inSections("- {key: a, name: A, slots: [{key: end, label: A, tag: a}]}"), nil},
 		{"slot as text", inSlots("- a"), inSlots(""), []string{
 			"7:11 error homepage_curation.sections[0].slots[0].key: the slot has no `key`, so it is dropped; add one",
