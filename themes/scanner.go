@@ -18,7 +18,7 @@ type ZipScanner struct {
 	size     int64 // of what went by
 	end      ring
 	entries  []part
-	last     []byte // what went by last: enough for the header of an entry before its name
+	last     []byte // what went by last: enough for the header of an entry before its name; with room for as much again
 }
 
 // part is a piece of a zip.
@@ -47,7 +47,7 @@ const (
 
 // NewZipScanner returns a scanner for manifests with a file name.
 func NewZipScanner(fileName string) *ZipScanner {
-	return &ZipScanner{fileName: []byte(fileName), end: ring{limit: keptEnd}}
+	return &ZipScanner{fileName: []byte(fileName), end: ring{limit: keptEnd}, last: make([]byte, 0, 2*(headerSize+maxName))}
 }
 
 // Write is shown the next piece of the zip. It never fails.
@@ -143,6 +143,13 @@ type ring struct {
 func (r *ring) write(p []byte) {
 	p = p[max(0, len(p)-r.limit):]
 	room := min(r.limit-len(r.bytes), len(p))
+	if need := len(r.bytes) + room; need > cap(r.bytes) {
+		size := r.limit // and halves of it, so that growing copies little
+		for size/2 >= need {
+			size /= 2
+		}
+		r.bytes = append(make([]byte, 0, size), r.bytes...)
+	}
 	r.bytes = append(r.bytes, p[:room]...)
 	for p = p[room:]; len(p) > 0; {
 		n := copy(r.bytes[r.start:], p)
