@@ -190,8 +190,9 @@ func (u *upload) scan(parts *multipart.Reader) {
 			return
 		}
 		if part.FormName() == "file" && part.FileName() != "" {
-			_, err = io.Copy(u.scanner, part)
-			u.whole = err == nil
+			pieces := bufio.NewWriterSize(u.scanner, 64<<10) // a part comes in pieces of 4 KB
+			_, err = pieces.ReadFrom(part)
+			u.whole = err == nil && pieces.Flush() == nil
 			return
 		}
 	}
