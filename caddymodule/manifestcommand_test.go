@@ -227,6 +227,7 @@ func TestManifestValidate(t *testing.T) {
 		"long.yaml":                     "manifest_version: 1\nevents: {types: {a: {label: " + strings.Repeat("a", 200) + ", post_template: x, tags: x, help: " + strings.Repeat("b", 200) + "}}}\n",
 		"end.yaml":                      "manifest_version: 1\nevents: {types: {a: {label: " + strings.Repeat("a", 200) + ", post_template: x, tags: x}}}\n",
 		"it's 100%, a:b.yaml":           "manifest_version: 1\nevents: {types: {\"a:b,c%\\n\": {}}}\n",
+		"escape.yaml":                   "manifest_version: 1\nevents: {types: {\"\\e[31m\": {}}}\n",
 	})
 	run := func(env []string, args ...string) ran {
 		var got ran
@@ -263,6 +264,8 @@ func TestManifestValidate(t *testing.T) {
 		{"annotations", []string{"broken", "--format=github"}, found(brokenAnnotations, "broken/lychgate-manifest.yaml")},
 		{"annotations, escaped", []string{"it's 100%, a:b.yaml", "--format", "github"}, found("::error file=NAME,line=2,col=18,title=events.types.a%3Ab%2Cc%25%0A.post_template::"+
 			"the event type \"a:b,c%25\\n\" has no `post_template`, so it is dropped; add one\n", "it's 100%25%2C a%3Ab.yaml")},
+		{"annotations that would colour a terminal", []string{"escape.yaml", "--format", "github"}, found("::error file=NAME,line=2,col=18,title=events.types.\ufffd[31m.post_template::"+
+			"the event type \"\\x1b[31m\" has no `post_template`, so it is dropped; add one\n", "escape.yaml")},
 		{"annotations without a line", []string{"large.yaml", "--format", "github"}, found("::error file=NAME,title=manifest::the file has 262145 bytes; at most 262144 are read\n", "large.yaml")},
 
 		{"too large", []string{"large.yaml"}, found("NAME: error: the file has 262145 bytes; at most 262144 are read [manifest]\n1 finding: 1 error\n", "large.yaml")},

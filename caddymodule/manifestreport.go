@@ -43,7 +43,7 @@ func printManifestAnnotations(w io.Writer, r manifestReport) error {
 		if f.Line > 0 {
 			fmt.Fprintf(out, ",line=%d,col=%d", f.Line, f.Column)
 		}
-		fmt.Fprintf(out, ",title=%s::%s\n", annotationProperty.Replace(printable(f.Field)), annotationMessage.Replace(printable(f.Message)))
+		fmt.Fprintf(out, ",title=%s::%s\n", printable(annotationProperty.Replace(f.Field)), printable(annotationMessage.Replace(f.Message)))
 	}
 	return out.Flush()
 }
