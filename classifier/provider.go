@@ -1,6 +1,9 @@
 package classifier
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Provider is the short name of a webmail provider, as the lookup answers it.
 type Provider string
@@ -28,10 +31,35 @@ func Providers() []Provider {
 	return list
 }
 
+// A Webmail is what the built-in list says of one provider.
+type Webmail struct {
+	Provider Provider
+
+	// Name is what people call it. It is the same in all languages.
+	Name string
+
+	// Domains are the email domains answered without an MX query.
+	Domains []string
+}
+
+// BuiltIn returns the built-in list, in the spec's order. A page that builds its
+// own inbox button answers these domains without a request (spec, "Rules for a
+// client that builds its own inbox button", 1).
+func BuiltIn() []Webmail {
+	list := make([]Webmail, len(providers))
+	for i, p := range providers {
+		list[i] = Webmail{Provider: p.provider, Name: p.name, Domains: slices.Clone(p.domains)}
+	}
+	return list
+}
+
 // providers is the one list that everything else here is made from (spec,
 // "Inbox provider answer").
 var providers = []struct {
 	provider Provider
+
+	// name is for people.
+	name string
 
 	// domains are the email domains answered without an MX query. A mail
 	// server is recognized by them too.
@@ -41,26 +69,28 @@ var providers = []struct {
 	// live: nobody has an address there.
 	servers []string
 }{
-	{provider: Gmail, domains: []string{"gmail.com", "googlemail.com", "google.com"}},
+	{provider: Gmail, name: "Gmail", domains: []string{"gmail.com", "googlemail.com", "google.com"}},
 	{
 		provider: Yahoo,
+		name:     "Yahoo Mail",
 		domains:  []string{"yahoo.com", "myyahoo.com", "yahoo.co.uk", "yahoo.fr", "yahoo.it", "ymail.com", "rocketmail.com"},
 		servers:  []string{yahooServers},
 	},
 	{
 		provider: Outlook,
+		name:     "Outlook",
 		domains: []string{
 			"outlook.com", "live.com", "live.de", "hotmail.com", "hotmail.co.uk", "hotmail.de",
 			"msn.com", "passport.com", "passport.net",
 		},
 		servers: []string{"mx.microsoft"},
 	},
-	{provider: Proton, domains: []string{"proton.me", "pm.me", "protonmail.com", "protonmail.ch"}},
-	{provider: ICloud, domains: []string{"icloud.com", "me.com", "mac.com"}},
-	{provider: Hey, domains: []string{"hey.com"}},
-	{provider: AOL, domains: []string{"aol.com"}},
-	{provider: MailRu, domains: []string{"mail.ru"}},
-	{provider: Feedbin, domains: []string{"feedb.in"}},
+	{provider: Proton, name: "Proton Mail", domains: []string{"proton.me", "pm.me", "protonmail.com", "protonmail.ch"}},
+	{provider: ICloud, name: "iCloud Mail", domains: []string{"icloud.com", "me.com", "mac.com"}},
+	{provider: Hey, name: "HEY", domains: []string{"hey.com"}},
+	{provider: AOL, name: "AOL Mail", domains: []string{"aol.com"}},
+	{provider: MailRu, name: "Mail.ru", domains: []string{"mail.ru"}},
+	{provider: Feedbin, name: "Feedbin", domains: []string{"feedb.in"}},
 }
 
 // AOL's mail servers live among Yahoo's, told apart by their first label.

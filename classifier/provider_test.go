@@ -30,6 +30,35 @@ func TestProviders(t *testing.T) {
 	}
 }
 
+// The inbox button is made from this list: what it lacks is asked for, and what
+// it has too much is shown wrongly.
+func TestBuiltIn(t *testing.T) {
+	answered := make(map[string]Provider)
+	var order []Provider
+	names := make(map[string]bool)
+	for _, webmail := range BuiltIn() {
+		order = append(order, webmail.Provider)
+		names[webmail.Name] = true
+		for _, domain := range webmail.Domains {
+			answered[domain] = webmail.Provider
+		}
+	}
+	if diff := cmp.Diff(builtIn, answered); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Providers(), order); diff != "" {
+		t.Error(diff)
+	}
+	if len(names) != len(order) || names[""] {
+		t.Errorf("each provider needs a name of its own: %v", names)
+	}
+
+	BuiltIn()[0].Domains[0] = "changed.example" // by whoever asked
+	if BuiltIn()[0].Domains[0] == "changed.example" {
+		t.Error("a caller has changed the list")
+	}
+}
+
 func TestOfServer(t *testing.T) {
 	tests := []struct {
 		exchange string

@@ -1,0 +1,377 @@
+// Package button tests the inbox button as readers meet it: in Chromium, on
+// pages that the built Caddy serves, with its own lookup behind them.
+package button
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/miekg/dns"
+)
+
+// edge is the built Caddy, and chromium the browser. They are started once.
+var (
+	edge     string          // http://localhost:<port>
+	pages    string          // the folder that the edge serves
+	chromium context.Context // nil without Chromium
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	browser := findChromium()
+	if browser == "" {
+		return m.Run(), nil // each test says that it skips
+	}
+	folder, err := os.MkdirTemp("", "lychgate-button-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+
+	stopDNS, resolver, err := startDNS()
+	if err != nil {
+		return 0, err
+	}
+	defer stopDNS()
+	stopEdge, err := startEdge(folder, resolver)
+	if err != nil {
+		return 0, err
+	}
+	defer stopEdge()
+
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(browser),
+		chromedp.NoSandbox, // which root cannot have
+		chromedp.Flag("headless", "new"),
+		chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.UserDataDir(filepath.Join(folder, "profile")),
+	)
+	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	defer stopAllocator()
+	ctx, stopBrowser := chromedp.NewContext(allocator)
+	defer stopBrowser()
+	if err := chromedp.Do(ctx); err != nil {
+		return 0, fmt.Errorf("starting %s: %w", browser, err)
+	}
+	chromium = ctx
+	return m.Run(), nil
+}
+
+func findChromium() string {
+	for _, name := range []string{os.Getenv("LYCHGATE_TEST_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// startDNS starts the server that the edge asks about these domains.
+func startDNS() (stop func(), address string, err error) {
+	zone := map[string]string{
+		"workspace.example.": "workspace.example. 300 IN MX 1 aspmx.l.google.com.",
+		"company.example.":   "company.example. 300 IN MX 0 company-example.mail.protection.outlook.com.",
+		"hotmail.fr.":        "hotmail.fr. 300 IN MX 2 hotmail-com.olc.protection.outlook.com.",
+		"own.example.":       "own.example. 300 IN MX 10 mail.own.example.",
+		// What a browser makes of bücher.example.
+		"xn--bcher-kva.example.": "xn--bcher-kva.example. 300 IN MX 10 mail.protonmail.ch.",
+	}
+	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) {
+		reply := new(dns.Msg).SetReply(query)
+		reply.RecursionAvailable = true
+		if record, ok := zone[strings.ToLower(query.Question[0].Name)]; ok {
+			rr, err := dns.NewRR(record)
+			if err != nil {
+				panic(err)
+			}
+			reply.Answer = []dns.RR{rr}
+		} else {
+			reply.Rcode = dns.RcodeNameError
+		}
+		w.WriteMsg(reply)
+	})}
+	go server.ActivateAndServe()
+	return func() { server.Shutdown() }, conn.LocalAddr().String(), nil
+}
+
+const caddyfile = `{
+	admin off
+	persist_config off
+	storage file_system {{folder}}/data
+	lychgate {
+		store sqlite {{folder}}/lychgate.db
+		resolvers {{dns}}
+		site daily {
+			hosts localhost
+			platform none
+		}
+	}
+}
+
+http://localhost:{{port}} {
+	bind 127.0.0.1
+	inbox_provider {
+		limit 1000 1m
+	}
+	handle /ghost/lychgate/inbox-button.js {
+		root {{web}}
+		rewrite /inbox-button.js
+		file_server
+	}
+	handle /ghost/demo {
+		root {{web}}
+		rewrite /demo.html
+		file_server
+	}
+	handle {
+		root {{pages}}
+		file_server
+	}
+}
+`
+
+// startEdge builds Caddy with Lychgate and starts it.
+func startEdge(folder, resolver string) (stop func(), err error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return nil, err
+	}
+	caddy := filepath.Join(folder, "caddy")
+	build := exec.Command("go", "build", "-o", caddy, "./cmd/caddy")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building Caddy: %w: %s", err, out)
+	}
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	_, port, _ := net.SplitHostPort(address)
+	edge, pages = "http://localhost:"+port, filepath.Join(folder, "pages")
+	if err := os.Mkdir(pages, 0o700); err != nil {
+		return nil, err
+	}
+	config := strings.NewReplacer("{{folder}}", folder, "{{dns}}", resolver, "{{port}}", port,
+		"{{web}}", filepath.Join(root, "web"), "{{pages}}", pages).Replace(caddyfile)
+	path := filepath.Join(folder, "Caddyfile")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	var log bytes.Buffer
+	cmd := exec.Command(caddy, "run", "--config", path)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	stop = func() {
+		cmd.Process.Signal(os.Interrupt)
+		<-ended
+	}
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		select {
+		case err := <-ended:
+			return nil, fmt.Errorf("caddy ended: %w: %s", err, &log)
+		case <-time.After(50 * time.Millisecond):
+		}
+		response, err := http.Get(edge + "/ghost/inbox-provider?domain=gmail.com")
+		if err == nil {
+			response.Body.Close()
+			return stop, nil
+		}
+	}
+	stop()
+	return nil, errors.New("caddy does not answer: " + log.String())
+}
+
+// page is one page in a browser window of its own, without cookies or a cache.
+type page struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// device is what a browser says of itself.
+type device struct {
+	userAgent, platform string
+	touchPoints         int64
+}
+
+// A setting is made before a page is loaded.
+type setting func(context.Context) error
+
+func on(d device) setting {
+	return func(ctx context.Context) error {
+		_, err := chromedp.Call(ctx, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{
+			UserAgent: d.userAgent, Platform: d.platform,
+		})
+		if err != nil {
+			return err
+		}
+		return property("maxTouchPoints", d.touchPoints)(ctx)
+	}
+}
+
+func speaking(language string) setting { return property("language", language) }
+
+// property sets one of the browser's window.navigator.
+func property(name string, value any) setting {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return before(fmt.Sprintf("Object.defineProperty(Navigator.prototype, %q, {get: () => (%s)})", name, encoded))
+}
+
+// before runs JavaScript before any of the page's.
+func before(script string) setting {
+	return func(ctx context.Context) error {
+		_, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument,
+			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		return err
+	}
+}
+
+// clock makes timers wait for probe.advance, and notes each request.
+const clock = `
+	window.probe = {
+		now: 0, timers: [], fetches: [],
+		advance(ms) {
+			for (const end = this.now + ms; ; ) {
+				const [next] = this.timers.filter(t => t.at <= end).sort((a, b) => a.at - b.at || a.id - b.id);
+				if (!next) { this.now = end; return this.fetches.length; }
+				this.now = next.at;
+				this.timers.splice(this.timers.indexOf(next), 1);
+				next.run();
+			}
+		},
+	};
+	{
+		let id = 0;
+		window.setTimeout = (run, ms = 0) => { probe.timers.push({id: ++id, at: probe.now + ms, run}); return id; };
+		window.clearTimeout = id => { probe.timers = probe.timers.filter(t => t.id !== id); };
+		const send = window.fetch;
+		window.fetch = (url, options) => { probe.fetches.push(String(url)); return send(url, options); };
+	}`
+
+var visits atomic.Int64
+
+// visit opens a page with a body, at the edge.
+func visit(t *testing.T, html string, settings ...setting) *page {
+	t.Helper()
+	name := fmt.Sprintf("%d.html", visits.Add(1))
+	if chromium != nil { // else the folder is not there, and open skips
+		if err := os.WriteFile(filepath.Join(pages, name), []byte("<!doctype html>"+html), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return open(t, "/"+name, settings...)
+}
+
+// open opens a page of the edge, or a whole URL.
+func open(t *testing.T, url string, settings ...setting) *page {
+	t.Helper()
+	if chromium == nil {
+		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
+			t.Fatal("needs Chromium in the PATH, or in LYCHGATE_TEST_CHROMIUM")
+		}
+		t.Skip("needs Chromium in the PATH, or in LYCHGATE_TEST_CHROMIUM")
+	}
+	if strings.HasPrefix(url, "/") {
+		url = edge + url
+	}
+	ctx, cancel := context.WithTimeout(chromium, time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	for _, set := range settings {
+		if err := set(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
+		t.Fatal(err)
+	}
+	return &page{t, ctx}
+}
+
+// js runs JavaScript, waits for what it promises, and returns it.
+func js[T any](p *page, format string, args ...any) T {
+	p.t.Helper()
+	if len(args) > 0 {
+		format = fmt.Sprintf(format, args...)
+	}
+	result, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](format, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return result
+}
+
+// until waits for what a JavaScript expression tells, looking at each frame.
+func (p *page) until(what string) {
+	p.t.Helper()
+	if !js[bool](p, `new Promise(done => {
+		const end = performance.now() + 10000;
+		(function look() {
+			if (%s) done(true);
+			else if (performance.now() > end) done(false);
+			else requestAnimationFrame(look);
+		})();
+	})`, what) {
+		p.t.Fatalf("never: %s", what)
+	}
+}
+
+// button is what a reader sees of a button; nil when there is none.
+type button struct {
+	Provider, Href, Text, Lang, Target, Rel string
+}
+
+const seen = `(() => {
+	const button = document.querySelector('lychgate-inbox-button');
+	const link = button?.shadowRoot?.querySelector('a');
+	if (!link?.checkVisibility({visibilityProperty: true, opacityProperty: true})) return null;
+	return {Provider: button.getAttribute('provider'), Href: link.href, Text: link.textContent, Lang: link.lang, Target: link.target, Rel: link.rel};
+})()`
+
+func (p *page) button() *button {
+	p.t.Helper()
+	return js[*button](p, seen)
+}
+
+// shown waits for a button.
+func (p *page) shown() *button {
+	p.t.Helper()
+	p.until(seen + " !== null")
+	return p.button()
+}

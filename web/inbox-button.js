@@ -1,0 +1,207 @@
+/*! Lychgate, Apache-2.0. See docs/inbox_button.md */
+(() => {
+	const tag = 'lychgate-inbox-button';
+	if (customElements.get(tag)) return; // the page has the script twice
+
+	// From go generate: names, domains that need no request.
+	const list = {
+		gmail: ['Gmail', 'gmail.com googlemail.com google.com'],
+		yahoo: ['Yahoo Mail', 'yahoo.com myyahoo.com yahoo.co.uk yahoo.fr yahoo.it ymail.com rocketmail.com'],
+		outlook: ['Outlook', 'outlook.com live.com live.de hotmail.com hotmail.co.uk hotmail.de msn.com passport.com passport.net'],
+		proton: ['Proton Mail', 'proton.me pm.me protonmail.com protonmail.ch'],
+		icloud: ['iCloud Mail', 'icloud.com me.com mac.com'],
+		hey: ['HEY', 'hey.com'],
+		aol: ['AOL Mail', 'aol.com'],
+		mailru: ['Mail.ru', 'mail.ru'],
+		feedbin: ['Feedbin', 'feedb.in'],
+	};
+
+	// Web page, search for a sender, Android app.
+	const webmails = {
+		gmail: ['mail.google.com/mail/u/{to}/', '#search/from%3A({from})+in%3Aanywhere+newer_than%3A1h', 'com.google.android.gm'],
+		yahoo: ['mail.yahoo.com/', 'd/search/keyword=from:{from}', 'com.yahoo.mobile.client.android.mail'],
+		outlook: ['outlook.office.com/mail/?login_hint={to}', '', 'com.microsoft.office.outlook'],
+		proton: ['mail.proton.me/', 'u/0/all-mail#from={from}', 'ch.protonmail.android'],
+		icloud: ['www.icloud.com/mail', ''],
+		hey: ['app.hey.com/topics/everything', '', 'com.basecamp.hey'],
+		aol: ['mail.aol.com/', 'd/search/keyword=from:{from}', 'com.aol.mobile.aolapp'],
+		mailru: ['e.mail.ru/', 'search/?q_from={from}', 'ru.mail.mailapp'],
+		feedbin: ['feedbin.com/', ''],
+	};
+
+	const phrases = {
+		ar: 'افتح *', cs: 'Otevřít *', da: 'Åbn *', de: '* öffnen', el: 'Άνοιγμα *', en: 'Open *', es: 'Abrir *',
+		fi: 'Avaa *', fr: 'Ouvrir *', he: 'פתיחת *', hu: '* megnyitása', id: 'Buka *', it: 'Apri *', ja: '*を開く',
+		ko: '* 열기', nb: 'Åpne *', nl: '* openen', no: 'Åpne *', pl: 'Otwórz *', pt: 'Abrir *', ro: 'Deschide *',
+		ru: 'Открыть *', sv: 'Öppna *', tr: '* uygulamasını aç', uk: 'Відкрити *', vi: 'Mở *', zh: '打开 *',
+	};
+
+	const {userAgent, platform, maxTouchPoints} = navigator;
+	// An iPad says that it is a Mac, but no Mac has a touch screen.
+	const ios = /iP(hone|ad|od)/.test(userAgent) || (/^Mac/.test(platform) && maxTouchPoints > 1);
+	const android = /Android(?!.*; wv\))/.test(userAgent); // an app's web view (wv) opens no other app
+
+	const script = document.currentScript || document.querySelector('script[src*="inbox-button.js"]') || {dataset: {}};
+	const settings = script.dataset;
+	const [, folder = '/ghost'] = /(.*)\/lychgate\/inbox-button\.js/.exec(script.src) || [];
+
+	// Of each domain: its provider, null, or a promise while it is asked for.
+	const answers = new Map();
+	for (const provider in list) {
+		for (const domain of list[provider][1].split(' ')) answers.set(domain, provider);
+	}
+
+	function domainOf(address) {
+		const [, domain] = /.@([^\0-,/:-@[-`{-\x7f]+)\s*$/.exec(address) || [];
+		try {
+			const {hostname} = new URL('http://' + domain); // lower case, xn-- for other alphabets
+			if (!ios && /^(?=.{4,253}$)([a-z\d]([a-z\d-]{0,61}[a-z\d])?\.)+[a-z][a-z\d-]{0,61}[a-z\d]$/.test(hostname)) return hostname;
+		} catch {}
+	}
+
+	// Whatever goes wrong, there is no provider.
+	async function ask(domain, endpoint) {
+		let provider;
+		try {
+			const response = await fetch(`${endpoint}?domain=${encodeURIComponent(domain)}`, {
+				headers: {Accept: 'application/json'},
+				credentials: 'omit',
+				referrerPolicy: 'no-referrer',
+				signal: AbortSignal.timeout(3000),
+			});
+			if (response.ok) ({provider} = await response.json());
+		} catch {}
+		answers.set(domain, Object.keys(list).includes(provider) ? provider : null);
+	}
+
+	// Ends no part of a URL, nor of a webmail's search.
+	const encode = text => encodeURIComponent(text.replace(/\p{Cs}/gu, '')).replace(/[!'()]/g, escape);
+
+	function linkTo(provider, domain, recipient, sender) {
+		const [page, search, app] = webmails[provider];
+		let url = 'https://' + (page + (sender && search)).replace('{to}', encode(recipient)).replace('{from}', encode(sender));
+		// Microsoft keeps people's own accounts apart from companies'.
+		if (/^(outlook|hotmail|live|msn|passport)\./.test(domain)) url = url.replace('office', 'live');
+		return android && app
+			? `intent:#Intent;action=android.intent.action.MAIN;category=android.intent.category.LAUNCHER;package=${app};S.browser_fallback_url=${encode(url)};end`
+			: url;
+	}
+
+	// No style element: policies may forbid it.
+	const style = new CSSStyleSheet();
+	style.replaceSync(`
+:host { display: block; min-height: 2.75em }
+:host([hidden]) { display: none }
+:host([floating]) { position: absolute; z-index: 2; top: 100%; inset-inline: 0; min-height: 0; padding-top: .75em; pointer-events: none }
+a {
+	box-sizing: border-box; display: inline-flex; align-items: center; gap: .6em; min-height: 2.75em; padding: .5em 1.1em;
+	border: 1px solid transparent; border-radius: var(--lychgate-inbox-radius, .5em);
+	background: var(--lychgate-inbox-background, CanvasText); color: var(--lychgate-inbox-color, Canvas);
+	font-weight: 600; line-height: 1.2; text-decoration: none; pointer-events: auto;
+}
+a::before {
+	content: ""; box-sizing: border-box; width: 1.3em; height: 1em; border: .1em solid; border-radius: .2em;
+	background: conic-gradient(from -53deg at 50% 65%, currentColor 106deg, #0000 0);
+}
+a:hover { opacity: .85 }
+a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em }`);
+
+	const attributes = ['recipient', 'sender', 'endpoint', 'text'];
+
+	class InboxButton extends HTMLElement {
+		static observedAttributes = [...attributes, 'hold'];
+		#status = document.createElement('div');
+		#link = document.createElement('a');
+		#domain;
+		#timer;
+
+		constructor() {
+			super();
+			const root = this.attachShadow({mode: 'open'});
+			root.adoptedStyleSheets = [style];
+			root.append(this.#status);
+			this.#status.role = 'status'; // is read out when the button comes
+			Object.assign(this.#link, {part: 'button', target: '_blank', rel: 'noopener noreferrer', dir: 'auto'});
+		}
+
+		connectedCallback() {
+			for (const name of attributes) {
+				if (!Object.hasOwn(this, name)) continue;
+				const value = this[name]; // set before this class was there
+				delete this[name];
+				this[name] = value;
+			}
+			this.hidden ||= ios;
+			this.#find();
+		}
+
+		disconnectedCallback() {
+			clearTimeout(this.#timer);
+		}
+
+		attributeChangedCallback(name, before, now) {
+			if (!this.isConnected || before === now) return;
+			name === 'recipient' ? this.#find() : this.#show();
+		}
+
+		#find() {
+			const domain = this.#domain = domainOf(this.recipient);
+			clearTimeout(this.#timer);
+			this.#show();
+			if (domain) this.#timer = setTimeout(async () => {
+				if (!answers.has(domain)) answers.set(domain, ask(domain, this.endpoint || folder + '/inbox-provider'));
+				await answers.get(domain);
+				this.#show();
+			}, answers.has(domain) ? 0 : 400);
+		}
+
+		#show() {
+			const provider = answers.get(this.#domain), link = this.#link;
+			if (!list[provider] || this.hasAttribute('hold')) {
+				link.remove();
+				this.removeAttribute('provider');
+				return;
+			}
+			link.href = linkTo(provider, this.#domain, this.recipient.trim(), this.sender);
+			link.lang = [document.documentElement.lang, navigator.language]
+				.map(lang => lang.split('-')[0]).find(lang => phrases[lang]) || 'en';
+			const text = (this.text || phrases[link.lang]).replace('*', list[provider][0]);
+			if (link.textContent !== text) link.textContent = text;
+			if (!link.isConnected) this.#status.append(link);
+			this.setAttribute('provider', provider);
+		}
+	}
+
+	for (const name of attributes) {
+		Object.defineProperty(InboxButton.prototype, name, {
+			get() { return this.getAttribute(name) || settings[name] || ''; },
+			set(value) { this.setAttribute(name, value ?? ''); },
+		});
+	}
+	customElements.define(tag, InboxButton);
+
+	// Ghost's forms: asked while the reader types, shown when the link is sent.
+	if (settings.forms == null) return;
+	const watched = new WeakSet();
+
+	function watch({target}) {
+		const form = target.closest(settings.forms || 'form[data-members-form]');
+		const field = form?.querySelector('[data-members-email]');
+		if (!field) return;
+		let button = form.querySelector(tag);
+		if (!button) {
+			button = form.appendChild(document.createElement(tag));
+			button.setAttribute('floating', ''); // below the form, where it moves nothing
+			if (getComputedStyle(form).position === 'static') form.style.position = 'relative';
+		}
+		if (!watched.has(form)) {
+			const hold = () => button.toggleAttribute('hold', !form.classList.contains('success'));
+			hold();
+			new MutationObserver(hold).observe(form, {attributeFilter: ['class']});
+			watched.add(form);
+		}
+		button.recipient = field.value;
+	}
+	document.addEventListener('input', watch);
+	document.addEventListener('submit', watch, true);
+})();

@@ -1,0 +1,44 @@
+// Package web holds what readers' browsers are given: the inbox button, and a
+// page to try it. Both are files that also work when they are copied elsewhere.
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/sha512"
+	_ "embed"
+	"encoding/base64"
+	"encoding/hex"
+)
+
+//go:generate go run ./gen
+
+//go:embed inbox-button.js
+var script []byte
+
+//go:embed demo.html
+var demo []byte
+
+// Script returns the inbox button: a script that a page may load from any
+// origin, with <script src=… defer>.
+func Script() []byte { return bytes.Clone(script) }
+
+// Demo returns a page where a visitor types an address and sees the button. It
+// loads the script from lychgate/inbox-button.js, beside the lookup.
+func Demo() []byte { return bytes.Clone(demo) }
+
+// Version returns a name for the script's content, of letters and digits. It
+// changes whenever the script does, so what is served under it may be kept for
+// ever.
+func Version() string {
+	sum := sha256.Sum256(script)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Integrity returns the value of a script element's integrity attribute, with
+// which a browser runs the script only if it is this one (Subresource Integrity,
+// section 3.5).
+func Integrity() string {
+	sum := sha512.Sum384(script)
+	return "sha384-" + base64.StdEncoding.EncodeToString(sum[:])
+}

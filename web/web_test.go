@@ -1,0 +1,80 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/web/internal/list"
+)
+
+// What the page answers by itself is what the server would have answered.
+func TestListIsTheServers(t *testing.T) {
+	want, err := list.Write(script, classifier.BuiltIn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(script, want) {
+		t.Error("inbox-button.js has another list than the classifier: run go generate ./web")
+	}
+}
+
+func TestWriteReplacesTheList(t *testing.T) {
+	webmails := []classifier.Webmail{{Provider: "new", Name: "New Mail", Domains: []string{"a.example", "b.example"}}}
+	got, err := list.Write([]byte("before\n\tconst list = {\n\t\told: [],\n\t};\nafter\n"), webmails)
+	want := "before\n\tconst list = {\n\t\tnew: ['New Mail', 'a.example b.example'],\n\t};\nafter\n"
+	if string(got) != want || err != nil {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	for _, script := range []string{"", "\tconst list = {\n"} {
+		if got, err := list.Write([]byte(script), webmails); err == nil {
+			t.Errorf("%q became %q", script, got)
+		}
+	}
+	webmails[0].Name = "O'Mail"
+	if got, err := list.Write(script, webmails); err == nil {
+		t.Errorf("a quote broke out: %s", got[:400])
+	}
+}
+
+// Each provider that a lookup can answer has a link.
+func TestEachProviderHasALink(t *testing.T) {
+	_, links, _ := strings.Cut(string(script), "const webmails = {")
+	links, _, _ = strings.Cut(links, "\n\t};")
+	for _, provider := range classifier.Providers() {
+		if !strings.Contains(links, "\n\t\t"+string(provider)+": [") {
+			t.Errorf("%s has no link", provider)
+		}
+	}
+}
+
+// Readers on slow phones load this beside everything else.
+func TestScriptIsSmall(t *testing.T) {
+	var compressed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+	w.Write(script)
+	w.Close()
+	t.Logf("%d bytes, %d compressed", len(script), compressed.Len())
+	if compressed.Len() >= 4096 {
+		t.Errorf("%d bytes compressed, want less than 4096", compressed.Len())
+	}
+}
+
+// A page that names the version and the integrity gets exactly this script.
+func TestVersionAndIntegrity(t *testing.T) {
+	if got := Version(); !regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(got) {
+		t.Errorf("version %q", got)
+	}
+	if got := Integrity(); !regexp.MustCompile(`^sha384-[A-Za-z0-9+/]{64}$`).MatchString(got) {
+		t.Errorf("integrity %q", got)
+	}
+	version, integrity := Version(), Integrity()
+	script := Script()
+	script[0]++ // a copy
+	if Version() != version || Integrity() != integrity {
+		t.Error("a caller has changed the script")
+	}
+}
