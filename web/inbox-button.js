@@ -38,7 +38,7 @@
 
 	const {userAgent, platform, maxTouchPoints} = navigator;
 	// An iPad says that it is a Mac, but no Mac has a touch screen.
-	const ios = /iP(hone|ad|od)/.test(userAgent) || (/^Mac/.test(platform) && maxTouchPoints > 1);
+	const ios = /iP(hone|ad|od)/.test(userAgent + platform) || (/^Mac/.test(platform) && maxTouchPoints > 1);
 	const android = /Android(?!.*; wv\))/.test(userAgent); // an app's web view (wv) opens no other app
 
 	const script = document.currentScript || document.querySelector('script[src*="inbox-button.js"]') || {dataset: {}};
@@ -164,7 +164,7 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em }`);
 			}
 			link.href = linkTo(provider, this.#domain, this.recipient.trim(), this.sender);
 			link.lang = [document.documentElement.lang, navigator.language]
-				.map(lang => lang.split('-')[0]).find(lang => phrases[lang]) || 'en';
+				.map(lang => lang.toLowerCase().split('-')[0]).find(lang => phrases[lang]) || 'en';
 			const text = (this.text || phrases[link.lang]).replace('*', list[provider][0]);
 			if (link.textContent !== text) link.textContent = text;
 			if (!link.isConnected) this.#status.append(link);

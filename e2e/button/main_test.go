@@ -264,7 +264,7 @@ func before(script string) setting {
 // clock makes timers wait for probe.advance, and notes each request.
 const clock = `
 	window.probe = {
-		now: 0, timers: [], fetches: [],
+		now: 0, timers: [], fetches: [], settled: 0, errors: [],
 		advance(ms) {
 			for (const end = this.now + ms; ; ) {
 				const [next] = this.timers.filter(t => t.at <= end).sort((a, b) => a.at - b.at || a.id - b.id);
@@ -280,7 +280,20 @@ const clock = `
 		window.setTimeout = (run, ms = 0) => { probe.timers.push({id: ++id, at: probe.now + ms, run}); return id; };
 		window.clearTimeout = id => { probe.timers = probe.timers.filter(t => t.id !== id); };
 		const send = window.fetch;
-		window.fetch = (url, options) => { probe.fetches.push(String(url)); return send(url, options); };
+		// An answer is settled when its body has been read.
+		window.fetch = async (url, options) => {
+			probe.fetches.push(String(url));
+			try {
+				const response = await send(url, options);
+				const copy = response.clone();
+				await copy.text().catch(() => {});
+				return response;
+			} finally {
+				probe.settled++;
+			}
+		};
+		addEventListener('error', event => probe.errors.push(event.message));
+		addEventListener('unhandledrejection', event => probe.errors.push(String(event.reason)));
 	}`
 
 var visits atomic.Int64

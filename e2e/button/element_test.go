@@ -1,0 +1,239 @@
+package button
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// However a theme puts the element on a page, the button comes.
+func TestBeforeAndAfterDefinition(t *testing.T) {
+	const want = "https://mail.google.com/mail/u/jane%40gmail.com/#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h"
+	const attributes = `recipient="jane@gmail.com" sender="news@daily.example"`
+	const properties = `Object.assign(b, {recipient: 'jane@gmail.com', sender: 'news@daily.example'});`
+	for name, html := range map[string]string{
+		"attributes, before": `<lychgate-inbox-button ` + attributes + `></lychgate-inbox-button>` + script,
+		"attributes, after":  strings.Replace(script, " defer", "", 1) + `<lychgate-inbox-button ` + attributes + `></lychgate-inbox-button>`,
+		"properties, before": `<lychgate-inbox-button></lychgate-inbox-button><script>{const b = document.querySelector('lychgate-inbox-button'); ` + properties + `}</script>` + script,
+		"properties, after":  element + `<script>addEventListener('load', () => { const b = document.querySelector('lychgate-inbox-button'); ` + properties + `})</script>`,
+		"made by a script":   script + `<body><script>addEventListener('load', () => { const b = document.createElement('lychgate-inbox-button'); ` + properties + ` document.body.append(b); })</script>`,
+		"made before":        `<body><script>{const b = document.createElement('lychgate-inbox-button'); ` + properties + ` document.body.append(b);}</script>` + script,
+		"as a module":        `<script src="/ghost/lychgate/inbox-button.js" type="module"></script><lychgate-inbox-button ` + attributes + `></lychgate-inbox-button>`,
+		"imported":           `<script type="module">import '/ghost/lychgate/inbox-button.js'</script><lychgate-inbox-button ` + attributes + `></lychgate-inbox-button>`,
+		"loaded twice":       script + script + `<lychgate-inbox-button ` + attributes + `></lychgate-inbox-button>`,
+		"sender of the page": strings.Replace(script, "defer", `data-sender="news@daily.example" defer`, 1) + `<lychgate-inbox-button recipient="jane@gmail.com"></lychgate-inbox-button>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := visit(t, html, before(`window.errors = []; addEventListener('error', event => errors.push(event.message))`))
+			diff(t, "link", want, p.shown().Href)
+			diff(t, "errors", []string{}, js[[]string](p, "errors"))
+		})
+	}
+}
+
+// Where a script is asks, if nothing else is said: beside itself, or at the
+// page's own origin when it was copied elsewhere.
+func TestDefaultEndpoint(t *testing.T) {
+	for name, html := range map[string]string{
+		"served":         `<script src="/ghost/lychgate/inbox-button.js?v=1" defer></script>`,
+		"as a module":    `<script src="/ghost/lychgate/inbox-button.js" type="module"></script>`,
+		"imported":       `<script type="module">import '/ghost/lychgate/inbox-button.js'</script>`,
+		"copied":         `<script src="/assets/js/inbox-button.js?v=1" defer></script>`,
+		"element's word": `<script src="/assets/js/inbox-button.js" data-endpoint="/elsewhere" defer></script>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			attribute := ""
+			if name == "element's word" {
+				attribute = `endpoint="/ghost/inbox-provider"`
+			}
+			s := newStandIn(t, html+`<lychgate-inbox-button recipient="jane@company.example" `+attribute+`></lychgate-inbox-button>`, answering(`{"provider":"hey"}`))
+			p := open(t, s.URL+"/page")
+			diff(t, "shown", "hey", p.shown().Provider)
+			diff(t, "asked", []string{"GET /ghost/inbox-provider?domain=company.example HTTP/1.1"}, s.asked())
+		})
+	}
+}
+
+func TestLanguages(t *testing.T) {
+	tests := []struct {
+		page, browser string
+		text, lang    string
+	}{
+		{"en", "de", "Open Gmail", "en"},
+		{"", "de-AT", "Gmail öffnen", "de"},
+		{"tlh", "fr", "Ouvrir Gmail", "fr"}, // Klingon is not there
+		{"tlh", "tlh", "Open Gmail", "en"},
+		{"fil", "en", "Open Gmail", "en"}, // Filipino is not Finnish
+		{"EN-gb", "de", "Open Gmail", "en"},
+		{"ar", "en", "افتح Gmail", "ar"},
+		{"cs", "en", "Otevřít Gmail", "cs"},
+		{"da", "en", "Åbn Gmail", "da"},
+		{"de-CH", "en", "Gmail öffnen", "de"},
+		{"es-419", "en", "Abrir Gmail", "es"},
+		{"fi", "en", "Avaa Gmail", "fi"},
+		{"fr-CA", "en", "Ouvrir Gmail", "fr"},
+		{"he", "en", "פתיחת Gmail", "he"},
+		{"id", "en", "Buka Gmail", "id"},
+		{"it", "en", "Apri Gmail", "it"},
+		{"ja", "en", "Gmailを開く", "ja"},
+		{"ko", "en", "Gmail 열기", "ko"},
+		{"nb", "en", "Åpne Gmail", "nb"},
+		{"nl", "en", "Gmail openen", "nl"},
+		{"pl", "en", "Otwórz Gmail", "pl"},
+		{"pt-BR", "en", "Abrir Gmail", "pt"},
+		{"ru", "en", "Открыть Gmail", "ru"},
+		{"sv", "en", "Öppna Gmail", "sv"},
+		{"tr", "en", "Gmail uygulamasını aç", "tr"},
+		{"uk", "en", "Відкрити Gmail", "uk"},
+		{"zh-CN", "en", "打开 Gmail", "zh"},
+	}
+	for _, test := range tests {
+		t.Run(test.page+" "+test.browser, func(t *testing.T) {
+			p := visit(t, fmt.Sprintf(`<html lang="%s">`, test.page)+script+`<lychgate-inbox-button recipient="jane@gmail.com"></lychgate-inbox-button>`, speaking(test.browser))
+			b := p.shown()
+			diff(t, "text", test.text, b.Text)
+			diff(t, "lang", test.lang, b.Lang)
+			want := "ltr"
+			if test.lang == "ar" || test.lang == "he" {
+				want = "rtl"
+			}
+			diff(t, "direction", want, js[string](p, "getComputedStyle(document.querySelector('lychgate-inbox-button').shadowRoot.querySelector('a')).direction"))
+		})
+	}
+}
+
+func TestTextIsTheThemes(t *testing.T) {
+	for name, test := range map[string]struct{ script, attribute, want string }{
+		"with the name":   {"", `text="Check your * now"`, "Check your Gmail now"},
+		"without":         {"", `text="To your inbox"`, "To your inbox"},
+		"for the page":    {`data-text="Read it in *"`, "", "Read it in Gmail"},
+		"element's word":  {`data-text="Read it in *"`, `text="Go to *"`, "Go to Gmail"},
+		"is never markup": {"", `text="<img src=x onerror=alert(1)> *"`, "<img src=x onerror=alert(1)> Gmail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := visit(t, strings.Replace(script, "defer", test.script+" defer", 1)+`<lychgate-inbox-button recipient="jane@gmail.com" `+test.attribute+`></lychgate-inbox-button>`)
+			diff(t, "text", test.want, p.shown().Text)
+		})
+	}
+}
+
+// On a page that is read from the right, the button stands at the right.
+func TestRightToLeft(t *testing.T) {
+	for _, dir := range []string{"ltr", "rtl"} {
+		p := visit(t, `<html lang="he" dir="`+dir+`">`+script+`<lychgate-inbox-button recipient="jane@gmail.com"></lychgate-inbox-button>`)
+		p.shown()
+		// The icon is before the text, and the button at the page's start.
+		got := js[[]bool](p, `(() => {
+			const link = document.querySelector('lychgate-inbox-button').shadowRoot.querySelector('a');
+			const box = link.getBoundingClientRect();
+			const text = document.createRange();
+			text.selectNodeContents(link);
+			const words = text.getBoundingClientRect();
+			return [box.left > innerWidth / 2, box.right - words.right > words.left - box.left];
+		})()`)
+		diff(t, dir, []bool{dir == "rtl", true}, got)
+	}
+}
+
+func media(name, value string) setting {
+	return func(ctx context.Context) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: name, Value: value}},
+		})
+		return err
+	}
+}
+
+const linkStyle = `(() => { const s = getComputedStyle(document.querySelector('lychgate-inbox-button').shadowRoot.querySelector('a')); return [s.backgroundColor, s.color, s.borderRadius]; })()`
+
+// The button follows the page, not the system: a page that is always light has
+// a button for a light page.
+func TestLightAndDark(t *testing.T) {
+	const black, white, dark = "rgb(0, 0, 0)", "rgb(255, 255, 255)", "rgb(18, 18, 18)"
+	for _, test := range []struct {
+		scheme, style string
+		want          []string
+	}{
+		{"light", "", []string{black, white, "8px"}},
+		{"dark", "", []string{black, white, "8px"}},
+		{"light", ":root { color-scheme: light dark }", []string{black, white, "8px"}},
+		{"dark", ":root { color-scheme: light dark }", []string{white, dark, "8px"}},
+		{"light", "body { color-scheme: dark }", []string{white, dark, "8px"}},
+		{
+			"light", ":root { --lychgate-inbox-background: rgb(1, 2, 3); --lychgate-inbox-color: rgb(4, 5, 6); --lychgate-inbox-radius: 7px }",
+			[]string{"rgb(1, 2, 3)", "rgb(4, 5, 6)", "7px"},
+		},
+		{
+			"light", "lychgate-inbox-button::part(button) { background: rgb(1, 2, 3); color: rgb(4, 5, 6); border-radius: 7px }",
+			[]string{"rgb(1, 2, 3)", "rgb(4, 5, 6)", "7px"},
+		},
+	} {
+		p := visit(t, "<style>"+test.style+"</style><body>"+script+`<lychgate-inbox-button recipient="jane@gmail.com"></lychgate-inbox-button>`, media("prefers-color-scheme", test.scheme))
+		p.shown()
+		diff(t, test.scheme+" "+test.style, test.want, js[[]string](p, linkStyle))
+	}
+}
+
+// A strict policy needs to allow the script and the lookup, and nothing else.
+func TestContentSecurityPolicy(t *testing.T) {
+	const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'">`
+	p := visit(t, policy+element, before(clock), before(`window.refused = []; document.addEventListener('securitypolicyviolation', event => refused.push(event.violatedDirective + ' ' + event.blockedURI))`))
+	p.recipient("jane@workspace.example")
+	p.advance(400)
+	diff(t, "text", "Open Gmail", p.shown().Text)
+	diff(t, "style", []string{"rgb(0, 0, 0)", "rgb(255, 255, 255)", "8px"}, js[[]string](p, linkStyle))
+	p.settled()
+	diff(t, "refused", []string{}, js[[]string](p, "refused"))
+}
+
+// Nothing moves when the button comes, changes or goes.
+func TestNothingShifts(t *testing.T) {
+	p := visit(t, "<body><p>Before</p>"+element+"<p id=after>After</p>", before(clock))
+	top := func() float64 { return js[float64](p, "document.querySelector('#after').getBoundingClientRect().top") }
+	without := top()
+	p.recipient("jane@gmail.com")
+	p.shown()
+	diff(t, "with", without, top())
+	p.recipient("jane@example.com")
+	diff(t, "again without", without, top())
+}
+
+// With a keyboard the button is reached and seen, and a screen reader is told of
+// it in a place that was there before.
+func TestKeyboardAndScreenReader(t *testing.T) {
+	p := visit(t, "<body><input id=field>"+element, before(clock))
+	js[any](p, "void (window.status_ = document.querySelector('lychgate-inbox-button').shadowRoot.querySelector('[role=status]'))")
+	p.recipient("jane@gmail.com")
+	p.shown()
+	diff(t, "in the status that was there", true, js[bool](p, "status_.isConnected && !!status_.querySelector('a')"))
+
+	// Typing on does not take the button away and bring it back, which would be
+	// read out again.
+	changes := js[int](p, `new Promise(done => {
+		let changes = 0;
+		new MutationObserver(records => { changes += records.length; }).observe(status_, {childList: true, subtree: true, characterData: true});
+		document.querySelector('lychgate-inbox-button').recipient = 'joan@gmail.com';
+		requestAnimationFrame(() => done(changes));
+	})`)
+	diff(t, "changes", 0, changes)
+
+	if err := chromedp.Do(p.ctx, chromedp.Focus(chromedp.CSS("#field")), chromedp.KeyEvent("\t")); err != nil {
+		t.Fatal(err)
+	}
+	got := js[[]any](p, `(() => {
+		const link = document.querySelector('lychgate-inbox-button').shadowRoot.activeElement;
+		return [link?.tagName, link?.matches(':focus-visible'), parseFloat(getComputedStyle(link).outlineWidth) >= 2, link.offsetHeight >= 44];
+	})()`)
+	diff(t, "focus", []any{"A", true, true, true}, got)
+}
+
+func TestReducedMotion(t *testing.T) {
+	p := visit(t, element, before(clock), media("prefers-reduced-motion", "reduce"))
+	p.recipient("jane@gmail.com")
+	p.shown()
+	diff(t, "animations", 0, js[int](p, "document.querySelector('lychgate-inbox-button').shadowRoot.getAnimations().length + document.getAnimations().length"))
+}

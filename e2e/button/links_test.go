@@ -1,0 +1,162 @@
+package button
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+const intent = "intent:#Intent;action=android.intent.action.MAIN;category=android.intent.category.LAUNCHER;package="
+
+// Whole links, so that a change to any of them is seen.
+func TestLinks(t *testing.T) {
+	tests := []struct {
+		recipient, sender string
+		desktop, android  string // no android: as on the desktop
+	}{
+		{
+			"jane.doe@gmail.com", "news@daily.example",
+			"https://mail.google.com/mail/u/jane.doe%40gmail.com/#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h",
+			intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2Fu%2Fjane.doe%2540gmail.com%2F%23search%2Ffrom%253A%28news%2540daily.example%29%2Bin%253Aanywhere%2Bnewer_than%253A1h;end",
+		},
+		{
+			"jane@yahoo.co.uk", "news@daily.example",
+			"https://mail.yahoo.com/d/search/keyword=from:news%40daily.example",
+			intent + "com.yahoo.mobile.client.android.mail;S.browser_fallback_url=https%3A%2F%2Fmail.yahoo.com%2Fd%2Fsearch%2Fkeyword%3Dfrom%3Anews%2540daily.example;end",
+		},
+		{
+			"jane@hotmail.de", "news@daily.example",
+			"https://outlook.live.com/mail/?login_hint=jane%40hotmail.de",
+			intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.live.com%2Fmail%2F%3Flogin_hint%3Djane%2540hotmail.de;end",
+		},
+		{
+			"jane@pm.me", "news@daily.example",
+			"https://mail.proton.me/u/0/all-mail#from=news%40daily.example",
+			intent + "ch.protonmail.android;S.browser_fallback_url=https%3A%2F%2Fmail.proton.me%2Fu%2F0%2Fall-mail%23from%3Dnews%2540daily.example;end",
+		},
+		{"jane@icloud.com", "news@daily.example", "https://www.icloud.com/mail", ""},
+		{
+			"jane@hey.com", "news@daily.example",
+			"https://app.hey.com/topics/everything",
+			intent + "com.basecamp.hey;S.browser_fallback_url=https%3A%2F%2Fapp.hey.com%2Ftopics%2Feverything;end",
+		},
+		{
+			"jane@aol.com", "news@daily.example",
+			"https://mail.aol.com/d/search/keyword=from:news%40daily.example",
+			intent + "com.aol.mobile.aolapp;S.browser_fallback_url=https%3A%2F%2Fmail.aol.com%2Fd%2Fsearch%2Fkeyword%3Dfrom%3Anews%2540daily.example;end",
+		},
+		{
+			"jane@mail.ru", "news@daily.example",
+			"https://e.mail.ru/search/?q_from=news%40daily.example",
+			intent + "ru.mail.mailapp;S.browser_fallback_url=https%3A%2F%2Fe.mail.ru%2Fsearch%2F%3Fq_from%3Dnews%2540daily.example;end",
+		},
+		{"jane@feedb.in", "news@daily.example", "https://feedbin.com/", ""},
+
+		// Companies' webmail, and people's whose domain is not on the list.
+		{"jane@workspace.example", "", "https://mail.google.com/mail/u/jane%40workspace.example/", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2Fu%2Fjane%2540workspace.example%2F;end"},
+		{"jane@company.example", "", "https://outlook.office.com/mail/?login_hint=jane%40company.example", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.office.com%2Fmail%2F%3Flogin_hint%3Djane%2540company.example;end"},
+		{"jane@hotmail.fr", "", "https://outlook.live.com/mail/?login_hint=jane%40hotmail.fr", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.live.com%2Fmail%2F%3Flogin_hint%3Djane%2540hotmail.fr;end"},
+		{"jane@bücher.example", "", "https://mail.proton.me/", intent + "ch.protonmail.android;S.browser_fallback_url=https%3A%2F%2Fmail.proton.me%2F;end"},
+
+		// Without a sender there is nothing to search for.
+		{"jane@gmail.com", "", "https://mail.google.com/mail/u/jane%40gmail.com/", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2Fu%2Fjane%2540gmail.com%2F;end"},
+		{"jane@yahoo.com", "", "https://mail.yahoo.com/", intent + "com.yahoo.mobile.client.android.mail;S.browser_fallback_url=https%3A%2F%2Fmail.yahoo.com%2F;end"},
+		{"jane@aol.com", "", "https://mail.aol.com/", intent + "com.aol.mobile.aolapp;S.browser_fallback_url=https%3A%2F%2Fmail.aol.com%2F;end"},
+		{"jane@mail.ru", "", "https://e.mail.ru/", intent + "ru.mail.mailapp;S.browser_fallback_url=https%3A%2F%2Fe.mail.ru%2F;end"},
+	}
+	for _, where := range []struct {
+		name string
+		device
+	}{{"desktop", windows}, {"Android", androidPhone}, {"in an Android app", androidView}} {
+		t.Run(where.name, func(t *testing.T) {
+			p := visit(t, element, before(clock), on(where.device))
+			for _, test := range tests {
+				want := test.desktop
+				if where.device == androidPhone && test.android != "" {
+					want = test.android
+				}
+				p.address(test.recipient, test.sender)
+				p.advance(400)
+				b := p.shown()
+				diff(t, test.recipient, want, b.Href)
+				diff(t, test.recipient, "_blank noopener noreferrer", b.Target+" "+b.Rel)
+				if test.android != "" {
+					_, fallback, _ := strings.Cut(test.android, "S.browser_fallback_url=")
+					fallback, err := url.PathUnescape(strings.TrimSuffix(fallback, ";end"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					diff(t, test.recipient+", without the app", test.desktop, fallback)
+				}
+			}
+		})
+	}
+}
+
+// address sets recipient and sender, whatever is in them.
+func (p *page) address(recipient, sender string) {
+	p.t.Helper()
+	js[any](p, `{
+		const button = document.querySelector('lychgate-inbox-button');
+		button.recipient = %q;
+		button.sender = %q;
+	}`, recipient, sender)
+}
+
+// Whatever a reader types, and whatever a theme gives as the sender, stays where
+// it was put.
+func TestNothingBreaksOutOfALink(t *testing.T) {
+	const hostile = `a"'<>\;#?&=%/..//:@ +,()[]{}!*|^~$&$1{to}{from};end;package=evil.app;S.browser_fallback_url=javascript:alert(1);#Intent;` + "\u202e\n\té😀"
+	encoded := strictlyEncoded(hostile)
+	domains := map[string]string{
+		"gmail.com":   "https://mail.google.com/mail/u/RECIPIENT/#search/from%3A(SENDER)+in%3Aanywhere+newer_than%3A1h",
+		"yahoo.com":   "https://mail.yahoo.com/d/search/keyword=from:SENDER",
+		"outlook.com": "https://outlook.live.com/mail/?login_hint=RECIPIENT",
+		"proton.me":   "https://mail.proton.me/u/0/all-mail#from=SENDER",
+		"icloud.com":  "https://www.icloud.com/mail",
+		"hey.com":     "https://app.hey.com/topics/everything",
+		"aol.com":     "https://mail.aol.com/d/search/keyword=from:SENDER",
+		"mail.ru":     "https://e.mail.ru/search/?q_from=SENDER",
+		"feedb.in":    "https://feedbin.com/",
+	}
+	for name, d := range map[string]device{"desktop": windows, "Android": androidPhone} {
+		t.Run(name, func(t *testing.T) {
+			p := visit(t, element, before(clock), on(d))
+			for domain, want := range domains {
+				p.address(hostile+"@"+domain, hostile)
+				got := p.shown().Href
+				want = strings.NewReplacer("RECIPIENT", encoded+"%40"+domain, "SENDER", encoded).Replace(want)
+				if strings.HasPrefix(got, "intent:") {
+					parts := strings.Split(got, ";") // as Android does
+					if len(parts) != 6 || parts[5] != "end" || strings.Count(got, "#") != 1 {
+						t.Errorf("%s: parts of the intent: %q", domain, parts)
+						continue
+					}
+					fallback, err := url.PathUnescape(strings.TrimPrefix(parts[4], "S.browser_fallback_url="))
+					if err != nil {
+						t.Error(err)
+					}
+					got = fallback
+				}
+				diff(t, domain, want, got)
+			}
+		})
+	}
+}
+
+// strictlyEncoded leaves only what RFC 3986 calls unreserved, and the asterisk,
+// which means nothing in a URL.
+func strictlyEncoded(text string) string {
+	return strings.NewReplacer("+", "%20", "%2A", "*").Replace(url.QueryEscape(text))
+}
+
+// Half of a character, which no URL can hold, is left out.
+func TestLoneSurrogates(t *testing.T) {
+	p := visit(t, element, before(clock))
+	js[any](p, `{
+		const button = document.querySelector('lychgate-inbox-button');
+		button.sender = 'n\udc00ews@daily.example';
+		button.recipient = 'j\ud800ane@gmail.com';
+	}`)
+	diff(t, "link", "https://mail.google.com/mail/u/jane%40gmail.com/#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h", p.shown().Href)
+}
