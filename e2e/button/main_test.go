@@ -71,12 +71,12 @@ func run(m *testing.M) (int, error) {
 	)
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stopAllocator()
-	ctx, stopBrowser := chromedp.NewContext(allocator)
+	var stopBrowser context.CancelFunc
+	chromium, stopBrowser = chromedp.NewContext(allocator)
 	defer stopBrowser()
-	if err := chromedp.Do(ctx); err != nil {
+	if err := chromedp.Do(chromium); err != nil {
 		return 0, fmt.Errorf("starting %s: %w", browser, err)
 	}
-	chromium = ctx
 	return m.Run(), nil
 }
 

@@ -1,0 +1,201 @@
+package button
+
+import (
+	"strings"
+	"testing"
+)
+
+const formsScript = `<script src="/ghost/lychgate/inbox-button.js" data-forms data-sender="news@daily.example" defer></script>`
+
+// members does what Ghost's Portal does to a form that is submitted, and lets
+// the test say what became of the message.
+const members = `<script>
+	for (const form of document.querySelectorAll('form')) {
+		form.addEventListener('submit', event => {
+			event.preventDefault();
+			form.classList.remove('success', 'invalid', 'error');
+			form.classList.add('loading');
+			window.answer = result => {
+				form.classList.remove('loading');
+				form.classList.add(result);
+			};
+		});
+	}
+</script>`
+
+// sourceForm is the form of Ghost's Source theme, and its styles that matter.
+const sourceForm = `<style>
+	.gh-form { display: flex; align-items: center; position: relative; max-width: 560px; height: 56px; border-radius: 40px; background: #eee }
+	.gh-form.success { pointer-events: none }
+	.gh-form-input { position: absolute; inset: 0; padding-inline: 26px; width: 100%; height: 100%; border: 0; border-radius: 40px; background: transparent }
+	.gh-button { position: absolute; right: 6px; height: 44px }
+</style>
+<body>
+<form class="gh-form" data-members-form>
+	<input class="gh-form-input" id="email" name="email" type="email" placeholder="jamie@example.com" required data-members-email>
+	<button class="gh-button" type="submit" aria-label="Subscribe"><span>Subscribe</span></button>
+	<p data-members-error></p>
+</form>
+<p id="after">After</p>`
+
+func (p *page) fill(address string) {
+	p.t.Helper()
+	js[any](p, `{
+		const field = document.querySelector('[data-members-email]');
+		field.value = %q;
+		field.dispatchEvent(new InputEvent('input', {bubbles: true}));
+	}`, address)
+}
+
+func (p *page) submit() {
+	p.t.Helper()
+	js[any](p, "document.querySelector('form').requestSubmit()")
+}
+
+func (p *page) answer(result string) {
+	p.t.Helper()
+	js[any](p, "answer(%q)", result)
+}
+
+// A reader signs in: the button comes with Ghost's success, and only then.
+func TestFormIsSubmitted(t *testing.T) {
+	p := visit(t, sourceForm+formsScript+members, before(clock))
+	p.fill("jane@gmail.com")
+	diff(t, "while typing", (*button)(nil), p.button())
+	p.submit()
+	diff(t, "while sending", (*button)(nil), p.button())
+	p.answer("error")
+	diff(t, "after an error", (*button)(nil), p.button())
+	p.submit()
+	p.answer("success")
+	const want = "https://mail.google.com/mail/u/jane%40gmail.com/#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h"
+	if b := p.button(); b == nil || b.Href != want {
+		t.Fatalf("after the success: %+v", b)
+	}
+	diff(t, "requests", 0, p.advance(10_000))
+
+	// It can be clicked, although the form has switched its pointer events off.
+	diff(t, "at the button", true, js[bool](p, `(() => {
+		const button = document.querySelector('lychgate-inbox-button');
+		const box = button.shadowRoot.querySelector('a').getBoundingClientRect();
+		return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2) === button;
+	})()`))
+
+	p.submit() // once more
+	diff(t, "while sending again", (*button)(nil), p.button())
+	p.answer("success")
+	diff(t, "after the second success", "gmail", p.button().Provider)
+	diff(t, "buttons", 1, js[int](p, "document.querySelectorAll('lychgate-inbox-button').length"))
+}
+
+// The provider is looked up while the address is typed, so that the button is
+// there at once when the link has been sent.
+func TestFormLooksUpWhileTyping(t *testing.T) {
+	p := visit(t, sourceForm+formsScript+members, before(clock))
+	for end := range len("jane@workspace.example") {
+		p.fill("jane@workspace.example"[:end+1])
+		if n := p.advance(120); n != 0 {
+			t.Fatal("asked while typing")
+		}
+	}
+	p.advance(280)
+	p.settled()
+	diff(t, "before the success", (*button)(nil), p.button())
+	p.submit()
+	p.answer("success")
+	diff(t, "after the success", "gmail", p.button().Provider)
+	diff(t, "requests", 1, p.advance(10_000))
+}
+
+// Whoever submits before the pause is over gets the button after it.
+func TestFormIsSubmittedAtOnce(t *testing.T) {
+	p := visit(t, sourceForm+formsScript+members, before(clock))
+	p.fill("jane@workspace.example")
+	p.advance(100)
+	p.submit()
+	p.answer("success")
+	diff(t, "requests 399 ms after the last key", 0, p.advance(299))
+	diff(t, "requests 400 ms after it", 1, p.advance(1))
+	diff(t, "provider", "gmail", p.shown().Provider)
+}
+
+// A browser that fills in the address by itself may not say so.
+func TestFormIsFilledSilently(t *testing.T) {
+	p := visit(t, sourceForm+formsScript+members, before(clock))
+	js[any](p, "void (document.querySelector('#email').value = 'jane@gmail.com')")
+	p.submit()
+	p.answer("success")
+	diff(t, "provider", "gmail", p.shown().Provider)
+}
+
+// Forms of all kinds, on pages of all kinds.
+func TestForms(t *testing.T) {
+	const field = `<input name="form" data-members-name><input type="email" data-members-email><button>Go</button>`
+	for name, test := range map[string]struct {
+		html  string
+		shown bool
+	}{
+		"subscribe":         {`<form data-members-form="subscribe">` + field + "</form>" + formsScript, true},
+		"sign in":           {`<form data-members-form="signin">` + field + "</form>" + formsScript, true},
+		"sign up":           {`<form data-members-form="signup">` + field + "</form>" + formsScript, true},
+		"script first":      {formsScript + `<form data-members-form="signin">` + field + "</form>", true},
+		"as a module":       {strings.Replace(formsScript, "defer", "type=module", 1) + "<form data-members-form>" + field + "</form>", true},
+		"own button":        {`<form data-members-form>` + field + "<div><lychgate-inbox-button></lychgate-inbox-button></div></form>" + formsScript, true},
+		"not flagged":       {`<form data-members-form>` + field + "</form>" + script, false},
+		"another form":      {`<form action="/search">` + field + "</form>" + formsScript, false},
+		"another, selected": {`<form class="mine">` + field + "</form>" + strings.Replace(formsScript, "data-forms", `data-forms="form.mine"`, 1), true},
+		"without an email":  {`<form data-members-form><input name="q"></form>` + formsScript, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := visit(t, "<body>"+test.html+members, before(clock))
+			js[any](p, `{
+				const form = document.querySelector('form');
+				const field = form.querySelector('[type=email]') ?? form.elements[0];
+				field.value = 'jane@gmail.com';
+				field.dispatchEvent(new InputEvent('input', {bubbles: true}));
+				form.requestSubmit();
+			}`)
+			p.answer("success")
+			diff(t, "shown", test.shown, p.button() != nil)
+			count := 0
+			if test.shown {
+				count = 1
+			}
+			diff(t, "buttons", count, js[int](p, "document.querySelectorAll('lychgate-inbox-button').length"))
+			diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
+		})
+	}
+}
+
+// Two forms on a page have a button each.
+func TestTwoForms(t *testing.T) {
+	const form = `<form data-members-form><input type="email" data-members-email></form>`
+	p := visit(t, "<body>"+form+form+formsScript+members, before(clock))
+	js[any](p, `for (const [i, form] of document.querySelectorAll('form').entries()) {
+		form[0].value = ['jane@gmail.com', 'jane@hey.com'][i];
+		form.requestSubmit();
+		answer('success');
+	}`)
+	diff(t, "providers", []string{"gmail", "hey"}, js[[]string](p, "Array.from(document.querySelectorAll('form lychgate-inbox-button'), b => b.getAttribute('provider'))"))
+}
+
+func TestFormsShiftNothing(t *testing.T) {
+	for name, html := range map[string]string{
+		"Source":     sourceForm,
+		"positioned": `<body><form data-members-form style="position: static"><input type="email" data-members-email></form><p id="after">After</p>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := visit(t, html+formsScript+members, before(clock))
+			box := func() []float64 {
+				return js[[]float64](p, `['form', '[type=email]', '#after'].flatMap(s => { const {x, y, width, height} = document.querySelector(s).getBoundingClientRect(); return [x, y, width, height]; })`)
+			}
+			start := box()
+			p.fill("jane@gmail.com")
+			p.submit()
+			p.answer("success")
+			p.shown()
+			diff(t, "boxes", start, box())
+			diff(t, "below the form", true, js[bool](p, `document.querySelector('lychgate-inbox-button').getBoundingClientRect().top >= document.querySelector('form').getBoundingClientRect().bottom - 1`))
+		})
+	}
+}
