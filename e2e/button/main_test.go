@@ -264,7 +264,7 @@ func before(script string) setting {
 // clock makes timers wait for probe.advance, and notes each request.
 const clock = `
 	window.probe = {
-		now: 0, timers: [], fetches: [], settled: 0, errors: [],
+		timeout: setTimeout.bind(window), now: 0, timers: [], fetches: [], settled: 0, errors: [],
 		advance(ms) {
 			for (const end = this.now + ms; ; ) {
 				const [next] = this.timers.filter(t => t.at <= end).sort((a, b) => a.at - b.at || a.id - b.id);
@@ -314,10 +314,7 @@ func visit(t *testing.T, html string, settings ...setting) *page {
 func open(t *testing.T, url string, settings ...setting) *page {
 	t.Helper()
 	if chromium == nil {
-		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal("needs Chromium in the PATH, or in LYCHGATE_TEST_CHROMIUM")
-		}
-		t.Skip("needs Chromium in the PATH, or in LYCHGATE_TEST_CHROMIUM")
+		need(t, "Chromium in the PATH, or in LYCHGATE_TEST_CHROMIUM")
 	}
 	if strings.HasPrefix(url, "/") {
 		url = edge + url
@@ -350,7 +347,7 @@ func js[T any](p *page, format string, args ...any) T {
 	return result
 }
 
-// until waits for what a JavaScript expression tells, looking at each frame.
+// until waits for what a JavaScript expression tells.
 func (p *page) until(what string) {
 	p.t.Helper()
 	if !js[bool](p, `new Promise(done => {
@@ -358,7 +355,7 @@ func (p *page) until(what string) {
 		(function look() {
 			if (%s) done(true);
 			else if (performance.now() > end) done(false);
-			else requestAnimationFrame(look);
+			else (window.probe?.timeout ?? setTimeout)(look, 10);
 		})();
 	})`, what) {
 		p.t.Fatalf("never: %s", what)
