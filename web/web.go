@@ -24,7 +24,7 @@ var demo []byte
 func Script() []byte { return bytes.Clone(script) }
 
 // Demo returns a page where a visitor types an address and sees the button. It
-// loads the script from lychgate/inbox-button.js, beside the lookup.
+// loads the script from /ghost/lychgate/inbox-button.js.
 func Demo() []byte { return bytes.Clone(demo) }
 
 // Version returns a name for the script's content, of letters and digits. It
