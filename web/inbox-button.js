@@ -79,9 +79,10 @@
 
 	function linkTo(provider, domain, recipient, sender) {
 		const [page, search, app] = webmails[provider];
-		let url = 'https://' + (page + (sender && search)).replace('{to}', encode(recipient)).replace('{from}', encode(sender));
 		// Microsoft keeps people's own accounts apart from companies'.
-		if (/^(outlook|hotmail|live|msn|passport)\./.test(domain)) url = url.replace('office', 'live');
+		const personal = /^(outlook|hotmail|live|msn|passport)\.[a-z.]{2,6}$/.test(domain);
+		const url = 'https://' + ((personal ? page.replace('office', 'live') : page) + (sender && search))
+			.replace('{to}', encode(recipient)).replace('{from}', encode(sender));
 		return android && app
 			? `intent:#Intent;action=android.intent.action.MAIN;category=android.intent.category.LAUNCHER;package=${app};S.browser_fallback_url=${encode(url)};end`
 			: url;
@@ -182,7 +183,6 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em }`);
 
 	// Ghost's forms: asked while the reader types, shown when the link is sent.
 	if (settings.forms == null) return;
-	const watched = new WeakSet();
 
 	function watch({target}) {
 		const form = target.closest(settings.forms || 'form[data-members-form]');
@@ -194,14 +194,12 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em }`);
 			button.setAttribute('floating', ''); // below the form, where it moves nothing
 			if (getComputedStyle(form).position === 'static') form.style.position = 'relative';
 		}
-		if (!watched.has(form)) {
-			const hold = () => button.toggleAttribute('hold', !form.classList.contains('success'));
+		if (!button.watches) {
+			const hold = button.watches = () => button.toggleAttribute('hold', !form.classList.contains('success'));
 			hold();
 			new MutationObserver(hold).observe(form, {attributeFilter: ['class']});
-			watched.add(form);
 		}
 		button.recipient = field.value;
 	}
-	document.addEventListener('input', watch);
-	document.addEventListener('submit', watch, true);
+	for (const type of ['input', 'submit']) document.addEventListener(type, watch, true);
 })();

@@ -55,6 +55,8 @@ func TestLinks(t *testing.T) {
 		// Companies' webmail, and people's whose domain is not on the list.
 		{"jane@workspace.example", "", "https://mail.google.com/mail/u/jane%40workspace.example/", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2Fu%2Fjane%2540workspace.example%2F;end"},
 		{"jane@company.example", "", "https://outlook.office.com/mail/?login_hint=jane%40company.example", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.office.com%2Fmail%2F%3Flogin_hint%3Djane%2540company.example;end"},
+		{"office@live.example", "", "https://mail.google.com/mail/u/office%40live.example/", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2Fu%2Foffice%2540live.example%2F;end"},
+		{"jane@live.company.example", "", "https://outlook.office.com/mail/?login_hint=jane%40live.company.example", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.office.com%2Fmail%2F%3Flogin_hint%3Djane%2540live.company.example;end"},
 		{"jane@hotmail.fr", "", "https://outlook.live.com/mail/?login_hint=jane%40hotmail.fr", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.live.com%2Fmail%2F%3Flogin_hint%3Djane%2540hotmail.fr;end"},
 		{"jane@bücher.example", "", "https://mail.proton.me/", intent + "ch.protonmail.android;S.browser_fallback_url=https%3A%2F%2Fmail.proton.me%2F;end"},
 

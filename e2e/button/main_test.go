@@ -92,10 +92,12 @@ func findChromium() string {
 // startDNS starts the server that the edge asks about these domains.
 func startDNS() (stop func(), address string, err error) {
 	zone := map[string]string{
-		"workspace.example.": "workspace.example. 300 IN MX 1 aspmx.l.google.com.",
-		"company.example.":   "company.example. 300 IN MX 0 company-example.mail.protection.outlook.com.",
-		"hotmail.fr.":        "hotmail.fr. 300 IN MX 2 hotmail-com.olc.protection.outlook.com.",
-		"own.example.":       "own.example. 300 IN MX 10 mail.own.example.",
+		"workspace.example.":    "workspace.example. 300 IN MX 1 aspmx.l.google.com.",
+		"company.example.":      "company.example. 300 IN MX 0 company-example.mail.protection.outlook.com.",
+		"live.example.":         "live.example. 300 IN MX 1 aspmx.l.google.com.",
+		"live.company.example.": "live.company.example. 300 IN MX 0 company-example.mail.protection.outlook.com.",
+		"hotmail.fr.":           "hotmail.fr. 300 IN MX 2 hotmail-com.olc.protection.outlook.com.",
+		"own.example.":          "own.example. 300 IN MX 10 mail.own.example.",
 		// What a browser makes of bücher.example.
 		"xn--bcher-kva.example.": "xn--bcher-kva.example. 300 IN MX 10 mail.protonmail.ch.",
 	}
