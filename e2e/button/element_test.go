@@ -30,6 +30,8 @@ func TestBeforeAndAfterDefinition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := visit(t, html, before(`window.errors = []; addEventListener('error', event => errors.push(event.message))`))
 			diff(t, "link", want, p.shown().Href)
+			p.recipient("jane@hey.com") // is still heard
+			diff(t, "provider of another", "hey", p.button().Provider)
 			diff(t, "errors", []string{}, js[[]string](p, "errors"))
 		})
 	}

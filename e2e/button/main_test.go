@@ -62,21 +62,12 @@ func run(m *testing.M) (int, error) {
 	}
 	defer stopEdge()
 
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(browser),
-		chromedp.NoSandbox, // which root cannot have
-		chromedp.Flag("headless", "new"),
-		chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.UserDataDir(filepath.Join(folder, "profile")),
-	)
-	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
-	defer stopAllocator()
-	var stopBrowser context.CancelFunc
-	chromium, stopBrowser = chromedp.NewContext(allocator)
-	defer stopBrowser()
-	if err := chromedp.Do(chromium); err != nil {
-		return 0, fmt.Errorf("starting %s: %w", browser, err)
+	window, stopBrowser, err := startChromium(browser, folder)
+	if err != nil {
+		return 0, err
 	}
+	chromium = window
+	defer stopBrowser()
 	return m.Run(), nil
 }
 
@@ -87,6 +78,23 @@ func findChromium() string {
 		}
 	}
 	return ""
+}
+
+func startChromium(browser, folder string) (window context.Context, stop func(), err error) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(browser),
+		chromedp.NoSandbox, // which root cannot have
+		chromedp.Flag("headless", "new"),
+		chromedp.UserDataDir(filepath.Join(folder, "profile")),
+	)
+	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	window, stopBrowser := chromedp.NewContext(allocator)
+	stop = func() { stopBrowser(); stopAllocator() }
+	if err := chromedp.Do(window); err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("starting %s: %w", browser, err)
+	}
+	return window, stop, nil
 }
 
 // startDNS starts the server that the edge asks about these domains.
@@ -147,7 +155,7 @@ http://localhost:{{port}} {
 		rewrite /inbox-button.js
 		file_server
 	}
-	handle /ghost/demo {
+	handle /ghost/lychgate/demo {
 		root {{web}}
 		rewrite /demo.html
 		file_server
