@@ -66,7 +66,7 @@ func run(m *testing.M) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	chromium = window
+	chromium = window //nolint:fatcontext // set once
 	defer stopBrowser()
 	return m.Run(), nil
 }
