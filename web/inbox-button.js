@@ -52,10 +52,10 @@
 	}
 
 	function domainOf(address) {
-		const [, domain] = /.@([^\0-,/:-@[-`{-\x7f]+)\s*$/.exec(address) || [];
+		const [, domain] = /.@([^\s@/:?#%\\]+)\s*$/.exec(address) || [];
 		try {
 			const {hostname} = new URL('http://' + domain); // lower case, xn-- for other alphabets
-			if (!ios && /^(?=.{4,253}$)([a-z\d]([a-z\d-]{0,61}[a-z\d])?\.)+[a-z][a-z\d-]{0,61}[a-z\d]$/.test(hostname)) return hostname;
+			if (!ios && /^(?!.{254})([a-z\d]([a-z\d-]{0,61}[a-z\d])?\.)+[a-z][a-z\d-]{0,61}[a-z\d]$/.test(hostname)) return hostname;
 		} catch {}
 	}
 
@@ -168,7 +168,7 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em }`);
 				.map(lang => lang.toLowerCase().split('-')[0]).find(lang => phrases[lang]) || 'en';
 			const text = (this.text || phrases[link.lang]).replace('*', list[provider][0]);
 			if (link.textContent !== text) link.textContent = text;
-			if (!link.isConnected) this.#status.append(link);
+			if (!link.parentNode) this.#status.append(link);
 			this.setAttribute('provider', provider);
 		}
 	}
