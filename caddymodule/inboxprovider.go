@@ -18,6 +18,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/ratelimit"
+	"github.com/lychgate/caddy-lychgate/web"
 )
 
 func init() {
@@ -34,6 +35,9 @@ func init() {
 // reader, told apart by the client IP address (so `trusted_proxies` matters),
 // has an allowance, on which requests below `/ghost/members/` draw too before
 // they pass through. All other requests pass through untouched.
+//
+// Beside it, at `/ghost/lychgate/inbox-button.js`, is the inbox button, a script
+// for pages of any origin that asks and offers to open the inbox.
 //
 // The placeholders `{http.lychgate.site}`, the site's name, and
 // `{http.lychgate.provider}`, the answer, empty for null, are set for lookups
@@ -63,6 +67,8 @@ type InboxProvider struct {
 
 	app         *App
 	inbox       handlers.InboxProvider
+	button      handlers.InboxButton
+	buttonPath  string
 	membersPath string
 	release     releases
 }
@@ -139,6 +145,7 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 		Limiter:    limiter,
 		RejectTo:   h.RejectTo,
 	}
+	h.button = handlers.InboxButton{Script: web.Script(), Version: web.Version()}
 	return nil
 }
 
@@ -160,6 +167,7 @@ func (h *InboxProvider) setDefaults() error {
 		h.CacheSize = classifier.DefaultSize
 	}
 	h.membersPath = path.Dir(h.Path) + "/members/"
+	h.buttonPath = path.Dir(h.Path) + handlers.ButtonPath
 
 	var err error
 	if h.RejectTo, err = caddy.NewReplacer().ReplaceOrErr(h.RejectTo, true, true); err != nil {
@@ -172,9 +180,17 @@ func (h *InboxProvider) setDefaults() error {
 // Cleanup lets go of what outlives a configuration.
 func (h *InboxProvider) Cleanup() error { return h.release.all() }
 
-// ServeHTTP answers lookups, holds members paths to the allowance, and passes
-// everything else through.
+// ServeHTTP answers lookups and gives the button out, holds members paths to the
+// allowance, and passes everything else through.
 func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.URL.Path == h.buttonPath {
+		if h.app.siteOf(r.Host) == nil {
+			handlers.NoSite(w)
+			return nil
+		}
+		h.button.Serve(w, r)
+		return nil
+	}
 	lookup := r.URL.Path == h.Path
 	if !lookup && !h.isMembersPath(r.URL.Path) {
 		return next.ServeHTTP(w, r)

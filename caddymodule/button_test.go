@@ -1,0 +1,68 @@
+package caddymodule_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/web"
+)
+
+// Pages of any origin get the script, whole, and keep it: for good under its
+// version, for an hour without.
+func TestInboxButtonScript(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), oneSite)
+	const path = "/ghost/lychgate/inbox-button.js"
+	script := func(change ...string) response {
+		r := response{Status: 200, Body: string(web.Script()), Header: map[string]string{
+			"Accept-Ranges": "bytes", "Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=3600",
+			"Content-Type": "text/javascript; charset=utf-8", "Cross-Origin-Resource-Policy": "cross-origin",
+			"Etag": `"` + web.Version() + `"`, "X-Content-Type-Options": "nosniff",
+		}}
+		for i := 0; i < len(change); i += 2 {
+			r.Header[change[i]] = change[i+1]
+		}
+		return r
+	}
+	unchanged := script()
+	unchanged.Status, unchanged.Body = 304, ""
+	for _, name := range []string{"Accept-Ranges", "Content-Type"} {
+		delete(unchanged.Header, name)
+	}
+	head := script()
+	head.Body = ""
+	part := script("Content-Range", "bytes 0-9/"+strconv.Itoa(len(web.Script())))
+	part.Status, part.Body = 206, part.Body[:10]
+	for _, test := range []struct {
+		name, method, target string
+		header               []string
+		want                 response
+	}{
+		{"plain", "GET", path, nil, script()},
+		{"from another origin", "GET", path, []string{"Origin", "https://elsewhere.example"}, script()},
+		{"its version", "GET", path + "?v=" + web.Version(), nil, script("Cache-Control", "public, max-age=31536000, immutable")},
+		{"an older version", "GET", path + "?v=0123456789abcdef", nil, script()},
+		{"known", "GET", path, []string{"If-None-Match", `"` + web.Version() + `"`}, unchanged},
+		{"HEAD", "HEAD", path, nil, head},
+		{"a part", "GET", path, []string{"Range", "bytes=0-9"}, part},
+	} {
+		if diff := cmp.Diff(test.want, e.do(test.method, test.target, test.header...)); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+	if got := e.do("POST", path); got.Status != 405 || got.Header["Allow"] != "GET, HEAD, OPTIONS" {
+		t.Errorf("POST: %v", got)
+	}
+	if got := e.do("OPTIONS", path, "Origin", "https://elsewhere.example"); got.Status != 204 || got.Header["Access-Control-Allow-Origin"] != "*" {
+		t.Errorf("OPTIONS: %v", got)
+	}
+	if got := e.do("GET", path, "Host", "nobody.example"); got.Status != 404 {
+		t.Errorf("no site: %v", got)
+	}
+	e.load(strings.Replace(oneSite, "inbox_provider", "inbox_provider {\n path /blog/ghost/inbox-provider\n}", 1))
+	if got := e.do("GET", "/blog/ghost/lychgate/inbox-button.js"); got.Status != 200 {
+		t.Errorf("another path: %v", got)
+	}
+}
