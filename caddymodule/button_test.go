@@ -1,6 +1,9 @@
 package caddymodule_test
 
 import (
+	"crypto/sha512"
+	"encoding/base64"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,5 +67,40 @@ func TestInboxButtonScript(t *testing.T) {
 	e.load(strings.Replace(oneSite, "inbox_provider", "inbox_provider {\n path /blog/ghost/inbox-provider\n}", 1))
 	if got := e.do("GET", "/blog/ghost/lychgate/inbox-button.js"); got.Status != 200 {
 		t.Errorf("another path: %v", got)
+	}
+}
+
+// A theme developer gets a tag that works as it is: its address answers, and its
+// hash is that of the answer.
+func TestInboxButtonCommand(t *testing.T) {
+	caddy := buildCaddy(t)
+	run := func(args ...string) (string, error) {
+		out, err := exec.Command(caddy, append([]string{"lychgate", "inbox-button"}, args...)...).CombinedOutput()
+		return string(out), err
+	}
+	tag, err := run("--sender", "noreply@news.example.com")
+	want := `<script src="/ghost/lychgate/inbox-button.js?v=` + web.Version() + "\"\n\tintegrity=\"" + web.Integrity() +
+		`" crossorigin="anonymous" data-forms data-sender="noreply@news.example.com" defer></script>` + "\n"
+	if diff := cmp.Diff(want, tag); diff != "" || err != nil {
+		t.Errorf("%s, %v", diff, err)
+	}
+	if tag, err := run("--from", "https://news.example.com/blog/ghost/"); !strings.Contains(tag, `src="https://news.example.com/blog/ghost/lychgate/inbox-button.js?v=`) || err != nil {
+		t.Errorf("%s, %v", tag, err)
+	}
+	if script, err := run("--script"); script != string(web.Script()) || err != nil {
+		t.Error("--script prints another script", err)
+	}
+	for _, wrong := range [][]string{{"--from", "ghost"}, {"--from", `/gh"ost`}, {"--sender", `a"b`}, {"x"}} {
+		if out, err := run(wrong...); err == nil {
+			t.Errorf("%q: %s", wrong, out)
+		}
+	}
+	e := startEdge(t, startDNS(t, zone), oneSite)
+	_, target, _ := strings.Cut(tag, `src="`)
+	target, _, _ = strings.Cut(target, `"`)
+	got := e.do("GET", target)
+	sum := sha512.Sum384([]byte(got.Body))
+	if !strings.Contains(tag, "sha384-"+base64.StdEncoding.EncodeToString(sum[:])) || !strings.Contains(got.Header["Cache-Control"], "immutable") {
+		t.Errorf("the hash is another's, or the version: %v", got.Header)
 	}
 }

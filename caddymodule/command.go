@@ -30,15 +30,15 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "lychgate",
-		Short: "Manages what Lychgate keeps, and checks themes",
+		Short: "Manages what Lychgate keeps, and checks and helps themes",
 		Long: `
 integration and members work on the store that the configuration names, whether
 or not Caddy runs. What is changed takes effect at once, without a reload.
 
-manifest needs no configuration.
+manifest and inbox-button need no configuration.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
-			cmd.AddCommand(integrationCommand(), membersCommand(), manifestCommand())
+			cmd.AddCommand(integrationCommand(), membersCommand(), manifestCommand(), buttonCommand())
 		},
 	})
 }
