@@ -1,5 +1,6 @@
-// Package web holds what readers' browsers are given: the inbox button, and a
-// page to try it. Both are files that also work when they are copied elsewhere.
+// Package web holds what readers' browsers are given: the inbox button, a file
+// that also works when it is copied elsewhere. (demo.html, which is not part of a
+// build, is a page to try it.)
 package web
 
 import (
@@ -16,16 +17,9 @@ import (
 //go:embed inbox-button.js
 var script []byte
 
-//go:embed demo.html
-var demo []byte
-
 // Script returns the inbox button: a script that a page may load from any
 // origin, with <script src=… defer>.
 func Script() []byte { return bytes.Clone(script) }
-
-// Demo returns a page where a visitor types an address and sees the button. It
-// loads the script from /ghost/lychgate/inbox-button.js.
-func Demo() []byte { return bytes.Clone(demo) }
 
 // Version returns a name for the script's content, of letters and digits. It
 // changes whenever the script does, so what is served under it may be kept for

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-const demo = "/ghost/lychgate/demo"
+const demo = "/"
 
 func (p *page) keys(selector, keys string) {
 	p.t.Helper()

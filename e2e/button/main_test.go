@@ -150,12 +150,7 @@ http://localhost:{{port}} {
 	inbox_provider {
 		limit 1000 1m
 	}
-	handle /ghost/lychgate/inbox-button.js {
-		root {{web}}
-		rewrite /inbox-button.js
-		file_server
-	}
-	handle /ghost/lychgate/demo {
+	handle / {
 		root {{web}}
 		rewrite /demo.html
 		file_server
