@@ -162,40 +162,58 @@ http://localhost:{{port}} {
 }
 `
 
+// caddyBinary is the built Caddy.
+var caddyBinary string
+
 // startEdge builds Caddy with Lychgate and starts it.
 func startEdge(folder, resolver string) (stop func(), err error) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		return nil, err
 	}
-	caddy := filepath.Join(folder, "caddy")
-	build := exec.Command("go", "build", "-o", caddy, "./cmd/caddy")
+	caddyBinary = filepath.Join(folder, "caddy")
+	build := exec.Command("go", "build", "-o", caddyBinary, "./cmd/caddy")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building Caddy: %w: %s", err, out)
 	}
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	address := listener.Addr().String()
-	listener.Close()
-	_, port, _ := net.SplitHostPort(address)
-	edge, pages = "http://localhost:"+port, filepath.Join(folder, "pages")
+	dnsAddress, pages = resolver, filepath.Join(folder, "pages")
 	if err := os.Mkdir(pages, 0o700); err != nil {
 		return nil, err
 	}
-	config := strings.NewReplacer("{{folder}}", folder, "{{dns}}", resolver, "{{port}}", port,
-		"{{web}}", filepath.Join(root, "web"), "{{pages}}", pages).Replace(caddyfile)
+	edge, stop, err = runCaddy(folder, port, strings.NewReplacer("{{web}}", filepath.Join(root, "web"), "{{pages}}", pages).Replace(caddyfile))
+	return stop, err
+}
+
+// dnsAddress is where the edge asks.
+var dnsAddress string
+
+func freePort() (string, error) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	return port, err
+}
+
+// runCaddy runs Caddy until it is stopped, and returns its address.
+func runCaddy(folder, port, config string) (address string, stop func(), err error) {
+	config = strings.NewReplacer("{{folder}}", folder, "{{dns}}", dnsAddress, "{{port}}", port).Replace(config)
 	path := filepath.Join(folder, "Caddyfile")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	var log bytes.Buffer
-	cmd := exec.Command(caddy, "run", "--config", path)
+	cmd := exec.Command(caddyBinary, "run", "--config", path)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -203,20 +221,21 @@ func startEdge(folder, resolver string) (stop func(), err error) {
 		cmd.Process.Signal(os.Interrupt)
 		<-ended
 	}
+	address = "http://localhost:" + port
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		select {
 		case err := <-ended:
-			return nil, fmt.Errorf("caddy ended: %w: %s", err, &log)
+			return "", nil, fmt.Errorf("caddy ended: %w: %s", err, &log)
 		case <-time.After(50 * time.Millisecond):
 		}
-		response, err := http.Get(edge + "/ghost/inbox-provider?domain=gmail.com")
+		response, err := http.Get(address + "/ghost/inbox-provider?domain=gmail.com")
 		if err == nil {
 			response.Body.Close()
-			return stop, nil
+			return address, stop, nil
 		}
 	}
 	stop()
-	return nil, errors.New("caddy does not answer: " + log.String())
+	return "", nil, errors.New("caddy does not answer: " + log.String())
 }
 
 // page is one page in a browser window of its own, without cookies or a cache.
