@@ -51,13 +51,20 @@ func need(t *testing.T, what string) {
 	t.Skip("needs " + what)
 }
 
+// sharedGhost returns the address of the Ghost that e2e/ghost/start has started.
+func sharedGhost(t *testing.T) string {
+	t.Helper()
+	fields := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
+	if len(fields) == 0 {
+		need(t, "a Ghost: LYCHGATE_TEST_GHOST, which e2e/ghost/start prints")
+	}
+	return fields[0]
+}
+
 // A reader signs up through the form of Ghost's own theme, on a page of a real
 // Ghost, which loads the button by code injection and sends the link.
 func TestRealGhost(t *testing.T) {
-	ghost, _, ok := strings.Cut(os.Getenv("LYCHGATE_TEST_GHOST"), " ")
-	if !ok {
-		need(t, "a Ghost: LYCHGATE_TEST_GHOST, which e2e/ghost/start prints")
-	}
+	ghost := sharedGhost(t)
 	portal := asset(t, "portal.min.js")
 	inject(t, ghost, `<script src="`+edge+`/ghost/lychgate/inbox-button.js" data-forms data-sender="noreply@127.0.0.1" defer></script>`)
 

@@ -157,9 +157,7 @@ func TestSignInThroughCaddy(t *testing.T) {
 	if chromium == nil {
 		need(t, "Chromium in the PATH, or in LYCHGATE_TEST_CHROMIUM")
 	}
-	if os.Getenv("LYCHGATE_TEST_GHOST") == "" {
-		need(t, "a Ghost: LYCHGATE_TEST_GHOST, which e2e/ghost/start prints")
-	}
+	sharedGhost(t) // where there is one, another can be started
 	portal := asset(t, "portal.min.js")
 	port, err := freePort()
 	if err != nil {
