@@ -70,6 +70,18 @@ func TestInboxButtonScript(t *testing.T) {
 	}
 }
 
+// A reader on a slow phone gets less than 4 KB, whichever way Caddy compresses it.
+func TestInboxButtonIsSmall(t *testing.T) {
+	e := startEdge(t, startDNS(t, zone), strings.Replace(oneSite, "inbox_provider", "encode\n inbox_provider", 1))
+	for _, encoding := range []string{"gzip", "zstd"} {
+		got := e.do("GET", "/ghost/lychgate/inbox-button.js", "Accept-Encoding", encoding)
+		t.Logf("%s: %d bytes of %d", encoding, len(got.Body), len(web.Script()))
+		if got.Header["Content-Encoding"] != encoding || len(got.Body) >= 4096 {
+			t.Errorf("%s: %d bytes, %v", encoding, len(got.Body), got.Header)
+		}
+	}
+}
+
 // A theme developer gets a tag that works as it is: its address answers, and its
 // hash is that of the answer.
 func TestInboxButtonCommand(t *testing.T) {
@@ -84,13 +96,15 @@ func TestInboxButtonCommand(t *testing.T) {
 	if diff := cmp.Diff(want, tag); diff != "" || err != nil {
 		t.Errorf("%s, %v", diff, err)
 	}
-	if tag, err := run("--from", "https://news.example.com/blog/ghost/"); !strings.Contains(tag, `src="https://news.example.com/blog/ghost/lychgate/inbox-button.js?v=`) || err != nil {
-		t.Errorf("%s, %v", tag, err)
+	other, err := run("--lookup", "https://news.example.com/blog/ghost/webmail")
+	if !strings.Contains(other, `src="https://news.example.com/blog/ghost/lychgate/inbox-button.js?v=`) ||
+		!strings.Contains(other, ` data-endpoint="https://news.example.com/blog/ghost/webmail" defer>`) || err != nil {
+		t.Errorf("%s, %v", other, err)
 	}
 	if script, err := run("--script"); script != string(web.Script()) || err != nil {
 		t.Error("--script prints another script", err)
 	}
-	for _, wrong := range [][]string{{"--from", "ghost"}, {"--from", `/gh"ost`}, {"--sender", `a"b`}, {"x"}} {
+	for _, wrong := range [][]string{{"--lookup", "ghost"}, {"--lookup", "javascript://x/a/b"}, {"--lookup", "/ghost"}, {"--lookup", "/a/b?c"}, {"--sender", `a"b@c`}, {"--sender", "news"}, {"x"}} {
 		if out, err := run(wrong...); err == nil {
 			t.Errorf("%q: %s", wrong, out)
 		}

@@ -3,8 +3,10 @@ package caddymodule
 import (
 	"errors"
 	"fmt"
+	"html"
 	"net/url"
-	"strings"
+	"path"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +26,7 @@ the tag again then. A tag without both always works, and is kept for an hour.
 With --script it prints the script, to be copied into a theme.
 `,
 	}
-	from := command.Flags().String("from", "/ghost", "Where the script is: the path that the lookup is in, or a URL such as https://news.example.com/ghost")
+	lookup := command.Flags().String("lookup", "/ghost/inbox-provider", "Where inbox_provider answers: its path, or a URL such as https://news.example.com/ghost/inbox-provider")
 	sender := command.Flags().String("sender", "", "Address that sign-in messages come from, which the webmail is searched for")
 	script := command.Flags().Bool("script", false, "Print the script")
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -33,22 +35,27 @@ With --script it prints the script, to be copied into a theme.
 			_, err := out.Write(web.Script())
 			return err
 		}
-		if u, err := url.Parse(*from); err != nil || u.Host == "" && !strings.HasPrefix(*from, "/") || strings.ContainsAny(*from, `"<>?# `) {
-			return fmt.Errorf("--from %q: write the path that the lookup is in, such as /ghost, or a URL such as https://news.example.com/ghost", *from)
+		u, err := url.Parse(*lookup)
+		local := err == nil && u.Scheme == "" && u.Host == "" && checkLookupPath(u.Path) == nil
+		if err != nil || !local && checkRejectTo(*lookup) != nil || u.RawQuery != "" || u.Fragment != "" || checkLookupPath(u.Path) != nil {
+			return fmt.Errorf("--lookup %q: write the path of inbox_provider, such as /ghost/inbox-provider, or a URL with it", *lookup)
 		}
-		if strings.ContainsAny(*sender, "\"<>& \n") {
+		if *sender != "" && !addressOnly.MatchString(*sender) {
 			return errors.New("--sender: write the address alone, such as noreply@news.example.com")
 		}
-		_, err := fmt.Fprintf(out, "<script src=\"%s%s?v=%s\"\n\tintegrity=\"%s\" crossorigin=\"anonymous\" data-forms%s defer></script>\n",
-			strings.TrimSuffix(*from, "/"), handlers.ButtonPath, web.Version(), web.Integrity(), senderAttribute(*sender))
+		attributes := ""
+		if path.Base(u.Path) != "inbox-provider" { // which the script takes it to be
+			attributes += " data-endpoint=\"" + html.EscapeString(*lookup) + "\""
+		}
+		if *sender != "" {
+			attributes += " data-sender=\"" + html.EscapeString(*sender) + "\""
+		}
+		u.Path = path.Dir(u.Path) + handlers.ButtonPath
+		_, err = fmt.Fprintf(out, "<script src=\"%s?v=%s\"\n\tintegrity=\"%s\" crossorigin=\"anonymous\" data-forms%s defer></script>\n",
+			html.EscapeString(u.String()), web.Version(), web.Integrity(), attributes)
 		return err
 	}
 	return command
 }
 
-func senderAttribute(sender string) string {
-	if sender == "" {
-		return ""
-	}
-	return fmt.Sprintf(" data-sender=%q", sender)
-}
+var addressOnly = regexp.MustCompile(`^[^\s<>"@]+@[^\s<>"@]+$`)

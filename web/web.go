@@ -10,12 +10,16 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"encoding/hex"
+	"regexp"
 )
 
 //go:generate go run ./gen
 
 //go:embed inbox-button.js
-var script []byte
+var source []byte
+
+// script is the source without indentation and the lines that are comments.
+var script = regexp.MustCompile(`(?m)^\t*// .*\n|^\t+|^\n`).ReplaceAll(source, nil)
 
 // Script returns the inbox button: a script that a page may load from any
 // origin, with <script src=… defer>.

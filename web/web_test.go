@@ -3,6 +3,8 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,11 +15,11 @@ import (
 
 // What the page answers by itself is what the server would have answered.
 func TestListIsTheServers(t *testing.T) {
-	want, err := list.Write(script, classifier.BuiltIn())
+	want, err := list.Write(source, classifier.BuiltIn())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(script, want) {
+	if !bytes.Equal(source, want) {
 		t.Error("inbox-button.js has another list than the classifier: run go generate ./web")
 	}
 }
@@ -42,7 +44,7 @@ func TestWriteReplacesTheList(t *testing.T) {
 
 // Each provider that a lookup can answer has a link.
 func TestEachProviderHasALink(t *testing.T) {
-	_, links, _ := strings.Cut(string(script), "const webmails = {")
+	_, links, _ := strings.Cut(string(source), "const webmails = {")
 	links, _, _ = strings.Cut(links, "\n\t};")
 	for _, provider := range classifier.Providers() {
 		if !strings.Contains(links, "\n\t\t"+string(provider)+": [") {
@@ -70,6 +72,10 @@ func TestVersionAndIntegrity(t *testing.T) {
 	}
 	if got := Integrity(); !regexp.MustCompile(`^sha384-[A-Za-z0-9+/]{64}$`).MatchString(got) {
 		t.Errorf("integrity %q", got)
+	}
+	sum := sha256.Sum256(script)
+	if Version() != hex.EncodeToString(sum[:8]) {
+		t.Error("the version does not change with the script")
 	}
 	version, integrity := Version(), Integrity()
 	script := Script()

@@ -12,7 +12,7 @@ import (
 
 // However a theme puts the element on a page, the button comes.
 func TestBeforeAndAfterDefinition(t *testing.T) {
-	const want = "https://mail.google.com/mail/u/jane%40gmail.com/#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h"
+	const want = "https://mail.google.com/mail/?authuser=jane%40gmail.com#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h"
 	const attributes = `recipient="jane@gmail.com" sender="news@daily.example"`
 	const properties = `Object.assign(b, {recipient: 'jane@gmail.com', sender: 'news@daily.example'});`
 	for name, html := range map[string]string{
@@ -71,17 +71,16 @@ func TestLanguages(t *testing.T) {
 		{"tlh", "tlh", "Open Gmail", "en"},
 		{"fil", "en", "Open Gmail", "en"}, // Filipino is not Finnish
 		{"EN-gb", "de", "Open Gmail", "en"},
+		{"de_DE", "en", "Gmail öffnen", "de"},
+		{"constructor", "__proto__", "Open Gmail", "en"},
 		{"ar", "en", "افتح Gmail", "ar"},
 		{"cs", "en", "Otevřít Gmail", "cs"},
 		{"da", "en", "Åbn Gmail", "da"},
 		{"de-CH", "en", "Gmail öffnen", "de"},
-		{"el", "en", "Άνοιγμα Gmail", "el"},
 		{"es-419", "en", "Abrir Gmail", "es"},
 		{"fi", "en", "Avaa Gmail", "fi"},
 		{"fr-CA", "en", "Ouvrir Gmail", "fr"},
 		{"he", "en", "פתיחת Gmail", "he"},
-		{"hu", "en", "Gmail megnyitása", "hu"},
-		{"id", "en", "Buka Gmail", "id"},
 		{"it", "en", "Apri Gmail", "it"},
 		{"ja", "en", "Gmailを開く", "ja"},
 		{"ko", "en", "Gmail 열기", "ko"},
@@ -90,12 +89,10 @@ func TestLanguages(t *testing.T) {
 		{"nl", "en", "Gmail openen", "nl"},
 		{"pl", "en", "Otwórz Gmail", "pl"},
 		{"pt-BR", "en", "Abrir Gmail", "pt"},
-		{"ro", "en", "Deschide Gmail", "ro"},
 		{"ru", "en", "Открыть Gmail", "ru"},
 		{"sv", "en", "Öppna Gmail", "sv"},
 		{"tr", "en", "Gmail uygulamasını aç", "tr"},
 		{"uk", "en", "Відкрити Gmail", "uk"},
-		{"vi", "en", "Mở Gmail", "vi"},
 		{"zh-CN", "en", "打开 Gmail", "zh"},
 	}
 	for _, test := range tests {
@@ -123,8 +120,25 @@ func TestTextIsTheThemes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := visit(t, strings.Replace(script, "defer", test.script+" defer", 1)+`<lychgate-inbox-button recipient="jane@gmail.com" `+test.attribute+`></lychgate-inbox-button>`)
-			diff(t, "text", test.want, p.shown().Text)
+			b := p.shown()
+			diff(t, "text", test.want, b.Text)
+			diff(t, "a language that is not the text's", "", b.Lang)
 		})
+	}
+}
+
+// Where the reader's own colours replace the page's, the text is on a ground that
+// goes with it, and the button has an edge.
+func TestForcedColors(t *testing.T) {
+	for _, scheme := range []string{"light", "dark"} {
+		p := visit(t, "<html>"+script+`<lychgate-inbox-button recipient="jane@gmail.com"></lychgate-inbox-button><button>B</button>`,
+			media("forced-colors", "active", "prefers-color-scheme", scheme))
+		p.shown()
+		colours := `(() => { const {backgroundColor, color, borderTopColor} = getComputedStyle(%s); return [backgroundColor, color, borderTopColor]; })()`
+		got := js[[]string](p, colours, "document.querySelector('lychgate-inbox-button').shadowRoot.querySelector('a')")
+		native := js[[]string](p, colours, "document.querySelector('button')")
+		diff(t, scheme, native[:2], got[:2])
+		diff(t, scheme+": edge", got[1], got[2])
 	}
 }
 
@@ -146,11 +160,14 @@ func TestRightToLeft(t *testing.T) {
 	}
 }
 
-func media(name, value string) setting {
+// media sets media features, given as name and value in turn.
+func media(features ...string) setting {
 	return func(ctx context.Context) error {
-		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: name, Value: value}},
-		})
+		var set []*emulation.MediaFeature
+		for i := 0; i < len(features); i += 2 {
+			set = append(set, &emulation.MediaFeature{Name: features[i], Value: features[i+1]})
+		}
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: set})
 		return err
 	}
 }

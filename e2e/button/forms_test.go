@@ -68,7 +68,7 @@ func TestFormIsSubmitted(t *testing.T) {
 	diff(t, "after an error", (*button)(nil), p.button())
 	p.submit()
 	p.answer("success")
-	const want = "https://mail.google.com/mail/u/jane%40gmail.com/#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h"
+	const want = "https://mail.google.com/mail/?authuser=jane%40gmail.com#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h"
 	if b := p.button(); b == nil || b.Href != want {
 		t.Fatalf("after the success: %+v", b)
 	}
@@ -167,6 +167,79 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// What is typed after the link was sent is no address that a mail went to.
+func TestTypingAfterTheSuccess(t *testing.T) {
+	p := visit(t, sourceForm+formsScript+members, before(clock))
+	p.fill("jane@gmail.com")
+	p.submit()
+	p.answer("success")
+	p.fill("jane@hey.com")
+	diff(t, "still", "gmail", p.shown().Provider)
+	p.submit()
+	p.answer("success")
+	diff(t, "after the second", "hey", p.shown().Provider)
+}
+
+// A page may have the script twice, as from a theme's bundle and by code
+// injection: what either says counts.
+func TestSecondScriptSaysMore(t *testing.T) {
+	for name, scripts := range map[string]string{"plain first": script + formsScript, "plain last": formsScript + script, "both": formsScript + formsScript} {
+		t.Run(name, func(t *testing.T) {
+			p := visit(t, sourceForm+scripts+members, before(clock))
+			p.fill("jane@gmail.com")
+			p.submit()
+			p.answer("success")
+			if b := p.shown(); !strings.Contains(b.Href, "news%40daily.example") {
+				t.Errorf("without the sender: %s", b.Href)
+			}
+			diff(t, "buttons", 1, js[int](p, "document.querySelectorAll('lychgate-inbox-button').length"))
+		})
+	}
+}
+
+// A script that comes late finds what was sent before it came.
+func TestScriptComesAfterTheSuccess(t *testing.T) {
+	p := visit(t, sourceForm+members)
+	js[any](p, `{
+		document.querySelector('#email').value = 'jane@gmail.com';
+		document.querySelector('form').classList.add('success');
+		const late = document.createElement('script');
+		late.src = '/ghost/lychgate/inbox-button.js';
+		late.dataset.forms = '';
+		document.head.append(late);
+	}`)
+	diff(t, "provider", "gmail", p.shown().Provider)
+}
+
+// A theme that draws its form anew has a button in the new one.
+func TestFormIsDrawnAnew(t *testing.T) {
+	p := visit(t, sourceForm+formsScript+members, before(clock))
+	p.fill("jane@hey.com")
+	js[any](p, "void (document.querySelector('form').innerHTML = document.querySelector('form').innerHTML.replace(/<lychgate.*<\\/lychgate-inbox-button>/, ''))")
+	p.fill("jane@gmail.com")
+	diff(t, "while typing", (*button)(nil), p.button())
+	p.submit()
+	p.answer("success")
+	diff(t, "provider", "gmail", p.shown().Provider)
+}
+
+// On an iPhone the form stays as it was.
+func TestFormsOnIOS(t *testing.T) {
+	p := visit(t, sourceForm+formsScript+members, on(devices["iPhone"].device), before(clock))
+	p.fill("jane@workspace.example")
+	p.submit()
+	p.answer("success")
+	diff(t, "requests", 0, p.advance(10_000))
+	diff(t, "elements", 0, js[int](p, "document.querySelectorAll('lychgate-inbox-button').length"))
+}
+
+// What a page calls currentScript is not taken for the script.
+func TestClobberedScript(t *testing.T) {
+	p := visit(t, `<img name="currentScript" data-endpoint="https://evil.example/x" data-text="*">`+script+
+		`<lychgate-inbox-button recipient="jane@gmail.com"></lychgate-inbox-button>`)
+	diff(t, "text", "Open Gmail", p.shown().Text)
+}
+
 // Two forms on a page have a button each.
 func TestTwoForms(t *testing.T) {
 	const form = `<form data-members-form><input type="email" data-members-email></form>`
@@ -179,9 +252,26 @@ func TestTwoForms(t *testing.T) {
 	diff(t, "providers", []string{"gmail", "hey"}, js[[]string](p, "Array.from(document.querySelectorAll('form lychgate-inbox-button'), b => b.getAttribute('provider'))"))
 }
 
+// A form whose parts are placed on something around it is left as it is.
+func TestFormKeepsItsParts(t *testing.T) {
+	p := visit(t, `<style>#go { position: absolute; left: 500px; top: 8px }</style><body>
+		<form data-members-form><input type="email" data-members-email><button id="go">Go</button></form><p id="after">After</p>`+formsScript+members, before(clock))
+	box := func() []float64 {
+		return js[[]float64](p, `['form', '#go', '#after'].flatMap(s => { const {x, y, width, height} = document.querySelector(s).getBoundingClientRect(); return [x, y, width, height]; })`)
+	}
+	start := box()
+	p.fill("jane@gmail.com")
+	diff(t, "while typing", start, box())
+	p.submit()
+	p.answer("success")
+	p.shown()
+	diff(t, "the form's own button", start[4:8], box()[4:8])
+}
+
 func TestFormsShiftNothing(t *testing.T) {
 	for name, html := range map[string]string{
 		"Source":     sourceForm,
+		"scrolling":  `<body><form data-members-form style="overflow: auto; position: relative"><input type="email" data-members-email></form><p id="after">After</p>`,
 		"positioned": `<body><form data-members-form style="position: static"><input type="email" data-members-email></form><p id="after">After</p>`,
 	} {
 		t.Run(name, func(t *testing.T) {

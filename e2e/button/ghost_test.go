@@ -69,7 +69,7 @@ func TestRealGhost(t *testing.T) {
 	inject(t, ghost, `<script src="`+edge+`/ghost/lychgate/inbox-button.js" data-forms data-sender="noreply@127.0.0.1" defer></script>`)
 
 	for _, test := range []struct{ address, href string }{
-		{"jane@gmail.com", "https://mail.google.com/mail/u/jane%40gmail.com/#search/from%3A(noreply%40127.0.0.1)+in%3Aanywhere+newer_than%3A1h"},
+		{"jane@gmail.com", "https://mail.google.com/mail/?authuser=jane%40gmail.com#search/from%3A(noreply%40127.0.0.1)+in%3Aanywhere+newer_than%3A1h"},
 		{"jane@company.example", "https://outlook.office.com/mail/?login_hint=jane%40company.example"},
 	} {
 		t.Run(test.address, func(t *testing.T) {

@@ -16,8 +16,8 @@ func TestLinks(t *testing.T) {
 	}{
 		{
 			"jane.doe@gmail.com", "news@daily.example",
-			"https://mail.google.com/mail/u/jane.doe%40gmail.com/#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h",
-			intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2Fu%2Fjane.doe%2540gmail.com%2F%23search%2Ffrom%253A%28news%2540daily.example%29%2Bin%253Aanywhere%2Bnewer_than%253A1h;end",
+			"https://mail.google.com/mail/?authuser=jane.doe%40gmail.com#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h",
+			intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2F%3Fauthuser%3Djane.doe%2540gmail.com%23search%2Ffrom%253A%28news%2540daily.example%29%2Bin%253Aanywhere%2Bnewer_than%253A1h;end",
 		},
 		{
 			"jane@yahoo.co.uk", "news@daily.example",
@@ -53,15 +53,15 @@ func TestLinks(t *testing.T) {
 		{"jane@feedb.in", "news@daily.example", "https://feedbin.com/", ""},
 
 		// Companies' webmail, and people's whose domain is not on the list.
-		{"jane@workspace.example", "", "https://mail.google.com/mail/u/jane%40workspace.example/", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2Fu%2Fjane%2540workspace.example%2F;end"},
+		{"jane@workspace.example", "", "https://mail.google.com/mail/?authuser=jane%40workspace.example", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2F%3Fauthuser%3Djane%2540workspace.example;end"},
 		{"jane@company.example", "", "https://outlook.office.com/mail/?login_hint=jane%40company.example", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.office.com%2Fmail%2F%3Flogin_hint%3Djane%2540company.example;end"},
-		{"office@live.example", "", "https://mail.google.com/mail/u/office%40live.example/", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2Fu%2Foffice%2540live.example%2F;end"},
+		{"office@live.example", "", "https://mail.google.com/mail/?authuser=office%40live.example", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2F%3Fauthuser%3Doffice%2540live.example;end"},
 		{"jane@live.company.example", "", "https://outlook.office.com/mail/?login_hint=jane%40live.company.example", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.office.com%2Fmail%2F%3Flogin_hint%3Djane%2540live.company.example;end"},
 		{"jane@hotmail.fr", "", "https://outlook.live.com/mail/?login_hint=jane%40hotmail.fr", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.live.com%2Fmail%2F%3Flogin_hint%3Djane%2540hotmail.fr;end"},
 		{"jane@bücher.example", "", "https://mail.proton.me/", intent + "ch.protonmail.android;S.browser_fallback_url=https%3A%2F%2Fmail.proton.me%2F;end"},
 
 		// Without a sender there is nothing to search for.
-		{"jane@gmail.com", "", "https://mail.google.com/mail/u/jane%40gmail.com/", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2Fu%2Fjane%2540gmail.com%2F;end"},
+		{"jane@gmail.com", "", "https://mail.google.com/mail/?authuser=jane%40gmail.com", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2F%3Fauthuser%3Djane%2540gmail.com;end"},
 		{"jane@yahoo.com", "", "https://mail.yahoo.com/", intent + "com.yahoo.mobile.client.android.mail;S.browser_fallback_url=https%3A%2F%2Fmail.yahoo.com%2F;end"},
 		{"jane@aol.com", "", "https://mail.aol.com/", intent + "com.aol.mobile.aolapp;S.browser_fallback_url=https%3A%2F%2Fmail.aol.com%2F;end"},
 		{"jane@mail.ru", "", "https://e.mail.ru/", intent + "ru.mail.mailapp;S.browser_fallback_url=https%3A%2F%2Fe.mail.ru%2F;end"},
@@ -111,7 +111,7 @@ func TestNothingBreaksOutOfALink(t *testing.T) {
 	const hostile = `a"'<>\;#?&=%/..//:@ +,()[]{}!*|^~$&$1{to}{from};end;package=evil.app;S.browser_fallback_url=javascript:alert(1);#Intent;` + "\u202e\n\té😀"
 	encoded := strictlyEncoded(hostile)
 	domains := map[string]string{
-		"gmail.com":   "https://mail.google.com/mail/u/RECIPIENT/#search/from%3A(SENDER)+in%3Aanywhere+newer_than%3A1h",
+		"gmail.com":   "https://mail.google.com/mail/?authuser=RECIPIENT#search/from%3A(SENDER)+in%3Aanywhere+newer_than%3A1h",
 		"yahoo.com":   "https://mail.yahoo.com/d/search/keyword=from:SENDER",
 		"outlook.com": "https://outlook.live.com/mail/?login_hint=RECIPIENT",
 		"proton.me":   "https://mail.proton.me/u/0/all-mail#from=SENDER",
@@ -160,5 +160,5 @@ func TestLoneSurrogates(t *testing.T) {
 		button.sender = 'n\udc00ews@daily.example';
 		button.recipient = 'j\ud800ane@gmail.com';
 	}`)
-	diff(t, "link", "https://mail.google.com/mail/u/jane%40gmail.com/#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h", p.shown().Href)
+	diff(t, "link", "https://mail.google.com/mail/?authuser=jane%40gmail.com#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h", p.shown().Href)
 }
