@@ -175,7 +175,7 @@ func TestImportCommand(t *testing.T) {
 	for i := range n {
 		m, err := store.Find(t.Context(), memberstore.Key{Site: "daily", Email: fmt.Sprintf("import%d+%d@example.com", i, unique)})
 		if err != nil || !slices.Equal(m.Labels, []string{"old"}) {
-			t.Errorf("member %d: %+v, %v", i, m, err)
+			t.Fatalf("member %d: %+v, %v, after %q", i, m, err, first)
 		}
 	}
 	m, err := store.Find(t.Context(), memberstore.Key{Site: "daily", Email: fmt.Sprintf("import0+%d@example.com", unique)})
