@@ -104,7 +104,7 @@ func TestInboxButtonCommand(t *testing.T) {
 	if script, err := run("--script"); script != string(web.Script()) || err != nil {
 		t.Error("--script prints another script", err)
 	}
-	for _, wrong := range [][]string{{"--lookup", "ghost"}, {"--lookup", "javascript://x/a/b"}, {"--lookup", "/ghost"}, {"--lookup", "/a/b?c"}, {"--sender", `a"b@c`}, {"--sender", "news"}, {"x"}} {
+	for _, wrong := range [][]string{{"--lookup", "ghost"}, {"--lookup", "javascript://x/a/b"}, {"--lookup", "/ghost"}, {"--lookup", "/a/b?c"}, {"--sender", `a"b@c`}, {"--sender", "news"}, {"--script", "--sender", "news@example.com"}, {"--lookup", "//a/b/c"}, {"x"}} {
 		if out, err := run(wrong...); err == nil {
 			t.Errorf("%q: %s", wrong, out)
 		}

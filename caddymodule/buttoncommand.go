@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,12 +33,15 @@ With --script it prints the script, to be copied into a theme.
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
 		out := cmd.OutOrStdout()
 		if *script {
+			if cmd.Flags().NFlag() > 1 {
+				return errors.New("--script prints the file alone: write data-sender and data-endpoint on the tag that loads it")
+			}
 			_, err := out.Write(web.Script())
 			return err
 		}
 		u, err := url.Parse(*lookup)
 		local := err == nil && u.Scheme == "" && u.Host == "" && checkLookupPath(u.Path) == nil
-		if err != nil || !local && checkRejectTo(*lookup) != nil || u.RawQuery != "" || u.Fragment != "" || checkLookupPath(u.Path) != nil {
+		if err != nil || !local && (u.Scheme == "" || checkRejectTo(*lookup) != nil) || strings.Contains(*lookup, " ") || u.RawQuery != "" || u.Fragment != "" || checkLookupPath(u.Path) != nil {
 			return fmt.Errorf("--lookup %q: write the path of inbox_provider, such as /ghost/inbox-provider, or a URL with it", *lookup)
 		}
 		if *sender != "" && !addressOnly.MatchString(*sender) {
