@@ -2,6 +2,7 @@ package caddymodule_test
 
 import (
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	_ "modernc.org/sqlite"
 )
 
@@ -100,6 +103,29 @@ func (e *edge) uploadTheme(theme string, zip []byte, header ...string) response 
 		e.t.Fatalf("uploading %s after %s: %v, %v", theme, time.Since(before), answer, err)
 	}
 	return answer
+}
+
+// adminToken returns what an integration sends to Ghost's Admin API, made of its
+// key.
+func adminToken(t testing.TB, key string) string {
+	t.Helper()
+	id, secret, _ := strings.Cut(key, ":")
+	plain, err := hex.DecodeString(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: plain}, new(jose.SignerOptions).WithHeader("kid", id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	token, err := jwt.Signed(signer).Claims(jwt.Claims{
+		Audience: jwt.Audience{"/admin/"}, IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(time.Minute)),
+	}).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
 }
 
 // guidLike returns a name that no other test has.

@@ -33,9 +33,10 @@ type ThemeManifest struct {
 	// Path is that of Ghost's admin. Default: `/ghost`.
 	Path string `json:"path,omitempty"`
 
-	app   *App
-	state *themesState
-	api   handlers.ThemesAPI
+	app     *App
+	state   *themesState
+	api     handlers.ThemesAPI
+	ownPath string // of the endpoints for staff
 }
 
 const defaultAdminPath = "/ghost"
@@ -81,6 +82,7 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 	if h.state, err = h.app.useThemes(); err != nil {
 		return err
 	}
+	h.ownPath = h.Path + handlers.ThemesPath
 	h.api = handlers.ThemesAPI{Path: h.Path, FileName: h.state.fileName, Logger: ctx.Logger()}
 	return nil
 }
@@ -88,7 +90,7 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 // ServeHTTP answers the staff's requests, watches what changes themes in Ghost,
 // and passes everything on that is for Ghost.
 func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	own := below(r.URL.Path, h.Path+handlers.ThemesPath)
+	own := below(r.URL.Path, h.ownPath)
 	if !own && !h.api.Changes(r) {
 		return next.ServeHTTP(w, r)
 	}

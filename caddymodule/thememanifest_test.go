@@ -231,6 +231,14 @@ func TestThemesWithGhost(t *testing.T) {
 		}
 	}
 
+	// A deployment comes with an integration's token, and no session.
+	if answer := e.uploadTheme(theme, sourceZip(t, "", cleanManifest("deployed")), "Authorization", "Ghost "+adminToken(t, key)); !strings.Contains(answer.Body, noFindings) {
+		t.Errorf("deployed: %v", answer)
+	}
+	if got := sectionName(); got != "deployed" {
+		t.Errorf("deployed: %q", got)
+	}
+
 	// An upload without a manifest removes it on purpose, and so does removing the
 	// theme.
 	if answer := e.uploadTheme(theme, sourceZip(t, "", ""), "Cookie", owner); !strings.HasSuffix(answer.Body, noFindings+"}") {
@@ -256,7 +264,7 @@ func TestThemesWithGhost(t *testing.T) {
 	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 404 {
 		t.Errorf("%v", answer)
 	}
-	want := map[string]string{"valid": "9", "findings": "6", "removed": "2", "other": "7"}
+	want := map[string]string{"valid": "10", "findings": "6", "removed": "2", "other": "7"}
 	for outcome, n := range want {
 		if got := e.metric(`lychgate_themes_requests_total{operation="upload",outcome="` + outcome + `",site="daily"}`); got != n {
 			t.Errorf("%s: counted %s, want %s", outcome, got, n)
