@@ -12,9 +12,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -158,6 +160,14 @@ func (a *App) provisionResolver(logger *zap.Logger) error {
 		Observe: observeDNSQuery,
 	})
 	return nil
+}
+
+// sampled returns a logger that writes at most ten lines of each message a minute,
+// so that what strangers send fills no log.
+func sampled(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 10, 0)
+	}))
 }
 
 // Start implements caddy.App.

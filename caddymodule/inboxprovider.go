@@ -225,13 +225,18 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	return nil
 }
 
-// isMembersPath reports whether a path lies below the members path. What is
-// behind Caddy may take another case or a doubled slash for the same path, so
-// neither gets around the allowance.
+// isMembersPath reports whether a path lies below the members path, as it is or
+// cleaned. The server behind Caddy is sent the path as it is. It may take another
+// case, a doubled slash or dots for the same path, so none of them gets around the
+// rate limit.
 func (h *InboxProvider) isMembersPath(p string) bool {
-	if strings.Contains(p, "//") || strings.Contains(p, "/.") {
-		p = caddyhttp.CleanPath(p, true)
+	if h.belowMembersPath(p) {
+		return true
 	}
+	return (strings.Contains(p, "//") || strings.Contains(p, "/.")) && h.belowMembersPath(caddyhttp.CleanPath(p, true))
+}
+
+func (h *InboxProvider) belowMembersPath(p string) bool {
 	return len(p) >= len(h.membersPath) && strings.EqualFold(p[:len(h.membersPath)], h.membersPath)
 }
 

@@ -382,6 +382,7 @@ func TestAllowance(t *testing.T) {
 	for i, path := range []string{
 		"/ghost/members/labels", "/ghost/members/", "/Ghost/MEMBERS/labels", "/ghost//members/labels", "//ghost/members/labels",
 		"/ghost/%6Dembers/labels", "/ghost/./members/labels", "/ghost/x/../members/labels",
+		"/ghost/members/send/..", "/ghost/members/../members/send", "/ghost/members/send/../../..", "/ghost/members/..//",
 	} {
 		t.Run("shared with "+path, func(t *testing.T) {
 			e.t = t
@@ -402,7 +403,7 @@ func TestAllowance(t *testing.T) {
 		})
 	}
 	e.t = t
-	for endpoint, want := range map[string]string{"inbox_provider": "12", "members": "8"} {
+	for endpoint, want := range map[string]string{"inbox_provider": "16", "members": "12"} {
 		if got := e.metric(`lychgate_allowance_refused_total{endpoint="` + endpoint + `",site="demo"}`); got != want {
 			t.Errorf("counted %s refusals of %s, want %s", got, endpoint, want)
 		}

@@ -106,11 +106,11 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	if h.state, err = h.app.useMembers(h.Path); err != nil {
 		return err
 	}
-	h.api = handlers.MembersAPI{Path: h.Path, MaxBody: h.MaxBody, Logger: ctx.Logger()}
+	h.api = handlers.MembersAPI{Path: h.Path, MaxBody: h.MaxBody, Logger: sampled(ctx.Logger())}
 	if h.api.Keys, err = loadLimiter(limiterKey{"keys", h.Limit.plain()}, &h.release); err != nil {
 		return err
 	}
-	h.api.Strangers, err = loadLimiter(limiterKey{"strangers", h.Limit.plain()}, &h.release)
+	h.api.Strangers, err = loadStrangers(limiterKey{"strangers", h.Limit.plain()}, &h.release)
 	return err
 }
 

@@ -106,7 +106,9 @@ func plain(r response) response {
 
 // enveloped is an answer of the members API.
 func enveloped(status int, body string, header ...string) response {
-	r := response{Status: status, Body: body, Header: map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"}}
+	r := response{Status: status, Body: body, Header: map[string]string{
+		"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+	}}
 	for i := 0; i < len(header); i += 2 {
 		r.Header[header[i]] = header[i+1]
 	}
@@ -328,6 +330,22 @@ func TestMembersKeys(t *testing.T) {
 	}
 	if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.2"); got.Status != 401 {
 		t.Errorf("a guess from elsewhere: %v", got)
+	}
+	// Where a CRM has sent its key, others who guess do not lock it out.
+	if got := e.call(crmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
+		t.Errorf("a key: %v", got)
+	}
+	for n := range 40 {
+		want := 401
+		if n >= 30 {
+			want = 429
+		}
+		if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.3"); got.Status != want {
+			t.Errorf("guess %d: %v", n, got)
+		}
+	}
+	if got := e.call(crmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
+		t.Errorf("the key after guesses: %v", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
@@ -81,6 +82,20 @@ type limiterKey struct {
 type sharedLimiter struct{ *ratelimit.Memory }
 
 func (sharedLimiter) Destruct() error { return nil }
+
+type sharedStrangers struct {
+	*handlers.Strangers
+	sharedLimiter
+}
+
+// loadStrangers returns the strangers that are held to a rate limit, of a kind.
+func loadStrangers(key limiterKey, r *releases) (*handlers.Strangers, error) {
+	strangers, err := load(limiters, key, r, func() (sharedStrangers, error) {
+		limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: key.limit})
+		return sharedStrangers{handlers.NewStrangers(limiter), sharedLimiter{limiter}}, err
+	})
+	return strangers.Strangers, err
+}
 
 func loadLimiter(key limiterKey, r *releases) (ratelimit.Limiter, error) {
 	limiter, err := load(limiters, key, r, func() (sharedLimiter, error) {

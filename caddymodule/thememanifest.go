@@ -39,6 +39,9 @@ type ThemeManifest struct {
 	ownPath string // of the endpoints for staff
 }
 
+// scans bounds the uploads that this process scans at once, to 56 MB.
+var scans = handlers.NewScans(8)
+
 const defaultAdminPath = "/ghost"
 
 // CaddyModule returns the Caddy module information.
@@ -83,7 +86,7 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.ownPath = h.Path + handlers.ThemesPath
-	h.api = handlers.ThemesAPI{Path: h.Path, FileName: h.state.fileName, Logger: ctx.Logger()}
+	h.api = handlers.ThemesAPI{Path: h.Path, FileName: h.state.fileName, Scans: scans, Logger: sampled(ctx.Logger())}
 	return nil
 }
 
@@ -103,7 +106,7 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	var err error
 	switch {
 	case own:
-		served = h.api.Serve(w, r, themes)
+		served = h.api.Serve(w, r, themes, clientAddr(r))
 	case themes == nil:
 		return next.ServeHTTP(w, r)
 	default:

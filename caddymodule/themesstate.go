@@ -12,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/ratelimit"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
@@ -22,6 +23,9 @@ type themesState struct {
 	kept     atomic.Pointer[themes.SQL]     // nil while the store is away
 	sites    map[*Site]*handlers.ThemesSite // those with a Ghost
 }
+
+// staffLimit is the rate limit of each address for sessions that are not valid.
+var staffLimit = ratelimit.Limit{Requests: 30, Window: time.Minute}
 
 var errNoGhost = errors.New("theme_manifest needs a site with a Ghost, whose themes it looks at: write platform ghost http://127.0.0.1:2368 into a site")
 
@@ -37,6 +41,10 @@ func (a *App) useThemes() (*themesState, error) {
 		return nil, err
 	}
 	if state.store, err = a.useStore(state); err != nil {
+		return nil, err
+	}
+	strangers, err := loadStrangers(limiterKey{"visitors", staffLimit}, &a.release)
+	if err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
@@ -59,7 +67,7 @@ func (a *App) useThemes() (*themesState, error) {
 		}
 		state.sites[site] = &handlers.ThemesSite{
 			Name:  name,
-			Staff: handlers.NewStaff(room),
+			Staff: handlers.NewStaff(room, strangers),
 			Themes: func() (*themes.Service, error) {
 				store, err := state.opened()
 				if err != nil {

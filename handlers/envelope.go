@@ -95,7 +95,15 @@ type tooManyError struct {
 	of   string // of what there were too many
 }
 
-func (e *tooManyError) Error() string { return "allowance is used up" }
+func (e *tooManyError) Error() string { return "too many " + e.of }
+
+// retryAfter says in a header when the caller may try again, and returns a
+// message that does too.
+func (e *tooManyError) retryAfter(w http.ResponseWriter) (message string) {
+	seconds := strconv.Itoa(ratelimit.RetryAfter(e.wait))
+	w.Header().Set("Retry-After", seconds)
+	return "Too many " + e.of + ". Try again in " + seconds + " s."
+}
 
 // memberAnswer is the answer to a request that was done. Its JSON is what is
 // kept of it beside the body.
@@ -131,6 +139,7 @@ func writeEnvelope(w http.ResponseWriter, status int, body string) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", noStore)
+	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	w.Write([]byte(body)) // an error means that the caller has left
 }
@@ -152,9 +161,7 @@ func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
 	case errors.Is(err, members.ErrChanged):
 		fail(http.StatusPreconditionFailed, "The member was changed since it was read. Read it again.")
 	case errors.As(err, &tooMany):
-		seconds := ratelimit.RetryAfter(tooMany.wait)
-		w.Header().Set("Retry-After", strconv.Itoa(seconds))
-		fail(http.StatusTooManyRequests, "Too many "+tooMany.of+". Try again in "+strconv.Itoa(seconds)+" s.")
+		fail(http.StatusTooManyRequests, tooMany.retryAfter(w))
 	case errors.As(err, &status):
 		if status == errUnauthorized { // a notice has no key to send
 			w.Header().Set("WWW-Authenticate", "Bearer")

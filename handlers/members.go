@@ -39,9 +39,11 @@ type MembersAPI struct {
 	// MaxBody bounds a request's body, in bytes.
 	MaxBody int64
 
-	// Keys holds the allowance of each key, Strangers that of each address to
-	// send keys that are not valid.
-	Keys, Strangers ratelimit.Limiter
+	// Keys holds the rate limit of each key.
+	Keys ratelimit.Limiter
+
+	// Strangers holds that of each address for keys that are not valid.
+	Strangers *Strangers
 
 	Logger *zap.Logger
 }
@@ -284,10 +286,9 @@ func answerWith(message string) func(members.Result, error) (*memberAnswer, erro
 // authenticate finds the integration of the request's key, and takes a request
 // from the key's allowance.
 func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *MembersSite, address netip.Addr) (members.Integration, error) {
-	// Whoever has tried too many keys has no further one looked at, or guessing
-	// would go on at full speed.
-	stranger := ratelimit.AddrKey(address)
-	if wait := h.Strangers.Wait(ctx, stranger); wait > 0 {
+	// An address that has tried too many keys has no further one looked at, or
+	// guessing would go on at full speed.
+	if wait := h.Strangers.Wait(ctx, address); wait > 0 {
 		return members.Integration{}, &tooManyError{wait: wait, of: "wrong keys from this address"}
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -296,6 +297,7 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 		integration, err := site.Integration(ctx, hash)
 		switch {
 		case err == nil:
+			h.Strangers.Valid(address)
 			if wait := h.Keys.Take(ctx, ratelimit.Key(hash[:16])); wait > 0 {
 				return members.Integration{}, &tooManyError{wait: wait, of: "requests"}
 			}
@@ -304,7 +306,7 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 			return members.Integration{}, err
 		}
 	}
-	if wait := h.Strangers.Take(ctx, stranger); wait > 0 {
+	if wait := h.Strangers.Invalid(ctx, address); wait > 0 {
 		return members.Integration{}, &tooManyError{wait: wait, of: "wrong keys from this address"}
 	}
 	return members.Integration{}, errUnauthorized

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -19,8 +20,9 @@ import (
 // platform says of a session is kept a moment. It may be used by many goroutines
 // at once.
 type Staff struct {
-	room platform.StaffRoom
-	now  func() time.Time
+	room      platform.StaffRoom
+	strangers *Strangers
+	now       func() time.Time
 
 	asking singleflight.Group
 
@@ -41,9 +43,10 @@ const (
 	maxVisitors = 1000
 )
 
-// NewStaff returns what asks a platform.
-func NewStaff(room platform.StaffRoom) *Staff {
-	return &Staff{room: room, now: time.Now, known: make(map[[sha256.Size]byte]knownVisitor)}
+// NewStaff returns a Staff that authenticates against room. Sessions that are not
+// valid count against the rate limit of strangers.
+func NewStaff(room platform.StaffRoom, strangers *Strangers) *Staff {
+	return &Staff{room: room, strangers: strangers, now: time.Now, known: make(map[[sha256.Size]byte]knownVisitor)}
 }
 
 // editors are the roles that may read and refresh manifests. A Super Editor is
@@ -62,13 +65,15 @@ var (
 	errNobodySays = &statusError{http.StatusBadGateway, "Ghost could not be asked who you are. Try again."}
 )
 
-// authorize returns nil if a request comes from somebody who may edit, and from
-// a page of this site if it changes anything.
-func (s *Staff) authorize(ctx context.Context, r *http.Request) error {
+// authorize returns nil if a request from an address comes from somebody who may
+// edit, and from a page of this site if it changes anything. A page of another
+// site may not even read.
+func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Addr) error {
 	// Without these headers it does not come from a browser of the last years
 	// (Fetch Metadata; Fetch, section 3.2).
+	fetchSite := r.Header.Get("Sec-Fetch-Site")
 	unsafe := r.Method != http.MethodGet && r.Method != http.MethodHead
-	if unsafe && (crossOrigin.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "") {
+	if fetchSite == "cross-site" || unsafe && (crossOrigin.Check(r) != nil || fetchSite == "" && r.Header.Get("Origin") == "") {
 		return errElsewhere
 	}
 	visitor := platform.Visitor{
@@ -77,8 +82,11 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request) error {
 	if visitor.Origin == "" && visitor.Referer == "" { // typed into the address bar; no other page could read the answer
 		visitor.Origin = originOf(r)
 	}
-	roles, err := s.roles(ctx, visitor)
+	roles, err := s.roles(ctx, visitor, address)
+	_, tooMany := errors.AsType[*tooManyError](err)
 	switch {
+	case tooMany:
+		return err
 	case errors.Is(err, platform.ErrNotStaff):
 		return errNotStaff
 	case err != nil:
@@ -87,6 +95,11 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request) error {
 		return errNotEditor
 	}
 	return nil
+}
+
+// hasCredentials reports whether a request has what may be a session or a token.
+func (s *Staff) hasCredentials(r *http.Request) bool {
+	return s.room.HasSession(r.Header.Get("Cookie")) || s.room.HasToken(r.Header.Get("Authorization"))
 }
 
 // originOf returns the origin that a request is for.
@@ -98,9 +111,14 @@ func originOf(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// roles returns the roles of a visitor. Errors: platform.ErrNotStaff.
-func (s *Staff) roles(ctx context.Context, visitor platform.Visitor) ([]string, error) {
-	if visitor.Cookie == "" {
+func tooManySessions(wait time.Duration) error {
+	return &tooManyError{wait: wait, of: "sessions from this address that are not valid"}
+}
+
+// roles returns the roles of a visitor. Errors: platform.ErrNotStaff,
+// *tooManyError.
+func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address netip.Addr) ([]string, error) {
+	if !s.room.HasSession(visitor.Cookie) {
 		return nil, platform.ErrNotStaff
 	}
 	key := sha256.Sum256(fmt.Appendf(nil, "%q", visitor))
@@ -109,14 +127,24 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor) ([]string, 
 	visited, ok := s.known[key]
 	s.mu.Unlock()
 	if ok && now.Before(visited.until) {
+		s.strangers.Valid(address)
 		return visited.roles, nil
+	}
+	if wait := s.strangers.Wait(ctx, address); wait > 0 {
+		return nil, tooManySessions(wait)
 	}
 	// Several requests of one page ask once. Who leaves does not cancel the
 	// others; the platform bounds the time itself.
 	asked, err, _ := s.asking.Do(string(key[:]), func() (any, error) { return s.room.Staff(context.WithoutCancel(ctx), visitor) })
+	if errors.Is(err, platform.ErrNotStaff) {
+		if wait := s.strangers.Invalid(ctx, address); wait > 0 {
+			err = tooManySessions(wait)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
+	s.strangers.Valid(address)
 	roles := asked.([]string)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
 // room counts how often it is asked, and by whom.
@@ -20,6 +22,10 @@ type room struct {
 	asked map[string]int
 	away  bool
 }
+
+func (*room) HasSession(cookie string) bool { return cookie != "" }
+
+func (*room) HasToken(authorization string) bool { return authorization != "" }
 
 func (r *room) Staff(_ context.Context, visitor platform.Visitor) ([]string, error) {
 	time.Sleep(time.Second) // of a synctest bubble
@@ -35,19 +41,29 @@ func (r *room) Staff(_ context.Context, visitor platform.Visitor) ([]string, err
 	return nil, platform.ErrNotStaff
 }
 
+// strangers returns a Strangers with the default rate limit.
+func strangers(t testing.TB) *Strangers {
+	t.Helper()
+	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 30, Window: time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewStrangers(limiter)
+}
+
 // What the platform said of a session is asked for once in 15 seconds, and what
 // it could not say is asked again.
 func TestSessionsAreKeptAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &room{asked: map[string]int{}}
-		s := NewStaff(r)
+		s := NewStaff(r, strangers(t))
 		ask := func(cookie, origin string) error {
 			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
 			request.Header.Set("Cookie", cookie)
 			if origin != "" {
 				request.Header.Set("Origin", origin)
 			}
-			return s.authorize(t.Context(), request)
+			return s.authorize(t.Context(), request, netip.Addr{})
 		}
 		count := func(of string, want int) {
 			t.Helper()
@@ -95,4 +111,81 @@ func TestSessionsAreKeptAMoment(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// An address whose sessions are not valid has the platform asked 30 times a minute
+// and then no longer. Who is signed in is served meanwhile, and so is an address
+// that somebody was signed in at.
+func TestSessionsThatAreNotValid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &room{asked: map[string]int{}}
+		s := NewStaff(r, strangers(t))
+		ask := func(cookie, address string) error {
+			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
+			request.Header.Set("Cookie", cookie)
+			return s.authorize(t.Context(), request, netip.MustParseAddr(address))
+		}
+		refusals := func(address string) (refused, tooMany int) {
+			for i := range 40 {
+				err := ask(fmt.Sprint("stranger ", i), address)
+				if _, ok := errors.AsType[*tooManyError](err); ok {
+					tooMany++
+				} else if errors.Is(err, errNotStaff) {
+					refused++
+				}
+			}
+			return refused, tooMany
+		}
+		if refused, tooMany := refusals("192.0.2.1"); refused != 30 || tooMany != 10 || len(r.asked) != 30 {
+			t.Errorf("%d refused, %d too many, %d asked", refused, tooMany, len(r.asked))
+		}
+		if _, ok := errors.AsType[*tooManyError](ask("owner", "192.0.2.1")); !ok {
+			t.Error("another session from there is looked at")
+		}
+		for _, address := range []string{"192.0.2.2", "2001:db8::1"} {
+			if err := ask("owner", address); err != nil {
+				t.Error(err)
+			}
+			refusals(address)
+			time.Sleep(time.Second)
+			if err := ask("owner", address); err != nil {
+				t.Errorf("%s: %v", address, err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if err := ask("owner", "192.0.2.1"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A page of another site may not even read.
+func TestPagesOfOtherSites(t *testing.T) {
+	s := NewStaff(&room{}, strangers(t))
+	for _, test := range []struct {
+		method, fetchSite string
+		want              error
+	}{
+		{"GET", "cross-site", errElsewhere}, {"HEAD", "cross-site", errElsewhere}, {"POST", "cross-site", errElsewhere},
+		{"GET", "same-origin", errNotStaff}, {"GET", "none", errNotStaff}, {"GET", "", errNotStaff},
+	} {
+		r := httptest.NewRequest(test.method, "https://news.example.com/ghost/lychgate/themes", nil)
+		if test.fetchSite != "" {
+			r.Header.Set("Sec-Fetch-Site", test.fetchSite)
+		}
+		if err := s.authorize(t.Context(), r, netip.Addr{}); !errors.Is(err, test.want) {
+			t.Errorf("%s %q: %v", test.method, test.fetchSite, err)
+		}
+	}
+}
+
+// The addresses that are remembered are bounded.
+func TestValidAddressesAreBounded(t *testing.T) {
+	s := strangers(t)
+	for i := range 2 * maxValid {
+		s.Valid(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
+	}
+	if n := len(s.valid); n < maxValid*9/10 || n > maxValid {
+		t.Errorf("%d are remembered", n)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ type ThemesAPI struct {
 	// FileName is what a manifest is called.
 	FileName string
 
+	// Scans bounds the uploads that are scanned at once. It may be shared.
+	Scans *Scans
+
 	Logger *zap.Logger
 }
 
@@ -43,7 +47,7 @@ type ThemesSite struct {
 // ThemesServed is what became of a request, for whoever counts them.
 type ThemesServed struct {
 	Operation string // upload, remove, refresh, list, manifest, event_types, curation, validate, or other
-	Outcome   string // valid, findings, removed, done, not_found, forbidden, unreachable, token_rejected, request_failed, failed, or other
+	Outcome   string // valid, findings, removed, done, not_found, forbidden, unreachable, token_rejected, request_failed, too_many, failed, or other
 }
 
 // ThemesPath is where, behind the path of the platform's admin, the API is.
@@ -68,9 +72,9 @@ var endpoints = map[string]endpoint{
 
 var allThemes = endpoint{"list", http.MethodGet, listThemes}
 
-// Serve answers a request below ThemesPath, for a site or for no site if that is
-// nil.
-func (h *ThemesAPI) Serve(w http.ResponseWriter, r *http.Request, site *ThemesSite) ThemesServed {
+// Serve answers a request below ThemesPath from an address, for a site or for no
+// site if that is nil.
+func (h *ThemesAPI) Serve(w http.ResponseWriter, r *http.Request, site *ThemesSite, address netip.Addr) ThemesServed {
 	e, theme, ok := h.find(r)
 	answer, err := any(nil), error(errNoEndpoint)
 	switch {
@@ -83,7 +87,7 @@ func (h *ThemesAPI) Serve(w http.ResponseWriter, r *http.Request, site *ThemesSi
 		w.Header().Set("Allow", allowed(e.method))
 		err = errNotAllowed
 	default:
-		answer, err = h.answer(w, r, site, e, theme)
+		answer, err = h.answer(w, r, site, address, e, theme)
 	}
 	served := ThemesServed{Operation: e.operation, Outcome: themesOutcome(answer, err)}
 	if err != nil {
@@ -121,10 +125,10 @@ const (
 	maxEvent = 1 << 20
 )
 
-func (h *ThemesAPI) answer(w http.ResponseWriter, r *http.Request, site *ThemesSite, e endpoint, theme string) (any, error) {
+func (h *ThemesAPI) answer(w http.ResponseWriter, r *http.Request, site *ThemesSite, address netip.Addr, e endpoint, theme string) (any, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), staffPatience)
 	defer cancel()
-	if err := site.Staff.authorize(ctx, r); err != nil {
+	if err := site.Staff.authorize(ctx, r, address); err != nil {
 		return nil, err
 	}
 	service, err := site.Themes()
@@ -308,7 +312,10 @@ type staffFailure struct {
 func (h *ThemesAPI) writeError(w http.ResponseWriter, site *ThemesSite, err error) {
 	var status *statusError
 	var repository *git.Error
+	var tooMany *tooManyError
 	switch {
+	case errors.As(err, &tooMany):
+		writeStaff(w, http.StatusTooManyRequests, staffFailure{Message: tooMany.retryAfter(w)})
 	case errors.As(err, &repository):
 		failure := staffFailure{Message: repository.Error(), Reason: refreshFailure(err)}
 		h.Logger.Warn("a theme could not be refreshed", zap.String("site", site.Name), zap.Error(err))
@@ -344,6 +351,7 @@ func writeStaff(w http.ResponseWriter, status int, answer any) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", noStore)
+	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -353,7 +361,10 @@ func writeStaff(w http.ResponseWriter, status int, answer any) {
 // themesOutcome says for ThemesServed what became of a request.
 func themesOutcome(answer any, err error) string {
 	var status *statusError
+	var tooMany *tooManyError
 	switch {
+	case errors.As(err, &tooMany):
+		return "too_many"
 	case refreshFailure(err) != "":
 		return refreshFailure(err)
 	case errors.Is(err, themes.ErrNotFound), errors.Is(err, themes.ErrNoRepository):

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,8 +55,9 @@ const (
 // (spec, Errors); if Ghost removed one, what is kept of it is cleared. If Ghost
 // refused, nothing changes.
 //
-// An upload is read as it is passed on, and never held up or kept whole. The
-// error is that of next.
+// An upload is scanned as it is passed on, and never kept whole. One without
+// credentials is not scanned, and whatever Ghost answers ends the scan. The error
+// is that of next.
 func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSite, next Next) (ThemesServed, error) {
 	ctx, cancel := outlive(r.Context())
 	defer cancel()
@@ -76,8 +78,11 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	if err != nil || parameters["boundary"] == "" || r.Body == nil {
 		return served, next(w, r) // Ghost refuses it
 	}
-	upload := watchUpload(passed.Body, parameters["boundary"], h.FileName)
-	defer upload.end()
+	upload := &upload{ReadCloser: passed.Body, scans: h.Scans}
+	if site.Staff.hasCredentials(r) && h.Scans.acquire(ctx) {
+		upload.begin(parameters["boundary"], h.FileName)
+	}
+	defer upload.drop()
 	passed.Body = upload
 	err = next(held, passed)
 	switch {
@@ -160,69 +165,115 @@ func (h *ThemesAPI) take(ctx context.Context, site *ThemesSite, theme string, so
 	return report, err
 }
 
-// upload is the body of a request with a theme, which is read as it is passed on.
+// Scans bounds how many uploads are scanned at once. Each scan takes 7 MB at most.
+type Scans struct{ slots chan struct{} }
+
+// NewScans returns a bound.
+func NewScans(limit int) *Scans { return &Scans{make(chan struct{}, limit)} }
+
+// scanWait is how long an upload waits to be scanned.
+const scanWait = 5 * time.Second
+
+// acquire reports whether an upload may be scanned. If so, release follows.
+func (s *Scans) acquire(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, scanWait)
+	defer cancel()
+	select {
+	case s.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *Scans) release() { <-s.slots }
+
+// upload is the body of a request with a theme, which is scanned as it is passed
+// on.
 type upload struct {
 	io.ReadCloser
+	scans   *Scans
+	scanned atomic.Pointer[scan] // nil if it is not, or no longer
+}
+
+// scan is the scan of an upload.
+type scan struct {
 	seen    *io.PipeWriter
 	done    chan struct{} // closed when all was seen
 	scanner *themes.ZipScanner
 	whole   bool // the zip was seen to its end
 }
 
-// watchUpload returns a body that reads the theme in a multipart/form-data body
-// (RFC 7578) with a boundary.
-func watchUpload(body io.ReadCloser, boundary, fileName string) *upload {
+// begin has the theme scanned in a multipart/form-data body (RFC 7578) with a
+// boundary. It was acquired from scans.
+func (u *upload) begin(boundary, fileName string) {
 	r, w := io.Pipe()
-	u := &upload{ReadCloser: body, seen: w, done: make(chan struct{}), scanner: themes.NewZipScanner(fileName)}
+	s := &scan{seen: w, done: make(chan struct{}), scanner: themes.NewZipScanner(fileName)}
+	u.scanned.Store(s)
 	go func() {
-		defer close(u.done)
-		u.scan(multipart.NewReader(bufio.NewReaderSize(r, 64<<10), boundary))
+		defer close(s.done)
+		s.read(multipart.NewReader(bufio.NewReaderSize(r, 64<<10), boundary))
 		_ = r.Close() // what follows the theme is of no interest
 	}()
-	return u
 }
 
-// scan reads the parts up to the theme. Ghost takes a body with one.
-func (u *upload) scan(parts *multipart.Reader) {
+// read reads the parts up to the theme. Ghost takes a body with one.
+func (s *scan) read(parts *multipart.Reader) {
 	for {
 		part, err := parts.NextRawPart()
 		if err != nil {
 			return
 		}
 		if part.FormName() == "file" && part.FileName() != "" {
-			pieces := bufio.NewWriterSize(u.scanner, 64<<10) // a part comes in pieces of 4 KB
+			pieces := bufio.NewWriterSize(s.scanner, 64<<10) // a part comes in pieces of 4 KB
 			_, err = pieces.ReadFrom(part)
-			u.whole = err == nil && pieces.Flush() == nil
+			s.whole = err == nil && pieces.Flush() == nil
 			return
 		}
 	}
 }
 
-// Read reads for whoever passes the body on.
+// end ends the reading.
+func (s *scan) end() {
+	_ = s.seen.CloseWithError(io.ErrUnexpectedEOF) // never fails
+	<-s.done
+}
+
+// Read reads for the next handler.
 func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.ReadCloser.Read(p)
+	s := u.scanned.Load()
+	if s == nil {
+		return n, err
+	}
 	if n > 0 {
-		_, _ = u.seen.Write(p[:n]) // fails once the theme has been read
+		_, _ = s.seen.Write(p[:n]) // fails once the theme has been read
 	}
 	if err != nil {
-		_ = u.seen.CloseWithError(err) // never fails
+		_ = s.seen.CloseWithError(err) // never fails
 	}
 	return n, err
 }
 
-// end ends the reading.
-func (u *upload) end() {
-	_ = u.seen.CloseWithError(io.ErrUnexpectedEOF) // never fails
-	<-u.done
+// drop ends the scan and forgets what was seen. The next handler may hold the
+// body longer: while the sender is silent, its transport waits in Read.
+func (u *upload) drop() {
+	if s := u.scanned.Swap(nil); s != nil {
+		s.end()
+		u.scans.release()
+	}
 }
 
-var errNotSeen = &themes.ArchiveError{Problem: "it could not be read on its way to Ghost; upload it again"}
+var errNotSeen = &themes.ArchiveError{Problem: "it could not be read on its way to Ghost, or too many others were uploaded at the same time; upload it again"}
 
 // source is where the manifest is, once the body was passed on.
 func (u *upload) source() themes.Source {
-	u.end()
-	if !u.whole {
+	s := u.scanned.Load()
+	if s != nil {
+		s.end()
+	}
+	if s == nil || !s.whole {
 		return func(context.Context) ([]byte, error) { return nil, errNotSeen }
 	}
-	return themes.FromZip(u.scanner)
+	return themes.FromZip(s.scanner)
 }

@@ -154,8 +154,12 @@ func watch(store themes.Store, next Next) (recorded, error) {
 	r := httptest.NewRequest(http.MethodPost, "/ghost/api/admin/themes/upload/", strings.NewReader(body))
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.Header.Set("Accept-Encoding", "gzip")
-	h := &ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Logger: zap.NewNop()}
-	site := &ThemesSite{Themes: func() (*themes.Service, error) { return &themes.Service{Site: "daily", Store: store}, nil }}
+	r.Header.Set("Cookie", "owner")
+	h := &ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8), Logger: zap.NewNop()}
+	site := &ThemesSite{
+		Staff:  NewStaff(&room{}, nil),
+		Themes: func() (*themes.Service, error) { return &themes.Service{Site: "daily", Store: store}, nil },
+	}
 	w := httptest.NewRecorder()
 	_, err := h.Watch(finalAnswer{w}, r, site, next)
 	got := recorded{w.Code, map[string]string{}, w.Body.String()}

@@ -89,9 +89,17 @@ type Notifier interface {
 
 // StaffRoom is a Platform that knows its staff.
 type StaffRoom interface {
-	// Staff returns the roles of whoever sends a request, such as Owner,
-	// Administrator, Editor or Author. Errors: ErrNotStaff, for one who is not
-	// signed in as staff.
+	// HasSession reports whether a Cookie header has what may be a session of the
+	// staff's. It asks nobody.
+	HasSession(cookie string) bool
+
+	// HasToken reports whether an Authorization header has what may be a token of
+	// an integration's, or of a member of the staff's. It asks nobody.
+	HasToken(authorization string) bool
+
+	// Staff returns the roles of the member of the staff who sends a request,
+	// such as Owner, Administrator, Editor or Author. Errors: ErrNotStaff, for one
+	// who is not signed in as staff.
 	Staff(ctx context.Context, visitor Visitor) (roles []string, err error)
 }
 

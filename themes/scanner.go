@@ -9,8 +9,8 @@ import (
 
 // ZipScanner finds the manifest in a zip that goes by, from its first byte to its
 // last, as an upload does. It keeps the end of the zip, where the list of its
-// entries is, and the entries that are called like a manifest: some 14 MB at
-// most, however large the zip is, and no more than the zip has.
+// entries is, and the first entries that are called like a manifest: 7 MB at most,
+// however large the zip is, and no more than the zip has.
 //
 // The zero value is not usable; [NewZipScanner] makes one.
 type ZipScanner struct {
@@ -35,7 +35,7 @@ const (
 
 	// keptEntries is how many entries with the manifest's name are kept, in
 	// whatever folder they are.
-	keptEntries = 16
+	keptEntries = 4
 
 	// The header of an entry (APPNOTE.TXT, 4.3.7) is followed by its name and
 	// an extra field.

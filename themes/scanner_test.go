@@ -111,7 +111,7 @@ func TestScanStaysSmall(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 20<<20 {
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 7_000_000 {
 		t.Errorf("%d bytes are kept", kept)
 	}
 	if _, err := s.Manifest(); !errors.Is(err, ErrNoManifest) {

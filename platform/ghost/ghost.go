@@ -28,8 +28,13 @@ const (
 	// maxAnswer bounds how much of an answer is read, in bytes.
 	maxAnswer = 4 << 20
 
-	// maxConnections bounds the connections to one Ghost.
+	// maxConnections bounds the connections to one Ghost for requests about
+	// members.
 	maxConnections = 16
+
+	// maxStaffConnections bounds those for requests about the staff, which
+	// strangers can cause.
+	maxStaffConnections = 4
 )
 
 // Config holds what a [Client] is made from. URL and AdminKey are required.
@@ -48,12 +53,12 @@ type Config struct {
 // Client talks to one Ghost. It may be used by many goroutines at once. Close
 // it when it is no longer needed.
 type Client struct {
-	base      string // of the Admin API
-	key       []byte // the secret of the key
-	tokens    *tokens
-	timeout   time.Duration
-	transport *http.Transport
-	http      *http.Client
+	base    string // of the Admin API
+	key     []byte // the secret of the key
+	tokens  *tokens
+	timeout time.Duration
+	http    *http.Client // for members
+	staff   *http.Client
 }
 
 // New makes a Client. It does not talk to Ghost yet.
@@ -77,28 +82,33 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	transport := &http.Transport{
-		MaxConnsPerHost:     maxConnections,
-		MaxIdleConnsPerHost: maxConnections,
-		IdleConnTimeout:     time.Minute,
-	}
 	return &Client{
-		base:      base.JoinPath("ghost/api/admin").String(),
-		key:       key,
-		tokens:    tokens,
-		timeout:   cfg.Timeout,
-		transport: transport,
-		http: &http.Client{
-			Transport: transport,
-			// A redirect would turn a PUT into a GET.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		base:    base.JoinPath("ghost/api/admin").String(),
+		key:     key,
+		tokens:  tokens,
+		timeout: cfg.Timeout,
+		http:    newHTTPClient(maxConnections),
+		staff:   newHTTPClient(maxStaffConnections),
 	}, nil
+}
+
+// newHTTPClient returns a client with a number of connections of its own.
+func newHTTPClient(connections int) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			MaxConnsPerHost:     connections,
+			MaxIdleConnsPerHost: connections,
+			IdleConnTimeout:     time.Minute,
+		},
+		// A redirect would turn a PUT into a GET.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // Close closes the connections that are not in use.
 func (c *Client) Close() error {
-	c.transport.CloseIdleConnections()
+	c.http.CloseIdleConnections()
+	c.staff.CloseIdleConnections()
 	return nil
 }
 

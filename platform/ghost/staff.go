@@ -7,13 +7,59 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
+const (
+	// sessionCookie is the name of the cookie of a session of the staff's.
+	sessionCookie = "ghost-admin-api-session"
+
+	// maxSession bounds that cookie's value, in bytes. Ghost's has some 90.
+	maxSession = 1024
+
+	// maxHeader bounds each of the other headers that are passed on to Ghost, in
+	// bytes. It answers 431 to 16 KiB of headers.
+	maxHeader = 2048
+)
+
+// HasSession implements [platform.StaffRoom].
+func (*Client) HasSession(cookie string) bool { return session(cookie) != "" }
+
+// HasToken implements [platform.StaffRoom].
+func (*Client) HasToken(authorization string) bool {
+	scheme, token, _ := strings.Cut(authorization, " ")
+	return strings.EqualFold(scheme, "Ghost") && token != ""
+}
+
+// session returns the part of a Cookie header that has the session, or "". Of
+// several Ghost takes the first.
+func session(cookie string) string {
+	for pair := range strings.SplitSeq(cookie, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		if name != sessionCookie {
+			continue
+		}
+		if value == "" || len(value) > maxSession {
+			return ""
+		}
+		return name + "=" + value
+	}
+	return ""
+}
+
 // Staff implements [platform.StaffRoom]. Ghost takes a session only from the
-// origin that it was begun at, so that is passed on with the cookie.
+// origin that it was begun at, so that is passed on with the session's cookie.
+// Other cookies are not.
+//
+// These requests have connections of their own: however many are sent, those
+// about members do not wait for them.
 func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) ([]string, error) {
+	cookie := session(visitor.Cookie)
+	if cookie == "" {
+		return nil, platform.ErrNotStaff
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	address := c.base + "/users/me/?" + url.Values{"include": {"roles"}}.Encode()
@@ -22,14 +68,14 @@ func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) ([]string,
 		return nil, err
 	}
 	for name, value := range map[string]string{
-		"Cookie": visitor.Cookie, "Origin": visitor.Origin, "Referer": visitor.Referer, "User-Agent": visitor.UserAgent,
+		"Cookie": cookie, "Origin": visitor.Origin, "Referer": visitor.Referer, "User-Agent": visitor.UserAgent,
 		"Accept-Version": apiVersion, "X-Forwarded-Proto": "https",
 	} {
-		if value != "" {
+		if value != "" && len(value) <= maxHeader {
 			request.Header.Set(name, value)
 		}
 	}
-	response, err := c.http.Do(request)
+	response, err := c.staff.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
 	}
@@ -38,12 +84,12 @@ func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) ([]string,
 	if err != nil {
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
 	}
-	switch response.StatusCode {
-	case http.StatusOK:
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusBadRequest: // the last for another origin
-		return nil, platform.ErrNotStaff
+	switch status := response.StatusCode; {
+	case status == http.StatusOK:
+	case status >= 400 && status < 500 && status != http.StatusNotFound && status != http.StatusTooManyRequests:
+		return nil, platform.ErrNotStaff // such as 400 for another origin
 	default:
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(response.StatusCode, answer))
+		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
 	}
 	var body struct {
 		Users []struct {

@@ -2,9 +2,15 @@ package ghost
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,4 +78,94 @@ func TestStaff(t *testing.T) {
 	if _, err := away.Staff(t.Context(), platform.Visitor{Cookie: cookie}); err == nil || errors.Is(err, platform.ErrNotStaff) || strings.Contains(err.Error(), cookie) {
 		t.Errorf("Ghost is away: %v", err)
 	}
+}
+
+// Ghost is asked about requests with a session only, and sent no more of them than
+// it needs.
+func TestStaffIsAskedAboutSessions(t *testing.T) {
+	status := http.StatusOK
+	var asked []http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header)
+		w.WriteHeader(status)
+		w.Write([]byte(`{"users":[{"roles":[{"name":"Editor"}]}]}`))
+	}))
+	defer server.Close()
+	client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+	long := strings.Repeat("x", 20_000)
+	for cookie, want := range map[string]string{
+		"":                                "",
+		"theme=dark; ghost-members-ssr=x": "",
+		"ghost-admin-api-session=":        "",
+		"ghost-admin-api-session":         "",
+		"ghost-admin-api-session=" + long: "",
+		"ghost-admin-api-session=a":       "ghost-admin-api-session=a",
+		"x=" + long + "; ghost-admin-api-session=a; ghost-admin-api-session=b": "ghost-admin-api-session=a",
+	} {
+		asked = nil
+		roles, err := client.Staff(t.Context(), platform.Visitor{Cookie: cookie, Origin: "https://a.example", Referer: long, UserAgent: long})
+		if client.HasSession(cookie) != (want != "") {
+			t.Errorf("%.60s: HasSession %v", cookie, want == "")
+		}
+		if want == "" {
+			if !errors.Is(err, platform.ErrNotStaff) || asked != nil {
+				t.Errorf("%.60s: %v, %v", cookie, err, asked)
+			}
+			continue
+		}
+		if diff := cmp.Diff([]string{"Editor"}, roles); diff != "" || err != nil || len(asked) != 1 {
+			t.Fatalf("%.60s: %s, %v", cookie, diff, err)
+		}
+		got := []string{asked[0].Get("Cookie"), asked[0].Get("Origin"), asked[0].Get("Referer")}
+		if diff := cmp.Diff([]string{want, "https://a.example", ""}, got); diff != "" {
+			t.Errorf("%.60s: %s", cookie, diff)
+		}
+	}
+	for _, test := range []struct {
+		status   int
+		notStaff bool
+	}{{400, true}, {401, true}, {403, true}, {418, true}, {431, true}, {404, false}, {429, false}, {500, false}, {302, false}} {
+		status = test.status
+		_, err := client.Staff(t.Context(), platform.Visitor{Cookie: "ghost-admin-api-session=a"})
+		if err == nil || errors.Is(err, platform.ErrNotStaff) != test.notStaff {
+			t.Errorf("%d: %v", test.status, err)
+		}
+	}
+}
+
+// However many ask who they are, members do not wait for them.
+func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
+	free := make(chan struct{})
+	var waiting atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/users/me/") {
+			waiting.Add(1)
+			<-free
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		w.Write([]byte(`{"members":[{"id":"1","email":"jane@example.com"}]}`))
+	}))
+	defer server.Close()
+	client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+	var wg sync.WaitGroup
+	for i := range 100 {
+		wg.Go(func() {
+			_, err := client.Staff(context.Background(), platform.Visitor{Cookie: fmt.Sprint(sessionCookie, "=", i)})
+			if !errors.Is(err, platform.ErrNotStaff) {
+				t.Error(err)
+			}
+		})
+	}
+	for waiting.Load() < maxStaffConnections {
+		runtime.Gosched()
+	}
+	if _, err := client.Get(t.Context(), "1"); err != nil {
+		t.Error(err)
+	}
+	if n := waiting.Load(); n != maxStaffConnections {
+		t.Errorf("%d requests about the staff at once", n)
+	}
+	close(free)
+	wg.Wait()
 }

@@ -1,0 +1,197 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// hostile is the most that a scan keeps: entries that look like manifests, and
+// much behind them.
+func hostile() string {
+	const name = "lychgate-manifest.yaml"
+	header := "PK\x03\x04" + strings.Repeat("\x00", 22) + string(rune(len(name))) + "\x00\x00\x00" + name
+	return "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.zip\"\r\n\r\n" + strings.Repeat(header, 16) + strings.Repeat("x", 2<<20)
+}
+
+// silent is a body whose sender goes silent after a text, and leaves it open.
+type silent struct {
+	io.Reader
+	quiet, left chan struct{}
+}
+
+func newSilent(text string) *silent {
+	return &silent{strings.NewReader(text), make(chan struct{}), make(chan struct{})}
+}
+
+func (s *silent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err == io.EOF {
+		close(s.quiet)
+		<-s.left
+	}
+	return n, err
+}
+
+func (s *silent) Close() error { return nil }
+
+// uploads is a ThemesAPI in front of a Ghost.
+type uploads struct {
+	*ThemesAPI
+	site *ThemesSite
+}
+
+func newUploads(store themes.Store) uploads {
+	return uploads{
+		&ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8), Logger: zap.NewNop()},
+		&ThemesSite{
+			Staff: NewStaff(&room{}, nil),
+			Themes: func() (*themes.Service, error) {
+				return &themes.Service{Site: "daily", Store: store, Now: time.Now}, nil
+			},
+		},
+	}
+}
+
+func (u uploads) watch(body io.Reader, cookie string, next Next) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/ghost/api/admin/themes/upload/", body)
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	if cookie != "" {
+		r.Header.Set("Cookie", cookie)
+	}
+	w := httptest.NewRecorder()
+	u.Watch(w, r, u.site, next)
+	return w
+}
+
+// refuse answers 403 when all that was sent has been read, and goes on reading, as
+// the transport of a reverse proxy does.
+func refuse(body *silent) Next {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		go io.Copy(io.Discard, r.Body)
+		<-body.quiet
+		w.WriteHeader(http.StatusForbidden)
+		return nil
+	}
+}
+
+// Uploads of strangers take no memory once Ghost has refused them, although their
+// senders keep them open.
+func TestRefusedUploadsTakeNoMemory(t *testing.T) {
+	for what, cookie := range map[string]string{"without a session": "", "with a session that Ghost refuses": "stranger"} {
+		u, text := newUploads(&aStore{}), hostile()
+		var bodies []*silent
+		before := heapInUse()
+		for range 20 {
+			body := newSilent(text)
+			bodies = append(bodies, body)
+			if got := u.watch(body, cookie, refuse(body)); got.Code != http.StatusForbidden {
+				t.Fatalf("%v", got)
+			}
+		}
+		if used := heapInUse() - before; used > 4<<20 {
+			t.Errorf("%s: 20 uploads take %d KB", what, used>>10)
+		}
+		for _, body := range bodies {
+			close(body.left)
+		}
+	}
+}
+
+func heapInUse() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapInuse)
+}
+
+// However many uploads Ghost leaves without an answer, a few of them are scanned. An
+// upload that is not scanned goes on to Ghost, and its answer says so.
+func TestUploadsScannedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &aStore{}
+		u, text := newUploads(store), hostile()
+		refused := make(chan struct{})
+		var bodies []*silent
+		before := heapInUse()
+		for range 40 {
+			body := newSilent(text)
+			bodies = append(bodies, body)
+			go u.watch(body, "stranger", func(w http.ResponseWriter, r *http.Request) error {
+				go io.Copy(io.Discard, r.Body)
+				<-refused
+				w.WriteHeader(http.StatusForbidden)
+				return nil
+			})
+		}
+		for _, body := range bodies {
+			<-body.quiet
+		}
+		synctest.Wait()
+		if used := heapInUse() - before; used > 64<<20 {
+			t.Errorf("40 uploads take %d MB", used>>20)
+		}
+		got := u.watch(strings.NewReader(""), "owner", takeTheme)
+		const want = `{"themes":[{"name":"nightly"}],"_errors":[{"field":"manifest","message":"the theme's zip is not read: it could not be read on its way to Ghost, or too many others were uploaded at the same time; upload it again","severity":"error"}]}`
+		if got.Body.String() != want {
+			t.Errorf("%v", got)
+		}
+		close(refused)
+		synctest.Wait()
+		if left := len(u.Scans.slots); left != 0 {
+			t.Errorf("%d scans are left", left)
+		}
+		for _, body := range bodies {
+			close(body.left)
+		}
+	})
+}
+
+// takeTheme is a Ghost that takes a theme.
+func takeTheme(w http.ResponseWriter, r *http.Request) error {
+	io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, `{"themes":[{"name":"nightly"}]}`)
+	return nil
+}
+
+// A theme that Ghost takes without credentials that are known here is not silently
+// without a manifest.
+func TestUploadWithoutKnownCredentials(t *testing.T) {
+	store := &aStore{}
+	got := newUploads(store).watch(strings.NewReader(""), "", takeTheme)
+	if !strings.Contains(got.Body.String(), `"_errors":[{"field":"manifest"`) {
+		t.Errorf("%v", got)
+	}
+	if len(store.saved) != 1 {
+		t.Errorf("%v", store.saved)
+	}
+}
+
+// An upload whose sender leaves while it waits to be scanned does not go on.
+func TestUploadThatWaitsIsLeft(t *testing.T) {
+	scans := NewScans(1)
+	if !scans.acquire(t.Context()) {
+		t.Error("no slot")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if scans.acquire(ctx) {
+		t.Error("a slot too many")
+	}
+	scans.release()
+	if !scans.acquire(t.Context()) {
+		t.Error("no slot again")
+	}
+}
