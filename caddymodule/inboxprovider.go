@@ -56,8 +56,8 @@ type InboxProvider struct {
 	// is redirected when its domain is not valid. Default: `/`.
 	RejectTo string `json:"reject_to,omitempty"`
 
-	// CacheTTL is how long an answer is kept, and how long a browser may keep
-	// it. Default: 24h.
+	// CacheTTL is how long an answer is kept at most, and how long a browser may
+	// keep it. Default: 24h.
 	CacheTTL caddy.Duration `json:"cache_ttl,omitempty"`
 
 	// CacheSize is how many answers are kept, up to 10000000. The cache is
@@ -141,9 +141,10 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.inbox = handlers.InboxProvider{
-		Classifier: &classifier.Classifier{MX: h.app.resolver, Cache: cache},
-		Limiter:    limiter,
-		RejectTo:   h.RejectTo,
+		Classifier:   &classifier.Classifier{MX: h.app.resolver, Cache: cache},
+		Limiter:      limiter,
+		RejectTo:     h.RejectTo,
+		CacheControl: handlers.KeepFor(time.Duration(h.CacheTTL)),
 	}
 	h.button = handlers.InboxButton{Script: web.Script(), Version: web.Version()}
 	return nil

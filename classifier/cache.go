@@ -3,6 +3,8 @@ package classifier
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -30,7 +32,9 @@ const (
 
 // CacheConfig holds what a [Cache] is made from. The zero value is fine.
 type CacheConfig struct {
-	// TTL is how long an answer is kept. Default: DefaultTTL.
+	// TTL is how long an answer is kept at most. It is kept for up to an eighth
+	// less, at random, so that the moment at which it goes does not tell when it
+	// was first asked for. Default: DefaultTTL.
 	TTL time.Duration
 
 	// Size is how many answers are kept at most, up to MaxSize. Default:
@@ -40,6 +44,10 @@ type CacheConfig struct {
 	// Clock returns the time since some fixed moment. Default: since the cache
 	// was made.
 	Clock func() time.Duration
+
+	// Random returns a random duration from zero up to, not including, max.
+	// Default: rand.N.
+	Random func(max time.Duration) time.Duration
 }
 
 // Cache remembers the answers for domains, and lets the callers of a domain
@@ -48,6 +56,7 @@ type CacheConfig struct {
 type Cache struct {
 	ttl     time.Duration
 	clock   func() time.Duration
+	random  func(time.Duration) time.Duration
 	entries *ristretto.Cache[string, entry]
 	flights singleflight.Group
 
@@ -80,6 +89,9 @@ func NewCache(cfg CacheConfig) (*Cache, error) {
 		start := time.Now()
 		cfg.Clock = func() time.Duration { return time.Since(start) }
 	}
+	if cfg.Random == nil {
+		cfg.Random = rand.N[time.Duration]
+	}
 	entries, err := ristretto.NewCache(&ristretto.Config[string, entry]{
 		MaxCost: cfg.Size,
 		// Ten counters for each entry is ristretto's advice for the best hit
@@ -93,7 +105,7 @@ func NewCache(cfg CacheConfig) (*Cache, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Cache{ttl: cfg.TTL, clock: cfg.Clock, entries: entries, ctx: ctx, cancel: cancel}, nil
+	return &Cache{ttl: cfg.TTL, clock: cfg.Clock, random: cfg.Random, entries: entries, ctx: ctx, cancel: cancel}, nil
 }
 
 // Len returns how many answers the cache holds.
@@ -122,14 +134,10 @@ func (c *Cache) get(domain string) (Answer, bool) {
 	if !ok {
 		return Answer{}, false
 	}
-	left := e.expires - c.clock()
-	if left <= 0 {
+	if e.expires <= c.clock() {
 		return Answer{}, false
 	}
-	if e.failed {
-		left = 0
-	}
-	return Answer{Provider: e.provider, Source: FromCache, Failed: e.failed, TTL: left}, true
+	return Answer{Provider: e.provider, Source: FromCache, Failed: e.failed}, true
 }
 
 // entry returns what is held for a domain, standing or not.
@@ -142,34 +150,63 @@ func (c *Cache) entry(domain string) (entry, bool) {
 	return c.entries.Get(domain)
 }
 
+// find finds the provider of a domain, for a reader of a network. ErrBusy means
+// that it was not tried.
+type find func(ctx context.Context, domain string, from netip.Prefix) (Provider, error)
+
+// found is how a lookup ended that was made for a reader of a network.
+type found struct {
+	Answer
+	from netip.Prefix
+	busy bool // it was not made
+}
+
 // fill finds the answer for a domain, once for all who ask meanwhile, and keeps
 // it. The error is ctx's.
-func (c *Cache) fill(ctx context.Context, domain string, find func(context.Context, string) (Provider, error)) (Answer, error) {
-	flight := c.flights.DoChan(domain, func() (any, error) {
-		if err := c.begin(); err != nil {
-			return Answer{Source: FromDNS, Failed: true}, nil
-		}
-		defer c.lookups.Done()
+func (c *Cache) fill(ctx context.Context, domain string, from netip.Prefix, find find) (Answer, error) {
+	result, err := c.join(ctx, domain, from, find)
+	if err == nil && result.busy && result.from != from {
+		// The lookup did not get its turn among those of another network.
+		result, err = c.join(ctx, domain, from, find)
+	}
+	return result.Answer, err
+}
 
-		// Another lookup may have ended between the caller's look into the
-		// cache and the start of this one.
-		if answer, ok := c.get(domain); ok {
-			return answer, nil
-		}
-		provider, err := find(c.ctx, domain)
-		if err != nil {
-			c.keep(domain, entry{failed: true}, min(failureTTL, c.ttl))
-			return Answer{Source: FromDNS, Failed: true}, nil
-		}
-		c.keep(domain, entry{provider: provider}, c.ttl)
-		return Answer{Provider: provider, Source: FromDNS, TTL: c.ttl}, nil
-	})
+// join joins the lookup of a domain that is under way, or begins one for a reader
+// of a network.
+func (c *Cache) join(ctx context.Context, domain string, from netip.Prefix, find find) (found, error) {
+	flight := c.flights.DoChan(domain, func() (any, error) { return c.lookUp(domain, from, find), nil })
 	select {
 	case result := <-flight:
-		return result.Val.(Answer), nil
+		return result.Val.(found), nil
 	case <-ctx.Done():
-		return Answer{}, ctx.Err()
+		return found{}, ctx.Err()
 	}
+}
+
+// lookUp finds the answer for a domain, and keeps it.
+func (c *Cache) lookUp(domain string, from netip.Prefix, find find) found {
+	failed := Answer{Source: FromDNS, Failed: true}
+	if err := c.begin(); err != nil {
+		return found{Answer: failed}
+	}
+	defer c.lookups.Done()
+
+	// Another lookup may have ended between the caller's look into the cache and
+	// the start of this one.
+	if answer, ok := c.get(domain); ok {
+		return found{Answer: answer}
+	}
+	provider, err := find(c.ctx, domain, from)
+	switch {
+	case errors.Is(err, ErrBusy):
+		return found{Answer: failed, from: from, busy: true}
+	case err != nil:
+		c.keep(domain, entry{failed: true}, min(failureTTL, c.ttl))
+		return found{Answer: failed}
+	}
+	c.keep(domain, entry{provider: provider}, c.ttl-c.random(c.ttl/8))
+	return found{Answer: Answer{Provider: provider, Source: FromDNS}}
 }
 
 // begin counts a lookup as under way, unless the cache is closed.

@@ -11,7 +11,7 @@ package classifier
 import (
 	"context"
 	"net"
-	"time"
+	"net/netip"
 )
 
 // Source says where an [Answer] came from.
@@ -39,19 +39,18 @@ type Answer struct {
 	// Failed reports that the MX records could not be had. Provider is then
 	// None, which is no finding about the domain.
 	Failed bool
-
-	// TTL is how much longer the answer stands; zero when Failed.
-	TTL time.Duration
 }
 
 // MXSource finds the MX records of a domain.
 //
 // The domain is one that [ParseDomain] returned. No records and no error means
 // that the domain surely has none: it does not exist, or exists without MX.
-// An error means that this could not be found out. LookupMX may be called from
-// many goroutines at once and returns soon after ctx is done.
+// An error means that this could not be found out; ErrBusy, that it was not tried,
+// because too many lookups are under way for the network that this one is for.
+// LookupMX may be called from many goroutines at once and returns soon after ctx is
+// done.
 type MXSource interface {
-	LookupMX(ctx context.Context, domain string) ([]net.MX, error)
+	LookupMX(ctx context.Context, domain string, from netip.Prefix) ([]net.MX, error)
 }
 
 // Classifier answers for domains. It may be used by many goroutines at once.
@@ -64,24 +63,25 @@ type Classifier struct {
 	Cache *Cache
 }
 
-// Classify answers for a domain that [ParseDomain] returned. Many callers of
-// one domain that is not known yet share one MX lookup.
+// Classify answers a reader for a domain that [ParseDomain] returned. Many callers
+// of one domain that is not known yet share one MX lookup. Lookups for many domains
+// at once are shared fairly among the networks of their readers (see [NetworkOf]).
 //
 // The error is ctx's, when ctx is done before there is an answer. The lookup
 // then goes on for whoever else waits, or asks next.
-func (c *Classifier) Classify(ctx context.Context, domain string) (Answer, error) {
+func (c *Classifier) Classify(ctx context.Context, domain string, reader netip.Addr) (Answer, error) {
 	if provider, ok := builtIn[domain]; ok {
-		return Answer{Provider: provider, Source: FromList, TTL: c.Cache.ttl}, nil
+		return Answer{Provider: provider, Source: FromList}, nil
 	}
 	if answer, ok := c.Cache.get(domain); ok {
 		return answer, nil
 	}
-	return c.Cache.fill(ctx, domain, c.decide)
+	return c.Cache.fill(ctx, domain, NetworkOf(reader), c.decide)
 }
 
 // decide places a domain by its MX records.
-func (c *Classifier) decide(ctx context.Context, domain string) (Provider, error) {
-	records, err := c.MX.LookupMX(ctx, domain)
+func (c *Classifier) decide(ctx context.Context, domain string, from netip.Prefix) (Provider, error) {
+	records, err := c.MX.LookupMX(ctx, domain, from)
 	if err != nil {
 		return None, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,7 +19,7 @@ import (
 // mxFunc is an MXSource, to hold answers back and count the questions.
 type mxFunc func(ctx context.Context, domain string) ([]net.MX, error)
 
-func (f mxFunc) LookupMX(ctx context.Context, domain string) ([]net.MX, error) {
+func (f mxFunc) LookupMX(ctx context.Context, domain string, _ netip.Prefix) ([]net.MX, error) {
 	return f(ctx, domain)
 }
 
@@ -30,7 +31,7 @@ func (c *clock) advance(d time.Duration) { c.Add(int64(d)) }
 
 func newClassifier(t testing.TB, mx mxFunc, now func() time.Duration) *Classifier {
 	t.Helper()
-	cache, err := NewCache(CacheConfig{Size: 1000, Clock: now})
+	cache, err := NewCache(CacheConfig{Size: 1000, Clock: now, Random: func(time.Duration) time.Duration { return 0 }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,6 @@ func newClassifier(t testing.TB, mx mxFunc, now func() time.Duration) *Classifie
 }
 
 func TestClassify(t *testing.T) {
-	const day = 24 * time.Hour
 	var lookups int
 	mx := func(_ context.Context, domain string) ([]net.MX, error) {
 		lookups++
@@ -61,22 +61,22 @@ func TestClassify(t *testing.T) {
 		want    Answer
 		lookups int // so far
 	}{
-		{"built in", 0, "hotmail.de", Answer{Provider: Outlook, Source: FromList, TTL: day}, 0},
-		{"placed", 0, "workspace.example", Answer{Provider: Gmail, Source: FromDNS, TTL: day}, 1},
-		{"placed, kept", time.Hour, "workspace.example", Answer{Provider: Gmail, Source: FromCache, TTL: day - time.Hour}, 1},
-		{"null", 0, "nobody.example", Answer{Source: FromDNS, TTL: day}, 2},
-		{"null, kept", time.Minute, "nobody.example", Answer{Source: FromCache, TTL: day - time.Minute}, 2},
+		{"built in", 0, "hotmail.de", Answer{Provider: Outlook, Source: FromList}, 0},
+		{"placed", 0, "workspace.example", Answer{Provider: Gmail, Source: FromDNS}, 1},
+		{"placed, kept", time.Hour, "workspace.example", Answer{Provider: Gmail, Source: FromCache}, 1},
+		{"null", 0, "nobody.example", Answer{Source: FromDNS}, 2},
+		{"null, kept", time.Minute, "nobody.example", Answer{Source: FromCache}, 2},
 		{"failed", 0, "broken.example", Answer{Source: FromDNS, Failed: true}, 3},
 		{"failed, kept a little", 29 * time.Second, "broken.example", Answer{Source: FromCache, Failed: true}, 3},
 		{"failed, tried again", time.Second, "broken.example", Answer{Source: FromDNS, Failed: true}, 4},
-		{"placed, kept to the end", 23*time.Hour - 2*time.Minute, "workspace.example", Answer{Provider: Gmail, Source: FromCache, TTL: 30 * time.Second}, 4},
-		{"placed, looked up anew", 30 * time.Second, "workspace.example", Answer{Provider: Gmail, Source: FromDNS, TTL: day}, 5},
-		{"null, kept to the end", time.Hour - time.Nanosecond, "nobody.example", Answer{Source: FromCache, TTL: time.Nanosecond}, 5},
-		{"null, looked up anew", time.Nanosecond, "nobody.example", Answer{Source: FromDNS, TTL: day}, 6},
+		{"placed, kept to the end", 23*time.Hour - 2*time.Minute, "workspace.example", Answer{Provider: Gmail, Source: FromCache}, 4},
+		{"placed, looked up anew", 30 * time.Second, "workspace.example", Answer{Provider: Gmail, Source: FromDNS}, 5},
+		{"null, kept to the end", time.Hour - time.Nanosecond, "nobody.example", Answer{Source: FromCache}, 5},
+		{"null, looked up anew", time.Nanosecond, "nobody.example", Answer{Source: FromDNS}, 6},
 	}
 	for _, step := range steps {
 		clock.advance(step.advance)
-		got, err := c.Classify(t.Context(), step.domain)
+		got, err := c.Classify(t.Context(), step.domain, netip.Addr{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestCallersShareALookup(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() {
-			_, err := c.Classify(ctx, "example.com")
+			_, err := c.Classify(ctx, "example.com", netip.Addr{})
 			left <- err
 		}()
 		synctest.Wait()
@@ -124,8 +124,8 @@ func TestCallersShareALookup(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() {
-				got, err := c.Classify(t.Context(), "example.com")
-				if want := (Answer{Provider: Gmail, Source: FromDNS, TTL: DefaultTTL}); got != want || err != nil {
+				got, err := c.Classify(t.Context(), "example.com", netip.Addr{})
+				if want := (Answer{Provider: Gmail, Source: FromDNS}); got != want || err != nil {
 					t.Errorf("got %v, %v", got, err)
 				}
 			})
@@ -155,7 +155,7 @@ func TestOneLookupForEachDomain(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for i := range domains {
-				if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", i)); err != nil {
+				if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", i), netip.Addr{}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -181,7 +181,7 @@ func TestCloseEndsLookups(t *testing.T) {
 	})}
 	answers := make(chan Answer)
 	go func() {
-		answer, _ := c.Classify(context.Background(), "example.com")
+		answer, _ := c.Classify(context.Background(), "example.com", netip.Addr{})
 		answers <- answer
 	}()
 	<-started
@@ -190,7 +190,7 @@ func TestCloseEndsLookups(t *testing.T) {
 	if got := <-answers; got != want {
 		t.Errorf("under way: %v, want %v", got, want)
 	}
-	if got, err := c.Classify(t.Context(), "example.net"); got != want || err != nil {
+	if got, err := c.Classify(t.Context(), "example.net", netip.Addr{}); got != want || err != nil {
 		t.Errorf("afterwards: %v, %v, want %v", got, err, want)
 	}
 }
@@ -207,7 +207,7 @@ func TestCloseBesideReaders(t *testing.T) {
 		for i := range 4 {
 			wg.Go(func() {
 				for n := range 2000 {
-					if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", (i*n)%20)); err != nil {
+					if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", (i*n)%20), netip.Addr{}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -226,7 +226,7 @@ func TestCacheSizeIsBounded(t *testing.T) {
 		}
 		c := &Classifier{Cache: cache, MX: mxFunc(func(context.Context, string) ([]net.MX, error) { return nil, nil })}
 		for i := range 1000 {
-			if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", i)); err != nil {
+			if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", i), netip.Addr{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -242,7 +242,7 @@ func TestKnownAnswersAllocateNothing(t *testing.T) {
 	c := newClassifier(t, func(context.Context, string) ([]net.MX, error) { return google, nil }, nil)
 	for _, domain := range []string{"gmail.com", "workspace.example"} {
 		n := testing.AllocsPerRun(1000, func() {
-			if _, err := c.Classify(t.Context(), domain); err != nil {
+			if _, err := c.Classify(t.Context(), domain, netip.Addr{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -265,11 +265,11 @@ func BenchmarkClassify(b *testing.B) {
 		{"list", "gmail.com"},
 		{"cache", "workspace.example"},
 	} {
-		c.Classify(b.Context(), bench.domain)
+		c.Classify(b.Context(), bench.domain, netip.Addr{})
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Classify(b.Context(), bench.domain)
+				c.Classify(b.Context(), bench.domain, netip.Addr{})
 			}
 		})
 	}

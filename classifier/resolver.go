@@ -42,8 +42,9 @@ type ResolverConfig struct {
 	// Timeout bounds a lookup, all its queries together. Default: 4 seconds.
 	Timeout time.Duration
 
-	// MaxInFlight bounds the queries under way at once. Further lookups wait
-	// for a place, inside their Timeout. Default: 256.
+	// MaxInFlight bounds the queries under way at once; readers of one network
+	// (see NetworkOf) cause half of them at most. Further lookups wait for their
+	// turn, a second at most. Default: 256.
 	MaxInFlight int
 
 	// Logger gets trouble with the servers at warn level, at most a line of
@@ -68,7 +69,7 @@ type Resolver struct {
 	servers    []*server
 	tryTimeout time.Duration
 	timeout    time.Duration
-	inFlight   chan struct{}
+	turns      *turns
 	logger     *zap.Logger
 	warnings   *zap.Logger
 	observe    func(time.Duration, error)
@@ -89,7 +90,8 @@ var (
 	// ErrRefused means that servers answered, but none with a result.
 	ErrRefused = errors.New("no result")
 
-	// ErrBusy means that no place among the queries in flight came free in time.
+	// ErrBusy means that a lookup did not get its turn in time, because too many
+	// are under way.
 	ErrBusy = errors.New("too many DNS queries in flight")
 )
 
@@ -119,7 +121,7 @@ func NewResolver(cfg ResolverConfig) *Resolver {
 	for _, address := range cfg.Servers {
 		r.servers = append(r.servers, &server{address: address.String()})
 	}
-	r.inFlight = make(chan struct{}, cfg.MaxInFlight)
+	r.turns = newTurns(cfg.MaxInFlight)
 	r.warnings = r.logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
 	}))
@@ -149,20 +151,18 @@ func readServers(path string) []netip.AddrPort {
 }
 
 // LookupMX returns the MX records of a domain. See [MXSource].
-func (r *Resolver) LookupMX(ctx context.Context, domain string) ([]net.MX, error) {
+func (r *Resolver) LookupMX(ctx context.Context, domain string, from netip.Prefix) ([]net.MX, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 
-	select {
-	case r.inFlight <- struct{}{}:
-		defer func() { <-r.inFlight }()
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if !r.turns.acquire(ctx, from) {
+		if !errors.Is(ctx.Err(), context.Canceled) {
 			r.warnings.Warn("too many DNS queries in flight, lookups go unanswered",
-				zap.Int("limit", cap(r.inFlight)))
+				zap.Int("limit", r.turns.limit))
 		}
 		return nil, ErrBusy
 	}
+	defer r.turns.release(from)
 
 	records, err := r.ask(ctx, domain)
 	// One domain whose own servers are dead is no trouble of ours.
@@ -177,7 +177,9 @@ func (r *Resolver) LookupMX(ctx context.Context, domain string) ([]net.MX, error
 // ask puts the question to one server after the other, as time allows.
 func (r *Resolver) ask(ctx context.Context, domain string) ([]net.MX, error) {
 	failure := ErrNoAnswer
-	for queue := r.order(); len(queue) > 0 && ctx.Err() == nil; {
+	deadline, _ := ctx.Deadline()
+	// At the deadline queries fail at once, and ctx ends only a moment later.
+	for queue := r.order(); len(queue) > 0 && ctx.Err() == nil && time.Now().Before(deadline); {
 		s := queue[0]
 		queue = queue[1:]
 

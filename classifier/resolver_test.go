@@ -266,7 +266,7 @@ func TestLookupMX(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			server := startDNS(t, test.handler)
-			got, err := NewResolver(patient(server.Addr)).LookupMX(t.Context(), "example.com")
+			got, err := NewResolver(patient(server.Addr)).LookupMX(t.Context(), "example.com", netip.Prefix{})
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -320,7 +320,7 @@ func TestNextServerOnFailure(t *testing.T) {
 			second := startDNS(t, dnstest.Zone(map[string][]string{"example.com": {googleMX}}))
 			cfg := patient(first, second.Addr)
 			cfg.TryTimeout = 50 * time.Millisecond
-			got, err := NewResolver(cfg).LookupMX(t.Context(), "example.com")
+			got, err := NewResolver(cfg).LookupMX(t.Context(), "example.com", netip.Prefix{})
 			if diff := cmp.Diff(google, got); diff != "" || err != nil {
 				t.Errorf("%s, %v", diff, err)
 			}
@@ -336,7 +336,7 @@ func TestSilentServerRests(t *testing.T) {
 	cfg.TryTimeout = 50 * time.Millisecond
 	resolver := NewResolver(cfg)
 	for range 3 {
-		if _, err := resolver.LookupMX(t.Context(), "example.com"); err != nil {
+		if _, err := resolver.LookupMX(t.Context(), "example.com", netip.Prefix{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,7 +357,7 @@ func TestSilentServerIsAskedAgain(t *testing.T) {
 	})
 	cfg := patient(server.Addr)
 	cfg.TryTimeout = 100 * time.Millisecond
-	got, err := NewResolver(cfg).LookupMX(t.Context(), "example.com")
+	got, err := NewResolver(cfg).LookupMX(t.Context(), "example.com", netip.Prefix{})
 	if diff := cmp.Diff(google, got); diff != "" || err != nil {
 		t.Errorf("%s, %v", diff, err)
 	}
@@ -371,7 +371,7 @@ func TestLookupEndsInTime(t *testing.T) {
 	resolver := NewResolver(cfg)
 	for range 2 {
 		start := time.Now()
-		_, err := resolver.LookupMX(t.Context(), "example.com")
+		_, err := resolver.LookupMX(t.Context(), "example.com", netip.Prefix{})
 		if !errors.Is(err, ErrNoAnswer) {
 			t.Errorf("error %v, want %v", err, ErrNoAnswer)
 		}
@@ -397,7 +397,7 @@ func TestOneDeadDomainIsNoWarning(t *testing.T) {
 	cfg.Logger = zap.New(core)
 	resolver := NewResolver(cfg)
 	for _, domain := range []string{"example.com", "dead.example"} {
-		resolver.LookupMX(t.Context(), domain)
+		resolver.LookupMX(t.Context(), domain, netip.Prefix{})
 	}
 	if logs.Len() != 0 {
 		t.Errorf("warned: %v", logs.All())
@@ -406,7 +406,7 @@ func TestOneDeadDomainIsNoWarning(t *testing.T) {
 
 func TestResolverDefaults(t *testing.T) {
 	r := NewResolver(ResolverConfig{})
-	got := []any{r.tryTimeout, r.timeout, cap(r.inFlight), restTime}
+	got := []any{r.tryTimeout, r.timeout, r.turns.limit, restTime}
 	want := []any{2 * time.Second, 4 * time.Second, 256, 30 * time.Second}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -424,8 +424,8 @@ func TestServerWithoutTimeDoesNotRest(t *testing.T) {
 	resolver := NewResolver(patient(first.Addr, second.Addr))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	resolver.LookupMX(ctx, "slow.example")
-	if _, err := resolver.LookupMX(t.Context(), "example.com"); err != nil || second.Total() != 0 {
+	resolver.LookupMX(ctx, "slow.example", netip.Prefix{})
+	if _, err := resolver.LookupMX(t.Context(), "example.com", netip.Prefix{}); err != nil || second.Total() != 0 {
 		t.Errorf("the first server rests: %v, %d queries to the second", err, second.Total())
 	}
 }
@@ -445,13 +445,13 @@ func TestQueriesInFlightAreBounded(t *testing.T) {
 
 	first := make(chan error)
 	go func() {
-		_, err := resolver.LookupMX(t.Context(), "first.example")
+		_, err := resolver.LookupMX(t.Context(), "first.example", netip.Prefix{})
 		first <- err
 	}()
 	<-arrived
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := resolver.LookupMX(ctx, "second.example"); !errors.Is(err, ErrBusy) {
+	if _, err := resolver.LookupMX(ctx, "second.example", netip.Prefix{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("error %v, want %v", err, ErrBusy)
 	}
 	close(release)
@@ -476,7 +476,7 @@ func TestObserve(t *testing.T) {
 		}
 		observed = append(observed, err)
 	}
-	NewResolver(cfg).LookupMX(t.Context(), "example.com")
+	NewResolver(cfg).LookupMX(t.Context(), "example.com", netip.Prefix{})
 	if diff := cmp.Diff([]error{ErrRefused}, observed, cmpopts.EquateErrors()); diff != "" {
 		t.Error(diff)
 	}

@@ -26,6 +26,10 @@ type InboxProvider struct {
 	// RejectTo is where a rejected domain is redirected to, unless the caller
 	// accepts JSON.
 	RejectTo string
+
+	// CacheControl is that of each answer. It is the same for all, however old the
+	// answer is, so that nobody learns from it when a domain was first asked for.
+	CacheControl string
 }
 
 // InboxResult says how a lookup ends.
@@ -48,9 +52,10 @@ type InboxAnswer struct {
 	// Answer is the classifier's, if Result is InboxAnswered.
 	classifier.Answer
 
-	wait     time.Duration // until the next request is allowed
-	reason   error         // of a rejection
-	redirect string        // where to, if the caller does not accept JSON
+	wait         time.Duration // until the next request is allowed
+	reason       error         // of a rejection
+	redirect     string        // where to, if the caller does not accept JSON
+	cacheControl string
 }
 
 // What is wrong with the query, before the domain in it is looked at.
@@ -81,11 +86,11 @@ func (h *InboxProvider) Lookup(r *http.Request, reader netip.Addr) InboxAnswer {
 		}
 		return answer
 	}
-	found, err := h.Classifier.Classify(r.Context(), domain)
+	found, err := h.Classifier.Classify(r.Context(), domain, reader)
 	if err != nil {
 		return InboxAnswer{Result: InboxAbandoned}
 	}
-	return InboxAnswer{Result: InboxAnswered, Answer: found}
+	return InboxAnswer{Result: InboxAnswered, Answer: found, cacheControl: h.CacheControl}
 }
 
 // Write writes the answer.
@@ -107,7 +112,7 @@ func (a *InboxAnswer) Write(w http.ResponseWriter) {
 	case InboxAnswered, InboxAbandoned:
 		cacheControl := noStore
 		if a.Result == InboxAnswered && !a.Failed {
-			cacheControl = keepFor(a.TTL)
+			cacheControl = a.cacheControl
 		}
 		writeJSON(w, http.StatusOK, cacheControl, inboxBodies[a.Provider])
 	}
@@ -169,9 +174,7 @@ func domainOf(query string) (string, error) {
 	return classifier.ParseDomain(domain)
 }
 
-// keepFor returns the Cache-Control of an answer that stands for a while yet.
-func keepFor(ttl time.Duration) string {
-	const prefix = "public, max-age="
-	value := append(make([]byte, 0, len(prefix)+20), prefix...)
-	return string(strconv.AppendInt(value, int64(ttl/time.Second), 10))
+// KeepFor returns the CacheControl of answers that browsers may keep for a time.
+func KeepFor(ttl time.Duration) string {
+	return "public, max-age=" + strconv.FormatInt(int64(ttl/time.Second), 10)
 }
