@@ -3,6 +3,7 @@ package caddymodule_test
 import (
 	"bufio"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -180,6 +181,7 @@ func TestMembersBadInput(t *testing.T) {
 	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
 	badEmail := failed("The email is not a valid address of 191 characters at most.")
 	notObject := failed("The body must be a JSON object.")
+	notText := failed("The body must be JSON in UTF-8, without escapes of half a character.")
 	tests := []struct {
 		name, body string
 		want       response
@@ -189,6 +191,8 @@ func TestMembersBadInput(t *testing.T) {
 		{"an array", `[]`, notObject},
 		{"null", `null`, notObject},
 		{"two objects", `{"email":"a@example.com"} {}`, notObject},
+		{"not UTF-8", "{\"email\":\"a@example.com\",\"name\":\"\xff\"}", notText},
+		{"half a character", `{"email":"a@example.com","name":"\ud83d"}`, notText},
 		{"no email", `{}`, failed("The email is required.")},
 		{"email null", `{"email":null}`, failed("The email must be a string.")},
 		{"email a number", `{"email":1}`, failed("The email must be a string.")},
@@ -423,6 +427,48 @@ func TestMembersIdempotencyKey(t *testing.T) {
 	}
 	if got := e.call(formKey, "POST", "", `{"email":"c@example.com"}`, "Idempotency-Key", strings.Repeat("k", 256)); got.Body != failed("The Idempotency-Key has more than 255 characters.").Body {
 		t.Errorf("long: %v", got)
+	}
+	if got := e.call(formKey, "POST", "", `{"email":"c@example.com"}`, "Idempotency-Key", "\xff\xfe"); got.Body != failed("The Idempotency-Key is not UTF-8.").Body {
+		t.Errorf("not UTF-8: %v", got)
+	}
+}
+
+// A large record is not kept for each Idempotency-Key, so that a caller cannot fill
+// the disk. The request is not done twice all the same.
+func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
+	source := sqliteStore(t)
+	e := startEdge(t, nil, membersConfig(source, "none"))
+	note := strings.Repeat("n", 1990)
+	body := `{"member_id":"1","email":"a@example.com","note":"` + note + `"}`
+	first := e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")
+	if first.Status != 200 || len(first.Body) < 2048 {
+		t.Fatal(first)
+	}
+	if diff := cmp.Diff(first, e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
+		t.Errorf("again: %s", diff)
+	}
+	put := e.call(crmKey, "PUT", "/1", `{"email":"b@example.com"}`, "Idempotency-Key", "k2")
+	if diff := cmp.Diff(put, e.call(crmKey, "PUT", "/1", `{"email":"b@example.com"}`, "Idempotency-Key", "k2")); diff != "" {
+		t.Errorf("an update again: %s", diff)
+	}
+	// Where the record was changed meanwhile, the answer has it as it is now.
+	e.call(crmKey, "PUT", "/1", `{"name":"A"}`)
+	got := e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")
+	if !strings.Contains(got.Body, `"name":"A"`) || !strings.Contains(got.Body, `"member_id":"1"`) || !strings.Contains(got.Body, "Member created successfully.") {
+		t.Errorf("after a change: %v", got)
+	}
+	e.call(crmKey, "DELETE", "/1", "")
+	if diff := cmp.Diff(failed("The request was done, and the member was deleted since."), e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
+		t.Errorf("after it was deleted: %s", diff)
+	}
+	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var kept int
+	if err := db.QueryRow("SELECT max(length(header) + length(body)) FROM idempotency").Scan(&kept); err != nil || kept > 2300 {
+		t.Errorf("%d bytes are kept of an answer, %v", kept, err)
 	}
 }
 

@@ -111,6 +111,10 @@ type memberAnswer struct {
 	ETag   string `json:"etag,omitempty"`
 	Queued bool   `json:"queued,omitempty"` // the platform does not have the write yet
 	Body   string `json:"-"`
+
+	// GUID and MemberID are the member's, if the body has a record.
+	GUID     string `json:"guid,omitempty"`
+	MemberID string `json:"member_id,omitempty"`
 }
 
 func (a *memberAnswer) write(w http.ResponseWriter) {

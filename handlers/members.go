@@ -198,8 +198,7 @@ func (c *memberCall) run(ctx context.Context, service *members.Service) (*member
 // Idempotency-Key: then the answer is that of the first time. What failed was
 // not done, so it is tried again.
 func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*memberAnswer, error) {
-	const longest = 255
-	if len(key) > longest {
+	if len(key) > maxIdempotencyKey {
 		return nil, &members.InvalidError{Message: "The Idempotency-Key has more than 255 characters."}
 	}
 	hash := sha256.Sum256(slices.Concat([]byte(c.method+" "+c.identifier+"\n"), c.body))
@@ -211,13 +210,14 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 	switch {
 	case errors.Is(err, memberstore.ErrOtherRequest):
 		return nil, &members.InvalidError{Message: "The Idempotency-Key was used for another request."}
+	case errors.Is(err, memberstore.ErrNotText):
+		return nil, &members.InvalidError{Message: "The Idempotency-Key is not UTF-8."}
 	case errors.Is(err, memberstore.ErrUnderWay):
 		return nil, &members.InvalidError{Message: "A request with this Idempotency-Key is under way. Send it again in a moment."}
 	case err != nil:
 		return nil, err
 	case begun.Answer != nil:
-		answer := &memberAnswer{Body: begun.Answer.Body}
-		return answer, json.Unmarshal([]byte(begun.Answer.Header), answer)
+		return c.replay(ctx, site.Members, begun.Answer)
 	}
 	c.guid = begun.GUID
 	answer, err := c.attempt(ctx, site.Members, begun)
@@ -230,14 +230,51 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 		}
 		return nil, err // of what is not known to have failed, the request stays begun
 	}
-	header, err := json.Marshal(answer)
+	kept, err := c.keep(answer)
 	if err != nil {
 		return nil, err
 	}
-	if err := site.Requests.EndRequest(ctx, request, &memberstore.Answer{Header: string(header), Body: answer.Body}); err != nil {
+	if err := site.Requests.EndRequest(ctx, request, kept); err != nil {
 		c.logger.Error("an answer could not be kept for its Idempotency-Key", zap.Error(err)) // but what was asked for is done
 	}
 	return answer, nil
+}
+
+const (
+	// maxIdempotencyKey bounds an Idempotency-Key, in bytes.
+	maxIdempotencyKey = 255
+
+	// maxKeptBody bounds the body that is kept for an Idempotency-Key, in bytes.
+	maxKeptBody = 2 << 10
+)
+
+// keep returns what is kept of an answer: its body too, unless that is large.
+func (c *memberCall) keep(answer *memberAnswer) (*memberstore.Answer, error) {
+	header, err := json.Marshal(answer)
+	kept := &memberstore.Answer{Header: string(header)}
+	if len(answer.Body) <= maxKeptBody {
+		kept.Body = answer.Body
+	}
+	return kept, err
+}
+
+// replay returns an answer once more. Where its body was too large to be kept, it
+// has the member's record as it is now.
+func (c *memberCall) replay(ctx context.Context, service *members.Service, kept *memberstore.Answer) (*memberAnswer, error) {
+	answer := &memberAnswer{Body: kept.Body}
+	if err := json.Unmarshal([]byte(kept.Header), answer); err != nil || answer.Body != "" {
+		return answer, err
+	}
+	m, err := service.GetByGUID(ctx, answer.GUID)
+	if errors.Is(err, members.ErrNotFound) {
+		return nil, &members.InvalidError{Message: "The request was done, and the member was deleted since."}
+	}
+	m.MemberID = answer.MemberID
+	message := "Member updated successfully."
+	if c.method == http.MethodPost {
+		message = "Member created successfully."
+	}
+	return answerWith(message)(members.Result{Member: m, Queued: m.Applied < m.Version}, err)
 }
 
 // attempt does what the call asks for. If that may have been done before, it is
@@ -277,7 +314,7 @@ func answerWith(message string) func(members.Result, error) (*memberAnswer, erro
 			return nil, err
 		}
 		return &memberAnswer{
-			ETag: etagOf(result.Member), Queued: result.Queued,
+			ETag: etagOf(result.Member), Queued: result.Queued, GUID: result.Member.GUID, MemberID: result.Member.MemberID,
 			Body: envelopeBody(envelope{Success: true, Data: recordOf(result.Member), Message: message}),
 		}, nil
 	}
@@ -360,7 +397,11 @@ func (h *MembersAPI) readBody(w http.ResponseWriter, r *http.Request) ([]byte, e
 // are ignored, and so is member_id where it does not identify a new member.
 func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 	var object map[string]json.RawMessage
-	if err := json.Unmarshal(body, &object); err != nil || object == nil {
+	err = unmarshal(body, &object)
+	if errors.Is(err, errNotUnicode) {
+		return f, &members.InvalidError{Message: "The body must be JSON in UTF-8, without escapes of half a character."}
+	}
+	if err != nil || object == nil {
 		return f, &members.InvalidError{Message: "The body must be a JSON object."}
 	}
 	var newsletters *[]struct {

@@ -254,7 +254,7 @@ func validateEvent(ctx context.Context, s *themes.Service, theme string, body io
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, errTooLarge
 	}
-	if err != nil || json.Unmarshal(text, &event) != nil {
+	if err != nil || unmarshal(text, &event) != nil {
 		return nil, errNoEvent
 	}
 	t, err := s.Store.Find(ctx, s.Site, theme)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/emailaddr"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -111,7 +112,7 @@ var errGone = errors.New("the platform's member with this email has gone meanwhi
 // or is deleted. It returns its ID there, or none if it is not there and will
 // not come.
 func (s *Service) arrived(ctx context.Context, m memberstore.Member) (id string, err error) {
-	if m.Sent == "" || !m.Deleted && memberstore.EmailKey(m.Sent) == memberstore.EmailKey(m.Email) {
+	if m.Sent == "" || !m.Deleted && emailaddr.Key(m.Sent) == emailaddr.Key(m.Email) {
 		return "", nil
 	}
 	found, err := s.Platform.FindByEmail(ctx, m.Sent)

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/lychgate/caddy-lychgate/emailaddr"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -135,6 +136,15 @@ func (s *Service) Get(ctx context.Context, i Integration, identifier string) (me
 		if i.Mode == EmailMode {
 			return s.readThrough(ctx, identifier)
 		}
+		return memberstore.Member{}, ErrNotFound
+	}
+	return m, err
+}
+
+// GetByGUID returns the member with a GUID, without a MemberID. Errors: ErrNotFound.
+func (s *Service) GetByGUID(ctx context.Context, guid string) (memberstore.Member, error) {
+	m, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, GUID: guid})
+	if errors.Is(err, memberstore.ErrNotFound) || err == nil && m.Deleted {
 		return memberstore.Member{}, ErrNotFound
 	}
 	return m, err
@@ -358,7 +368,7 @@ func (i Integration) allowsDuplicates() bool { return i.Mode == CustomIDMode && 
 
 // keepSilent sees to it that a member with a placeholder address gets no mail.
 func (i Integration) keepSilent(m *memberstore.Member) {
-	if i.allowsDuplicates() && strings.HasSuffix(memberstore.EmailKey(m.Email), "@"+i.PlaceholderDomain) {
+	if i.allowsDuplicates() && strings.HasSuffix(emailaddr.Key(m.Email), "@"+i.PlaceholderDomain) {
 		m.Subscribed, m.Newsletters = false, nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/emailaddr"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -105,7 +106,7 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 	// Whoever asked may leave: the write stands, and must be settled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.Timeout)
 	defer cancel()
-	sameEmail := before != nil && memberstore.EmailKey(before.Email) == memberstore.EmailKey(m.Email) && m.PlatformID != "" && before.Applied >= before.Version
+	sameEmail := before != nil && emailaddr.Key(before.Email) == emailaddr.Key(m.Email) && m.PlatformID != "" && before.Applied >= before.Version
 	id, err := s.attempt(ctx, m, before == nil, sameEmail)
 
 	var refusal *platform.Refusal

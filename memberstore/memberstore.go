@@ -7,7 +7,6 @@ package memberstore
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 )
 
@@ -15,7 +14,7 @@ import (
 type Member struct {
 	GUID        string // unique everywhere
 	Site        string
-	Email       string // unique in its site, whatever its case
+	Email       string // unique in its site, as emailaddr.Key compares
 	Name        string
 	Note        string
 	Subscribed  bool
@@ -65,12 +64,12 @@ type Newsletter struct {
 	Status string `json:"status,omitempty"` // active, which is the default, or inactive
 }
 
-// EmailKey returns what emails are compared by: themselves without regard to
-// case.
-func EmailKey(email string) string { return strings.ToLower(email) }
-
 // Errors that a Store returns, wrapped or not.
 var (
+	// ErrNotText means that what is to be kept is not UTF-8, or has U+0000, which
+	// PostgreSQL does not take. No such thing is found either.
+	ErrNotText = errors.New("not text that can be kept")
+
 	// ErrNotFound means that there is no such thing.
 	ErrNotFound = errors.New("not found")
 
@@ -111,7 +110,7 @@ type Store interface {
 	// that is not empty. The caller sets all other fields, Applied and Sent
 	// among them. If lease is not zero the member is leased as by Lease.
 	// Errors: ErrEmailTaken (also if there is a member with this GUID),
-	// ErrMemberIDTaken.
+	// ErrMemberIDTaken, ErrNotText.
 	Insert(ctx context.Context, m Member, integration string, lease Lease) error
 
 	// Update replaces what a member says if its version is still m.Version, and
@@ -119,7 +118,7 @@ type Store interface {
 	// replaced too, but never by less than is known: another may have noted
 	// meanwhile what it applied. What was tried before is forgotten. A tombstone loses its
 	// MemberIDs. Errors: ErrConflict (also for a member that is gone),
-	// ErrEmailTaken.
+	// ErrEmailTaken, ErrNotText.
 	Update(ctx context.Context, m Member) error
 
 	// Lease makes its owner the only one who may apply the member until some

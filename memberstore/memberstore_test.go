@@ -105,6 +105,84 @@ func TestFind(t *testing.T) {
 	})
 }
 
+// What one database takes the other takes too: text is UTF-8 without U+0000, on
+// both.
+func TestText(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		insert(t, store, jane())
+		for _, bad := range []string{"\xff\xfe", "a\x00b", "\xed\xa0\x80"} {
+			for field, change := range map[string]func(m *Member){
+				"email":       func(m *Member) { m.Email = bad + "@example.com" },
+				"name":        func(m *Member) { m.Name = bad },
+				"note":        func(m *Member) { m.Note = bad },
+				"tier ID":     func(m *Member) { m.TierID = &bad },
+				"platform ID": func(m *Member) { m.PlatformID = bad },
+				"sent":        func(m *Member) { m.Sent = bad },
+			} {
+				m := joe()
+				change(&m)
+				if err := store.Insert(t.Context(), m, "crm", Lease{}); !errors.Is(err, ErrNotText) {
+					t.Errorf("Insert, %s %q: %v", field, bad, err)
+				}
+				if m = jane(); field == "sent" {
+					continue // which Update leaves alone
+				}
+				change(&m)
+				if err := store.Update(t.Context(), m); !errors.Is(err, ErrNotText) {
+					t.Errorf("Update, %s %q: %v", field, bad, err)
+				}
+				if err := store.Revert(t.Context(), m.GUID, 1, &m, ""); !errors.Is(err, ErrNotText) {
+					t.Errorf("Revert, %s %q: %v", field, bad, err)
+				}
+			}
+			m := joe()
+			m.MemberID = bad
+			if err := store.Insert(t.Context(), m, "crm", Lease{}); !errors.Is(err, ErrNotText) {
+				t.Errorf("Insert, member ID %q: %v", bad, err)
+			}
+			for _, key := range []Key{
+				{Site: "daily", GUID: bad}, {Site: "daily", Email: bad}, {Site: "daily", Integration: "crm", MemberID: bad}, {Site: "daily", PlatformID: bad},
+			} {
+				if m, err := store.Find(t.Context(), key); !errors.Is(err, ErrNotFound) {
+					t.Errorf("Find %q: %v, %v", key, m, err)
+				}
+			}
+			// The platform's words are kept as far as they are text.
+			if err := store.Failed(t.Context(), "guid-jane", Failure{Problem: bad, Next: then}, ""); err != nil {
+				t.Errorf("Failed %q: %v", bad, err)
+			}
+			if err := store.Unsure(t.Context(), "guid-jane", "p-1", bad, then, ""); err != nil {
+				t.Errorf("Unsure %q: %v", bad, err)
+			}
+		}
+		// Labels and newsletters come back as they were, or as text.
+		m := joe()
+		m.Labels, m.Newsletters = []string{"a\x00b", "\U0010ffff", "\u2028", "\"\\"}, []Newsletter{{ID: "a\x00b"}}
+		insert(t, store, m)
+		same(t, m, find(t, store, Key{Site: "daily", GUID: m.GUID}))
+	})
+}
+
+// Addresses that look alike are two members, and two forms of a domain are one.
+func TestEmailsThatLookAlike(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		mike := joe()
+		mike.Email = "mike@exämple.com"
+		insert(t, store, mike)
+		if _, err := store.Find(t.Context(), Key{Site: "daily", Email: "mi\u212ae@exämple.com"}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("found by the Kelvin sign: %v", err)
+		}
+		same(t, mike, find(t, store, Key{Site: "daily", Email: "MIKE@xn--exmple-cua.com"}))
+		other := joe()
+		other.GUID, other.Email = "guid-other", "mi\u212ae@exämple.com"
+		insert(t, store, other)
+		other.GUID, other.Email = "guid-third", "mike@XN--EXMPLE-CUA.COM"
+		if err := store.Insert(t.Context(), other, "crm", Lease{}); !errors.Is(err, ErrEmailTaken) {
+			t.Errorf("the other form of the domain: %v", err)
+		}
+	})
+}
+
 func TestInsertRefusesDoubles(t *testing.T) {
 	each(t, func(t *testing.T, store Store) {
 		insert(t, store, jane())

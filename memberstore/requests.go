@@ -61,7 +61,7 @@ var (
 type Requests interface {
 	// BeginRequest returns the answer of a request that was answered before;
 	// otherwise it notes that the request is under way, and the caller ends it.
-	// Errors: ErrOtherRequest, ErrUnderWay.
+	// Errors: ErrOtherRequest, ErrUnderWay, ErrNotText.
 	BeginRequest(ctx context.Context, r Request, now time.Time) (Begun, error)
 
 	// EndRequest keeps the answer of a request, or forgets that there was one
@@ -85,6 +85,9 @@ const (
 
 // BeginRequest implements [Requests].
 func (s *SQL) BeginRequest(ctx context.Context, r Request, now time.Time) (begun Begun, err error) {
+	if err := checkText(r.Key); err != nil {
+		return Begun{}, fmt.Errorf("beginning a request: %w", err)
+	}
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, purgeRequests, now.Add(-requestLife).UnixMilli()); err != nil {
 			return err

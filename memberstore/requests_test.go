@@ -44,6 +44,8 @@ func TestRequests(t *testing.T) {
 			{name: "again", request: r, at: 2 * time.Minute, want: Begun{GUID: "guid-1", Answer: answered}},
 			{name: "with another body", request: other, at: 2 * time.Minute, err: ErrOtherRequest},
 			{name: "to the end of the day", request: r, at: 24*time.Hour + time.Minute - time.Millisecond, want: Begun{GUID: "guid-1", Answer: answered}},
+			{name: "a key that is not UTF-8", request: Request{Site: "daily", Integration: "crm", Key: "\xff\xfe", Hash: "h"}, err: ErrNotText},
+			{name: "a key with NUL", request: Request{Site: "daily", Integration: "crm", Key: "\x00", Hash: "h"}, err: ErrNotText},
 			{name: "the next day", request: other, at: 24*time.Hour + time.Minute, want: Begun{GUID: "guid-1"}},
 		}
 		for _, step := range steps {

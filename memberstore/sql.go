@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/emailaddr"
 )
 
 //go:embed migrations/*.sql
@@ -105,6 +106,8 @@ var (
 func (s *SQL) Find(ctx context.Context, key Key) (Member, error) {
 	var row *sql.Row
 	switch {
+	case checkText(key.GUID, key.PlatformID, key.Integration, key.MemberID, key.Email) != nil:
+		return Member{}, fmt.Errorf("finding a member: %w", ErrNotFound)
 	case key.GUID != "":
 		row = s.db.Read.QueryRowContext(ctx, findBySiteGUID, key.GUID, key.Site)
 	case key.PlatformID != "":
@@ -112,7 +115,7 @@ func (s *SQL) Find(ctx context.Context, key Key) (Member, error) {
 	case key.Integration != "":
 		row = s.db.Read.QueryRowContext(ctx, findByMemberID, key.Site, key.Integration, key.MemberID)
 	default:
-		row = s.db.Read.QueryRowContext(ctx, findByEmail, key.Site, EmailKey(key.Email))
+		row = s.db.Read.QueryRowContext(ctx, findByEmail, key.Site, emailaddr.Key(key.Email))
 	}
 	m, err := scanMember(row)
 	if err != nil {
@@ -123,6 +126,9 @@ func (s *SQL) Find(ctx context.Context, key Key) (Member, error) {
 
 // Insert implements [Store].
 func (s *SQL) Insert(ctx context.Context, m Member, integration string, l Lease) error {
+	if err := checkMember(m); err != nil {
+		return fmt.Errorf("inserting a member: %w", err)
+	}
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, insertMember, insertArgs(m, l)...)
 		if database.ViolatedUnique(err) {
@@ -146,9 +152,9 @@ func (s *SQL) Insert(ctx context.Context, m Member, integration string, l Lease)
 // insertArgs returns the arguments of insertMember.
 func insertArgs(m Member, l Lease) []any {
 	return []any{
-		m.GUID, m.Site, m.Email, EmailKey(m.Email), m.Name, m.Note, m.Subscribed, encode(m.Labels), encode(m.Newsletters),
+		m.GUID, m.Site, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed, encode(m.Labels), encode(m.Newsletters),
 		m.TierID, m.Status, m.CreatedAt.UnixMilli(), m.UpdatedAt.UnixMilli(), m.Applied, null(m.PlatformID),
-		l.Owner, millis(l.Until), m.Sent, EmailKey(m.Sent), millis(m.SentAt),
+		l.Owner, millis(l.Until), m.Sent, emailaddr.Key(m.Sent), millis(m.SentAt),
 	}
 }
 
@@ -204,7 +210,10 @@ func (s *SQL) Remove(ctx context.Context, guid string, version int64) error {
 
 // replace replaces a member at a version.
 func replace(ctx context.Context, e executor, query string, m Member, version int64) error {
-	result, err := e.ExecContext(ctx, query, m.GUID, version, m.Email, EmailKey(m.Email), m.Name, m.Note, m.Subscribed,
+	if err := checkMember(m); err != nil {
+		return err
+	}
+	result, err := e.ExecContext(ctx, query, m.GUID, version, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed,
 		encode(m.Labels), encode(m.Newsletters), m.TierID, m.Status, m.UpdatedAt.UnixMilli(), m.Applied,
 		null(m.PlatformID), m.Deleted)
 	if database.ViolatedUnique(err) {
@@ -252,7 +261,7 @@ func (s *SQL) Release(ctx context.Context, guid, owner string) error {
 
 // Leaving implements [Store].
 func (s *SQL) Leaving(ctx context.Context, site, email, but string) (found bool, err error) {
-	if err := s.db.Read.QueryRowContext(ctx, leaving, site, EmailKey(email), but).Scan(&found); err != nil {
+	if err := s.db.Read.QueryRowContext(ctx, leaving, site, emailaddr.Key(email), but).Scan(&found); err != nil {
 		return false, fmt.Errorf("looking for a member who leaves: %w", err)
 	}
 	return found, nil
@@ -260,7 +269,7 @@ func (s *SQL) Leaving(ctx context.Context, site, email, but string) (found bool,
 
 // Sending implements [Store].
 func (s *SQL) Sending(ctx context.Context, guid, email string, now time.Time) error {
-	if _, err := s.db.Write.ExecContext(ctx, sending, guid, email, EmailKey(email), millis(now)); err != nil {
+	if _, err := s.db.Write.ExecContext(ctx, sending, guid, email, emailaddr.Key(email), millis(now)); err != nil {
 		return fmt.Errorf("noting that a member is sent: %w", err)
 	}
 	return nil
@@ -295,7 +304,7 @@ func (s *SQL) Applied(ctx context.Context, guid string, version int64, platformI
 
 // Unsure implements [Store].
 func (s *SQL) Unsure(ctx context.Context, guid, platformID, problem string, again time.Time, owner string) error {
-	if _, err := s.db.Write.ExecContext(ctx, markUnsure, guid, null(platformID), problem, owner, millis(again)); err != nil {
+	if _, err := s.db.Write.ExecContext(ctx, markUnsure, guid, null(platformID), asText(problem), owner, millis(again)); err != nil {
 		return fmt.Errorf("noting that a member is to be applied once more: %w", err)
 	}
 	return nil
@@ -312,7 +321,7 @@ func (s *SQL) Purge(ctx context.Context, site string, before time.Time) error {
 // Failed implements [Store].
 func (s *SQL) Failed(ctx context.Context, guid string, f Failure, owner string) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, markFailed, guid, f.Problem, millis(f.Next), owner, millis(f.UnansweredAt), null(f.PlatformID))
+		_, err := tx.ExecContext(ctx, markFailed, guid, asText(f.Problem), millis(f.Next), owner, millis(f.UnansweredAt), null(f.PlatformID))
 		if err == nil && f.NotSent {
 			_, err = tx.ExecContext(ctx, markNotSent, guid)
 		}

@@ -54,8 +54,8 @@ type Platform interface {
 	// Get returns the member with an ID. Errors: ErrNotFound.
 	Get(ctx context.Context, id string) (Member, error)
 
-	// FindByEmail returns the member with an email. The case of the email does
-	// not matter; of several, the one that matches exactly is returned, else
+	// FindByEmail returns the member with an email, as emailaddr.Key compares; of
+	// several, the one that matches exactly is returned, else
 	// the oldest. Errors: ErrNotFound.
 	FindByEmail(ctx context.Context, email string) (Member, error)
 

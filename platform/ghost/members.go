@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/emailaddr"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -149,7 +150,7 @@ func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member
 		}
 	}
 	for _, m := range answer.Members {
-		if strings.EqualFold(m.Email, email) {
+		if emailaddr.Key(m.Email) == emailaddr.Key(email) {
 			return fromWire(m), nil
 		}
 	}
@@ -182,9 +183,11 @@ func toWire(m platform.Member) member {
 }
 
 func fromWire(w member) platform.Member {
-	m := platform.Member{ID: w.ID, Email: w.Email, Name: w.Name, Note: w.Note, Status: status(w.Status), TierID: tierOf(w)}
+	m := platform.Member{
+		ID: w.ID, Email: text(w.Email), Name: text(w.Name), Note: text(w.Note), Status: status(w.Status), TierID: text(tierOf(w)),
+	}
 	for _, l := range w.Labels {
-		m.Labels = append(m.Labels, l.Name)
+		m.Labels = append(m.Labels, text(l.Name))
 	}
 	if w.Subscribed != nil {
 		m.Subscribed = *w.Subscribed
@@ -203,6 +206,10 @@ func fromWire(w member) platform.Member {
 	}
 	return m
 }
+
+// text returns what Ghost says without U+0000, which Ghost on SQLite may have, and
+// PostgreSQL does not take.
+func text(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
 // status returns the spec's word for a status of Ghost's.
 func status(ghost string) string {

@@ -1,0 +1,45 @@
+// Package emailaddr tells which email addresses are one.
+package emailaddr
+
+import (
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// Key returns what addresses are compared by: two addresses with the same key are
+// one. The local part is compared with the case of ASCII letters ignored, and
+// nothing else (RFC 5321, section 2.4, leaves its case to the receiver; RFC 6532,
+// section 3.1, has no other folding). The domain is compared by its IDNA form
+// (RFC 5891, UTS #46), so jane@exämple.com and jane@xn--exmple-cua.com are one.
+func Key(address string) string {
+	if isASCII(address) {
+		return strings.ToLower(address)
+	}
+	at := strings.LastIndexByte(address, '@')
+	local, domain := address[:at+1], address[at+1:]
+	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
+		domain = ascii
+	}
+	return lowerASCII(local) + lowerASCII(domain)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// lowerASCII returns s with its ASCII letters in lower case.
+func lowerASCII(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}

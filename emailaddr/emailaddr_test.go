@@ -1,0 +1,64 @@
+package emailaddr
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"pgregory.net/rapid"
+)
+
+// Addresses that look alike are not one, or a caller who knows one could change the
+// other's record.
+func TestKey(t *testing.T) {
+	for _, one := range [][]string{
+		{"jane@example.com", "Jane@Example.com", "JANE@EXAMPLE.COM"},
+		{"jane@exämple.com", "JANE@EXÄMPLE.COM", "jane@xn--exmple-cua.com", "jane@XN--EXMPLE-CUA.com"},
+		{"jane@example\u3002com", "jane@example.com"}, // an ideographic full stop is a dot in a domain
+		{"jane@\u212aelvin.com", "jane@kelvin.com"},   // and the Kelvin sign a k
+		{"\"a@b\"@exämple.com", "\"A@B\"@EXÄMPLE.com"},
+		{"not an address", "Not an address"},
+		{"", ""},
+	} {
+		for _, address := range one {
+			if Key(address) != Key(one[0]) {
+				t.Errorf("%q and %q have the keys %q and %q", address, one[0], Key(address), Key(one[0]))
+			}
+		}
+	}
+	for _, different := range [][2]string{
+		{"mi\u212ae@example.com", "mike@example.com"}, // the Kelvin sign
+		{"\u0130ris@example.com", "iris@example.com"}, // a capital I with a dot
+		{"i\u0307ris@example.com", "\u0130ris@example.com"},
+		{"\u017fam@example.com", "sam@example.com"}, // a long s
+		{"JÄNE@example.com", "jäne@example.com"},
+		{"jäne@example.com", "ja\u0308ne@example.com"},
+		{"ſ@exämple.com", "s@exämple.com"},
+		{"jane@example.com", "jane@example.org"},
+		{"a@b@exämple.com", "a@b.exämple.com"},
+	} {
+		if Key(different[0]) == Key(different[1]) {
+			t.Errorf("%q and %q have one key", different[0], different[1])
+		}
+	}
+}
+
+// A key is its own key, and nothing but ASCII letters is changed in a local part.
+func TestKeyProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		local := rapid.StringMatching(`[^@]{0,20}`).Draw(t, "local")
+		key := Key(local + "@example.com")
+		if Key(key) != key {
+			t.Errorf("%q is not its own key, but %q", key, Key(key))
+		}
+		want := strings.Map(func(c rune) rune {
+			if c < unicode.MaxASCII {
+				return unicode.ToLower(c)
+			}
+			return c
+		}, strings.ToValidUTF8(local, "")) + "@example.com"
+		if strings.ToValidUTF8(local, "") == local && key != want {
+			t.Errorf("%q, want %q", key, want)
+		}
+	})
+}
