@@ -110,7 +110,7 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	case themes == nil:
 		return next.ServeHTTP(w, r)
 	default:
-		served, err = h.api.Watch(w, r, themes, next.ServeHTTP)
+		served, err = h.api.Watch(w, r, themes, clientAddr(r), next.ServeHTTP)
 	}
 	if site != nil {
 		site.metrics.servedThemes(served)

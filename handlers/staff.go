@@ -76,9 +76,7 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Ad
 	if fetchSite == "cross-site" || unsafe && (crossOrigin.Check(r) != nil || fetchSite == "" && r.Header.Get("Origin") == "") {
 		return errElsewhere
 	}
-	visitor := platform.Visitor{
-		Cookie: r.Header.Get("Cookie"), Origin: r.Header.Get("Origin"), Referer: r.Header.Get("Referer"), UserAgent: r.UserAgent(),
-	}
+	visitor := visitorOf(r)
 	if visitor.Origin == "" && visitor.Referer == "" { // typed into the address bar; no other page could read the answer
 		visitor.Origin = originOf(r)
 	}
@@ -97,9 +95,31 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Ad
 	return nil
 }
 
-// hasCredentials reports whether a request has what may be a session or a token.
-func (s *Staff) hasCredentials(r *http.Request) bool {
-	return s.room.HasSession(r.Header.Get("Cookie")) || s.room.HasToken(r.Header.Get("Authorization"))
+// isKnown reports whether a request from an address has a session or a token that
+// the platform says is valid, whatever it allows.
+func (s *Staff) isKnown(ctx context.Context, r *http.Request, address netip.Addr) bool {
+	authorization := r.Header.Get("Authorization")
+	if !s.room.HasToken(authorization) {
+		_, err := s.roles(ctx, visitorOf(r), address)
+		return err == nil
+	}
+	if s.strangers.Wait(ctx, address) > 0 {
+		return false
+	}
+	err := s.room.CheckToken(ctx, authorization)
+	switch {
+	case err == nil:
+		s.strangers.Valid(address)
+	case errors.Is(err, platform.ErrNotStaff):
+		s.strangers.Invalid(ctx, address)
+	}
+	return err == nil
+}
+
+func visitorOf(r *http.Request) platform.Visitor {
+	return platform.Visitor{
+		Cookie: r.Header.Get("Cookie"), Origin: r.Header.Get("Origin"), Referer: r.Header.Get("Referer"), UserAgent: r.UserAgent(),
+	}
 }
 
 // originOf returns the origin that a request is for.

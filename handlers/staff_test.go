@@ -27,6 +27,13 @@ func (*room) HasSession(cookie string) bool { return cookie != "" }
 
 func (*room) HasToken(authorization string) bool { return authorization != "" }
 
+func (*room) CheckToken(_ context.Context, authorization string) error {
+	if authorization == "token" {
+		return nil
+	}
+	return platform.ErrNotStaff
+}
+
 func (r *room) Staff(_ context.Context, visitor platform.Visitor) ([]string, error) {
 	time.Sleep(time.Second) // of a synctest bubble
 	r.mu.Lock()

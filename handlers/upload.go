@@ -8,6 +8,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -55,10 +56,10 @@ const (
 // (spec, Errors); if Ghost removed one, what is kept of it is cleared. If Ghost
 // refused, nothing changes.
 //
-// An upload is scanned as it is passed on, and never kept whole. One without
-// credentials is not scanned, and whatever Ghost answers ends the scan. The error
-// is that of next.
-func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSite, next Next) (ThemesServed, error) {
+// An upload is scanned as it is passed on, and never kept whole. Ghost is asked
+// first whether the session or the token of the request, which is from an address,
+// is valid; if not, nothing is scanned. The error is that of next.
+func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSite, address netip.Addr, next Next) (ThemesServed, error) {
 	ctx, cancel := outlive(r.Context())
 	defer cancel()
 	passed := r.Clone(ctx)
@@ -79,7 +80,7 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 		return served, next(w, r) // Ghost refuses it
 	}
 	upload := &upload{ReadCloser: passed.Body, scans: h.Scans}
-	if site.Staff.hasCredentials(r) && h.Scans.acquire(ctx) {
+	if site.Staff.isKnown(ctx, r, address) && h.Scans.acquire(ctx) {
 		upload.begin(parameters["boundary"], h.FileName)
 	}
 	defer upload.drop()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -115,7 +116,7 @@ func TestOddAnswers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			store := &aStore{}
-			got, err := watch(store, test.next)
+			got, err := watch(t, store, test.next)
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 				t.Errorf("%s, %v", diff, err)
 			}
@@ -125,7 +126,7 @@ func TestOddAnswers(t *testing.T) {
 		})
 	}
 	away := errors.New("no upstream")
-	if got, err := watch(&aStore{}, func(http.ResponseWriter, *http.Request) error { return away }); !errors.Is(err, away) || got.Body != "" {
+	if got, err := watch(t, &aStore{}, func(http.ResponseWriter, *http.Request) error { return away }); !errors.Is(err, away) || got.Body != "" {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -147,21 +148,21 @@ func (w finalAnswer) WriteHeader(status int) {
 }
 
 // watch uploads a theme without a manifest.
-func watch(store themes.Store, next Next) (recorded, error) {
+func watch(t testing.TB, store themes.Store, next Next) (recorded, error) {
 	const zip = "PK\x05\x06" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 	body := "--b\r\nContent-Disposition: form-data; name=\"note\"\r\n\r\nhello\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"nightly.zip\"\r\n\r\n" + zip + "\r\n--b--\r\n"
 	r := httptest.NewRequest(http.MethodPost, "/ghost/api/admin/themes/upload/", strings.NewReader(body))
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.Header.Set("Accept-Encoding", "gzip")
-	r.Header.Set("Cookie", "owner")
+	r.Header.Set("Authorization", "token")
 	h := &ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8), Logger: zap.NewNop()}
 	site := &ThemesSite{
-		Staff:  NewStaff(&room{}, nil),
+		Staff:  NewStaff(&room{asked: map[string]int{}}, strangers(t)),
 		Themes: func() (*themes.Service, error) { return &themes.Service{Site: "daily", Store: store}, nil },
 	}
 	w := httptest.NewRecorder()
-	_, err := h.Watch(finalAnswer{w}, r, site, next)
+	_, err := h.Watch(finalAnswer{w}, r, site, netip.Addr{}, next)
 	got := recorded{w.Code, map[string]string{}, w.Body.String()}
 	for name, values := range w.Header() {
 		got.Header[name] = strings.Join(values, "; ")

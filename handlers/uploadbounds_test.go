@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -52,11 +53,11 @@ type uploads struct {
 	site *ThemesSite
 }
 
-func newUploads(store themes.Store) uploads {
+func newUploads(t testing.TB, store themes.Store) uploads {
 	return uploads{
 		&ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8), Logger: zap.NewNop()},
 		&ThemesSite{
-			Staff: NewStaff(&room{}, nil),
+			Staff: NewStaff(&room{asked: map[string]int{}}, strangers(t)),
 			Themes: func() (*themes.Service, error) {
 				return &themes.Service{Site: "daily", Store: store, Now: time.Now}, nil
 			},
@@ -71,7 +72,7 @@ func (u uploads) watch(body io.Reader, cookie string, next Next) *httptest.Respo
 		r.Header.Set("Cookie", cookie)
 	}
 	w := httptest.NewRecorder()
-	u.Watch(w, r, u.site, next)
+	u.Watch(w, r, u.site, netip.Addr{}, next)
 	return w
 }
 
@@ -86,27 +87,53 @@ func refuse(body *silent) Next {
 	}
 }
 
-// Uploads of strangers take no memory once Ghost has refused them, although their
-// senders keep them open.
+// Uploads take no memory once Ghost has refused them, although their senders keep
+// them open.
 func TestRefusedUploadsTakeNoMemory(t *testing.T) {
-	for what, cookie := range map[string]string{"without a session": "", "with a session that Ghost refuses": "stranger"} {
-		u, text := newUploads(&aStore{}), hostile()
-		var bodies []*silent
-		before := heapInUse()
-		for range 20 {
-			body := newSilent(text)
-			bodies = append(bodies, body)
-			if got := u.watch(body, cookie, refuse(body)); got.Code != http.StatusForbidden {
-				t.Fatalf("%v", got)
+	for what, cookie := range map[string]string{
+		"without a session": "", "with a session that is not valid": "stranger", "with one that may not upload": "owner",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			u, text := newUploads(t, &aStore{}), hostile()
+			var bodies []*silent
+			before := heapInUse()
+			for range 20 {
+				body := newSilent(text)
+				bodies = append(bodies, body)
+				if got := u.watch(body, cookie, refuse(body)); got.Code != http.StatusForbidden {
+					t.Fatalf("%v", got)
+				}
 			}
-		}
-		if used := heapInUse() - before; used > 4<<20 {
-			t.Errorf("%s: 20 uploads take %d KB", what, used>>10)
-		}
-		for _, body := range bodies {
-			close(body.left)
-		}
+			if used := heapInUse() - before; used > 4<<20 {
+				t.Errorf("%s: 20 uploads take %d KB", what, used>>10)
+			}
+			for _, body := range bodies {
+				close(body.left)
+			}
+		})
 	}
+}
+
+// What strangers upload is not scanned, even while Ghost does not refuse it.
+func TestUploadsOfStrangersAreNotScanned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u, text := newUploads(t, &aStore{}), hostile()
+		for _, cookie := range []string{"", "stranger"} {
+			u.watch(strings.NewReader(text), cookie, func(_ http.ResponseWriter, r *http.Request) error {
+				io.Copy(io.Discard, r.Body)
+				if n := len(u.Scans.slots); n != 0 {
+					t.Errorf("%q: %d scans", cookie, n)
+				}
+				return nil
+			})
+		}
+		u.watch(strings.NewReader(text), "owner", func(_ http.ResponseWriter, r *http.Request) error {
+			if n := len(u.Scans.slots); n != 1 {
+				t.Errorf("staff: %d scans", n)
+			}
+			return nil
+		})
+	})
 }
 
 func heapInUse() int64 {
@@ -121,14 +148,14 @@ func heapInUse() int64 {
 func TestUploadsScannedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &aStore{}
-		u, text := newUploads(store), hostile()
+		u, text := newUploads(t, store), hostile()
 		refused := make(chan struct{})
 		var bodies []*silent
 		before := heapInUse()
 		for range 40 {
 			body := newSilent(text)
 			bodies = append(bodies, body)
-			go u.watch(body, "stranger", func(w http.ResponseWriter, r *http.Request) error {
+			go u.watch(body, "owner", func(w http.ResponseWriter, r *http.Request) error {
 				go io.Copy(io.Discard, r.Body)
 				<-refused
 				w.WriteHeader(http.StatusForbidden)
@@ -170,7 +197,7 @@ func takeTheme(w http.ResponseWriter, r *http.Request) error {
 // without a manifest.
 func TestUploadWithoutKnownCredentials(t *testing.T) {
 	store := &aStore{}
-	got := newUploads(store).watch(strings.NewReader(""), "", takeTheme)
+	got := newUploads(t, store).watch(strings.NewReader(""), "", takeTheme)
 	if !strings.Contains(got.Body.String(), `"_errors":[{"field":"manifest"`) {
 		t.Errorf("%v", got)
 	}

@@ -97,6 +97,9 @@ type StaffRoom interface {
 	// an integration's, or of a member of the staff's. It asks nobody.
 	HasToken(authorization string) bool
 
+	// CheckToken asks whether that token is valid. Errors: ErrNotStaff.
+	CheckToken(ctx context.Context, authorization string) error
+
 	// Staff returns the roles of the member of the staff who sends a request,
 	// such as Owner, Administrator, Editor or Author. Errors: ErrNotStaff, for one
 	// who is not signed in as staff.

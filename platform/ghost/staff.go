@@ -52,44 +52,16 @@ func session(cookie string) string {
 // Staff implements [platform.StaffRoom]. Ghost takes a session only from the
 // origin that it was begun at, so that is passed on with the session's cookie.
 // Other cookies are not.
-//
-// These requests have connections of their own: however many are sent, those
-// about members do not wait for them.
 func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) ([]string, error) {
 	cookie := session(visitor.Cookie)
 	if cookie == "" {
 		return nil, platform.ErrNotStaff
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	address := c.base + "/users/me/?" + url.Values{"include": {"roles"}}.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	answer, err := c.ask(ctx, "/users/me/?"+url.Values{"include": {"roles"}}.Encode(), map[string]string{
+		"Cookie": cookie, "Origin": visitor.Origin, "Referer": visitor.Referer, "User-Agent": visitor.UserAgent,
+	})
 	if err != nil {
 		return nil, err
-	}
-	for name, value := range map[string]string{
-		"Cookie": cookie, "Origin": visitor.Origin, "Referer": visitor.Referer, "User-Agent": visitor.UserAgent,
-		"Accept-Version": apiVersion, "X-Forwarded-Proto": "https",
-	} {
-		if value != "" && len(value) <= maxHeader {
-			request.Header.Set(name, value)
-		}
-	}
-	response, err := c.staff.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
-	}
-	switch status := response.StatusCode; {
-	case status == http.StatusOK:
-	case status >= 400 && status < 500 && status != http.StatusNotFound && status != http.StatusTooManyRequests:
-		return nil, platform.ErrNotStaff // such as 400 for another origin
-	default:
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
 	}
 	var body struct {
 		Users []struct {
@@ -106,6 +78,51 @@ func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) ([]string,
 		roles = append(roles, role.Name)
 	}
 	return roles, nil
+}
+
+// CheckToken implements [platform.StaffRoom].
+func (c *Client) CheckToken(ctx context.Context, authorization string) error {
+	if !c.HasToken(authorization) {
+		return platform.ErrNotStaff
+	}
+	_, err := c.ask(ctx, "/config/", map[string]string{"Authorization": authorization})
+	return err
+}
+
+// ask asks Ghost on behalf of a visitor, with their headers. Such requests have
+// connections of their own: however many are sent, those about members do not wait
+// for them. Errors: platform.ErrNotStaff.
+func (c *Client) ask(ctx context.Context, path string, header map[string]string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept-Version", apiVersion)
+	request.Header.Set("X-Forwarded-Proto", "https")
+	for name, value := range header {
+		if value != "" && len(value) <= maxHeader {
+			request.Header.Set(name, value)
+		}
+	}
+	response, err := c.staff.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
+	}
+	switch status := response.StatusCode; {
+	case status == http.StatusOK:
+		return answer, nil
+	case status >= 400 && status < 500 && status != http.StatusNotFound && status != http.StatusTooManyRequests:
+		return nil, platform.ErrNotStaff // such as 400 for another origin
+	default:
+		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
+	}
 }
 
 var _ platform.StaffRoom = (*Client)(nil)

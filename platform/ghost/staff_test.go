@@ -80,6 +80,24 @@ func TestStaff(t *testing.T) {
 	}
 }
 
+// A token is valid if Ghost takes it.
+func TestCheckToken(t *testing.T) {
+	config := realConfig(t)
+	client := newClient(t, config)
+	token, err := client.tokens.current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.CheckToken(t.Context(), "Ghost "+token); err != nil {
+		t.Error(err)
+	}
+	for _, authorization := range []string{"", "Ghost", "Ghost ", "Bearer " + token, "Ghost x", "Ghost " + token + "x", "Ghost " + strings.Repeat("x", 100_000)} {
+		if err := client.CheckToken(t.Context(), authorization); !errors.Is(err, platform.ErrNotStaff) {
+			t.Errorf("%.30s: %v", authorization, err)
+		}
+	}
+}
+
 // Ghost is asked about requests with a session only, and sent no more of them than
 // it needs.
 func TestStaffIsAskedAboutSessions(t *testing.T) {
