@@ -2,12 +2,14 @@ package caddymodule
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -140,17 +142,18 @@ type excerpt struct {
 // cell is what a reader takes for one character.
 type cell struct {
 	text  string
-	runes int // code points in the file
+	end   int // code points in the line up to its end
 	width int // columns of a terminal
 }
 
 func newExcerpt(number int, line string) excerpt {
 	e := excerpt{line: number}
-	width, state := 0, -1
+	width, runes, state := 0, 0, -1
 	for line = strings.ToValidUTF8(line, "\ufffd"); line != ""; {
 		var c cell
 		c.text, line, c.width, state = uniseg.FirstGraphemeClusterInString(line, state)
-		c.runes = utf8.RuneCountInString(c.text)
+		runes += utf8.RuneCountInString(c.text)
+		c.end = runes
 		if c.text == "\t" {
 			c.width = tabWidth - width%tabWidth
 			c.text = strings.Repeat(" ", c.width)
@@ -167,10 +170,7 @@ func newExcerpt(number int, line string) excerpt {
 // of the terminal are in front of a column of the file, which counts code points
 // from 1.
 func (e excerpt) around(column int) (text string, mark int) {
-	at := 0
-	for left := column - 1; at < len(e.cells) && left >= e.cells[at].runes; at++ {
-		left -= e.cells[at].runes
-	}
+	at, _ := slices.BinarySearchFunc(e.cells, column, func(c cell, column int) int { return cmp.Compare(c.end, column) })
 	first, before := at, 0
 	for first > 0 && before+e.cells[first-1].width <= excerptAhead {
 		first--
