@@ -10,10 +10,11 @@ import (
 
 // customFields reads the spec's "Custom field definition". It also returns the
 // keys of all the fields, dropped or not.
-func (p *parser) customFields(m mapping, in *path) (fields []CustomField, keys []string) {
+func (p *parser) customFields(m mapping, in *path) (fields []CustomField, keys map[string]bool) {
 	entries, _ := p.list(m, in, "custom_fields")
 	fields = make([]CustomField, 0, len(entries))
 	seen := make(map[string]bool, len(entries))
+	keys = make(map[string]bool, len(entries))
 	for i, entry := range entries {
 		at := in.child("custom_fields").entry(i)
 		m := mappingOf(entry)
@@ -23,7 +24,7 @@ func (p *parser) customFields(m mapping, in *path) (fields []CustomField, keys [
 			fields = append(fields, c)
 		}
 		if c.Key != "" {
-			keys = append(keys, c.Key)
+			keys[c.Key] = true
 		}
 	}
 	return fields, keys

@@ -24,7 +24,8 @@ import (
 //     a key that a mapping has twice, wherever it stands;
 //   - a file that is empty or holds something else than one mapping, and a
 //     second document;
-//   - what is nested deeper than maxDepth;
+//   - what is nested deeper than maxDepth, and more than maxDirectives lines that
+//     start with a percent sign;
 //   - aliases that contain themselves, or stand for too much (maxExpansion).
 //
 // Aliases and merge keys (`<<`) mean what they stand for.
@@ -33,6 +34,10 @@ const (
 	// maxDepth is how deep mappings and lists may be nested. The deepest that
 	// the spec has is 8.
 	maxDepth = 64
+
+	// maxDirectives is how many lines may start with a `%`, as directives do. The
+	// library looks each one up among those before it, and each tag among all.
+	maxDirectives = 16
 
 	// maxExpansion bounds what a file stands for once its aliases are replaced:
 	// this many times the longest file, in bytes of text plus one for each
@@ -61,6 +66,9 @@ func readDocument(text []byte, limit int) (*yaml.Node, error) {
 	if err := checkText(text); err != nil {
 		return nil, err
 	}
+	if err := checkDirectives(text); err != nil {
+		return nil, err
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, second yaml.Node
 	switch err := decoder.Decode(&document); {
@@ -87,7 +95,7 @@ func readDocument(text []byte, limit int) (*yaml.Node, error) {
 	if _, err := s.weigh(root, 1); err != nil {
 		return nil, err
 	}
-	if err := checkQuotes(bytes.SplitAfter(text, []byte("\n")), &document); err != nil {
+	if err := checkQuotes(newCursor(text), &document); err != nil {
 		return nil, err
 	}
 	return root, nil
@@ -99,41 +107,71 @@ func readDocument(text []byte, limit int) (*yaml.Node, error) {
 //
 //	aspect_ratio: "16:9
 //	tag: "#hero"
-func checkQuotes(lines [][]byte, n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && n.Line <= len(lines) {
-		line := n.Line - 1
-		rest := lines[line]
-		for range n.Column - 1 {
-			_, size := utf8.DecodeRune(rest)
-			rest = rest[size:]
-		}
-		if len(rest) == 0 || rest[0] != '"' && rest[0] != '\'' { // a line ended in another way
-			return nil
-		}
-		quote := rest[0]
-		for i := 1; ; i++ {
-			for i >= len(rest) {
-				if line++; line == len(lines) {
-					return nil
-				}
-				i, rest = i-len(rest), lines[line]
-			}
-			switch {
-			case rest[i] == '\\' && quote == '"', rest[i] == quote && quote == '\'' && i+1 < len(rest) && rest[i+1] == quote:
-				i++
-			case rest[i] == quote && i+1 < len(rest) && rest[i+1] == '#':
-				return syntaxErrorAt(n, "the quote that starts here ends in line %d, right before a `#`; close it where it should end, or put a space before the comment", line+1)
-			case rest[i] == quote:
-				return nil
-			}
+//
+// n is a value, and at a cursor that is not behind it. Values have the order of
+// the text, so the cursor never goes back: a line may be as long as the file and
+// hold nothing but quotes.
+func checkQuotes(at *cursor, n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+		if line := endsBeforeHash(at, n); line > 0 {
+			return syntaxErrorAt(n, "the quote that starts here ends in line %d, right before a `#`; close it where it should end, or put a space before the comment", line)
 		}
 	}
 	for _, child := range n.Content {
-		if err := checkQuotes(lines, child); err != nil {
+		if err := checkQuotes(at, child); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// endsBeforeHash returns the line in which a quoted value ends, if a `#` follows
+// it there, or 0.
+func endsBeforeHash(at *cursor, n *yaml.Node) int {
+	for len(at.rest) > 0 && (at.line < n.Line || at.line == n.Line && at.column < n.Column) {
+		at.skip()
+	}
+	if len(at.rest) == 0 || at.line != n.Line || at.column != n.Column || at.rest[0] != '"' && at.rest[0] != '\'' {
+		return 0 // a tag or an anchor stands here
+	}
+	quote := at.rest[0]
+	for at.skip(); len(at.rest) > 0; at.skip() {
+		switch {
+		case at.rest[0] == '\\' && quote == '"':
+			at.skip()
+		case at.rest[0] == quote && quote == '\'' && bytes.HasPrefix(at.rest, []byte("''")):
+			at.skip()
+		case at.rest[0] == quote && bytes.HasPrefix(at.rest[1:], []byte("#")):
+			return at.line
+		case at.rest[0] == quote:
+			return 0
+		}
+	}
+	return 0
+}
+
+// cursor is a place in a text. It counts as the YAML library does: lines end as in
+// YAML 1.1, and columns are code points.
+type cursor struct {
+	rest         []byte // of the text, from the place on
+	line, column int    // of the place, from 1
+}
+
+func newCursor(text []byte) *cursor {
+	return &cursor{rest: bytes.TrimPrefix(text, []byte("\ufeff")), line: 1, column: 1}
+}
+
+// skip goes on by a code point.
+func (p *cursor) skip() {
+	c, size := utf8.DecodeRune(p.rest)
+	next := p.rest[size:]
+	p.column++
+	switch {
+	case c == '\r' && len(next) > 0 && next[0] == '\n': // which ends the line
+	case c == '\n', c == '\r', c == '\u0085', c == '\u2028', c == '\u2029':
+		p.line, p.column = p.line+1, 1
+	}
+	p.rest = next
 }
 
 // checkText refuses what is not UTF-8 text.
@@ -156,6 +194,20 @@ func checkText(text []byte) error {
 		}
 		line, column := place(text, i)
 		return &syntaxError{line, column, fmt.Sprintf("line %d: the byte %#x is not UTF-8; save the file as UTF-8", line, text[i])}
+	}
+	return nil
+}
+
+// checkDirectives refuses a file with too many directives.
+func checkDirectives(text []byte) error {
+	at, directives := newCursor(text), 0
+	for ; len(at.rest) > 0; at.skip() {
+		if at.column != 1 || at.rest[0] != '%' {
+			continue
+		}
+		if directives++; directives > maxDirectives {
+			return &syntaxError{at.line, at.column, fmt.Sprintf("line %d: more than %d lines start with a percent sign; remove some", at.line, maxDirectives)}
+		}
 	}
 	return nil
 }
@@ -195,7 +247,7 @@ func invalidYAML(text []byte, err error) error {
 	case problem == "found incompatible YAML document":
 		problem = "the YAML library takes no other `%YAML` line than 1.1; leave the line out"
 	default:
-		problem = "not valid YAML: " + problem
+		problem = "not valid YAML: " + shorten(problem, 200) // it may quote the file
 	}
 	return &syntaxError{line, 1 + len(indent), fmt.Sprintf("line %d: %s", line, problem)}
 }

@@ -65,6 +65,11 @@ func TestIgnoredFiles(t *testing.T) {
 		{"a second document that is empty", clean + "---\n", "2:1 line 2: a second document starts here; a manifest is one document, without `---` in it"},
 		{"a second document that is wrong", clean + "---\na: b: c\n", "3:1 line 3: a colon where there can be none; check the indentation, or put a value that contains a colon in quotes"},
 
+		{"a quote right before a hash, behind another kind of line end", "manifest_version: 1\rx: \"a\"#b\r", "2:4 line 2: the quote that starts here ends in line 2, right before a `#`; close it where it should end, or put a space before the comment"},
+		{"a quote right before a hash, behind a byte order mark", "\ufeff\"x\": \"a\"#b\n", "1:6 line 1: the quote that starts here ends in line 1, right before a `#`; close it where it should end, or put a space before the comment"},
+		{"an alias with a very long name", file("x: *" + strings.Repeat("y", 1000)), "2:1 line 2: not valid YAML: unknown anchor '" + strings.Repeat("y", 184) + "…"},
+		{"many directives", strings.Repeat("%TAG !a! b\n", 17) + "---\n" + clean, "17:1 line 17: more than 16 lines start with a percent sign; remove some"},
+
 		{"a NUL byte", file("x: a\x00b"), "2:5 line 2: a NUL byte; save the file as UTF-8 text"},
 		{"a control character", file("x: a\x01b"), "2:1 line 2: not valid YAML: control characters are not allowed"},
 		{"bytes that are not UTF-8", file("x: ä\nlabel: caf\xe9"), "3:11 line 3: the byte 0xe9 is not UTF-8; save the file as UTF-8"},

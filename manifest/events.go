@@ -66,7 +66,7 @@ func (p *parser) eventType(at *path, f field) (EventType, bool) {
 		t.SupportedFields = StandardFields()
 	}
 	t.FieldConstraints = p.fieldConstraints(m, at)
-	var keys []string
+	var keys map[string]bool
 	t.CustomFields, keys = p.customFields(m, at)
 	t.RequiredFields = p.requiredFields(m, at, t.SupportedFields, keys)
 	t.MessagingStates, _ = p.names(m, at, "messaging_states", messagingStates, "a messaging state")
@@ -86,7 +86,7 @@ func (p *parser) claimDefault(f field, at *path) bool {
 }
 
 // requiredFields keeps those standard fields that the type supports.
-func (p *parser) requiredFields(m mapping, at *path, supported, customKeys []string) []string {
+func (p *parser) requiredFields(m mapping, at *path, supported []string, customKeys map[string]bool) []string {
 	const name = "required_fields"
 	entries, _ := p.list(m, at, name)
 	required := []string{}
@@ -100,7 +100,7 @@ func (p *parser) requiredFields(m mapping, at *path, supported, customKeys []str
 		case slices.Contains(standardFields, text):
 			p.report(Warning, at.child(name).entry(i), entry,
 				"%s is not among the `supported_fields`, so it is not required; add it there or remove it here", show(entry))
-		case slices.Contains(customKeys, text):
+		case customKeys[text]:
 			p.report(Warning, at.child(name).entry(i), entry,
 				"%s is not a standard field, so it is ignored here; set `required: true` on the custom field", show(entry))
 		default:

@@ -131,10 +131,11 @@ func resolvesOtherwise(s string) bool {
 
 // quote is a name in a message.
 func quote(s string) string {
+	s = shorten(s, 60)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == '`' || c == 0x7f }) {
-		return strconv.Quote(shorten(s, 60))
+		return strconv.Quote(s)
 	}
-	return "`" + shorten(s, 60) + "`"
+	return "`" + s + "`"
 }
 
 // oneOf is a choice in a message: "`a`, `b` or `c`".

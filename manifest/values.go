@@ -51,35 +51,47 @@ func mappingOf(n *yaml.Node) mapping {
 	m := make(mapping, 0, len(n.Content)/2)
 	merges := false
 	for i := 0; i < len(n.Content); i += 2 {
-		key := resolve(n.Content[i])
-		switch {
-		case isMerge(n.Content[i]):
+		if isMerge(n.Content[i]) {
 			merges = true
-		case key.Kind == yaml.ScalarNode && !isNull(key):
-			m = append(m, field{key.Value, n.Content[i], resolve(n.Content[i+1])})
+		} else if f, ok := fieldAt(n, i); ok {
+			m = append(m, f)
 		}
 	}
 	if merges {
-		return merged(n, m)
+		known := make(map[string]bool, len(m))
+		for _, f := range m {
+			known[f.name] = true
+		}
+		m.merge(n, known)
 	}
 	return m
 }
 
-// merged adds to the own fields of a mapping those that it merges. An own field
-// wins, then the one that is merged first.
-func merged(n *yaml.Node, own mapping) mapping {
-	known := make(map[string]bool, len(own))
-	for _, f := range own {
-		known[f.name] = true
+// fieldAt returns the field whose key is at an index of a mapping's content, and
+// whether it counts.
+func fieldAt(n *yaml.Node, i int) (field, bool) {
+	key := resolve(n.Content[i])
+	if key.Kind != yaml.ScalarNode || isNull(key) {
+		return field{}, false
 	}
-	all := own
-	add := func(n *yaml.Node) {
-		for _, f := range mappingOf(n) {
-			if !known[f.name] {
+	return field{key.Value, n.Content[i], resolve(n.Content[i+1])}, true
+}
+
+// merge adds those fields that the mapping n merges, and what these merge, unless
+// they are known. So an own field wins, then the one that is merged first. Each
+// field is looked at once, however deep the merges are.
+func (m *mapping) merge(n *yaml.Node, known map[string]bool) {
+	add := func(source *yaml.Node) {
+		for i := 0; i < len(source.Content); i += 2 {
+			if isMerge(source.Content[i]) {
+				continue
+			}
+			if f, ok := fieldAt(source, i); ok && !known[f.name] {
 				known[f.name] = true
-				all = append(all, f)
+				*m = append(*m, f)
 			}
 		}
+		m.merge(source, known)
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		if !isMerge(n.Content[i]) {
@@ -87,13 +99,12 @@ func merged(n *yaml.Node, own mapping) mapping {
 		}
 		if source := resolve(n.Content[i+1]); source.Kind == yaml.SequenceNode {
 			for _, one := range source.Content {
-				add(one)
+				add(resolve(one))
 			}
 		} else {
 			add(source)
 		}
 	}
-	return all
 }
 
 // get returns a field; its value is nil if the mapping has not got it.
@@ -180,7 +191,7 @@ func number(n *yaml.Node) *float64 {
 	return &x
 }
 
-var ratio = regexp.MustCompile(`^[0-9]*[1-9][0-9]*(\.[0-9]+)?:[0-9]*[1-9][0-9]*(\.[0-9]+)?$`)
+var ratio = regexp.MustCompile(`^0*[1-9][0-9]*(\.[0-9]+)?:0*[1-9][0-9]*(\.[0-9]+)?$`)
 
 // constraints reads those keys of a mapping. A value that is wrong is left out,
 // which is no finding: the spec has no category for it.

@@ -1,0 +1,58 @@
+// Package lineartest tells work that is proportional to its input from work
+// that grows faster, such as with its square, on a machine that is busy and with
+// the race detector on.
+package lineartest
+
+import (
+	"math"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+const (
+	// factor is how many times the size the larger input has. Quadratic work
+	// takes its square, so 16 times as long.
+	factor = 4
+
+	// most is how many times longer the larger input may take.
+	most = 2.2 * factor
+
+	// floor is how long the larger input has to take to count at all. What is
+	// quadratic and takes less does no harm at this size.
+	floor = 40 * time.Millisecond
+
+	// rounds is how often a suspicion is looked at again: other work on the
+	// machine can slow one measurement down, but hardly each time.
+	rounds = 6
+)
+
+// Check fails the test if work takes much more than 4 times as long with an
+// input of size than with one of size/4. It runs work at least once with each.
+// input makes the input of about that size, and is not measured.
+func Check[T any](t testing.TB, size int, input func(size int) T, work func(T)) {
+	t.Helper()
+	small, large := input(size/factor), input(size)
+	// The collector would slow the larger one down, which makes more garbage.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	least, shortest := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	for round := range rounds {
+		shortest = min(shortest, measure(func() { work(large) }))
+		if shortest < floor {
+			return
+		}
+		for range 1 + min(round, 1)*(factor-1) { // once, and then as long as the larger one takes
+			least = min(least, measure(func() { work(small) }))
+		}
+		if float64(shortest) <= most*float64(least) {
+			return
+		}
+	}
+	t.Errorf("takes %v for %d bytes and %v for %d", least, size/factor, shortest, size)
+}
+
+func measure(work func()) time.Duration {
+	start := time.Now()
+	work()
+	return time.Since(start)
+}
