@@ -37,7 +37,11 @@ func (x *exchange) RoundTrip(request *http.Request) (*http.Response, error) {
 		response.Body.Close()
 		return nil, x.refuse(request, response.StatusCode)
 	}
-	response.Body = &body{response.Body, x}
+	limit := x.repository.cfg.MaxBytes
+	if request.Method == http.MethodGet { // the list of branches
+		limit = min(limit, maxList)
+	}
+	response.Body = &body{response.Body, x, limit}
 	return response, nil
 }
 
@@ -63,15 +67,20 @@ func (x *exchange) refuse(request *http.Request, status int) error {
 // body is the body of an answer, as far as it may be received.
 type body struct {
 	io.ReadCloser
-	x *exchange
+	x    *exchange
+	left int64 // bytes, of this answer
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	if b.x.left <= 0 {
 		return 0, b.x.fail(ErrFailed, "the repository is too large: more than %d bytes were received", b.x.repository.cfg.MaxBytes)
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.x.left)])
+	if b.left <= 0 {
+		return 0, b.x.fail(ErrFailed, "the repository is too large: it has more than %d bytes of branches and tags", maxList)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.x.left, b.left)])
 	b.x.left -= int64(n)
+	b.left -= int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, b.x.fail(ErrUnreachable, "%v", err)
 	}

@@ -22,7 +22,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
@@ -39,6 +38,13 @@ const (
 	// defaultUser is what GitHub asks for beside a token; GitLab and Gitea take
 	// any.
 	defaultUser = "x-access-token"
+
+	// maxList bounds the list of branches and tags, in bytes. In memory it takes
+	// several times that.
+	maxList = 8 << 20
+
+	// maxHeaders bounds the headers of an answer, in bytes.
+	maxHeaders = 64 << 10
 
 	// maxReason bounds the text of an error, in bytes: servers have much to say.
 	maxReason = 400
@@ -111,7 +117,8 @@ type Config struct {
 	// the files of one commit, compressed. Default: 64 MiB. A server that knows
 	// partial clones leaves the files out that are larger than a manifest may
 	// be, so this rarely matters. Unpacked, a file may be as large, and all of
-	// them four times that, though they are not in memory at the same time.
+	// them four times that; they are not in memory then. A reading takes this
+	// much memory and some 100 MB at most, whatever the server sends.
 	MaxBytes int64
 }
 
@@ -154,9 +161,10 @@ func New(cfg Config) (*Repository, error) {
 		turn: make(chan struct{}, 1),
 		host: address.Host,
 		transport: &http.Transport{
-			Proxy:             http.ProxyFromEnvironment,
-			ForceAttemptHTTP2: true,
-			IdleConnTimeout:   10 * time.Second,
+			Proxy:                  http.ProxyFromEnvironment,
+			ForceAttemptHTTP2:      true,
+			IdleConnTimeout:        10 * time.Second,
+			MaxResponseHeaderBytes: maxHeaders,
 		},
 	}, nil
 }
@@ -227,6 +235,7 @@ func (r *Repository) read(ctx context.Context, x *exchange, name string) (File, 
 	if err != nil {
 		return File{}, err
 	}
+	refs.References, refs.Peeled, refs.Shallows = nil, nil, nil // which may take much memory
 	pack, filtered, err := r.fetch(ctx, session, refs, commit)
 	if err != nil {
 		return File{}, err
@@ -264,7 +273,7 @@ func tip(refs *packp.AdvRefs, branch string) (plumbing.Hash, error) {
 // that are too long anyway, if the server filters.
 func (r *Repository) fetch(
 	ctx context.Context, session transport.UploadPackSession, refs *packp.AdvRefs, commit plumbing.Hash,
-) (pack []byte, filtered bool, err error) {
+) (pack *spool, filtered bool, err error) {
 	request := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
 	request.Wants = []plumbing.Hash{commit}
 	want := []capability.Capability{capability.NoProgress}
@@ -295,38 +304,33 @@ func (r *Repository) fetch(
 	case request.Capabilities.Supports(capability.Sideband):
 		content = sideband.NewDemuxer(sideband.Sideband, response)
 	}
-	pack, err = io.ReadAll(content)
+	pack = new(spool)
+	_, err = pack.ReadFrom(content)
 	return pack, filtered, err
 }
 
 // find returns what the commit has under the name at its root.
 func find(objects *objects, commit plumbing.Hash, name string, filtered bool) ([]byte, error) {
-	var head object.Commit
-	if err := objects.decode(commit, &head); err != nil {
+	root, err := objects.treeOf(commit)
+	if err != nil {
 		return nil, err
 	}
-	var root object.Tree
-	if err := objects.decode(head.TreeHash, &root); err != nil {
+	file, mode, err := objects.entry(root, name)
+	if err != nil {
 		return nil, err
 	}
-	for _, entry := range root.Entries {
-		if entry.Name != name {
-			continue
-		}
-		switch entry.Mode {
-		case filemode.Regular, filemode.Executable, filemode.Deprecated:
-		case filemode.Symlink:
-			return nil, &Error{Kind: ErrSymlink, Reason: name}
-		default:
-			return nil, fmt.Errorf("%s is not a file", name)
-		}
-		content, err := objects.content(entry.Hash)
-		if filtered && errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && len(content) > manifest.MaxSize {
-			return make([]byte, manifest.MaxSize+1), nil
-		}
-		return content, err
+	switch mode {
+	case filemode.Regular, filemode.Executable, filemode.Deprecated:
+	case filemode.Symlink:
+		return nil, &Error{Kind: ErrSymlink, Reason: name}
+	default:
+		return nil, fmt.Errorf("%s is not a file", name)
 	}
-	return nil, &Error{Kind: ErrNoFile, Reason: name}
+	content, err := objects.content(file, plumbing.BlobObject, manifest.MaxSize)
+	if filtered && errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, errTooLong) {
+		return make([]byte, manifest.MaxSize+1), nil
+	}
+	return content, err
 }
 
 // explain returns the Error for what went wrong.

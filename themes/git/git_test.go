@@ -394,6 +394,9 @@ func TestOtherAnswers(t *testing.T) {
 		}, ErrFailed},
 		{"a status of its own", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, token, http.StatusServiceUnavailable) }, ErrFailed},
 		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, token, http.StatusForbidden) }, ErrRejected},
+		{"long headers", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X", strings.Repeat("x", 1<<20))
+		}, ErrUnreachable},
 		{"a redirect in a circle", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), http.StatusFound) }, ErrFailed},
 		{"a redirect to plain HTTP", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://git.example.com"+r.URL.String(), http.StatusFound)
@@ -449,6 +452,25 @@ func TestRedirect(t *testing.T) {
 	expect(t, err, ErrRejected, "is not sent the token")
 	if strings.Join(seen, "") != "" || len(seen) == 0 {
 		t.Errorf("another server got %q", seen)
+	}
+}
+
+// A server elsewhere cannot have this machine asked what listens on it for nobody
+// else.
+func TestRedirectToThisMachine(t *testing.T) {
+	asked := false
+	local := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer local.Close()
+	home := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, local.URL+r.URL.String(), http.StatusFound)
+	}))
+	defer home.Close()
+	repository := newRepository(t, Config{URL: home.URL + "/theme", Token: token})
+	repository.transport.TLSClientConfig = home.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	_, err := held(t, repository)
+	expect(t, err, ErrFailed, "redirect")
+	if asked {
+		t.Error("it was asked")
 	}
 }
 

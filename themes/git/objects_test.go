@@ -29,7 +29,7 @@ func aPack(tb testing.TB) ([]byte, plumbing.Hash) {
 
 func TestUnpack(t *testing.T) {
 	pack, commit := aPack(t)
-	found, err := unpack(t.Context(), pack, 64<<10)
+	found, err := unpack(t.Context(), bytes.NewReader(pack), 64<<10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,17 +45,17 @@ func TestUnpack(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := unpack(ctx, pack, 64<<10); !errors.Is(err, context.Canceled) {
+	if _, err := unpack(ctx, bytes.NewReader(pack), 64<<10); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	for n := range len(pack) - 20 {
-		if _, err := unpack(t.Context(), pack[:n], 64<<10); err == nil {
+	for n := range len(pack) {
+		if _, err := unpack(t.Context(), bytes.NewReader(pack[:n]), 64<<10); err == nil {
 			t.Errorf("the first %d of %d bytes are taken for a pack", n, len(pack))
 		}
 	}
 	many := bytes.Clone(pack)
 	many[8] = 1 // 16 million
-	if _, err := unpack(t.Context(), many, 64<<10); err == nil || !strings.Contains(err.Error(), "too large") {
+	if _, err := unpack(t.Context(), bytes.NewReader(many), 64<<10); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Error(err)
 	}
 }
@@ -65,7 +65,7 @@ func FuzzUnpack(f *testing.F) {
 	pack, commit := aPack(f)
 	f.Add(pack)
 	f.Fuzz(func(t *testing.T, pack []byte) {
-		found, err := unpack(t.Context(), pack, 64<<10)
+		found, err := unpack(t.Context(), bytes.NewReader(pack), 64<<10)
 		if err != nil {
 			return
 		}
