@@ -27,7 +27,8 @@ type Imported struct {
 // those that are known. It goes on where an import that was cut off has ended,
 // unless anew is set. After each page progress is told how many members were
 // looked at, and of how many. It may run while others serve the site; memory
-// does not grow with the number of members.
+// does not grow with the number of members. Errors: ErrListRepeats, those of the
+// platform and of the store.
 func (s *Service) Import(ctx context.Context, imports memberstore.Imports, anew bool, progress func(seen, total int)) (Imported, error) {
 	state, err := imports.FindImport(ctx, s.Site)
 	if errors.Is(err, memberstore.ErrNotFound) || anew {
@@ -37,13 +38,16 @@ func (s *Service) Import(ctx context.Context, imports memberstore.Imports, anew 
 	if err != nil {
 		return result, err
 	}
-	for {
-		page, left, err := s.list(ctx, state.LastID)
+	for at := startPaging(state.LastID); ; {
+		page, left, err := s.list(ctx, at.after)
 		if err != nil {
 			return result, err
 		}
 		if len(page) == 0 {
 			return result, imports.EndImport(ctx, s.Site)
+		}
+		if err := at.next(page); err != nil {
+			return result, err
 		}
 		var added []memberstore.Member
 		for _, found := range page {
@@ -58,7 +62,7 @@ func (s *Service) Import(ctx context.Context, imports memberstore.Imports, anew 
 				result.Changed++
 			}
 		}
-		state.LastID, state.Done = page[len(page)-1].ID, state.Done+len(page)
+		state.LastID, state.Done = at.after, state.Done+len(page)
 		n, err := imports.SaveImport(ctx, state, added)
 		if err != nil {
 			return result, err

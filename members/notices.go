@@ -240,12 +240,14 @@ func (s *Service) isMine(w memberstore.Webhook) bool {
 // time.
 func (s *Service) catchUpSince(ctx context.Context, since time.Time) error {
 	const skew = time.Minute // between the two clocks
-	for after := ""; ; {
-		page, _, err := s.Platform.List(ctx, after, since.Add(-skew))
+	for at := startPaging(""); ; {
+		page, _, err := s.Platform.List(ctx, at.after, since.Add(-skew))
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		after = page[len(page)-1].ID
+		if err := at.next(page); err != nil {
+			return err
+		}
 		for _, found := range page {
 			if known, err := s.knows(ctx, found); err != nil {
 				return err

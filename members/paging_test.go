@@ -1,0 +1,88 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// carousel is a platform whose list of members repeats its last pages for ever,
+// as if something ignored which page is asked for.
+type carousel struct {
+	*faulty
+	pages, repeated int
+	asked           *int
+}
+
+func (c carousel) List(context.Context, string, time.Time) (page []platform.Member, left int, err error) {
+	n := *c.asked
+	*c.asked++
+	if n >= c.pages {
+		n = c.pages - 1 - (n-c.pages)%c.repeated
+	}
+	for i := range 3 {
+		page = append(page, platform.Member{ID: fmt.Sprintf("c-%d-%d", n, i), Email: fmt.Sprintf("m%d.%d@example.com", n, i)})
+	}
+	return page, 1000, nil
+}
+
+// A list of members that has no end is left, with an error that says so.
+func TestListRepeats(t *testing.T) {
+	for _, test := range []struct{ pages, repeated int }{{1, 1}, {2, 1}, {2, 2}, {7, 3}, {9, 1}, {30, 30}} {
+		t.Run(fmt.Sprintf("the last %d of %d pages", test.repeated, test.pages), func(t *testing.T) {
+			b := newBench(t, dbtest.SQLite(t))
+			c := carousel{newFaulty(), test.pages, test.repeated, new(int)}
+			service := b.edge(c)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			got, err := service.Import(ctx, b.imports(), false, func(int, int) {})
+			if !errors.Is(err, ErrListRepeats) || got.Added != 3*test.pages {
+				t.Errorf("an import ends with %+v, %v", got, err)
+			}
+			if most := 4 * (test.pages + 1); *c.asked > most {
+				t.Errorf("%d pages were asked for", *c.asked)
+			}
+			*c.asked = 0
+			if err := service.catchUpSince(ctx, b.now); !errors.Is(err, ErrListRepeats) {
+				t.Errorf("what was missed is made up for with %v", err)
+			}
+		})
+	}
+}
+
+// An operator is told that the list of members has no end.
+func TestListRepeatsIsLogged(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var logged string
+	logger := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "msg"}), zapcore.AddSync(writer(func(line []byte) {
+		logged += string(line)
+		cancel()
+	})), zapcore.WarnLevel))
+	service := New(Config{
+		Site: "daily", Store: b.store, Platform: carousel{b.platform, 1, 1, new(int)}, Logger: logger, Timeout: time.Second, Now: time.Now,
+		Webhooks: b.store.(memberstore.Webhooks), NoticeURL: "https://edge/webhooks",
+	})
+	service.listen(ctx)
+	want := `{"msg":"what is changed on the platform may be seen late","problem":"` + ErrListRepeats.Error() + `"}` + "\n"
+	if logged != want {
+		t.Errorf("logged %q, want %q", logged, want)
+	}
+}
+
+type writer func([]byte)
+
+func (w writer) Write(p []byte) (int, error) {
+	w(p)
+	return len(p), nil
+}
