@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func (s shape) file(size int) []byte {
 	var b strings.Builder
 	b.WriteString(s.start)
 	for i := 0; b.Len()+len(s.part)+8+len(s.end) < size; i++ {
-		b.WriteString(strings.ReplaceAll(s.part, "@", fmt.Sprint(i)))
+		b.WriteString(strings.ReplaceAll(s.part, "@", strconv.Itoa(i)))
 	}
 	b.WriteString(s.end)
 	return []byte(b.String())
@@ -216,4 +217,38 @@ func FuzzTimeIsLinear(f *testing.F) {
 		}
 		parsesInLinearTime(t, size, shape{start: start, part: part, end: end}.file)
 	})
+}
+
+// Nor can anybody with an event.
+func TestTimeOfAnEventIsLinear(t *testing.T) {
+	options := []string{strings.Repeat("a", 1000), "b"}
+	event := EventType{CustomFields: []CustomField{
+		{Key: "text", Type: "text", Required: true, Constraints: Constraints{MaxLength: 10}},
+		{Key: "number", Type: "number", Constraints: Constraints{Min: new(1.0), Max: new(2.0)}},
+		{Key: "select", Type: "select", Required: true, Options: options},
+		{Key: "url", Type: "url"},
+	}}
+	for _, s := range []shape{
+		{"letters", "", "a", ""},
+		{"spaces", "", " ", ""},
+		{"other spaces", "", "\u2003", ""},
+		{"accents", "", "é", ""},
+		{"digits", "", "1", ""},
+		{"a fraction", "0.", "0", "1"},
+		{"an exponent", "1e", "1", ""},
+		{"signs", "", "+", ""},
+		{"a host", "https://", "a.", "com"},
+		{"an address", "https://[", "1:", "]"},
+		{"a port", "https://a:", "1", ""},
+		{"a user", "https://", "a@", "b"},
+		{"a path", "https://a/", "../", ""},
+		{"escapes", "https://a/", "%41", ""},
+		{"a query", "https://a/?", "b&", ""},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			lineartest.Check(t, 1<<20, s.file, func(text []byte) {
+				event.Publish(map[string]any{"text": string(text), "number": string(text), "select": string(text), "url": string(text)})
+			})
+		})
+	}
 }

@@ -48,7 +48,7 @@ func TestUnpack(t *testing.T) {
 	if _, err := unpack(ctx, bytes.NewReader(pack), 64<<10); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	for n := range len(pack) {
+	for n := range pack {
 		if _, err := unpack(t.Context(), bytes.NewReader(pack[:n]), 64<<10); err == nil {
 			t.Errorf("the first %d of %d bytes are taken for a pack", n, len(pack))
 		}
