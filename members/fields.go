@@ -130,10 +130,13 @@ func withoutDoubles(labels []string) []string {
 }
 
 func checkEmail(email string) error {
+	if !isText(email) { // before anything looks closer at what may be a megabyte
+		return invalid("The email is not a valid address of %d characters at most.", maxText)
+	}
 	address, err := mail.ParseAddress(email)
 	_, domain, _ := strings.Cut(email, "@")
 	switch {
-	case err != nil, address.Address != email, !strings.Contains(domain, "."), !isText(email):
+	case err != nil, address.Address != email, !strings.Contains(domain, "."):
 		return invalid("The email is not a valid address of %d characters at most.", maxText)
 	}
 	return nil
