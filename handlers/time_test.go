@@ -1,9 +1,9 @@
 package handlers
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +57,7 @@ func TestTimeIsLinear(t *testing.T) {
 					var b strings.Builder
 					b.WriteString(test.start)
 					for i := 0; b.Len() < size; i++ {
-						b.WriteString(strings.ReplaceAll(part, "@", fmt.Sprint(i)))
+						b.WriteString(strings.ReplaceAll(part, "@", strconv.Itoa(i)))
 					}
 					return b.String() + test.end
 				}, test.read)

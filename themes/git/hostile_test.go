@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"runtime/metrics"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -303,7 +304,7 @@ func TestHostileServer(t *testing.T) {
 			p := newPackWriter(w, 100_000)
 			p.theme()
 			for i := range 100_000 - 3 {
-				p.whole(plumbing.BlobObject, fmt.Sprint(i))
+				p.whole(plumbing.BlobObject, strconv.Itoa(i))
 			}
 			p.end()
 		}}},
@@ -314,7 +315,7 @@ func TestHostileServer(t *testing.T) {
 			p.object(plumbing.BlobObject, 7*mb, nil, zeros(7*mb))
 			p.delta(7*mb, 8*mb, append(copyAll(7*mb), copyAll(mb)...))
 			for i := range 100_000 - 6 {
-				p.whole(plumbing.BlobObject, fmt.Sprint(i))
+				p.whole(plumbing.BlobObject, strconv.Itoa(i))
 			}
 			p.end()
 		}}},
