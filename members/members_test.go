@@ -9,16 +9,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Goroutines(m) }
 
 // bench is a service with all that it needs.
 type bench struct {
@@ -44,7 +44,7 @@ func newBench(t *testing.T, db *database.DB) *bench {
 func (b *bench) edge(p platform.Platform) *Service {
 	return New(Config{
 		Site: "daily", Store: b.store, Platform: p, Logger: zap.NewNop(),
-		Timeout: 200 * time.Millisecond, Now: func() time.Time { return b.now },
+		Timeout: time.Minute, Now: func() time.Time { return b.now },
 	})
 }
 

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -299,12 +299,12 @@ func TestRun(t *testing.T) {
 		service.Run(ctx)
 		close(done)
 	}()
-	for range 500 {
-		if b.behind() == 0 {
-			break
+	wait.Until(t, func() string {
+		if n := b.behind(); n > 0 {
+			return fmt.Sprintf("%d are behind", n)
 		}
-		<-time.After(10 * time.Millisecond)
-	}
+		return ""
+	})
 	cancel()
 	<-done
 	b.sameAsPlatform("jane@example.com ")

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Goroutines(m) }
 
 // clock is a time that only moves when told to.
 type clock struct{ atomic.Int64 }

@@ -13,12 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"go.uber.org/goleak"
 
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Goroutines(m) }
 
 // testKey has the form of a key that Ghost makes.
 var testKey = "0123456789abcdef01234567:" + strings.Repeat("0f", 32)
@@ -34,7 +34,7 @@ func realConfig(t *testing.T) Config {
 		}
 		t.Skip("needs Ghost: run e2e/ghost/start, and set LYCHGATE_TEST_GHOST to what it prints")
 	}
-	return Config{URL: setting[0], AdminKey: setting[1]}
+	return Config{URL: setting[0], AdminKey: setting[1], Timeout: time.Minute}
 }
 
 func newClient(t *testing.T, cfg Config) *Client {

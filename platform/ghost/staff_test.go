@@ -12,10 +12,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -49,12 +49,12 @@ func TestStaff(t *testing.T) {
 	config := realConfig(t)
 	client := newClient(t, config)
 	cookie := signIn(t, config.URL, config.URL)
-	for range 100 { // Ghost keeps a session a moment after it has said so
-		if _, err := client.Staff(t.Context(), platform.Visitor{Cookie: cookie, Origin: config.URL}); err == nil {
-			break
+	wait.Until(t, func() string { // Ghost keeps a session a moment after it has said so
+		if _, err := client.Staff(t.Context(), platform.Visitor{Cookie: cookie, Origin: config.URL}); err != nil {
+			return err.Error()
 		}
-		<-time.After(20 * time.Millisecond)
-	}
+		return ""
+	})
 	for name, visitor := range map[string]platform.Visitor{
 		"from a page": {Cookie: cookie, Referer: config.URL + "/ghost/"},
 		"by a script": {Cookie: cookie, Origin: config.URL},

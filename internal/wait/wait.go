@@ -1,0 +1,49 @@
+// Package wait has tests wait for what happens elsewhere.
+package wait
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+const (
+	timeout  = time.Minute // so long that a loaded machine does not reach it
+	interval = 10 * time.Millisecond
+)
+
+// Until calls problem until it returns "", and fails the test with what it
+// returned last after a minute.
+func Until(t testing.TB, problem func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(timeout); ; <-time.After(interval) {
+		last := problem()
+		if last == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: %s", timeout, last)
+		}
+	}
+}
+
+// Goroutines runs a package's tests, and fails them if they leave goroutines
+// behind. Those that are about to end have a minute.
+func Goroutines(m *testing.M, ignored ...goleak.Option) {
+	goleak.VerifyTestMain(patient{m, ignored}, ignored...)
+}
+
+type patient struct {
+	m       *testing.M
+	ignored []goleak.Option
+}
+
+// Run implements [goleak.TestingM].
+func (p patient) Run() int {
+	code := p.m.Run()
+	for deadline := time.Now().Add(timeout); code == 0 && goleak.Find(p.ignored...) != nil && time.Now().Before(deadline); {
+		// Find itself waits half a second.
+	}
+	return code
+}
