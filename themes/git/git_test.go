@@ -9,7 +9,6 @@ import (
 	"io"
 	"log"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,13 +20,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Goroutines(m) }
 
 const (
 	name  = "lychgate-manifest.yaml"
@@ -340,12 +339,7 @@ func (w *shortWriter) Write(text []byte) (int, error) {
 }
 
 func TestUnreachable(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
-	_, err = read(t, Config{URL: "http://" + free.Addr().String() + "/theme", Token: token})
+	_, err := read(t, Config{URL: "http://127.0.0.1:" + freeport.New(t) + "/theme", Token: token})
 	expect(t, err, ErrUnreachable, "refused")
 
 	_, err = read(t, Config{URL: "https://nowhere.invalid/theme", Token: token})

@@ -1,0 +1,45 @@
+// Package freeport finds ports for servers that cannot listen at port 0: those
+// that run in another process, and those that stop and come back.
+package freeport
+
+import (
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"testing"
+)
+
+// The ports lie below those that Linux, macOS and Windows give to connections
+// and to whoever listens at port 0. So the port stays free until its server
+// listens, and while that is down.
+const (
+	first = 20000
+	last  = 32000
+)
+
+// New returns a port of 127.0.0.1 that nobody listens at, over TCP or UDP.
+func New(t testing.TB) string {
+	t.Helper()
+	for range 1000 {
+		port := strconv.Itoa(first + rand.IntN(last-first))
+		if isFree(net.JoinHostPort("127.0.0.1", port)) {
+			return port
+		}
+	}
+	t.Fatalf("no port between %d and %d is free", first, last)
+	return ""
+}
+
+func isFree(address string) bool {
+	tcp, err := net.Listen("tcp4", address)
+	if err != nil {
+		return false
+	}
+	tcp.Close()
+	udp, err := net.ListenPacket("udp4", address)
+	if err != nil {
+		return false
+	}
+	udp.Close()
+	return true
+}
