@@ -50,7 +50,8 @@ func TestIntegrationCommand(t *testing.T) {
 		}
 		return string(output), nil
 	}
-	made := regexp.MustCompile(`^API URL: https://localhost/integration\nKey:     (lg_([a-z]+)_[0-9a-f]{64})\n$`)
+	_, port, _ := strings.Cut(e.base, "localhost:")
+	made := regexp.MustCompile(`^API URL: https://localhost:` + port + `/integration\nKey:     (lg_([a-z]+)_[0-9a-f]{64})\n$`)
 	newKey := func(args ...string) string {
 		t.Helper()
 		output, err := run(args...)

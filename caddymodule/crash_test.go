@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
 
@@ -40,12 +41,7 @@ func startProcess(t *testing.T, platform string) *process {
 
 func startProcessOf(t *testing.T, binary, config string) *process {
 	t.Helper()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-	listener.Close()
+	port := freeport.New(t)
 	folder := t.TempDir()
 	p := &process{
 		t: t, binary: binary, config: filepath.Join(folder, "Caddyfile"), base: "http://localhost:" + port,
@@ -59,6 +55,7 @@ func startProcessOf(t *testing.T, binary, config string) *process {
 	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	showLog(t, p.config+".log")
 	p.start()
 	t.Cleanup(p.kill)
 	return p
@@ -161,7 +158,7 @@ func TestKilledAmongWrites(t *testing.T) {
 	p.start()
 	client := &http.Client{Transport: recorder{&http.Transport{}}}
 	defer client.CloseIdleConnections()
-	eventually(t, func() string {
+	wait.Until(t, func() string {
 		if _, err := p.call(client, "GET", "/nobody@example.com", ""); err != nil {
 			return err.Error()
 		}
@@ -195,19 +192,8 @@ func TestKilledAmongWritesToGhost(t *testing.T) {
 	defer ghost.Close()
 	client := &http.Client{Transport: recorder{&http.Transport{}}}
 	defer client.CloseIdleConnections()
-	// What was under way at a crash is behind until its lease has run out.
-	deadline := time.Now().Add(time.Minute)
 	for _, email := range acknowledged {
-		for {
-			_, err := ghost.FindByEmail(t.Context(), email)
-			if err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s was acknowledged and is not in Ghost: %v", email, err)
-			}
-			<-time.After(100 * time.Millisecond)
-		}
+		untilInGhost(t, ghost, email)
 		if text, err := p.call(client, "GET", "/"+email, ""); err != nil || !strings.Contains(text, email) {
 			t.Errorf("%s is gone from the edge: %s, %v", email, text, err)
 		}
@@ -252,12 +238,7 @@ func (g *ghostProcess) kill() {
 // acknowledged is in Ghost in the end.
 func TestGhostKilledAmongWrites(t *testing.T) {
 	realGhost(t) // skips where there is none
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener.Close()
-	g := &ghostProcess{t: t, folder: t.TempDir(), port: strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}
+	g := &ghostProcess{t: t, folder: t.TempDir(), port: freeport.New(t)}
 	g.start()
 	t.Cleanup(func() { g.kill() })
 
@@ -274,16 +255,19 @@ func TestGhostKilledAmongWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	deadline := time.Now().Add(2 * time.Minute)
 	for _, email := range acknowledged {
-		for {
-			if _, err = client.FindByEmail(t.Context(), email); err == nil || time.Now().After(deadline) {
-				break
-			}
-			<-time.After(100 * time.Millisecond)
-		}
-		if err != nil {
-			t.Fatalf("%s was acknowledged and is not in Ghost: %v", email, err)
-		}
+		untilInGhost(t, client, email)
 	}
+}
+
+// untilInGhost waits until a member that was acknowledged is in Ghost. What was
+// under way at a crash is behind until its lease has run out.
+func untilInGhost(t *testing.T, client *ghost.Client, email string) {
+	t.Helper()
+	wait.Until(t, func() string {
+		if _, err := client.FindByEmail(t.Context(), email); err != nil {
+			return fmt.Sprintf("%s was acknowledged and is not in Ghost: %v", email, err)
+		}
+		return ""
+	})
 }

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,10 +20,14 @@ import (
 
 	_ "github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
+	// What Caddy logs before it has a configuration goes into the log of the
+	// first one, and not between the tests' output.
+	caddy.BufferedLog()
+	wait.Goroutines(m,
 		// CertMagic looks every 5 seconds whether its lock file is still its.
 		goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh"),
 	)
@@ -41,6 +44,7 @@ type edge struct {
 	// among its global options.
 	adminSocket string
 
+	socket *socket
 	vars   *strings.Replacer
 	client *http.Client
 }
@@ -50,36 +54,19 @@ type edge struct {
 // global options of every test.
 func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 	t.Helper()
-	// Caddy is given the listening socket, as systemd would. Sockets that it
-	// opens itself are opened anew at each reload, and the kernel then resets
-	// the connections that wait to be accepted at the old one.
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	address := listener.Addr().String()
-	raw, err := listener.(*net.TCPListener).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var socket int
-	raw.Control(func(fd uintptr) { socket, err = syscall.Dup(int(fd)) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	socket, port := newSocket(t)
 	dnsAddress := "127.0.0.1:53"
 	if dns != nil {
 		dnsAddress = dns.Addr.String()
 	}
-	_, port, _ := strings.Cut(address, ":")
 	e := &edge{
 		t:           t,
+		socket:      socket,
 		base:        "http://localhost:" + port,
 		logFile:     filepath.Join(t.TempDir(), "caddy.log"),
 		adminSocket: filepath.Join(t.TempDir(), "admin.sock"),
 		client: &http.Client{
-			Transport:     recorder{&http.Transport{MaxIdleConnsPerHost: 100}},
+			Transport:     recorder{newConnections()},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -95,7 +82,7 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 		"{{global}}", fmt.Sprintf(`
 			%s
 			persist_config off
-			default_bind fd/%d
+			default_bind handed/127.0.0.1
 			grace_period 10s
 			storage file_system %s
 			log {
@@ -106,12 +93,13 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 			}
 			servers {
 				trusted_proxies static 127.0.0.1/32
-			}`, admin, socket, t.TempDir(), e.logFile),
+			}`, admin, t.TempDir(), e.logFile),
 	)
+	showLog(t, e.logFile)
 	e.load(config)
 	t.Cleanup(func() {
 		e.client.CloseIdleConnections()
-		if err := caddy.Stop(); err != nil {
+		if err := e.socket.replace(caddy.Stop); err != nil {
 			t.Error(err)
 		}
 	})
@@ -133,20 +121,44 @@ func (e *edge) tryLoad(config string) error {
 	}
 	// The old configuration closes the connections that are not in use.
 	defer e.client.CloseIdleConnections()
-	return caddy.Load(adapted, true)
+	return e.socket.replace(func() error { return caddy.Load(adapted, true) })
 }
 
-// eventually waits until problem returns none.
-func eventually(t testing.TB, problem func() string) {
-	t.Helper()
-	last := ""
-	for range 200 {
-		if last = problem(); last == "" {
+// connections is a transport that uses no connection again once
+// CloseIdleConnections was called. [http.Transport] may: a connection becomes
+// idle a moment after the answer was read, and is not closed if that comes later.
+type connections struct {
+	current atomic.Pointer[http.Transport]
+}
+
+func newConnections() *connections {
+	c := new(connections)
+	c.current.Store(newTransport())
+	return c
+}
+
+func newTransport() *http.Transport {
+	// The timeout is for requests that began just before CloseIdleConnections.
+	return &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Second}
+}
+
+func (c *connections) RoundTrip(request *http.Request) (*http.Response, error) {
+	return c.current.Load().RoundTrip(request)
+}
+
+func (c *connections) CloseIdleConnections() { c.current.Swap(newTransport()).CloseIdleConnections() }
+
+// showLog ends a failed test's output with the last lines of a server's log.
+func showLog(t testing.TB, file string) {
+	t.Cleanup(func() {
+		if !t.Failed() {
 			return
 		}
-		<-time.After(25 * time.Millisecond)
-	}
-	t.Error(last)
+		text, err := os.ReadFile(file)
+		lines := strings.SplitAfter(string(text), "\n")
+		const shown = 10
+		t.Logf("the end of %s, %v:\n%s", filepath.Base(file), err, strings.Join(lines[max(0, len(lines)-1-shown):], ""))
+	})
 }
 
 func adapt(config string) ([]byte, error) {
@@ -171,7 +183,24 @@ func validateJSON(config []byte) error {
 	if err := json.Unmarshal(config, &parsed); err != nil {
 		return err
 	}
+	quiet(parsed)
 	return caddy.Validate(parsed)
+}
+
+// quiet has a configuration log nothing to standard error.
+func quiet(config *caddy.Config) {
+	if config.Logging == nil {
+		config.Logging = new(caddy.Logging)
+	}
+	if config.Logging.Logs == nil {
+		config.Logging.Logs = make(map[string]*caddy.CustomLog)
+	}
+	if config.Logging.Logs[caddy.DefaultLoggerName] == nil {
+		config.Logging.Logs[caddy.DefaultLoggerName] = new(caddy.CustomLog)
+	}
+	if log := config.Logging.Logs[caddy.DefaultLoggerName]; log.WriterRaw == nil {
+		log.WriterRaw = json.RawMessage(`{"output":"discard"}`)
+	}
 }
 
 // response is what a client sees of an answer.
@@ -258,6 +287,17 @@ func (e *edge) logged() string {
 		}
 	}
 	return lines.String()
+}
+
+// linesWith returns the lines of a log that contain a text.
+func linesWith(log, text string) string {
+	var found strings.Builder
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, text) {
+			found.WriteString(line)
+		}
+	}
+	return found.String()
 }
 
 func startDNS(t testing.TB, handler dnstest.Handler) *dnstest.Server {

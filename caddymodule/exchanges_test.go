@@ -33,10 +33,16 @@ var exchangesFile = sync.OnceValues(func() (*os.File, error) {
 
 // recorder sends requests, and appends each that was answered to the file that
 // LYCHGATE_TEST_EXCHANGES names.
-type recorder struct{ *http.Transport }
+type recorder struct{ transport }
+
+// transport is what [http.Client] uses of one.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
 
 func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := r.Transport.RoundTrip(request)
+	answer, err := r.transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
@@ -123,7 +124,7 @@ func TestNoticesFromGhost(t *testing.T) {
 	email, other := "noticed+"+unique+"@example.com", "made+"+unique+"@example.com"
 	read := func(email string) response { return e.call(formKey, "GET", "/"+email, "") }
 
-	eventually(t, func() string {
+	wait.Until(t, func() string {
 		if w, err := store.FindWebhook(ctx, "daily"); err != nil || w.RegisteredAt.IsZero() {
 			return fmt.Sprint("Ghost was not asked to send notices: ", err)
 		}
@@ -143,7 +144,7 @@ func TestNoticesFromGhost(t *testing.T) {
 		t.Fatal(err)
 	}
 	var labelled response
-	eventually(t, func() string {
+	wait.Until(t, func() string {
 		if labelled = read(email); !strings.Contains(labelled.Body, `"labels":["crm","from staff"]`) {
 			return "the label is not here: " + labelled.Body
 		}
@@ -162,7 +163,7 @@ func TestNoticesFromGhost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string {
+	wait.Until(t, func() string {
 		if !has(other) {
 			return "the new member is not here"
 		}
@@ -173,7 +174,7 @@ func TestNoticesFromGhost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() string {
+	wait.Until(t, func() string {
 		if got := read(email); got.Status != 404 {
 			return "who was removed is still here: " + got.Body
 		}

@@ -21,6 +21,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // ghostProxy stands between an edge and the real Ghost, and shows faults that
@@ -57,7 +60,7 @@ func startGhostProxy(t testing.TB, site string) *ghostProxy {
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	p := &ghostProxy{
-		t: t, site: site, address: "127.0.0.1:0", key: key, url: parsed,
+		t: t, site: site, address: "127.0.0.1:" + freeport.New(t), key: key, url: parsed,
 		domain: site + "-" + strconv.FormatInt(time.Now().UnixNano(), 10) + ".example.com",
 		client: &http.Client{Transport: transport},
 	}
@@ -90,7 +93,6 @@ func (p *ghostProxy) listen() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.address = listener.Addr().String()
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
 	go p.server.Serve(listener)
 }
@@ -356,8 +358,8 @@ func adminOf(t testing.TB, socket string) func(method, path string) (int, string
 // the platform has already and gets once more after a minute.
 func drain(t testing.TB, admin func(method, path string) (int, string), site string) {
 	t.Helper()
-	deadline := time.Now().Add(45 * time.Second)
-	for n := 0; ; n++ {
+	tried := time.Time{}
+	wait.Until(t, func() string {
 		status, text := admin("GET", "/lychgate/members/behind")
 		var sites map[string]struct {
 			Behind  int
@@ -379,16 +381,14 @@ func drain(t testing.TB, admin func(method, path string) (int, string), site str
 			}
 		}
 		if left == 0 {
-			return
+			return ""
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: still behind at %s: %+v", site, time.Now().UTC(), sites[site])
-		}
-		if n%40 == 0 {
+		if time.Since(tried) > 2*time.Second {
+			tried = time.Now()
 			admin("POST", "/lychgate/members/try")
 		}
-		<-time.After(50 * time.Millisecond)
-	}
+		return fmt.Sprintf("%s: still behind at %s: %+v", site, time.Now().UTC(), sites[site])
+	})
 }
 
 // keepsSecrets checks that none of the secrets is in a log, and no token of

@@ -15,6 +15,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	_ "modernc.org/sqlite"
+
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // The owner that e2e/ghost/start makes. All of the staff have this password.
@@ -32,7 +34,7 @@ func (e *edge) signIn(email string) string {
 		e.t.Fatalf("signing in: %v, %v", answer, err)
 	}
 	cookie, _, _ := strings.Cut(answer.Header["Set-Cookie"], ";")
-	eventually(e.t, func() string { // Ghost keeps a session a moment after it has said so
+	wait.Until(e.t, func() string { // Ghost keeps a session a moment after it has said so
 		if me := e.do("GET", "/ghost/api/admin/users/me/", "Cookie", cookie, "Origin", e.base); me.Status != http.StatusOK {
 			return fmt.Sprint("not signed in: ", me)
 		}

@@ -2,7 +2,6 @@ package caddymodule_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,9 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // The decision holds against a DNS server and a zone file that know nothing of
@@ -70,14 +72,7 @@ func startNSD(t *testing.T) string {
 			t.Skip("needs nsd, a DNS server: apt-get install nsd")
 		}
 	}
-	free, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
-	address := free.LocalAddr().String()
-	_, port, _ := strings.Cut(address, ":")
-
+	port := freeport.New(t)
 	dir := t.TempDir()
 	zones, err := filepath.Abs("testdata")
 	if err != nil {
@@ -106,21 +101,37 @@ zone:
 		t.Fatal(err)
 	}
 	nsd := exec.Command(binary, "-d", "-c", config)
-	output := new(strings.Builder)
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
 	nsd.Stdout, nsd.Stderr = output, output
 	if err := nsd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		nsd.Wait()
+	}()
 	t.Cleanup(func() {
 		nsd.Process.Signal(os.Interrupt)
-		nsd.Wait()
+		<-ended
 	})
+	showLog(t, output.Name())
+	showLog(t, filepath.Join(dir, "nsd.log"))
+	address := "127.0.0.1:" + port
 	question := new(dns.Msg).SetQuestion("lychgate.test.", dns.TypeSOA)
-	client := &dns.Client{Timeout: 100 * time.Millisecond}
-	eventually(t, func() string {
+	client := &dns.Client{Timeout: time.Second}
+	wait.Until(t, func() string {
+		select {
+		case <-ended:
+			t.Fatalf("nsd does not start: %v", nsd.ProcessState)
+		default:
+		}
 		if answer, _, err := client.Exchange(question, address); err != nil || len(answer.Answer) == 0 {
-			log, _ := os.ReadFile(filepath.Join(dir, "nsd.log"))
-			return fmt.Sprintf("nsd does not answer: %v, %v\n%s%s", answer, err, output, log)
+			return fmt.Sprintf("nsd does not answer: %v, %v", answer, err)
 		}
 		return ""
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
 )
 
 // wire carries connections to a server, and can be cut or made to swallow
@@ -27,7 +28,7 @@ type wire struct {
 }
 
 func startWire(t testing.TB, target string) *wire {
-	w := &wire{t: t, target: target, address: "127.0.0.1:0", open: make(chan struct{})}
+	w := &wire{t: t, target: target, address: "127.0.0.1:" + freeport.New(t), open: make(chan struct{})}
 	close(w.open)
 	w.listen()
 	t.Cleanup(func() {
@@ -43,7 +44,7 @@ func (w *wire) listen() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.listener, w.address = listener, listener.Addr().String()
+	w.listener = listener
 	w.running.Go(func() {
 		for {
 			from, err := listener.Accept()

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // A reload loses nothing: no request fails, no allowance and no cached answer
@@ -48,9 +50,8 @@ func TestReloads(t *testing.T) {
 	}
 	for n := range 100 {
 		e.load(config(n + 2))
-		got, err := e.sendAgain("GET", "/ghost/inbox-provider?domain=workspace.example", "", "X-Forwarded-For", "192.0.2.1")
-		if err != nil || got.Status != 429 {
-			t.Fatalf("reload %d: the allowance was forgotten: %v, %v", n, got, err)
+		if got := e.lookup("workspace.example", "192.0.2.1"); got.Status != 429 {
+			t.Fatalf("reload %d: the allowance was forgotten: %v", n, got)
 		}
 	}
 	close(stop)
@@ -115,10 +116,11 @@ func TestRefusedReload(t *testing.T) {
 	}
 }
 
-// sendAgain sends a request as a browser does: again, if the connection was
-// closed before any answer came. Go's HTTP server does that to a request that
-// it reads while it shuts down, which is what Caddy lets it do at a reload. The
-// request has then reached no handler.
+// sendAgain sends a request during a reload as a browser does: again, if the
+// connection was closed before any answer came. Go's HTTP server does that to a
+// request that it reads while it shuts down, which is what Caddy lets it do at a
+// reload. The request has then reached no handler. After a reload nothing needs
+// it (see [socket.replace]).
 func (e *edge) sendAgain(method, target, body string, header ...string) (response, error) {
 	for {
 		got, err := e.sendBody(method, target, body, header...)
@@ -132,13 +134,13 @@ func (e *edge) sendAgain(method, target, body string, header ...string) (respons
 // there were.
 func nothingLeft(t testing.TB, goroutines int, heap uint64) {
 	t.Helper()
-	eventually(t, func() string {
+	wait.Until(t, func() string {
 		if n := runtime.NumGoroutine(); n > goroutines+5 {
 			return fmt.Sprintf("%d goroutines, were %d", n, goroutines)
 		}
 		return ""
 	})
-	eventually(t, func() string {
+	wait.Until(t, func() string {
 		if now := heapInUse(); now > heap+8<<20 {
 			return fmt.Sprintf("%d bytes of heap, were %d", now, heap)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // section returns the name of the section that the homepage of a theme has, empty
@@ -127,7 +128,7 @@ func TestUploadThatIsLeft(t *testing.T) {
 		name := string(rune('C' + i))
 		whole := sourceZip(t, "", cleanManifest(name))
 		send(whole, len(whole), meanwhile)
-		eventually(t, func() string {
+		wait.Until(t, func() string {
 			if got := e.section(theme, owner); got != name {
 				return fmt.Sprintf("the homepage has %q, not %q", got, name)
 			}
@@ -193,11 +194,7 @@ func TestReloadsWithThemes(t *testing.T) {
 	theme := "reload-" + guidLike()
 	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
 	read := func() response {
-		got, err := e.sendAgain("GET", "/ghost/lychgate/themes/"+theme+"/curation", "", "Cookie", owner, "Origin", e.base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
+		return e.do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", owner, "Origin", e.base)
 	}
 	want := read()
 	e.load(config + "# 0\n")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/gittest"
 )
 
@@ -207,8 +208,7 @@ func TestRefreshWithGit(t *testing.T) {
 	address := git.Start()
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer hanging.Close()
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	gone := "127.0.0.1:" + freeport.New(t)
 
 	// All are one theme, at one repository after another.
 	store := sqliteStore(t)
@@ -217,11 +217,7 @@ func TestRefreshWithGit(t *testing.T) {
 	refresh := func(repository, options string) response {
 		t.Helper()
 		e.load(themesConfig(store, url, key, "theme nightly {\nrepository "+repository+" {\n"+options+"\n}\n}"))
-		got, err := e.sendAgain("POST", "/ghost/lychgate/themes/nightly/refresh", "", "Cookie", owner, "Origin", e.base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
+		return e.do("POST", "/ghost/lychgate/themes/nightly/refresh", "Cookie", owner, "Origin", e.base)
 	}
 	kept := func() string {
 		t.Helper()
@@ -246,14 +242,14 @@ func TestRefreshWithGit(t *testing.T) {
 		body                      string // what it begins with
 		kept                      string
 	}{
-		{"gone at first", gone.URL + "/theme", "", 502, failure("the repository cannot be reached: dial tcp "+strings.TrimPrefix(gone.URL, "http://")+": connect: connection refused", "unreachable"), none},
+		{"gone at first", "http://" + gone + "/theme", "", 502, failure("the repository cannot be reached: dial tcp "+gone+": connect: connection refused", "unreachable"), none},
 		{"no such branch at first", address + "/theme", token + "\nbranch nowhere", 502, failure(`reading the repository failed: there is no branch \"nowhere\"`, "request_failed"), none},
 		{"no manifest at first", address + "/theme", token + "\nbranch removed", 200, `{"status":"No manifest","_errors":[],"manifest":null}`, none},
 		{"findings at first", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warnings",` + oneFinding + `,"manifest":{"manifest_version":1,`, listed("1 warnings", "1", "inactive")},
 		{"valid", address + "/theme", token, 200, `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,`, clean},
 		{"the default branch by name", address + "/theme", token + "\nbranch main", 200, `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,`, clean},
 		{"findings", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warnings",` + oneFinding + `,"manifest":{"manifest_version":1,`, warned},
-		{"gone", gone.URL + "/theme", token, 502, failure("the repository cannot be reached: dial tcp "+strings.TrimPrefix(gone.URL, "http://")+": connect: connection refused", "unreachable"), warned},
+		{"gone", "http://" + gone + "/theme", token, 502, failure("the repository cannot be reached: dial tcp "+gone+": connect: connection refused", "unreachable"), warned},
 		{"a wrong token", address + "/theme", "token wrong", 502, failure("the repository does not let us in: it rejects the token (status 401)", "token_rejected"), warned},
 		{"no token", address + "/theme", "", 502, failure("the repository does not let us in: it asks for a token, and none is set (status 401)", "token_rejected"), warned},
 		{"no such repository", address + "/nowhere", token, 502, `{"message":"reading the repository failed: `, warned},

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // Two edges on one PostgreSQL, as processes, whose callers write the same
@@ -26,7 +27,7 @@ func TestTwoEdges(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()
 	for _, edge := range edges {
-		eventually(t, func() string {
+		wait.Until(t, func() string {
 			if _, err := edge.call(client, "GET", "/nobody", ""); err != nil {
 				return err.Error()
 			}
