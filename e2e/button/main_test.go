@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -86,6 +85,7 @@ func startChromium(browser, folder string) (window context.Context, stop func(),
 		chromedp.NoSandbox, // which root cannot have
 		chromedp.Flag("headless", "new"),
 		chromedp.UserDataDir(filepath.Join(folder, "profile")),
+		chromedp.WSURLReadTimeout(time.Minute),
 	)
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	window, stopBrowser := chromedp.NewContext(allocator)
@@ -146,7 +146,7 @@ const caddyfile = `{
 }
 
 http://localhost:{{port}} {
-	bind 127.0.0.1
+	bind fd/3
 	inbox_provider {
 		limit 1000 1m
 	}
@@ -177,33 +177,44 @@ func startEdge(folder, resolver string) (stop func(), err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building Caddy: %w: %s", err, out)
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
 	dnsAddress, pages = resolver, filepath.Join(folder, "pages")
 	if err := os.Mkdir(pages, 0o700); err != nil {
 		return nil, err
 	}
-	edge, stop, err = runCaddy(folder, port, strings.NewReplacer("{{web}}", filepath.Join(root, "web"), "{{pages}}", pages).Replace(caddyfile))
+	listener, _, err := listen()
+	if err != nil {
+		return nil, err
+	}
+	edge, stop, err = runCaddy(folder, listener, strings.NewReplacer("{{web}}", filepath.Join(root, "web"), "{{pages}}", pages).Replace(caddyfile))
 	return stop, err
 }
 
 // dnsAddress is where the edge asks.
 var dnsAddress string
 
-func freePort() (string, error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+// listen opens a socket at a free port, for runCaddy.
+func listen() (listener *net.TCPListener, port string, err error) {
+	listener, err = net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	return port, err
+	_, port, err = net.SplitHostPort(listener.Addr().String())
+	return listener, port, err
 }
 
-// runCaddy runs Caddy until it is stopped, and returns its address.
-func runCaddy(folder, port, config string) (address string, stop func(), err error) {
+// runCaddy runs Caddy until it is stopped, and returns its address. Caddy is
+// handed the socket, which is fd/3 in the Caddyfile.
+func runCaddy(folder string, listener *net.TCPListener, config string) (address string, stop func(), err error) {
+	defer listener.Close()
+	socket, err := listener.File()
+	if err != nil {
+		return "", nil, err
+	}
+	defer socket.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		return "", nil, err
+	}
 	config = strings.NewReplacer("{{folder}}", folder, "{{dns}}", dnsAddress, "{{port}}", port).Replace(config)
 	path := filepath.Join(folder, "Caddyfile")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
@@ -212,30 +223,37 @@ func runCaddy(folder, port, config string) (address string, stop func(), err err
 	var log bytes.Buffer
 	cmd := exec.Command(caddyBinary, "run", "--config", path)
 	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.ExtraFiles = []*os.File{socket}
 	if err := cmd.Start(); err != nil {
 		return "", nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel()
+		cmd.Wait()
+	}()
 	stop = func() {
 		cmd.Process.Signal(os.Interrupt)
 		<-ended
 	}
+	// The socket is open, so Caddy answers once it runs.
 	address = "http://localhost:" + port
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
-		select {
-		case err := <-ended:
-			return "", nil, fmt.Errorf("caddy ended: %w: %s", err, &log)
-		case <-time.After(50 * time.Millisecond):
-		}
-		response, err := http.Get(address + "/ghost/inbox-provider?domain=gmail.com")
-		if err == nil {
-			response.Body.Close()
-			return address, stop, nil
-		}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/ghost/inbox-provider?domain=gmail.com", nil)
+	if err != nil {
+		stop()
+		return "", nil, err
 	}
-	stop()
-	return "", nil, errors.New("caddy does not answer: " + log.String())
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		stop()
+		lines := strings.SplitAfter(log.String(), "\n")
+		return "", nil, fmt.Errorf("caddy does not answer: %w, %v; its log ends with\n%s", err, cmd.ProcessState, strings.Join(lines[max(0, len(lines)-10):], ""))
+	}
+	response.Body.Close()
+	return address, stop, nil
 }
 
 // page is one page in a browser window of its own, without cookies or a cache.
@@ -343,7 +361,7 @@ func open(t *testing.T, url string, settings ...setting) *page {
 	if strings.HasPrefix(url, "/") {
 		url = edge + url
 	}
-	ctx, cancel := context.WithTimeout(chromium, time.Minute)
+	ctx, cancel := context.WithTimeout(chromium, 5*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
@@ -375,7 +393,7 @@ func js[T any](p *page, format string, args ...any) T {
 func (p *page) until(what string) {
 	p.t.Helper()
 	if !js[bool](p, `new Promise(done => {
-		const end = performance.now() + 10000;
+		const end = performance.now() + 60000;
 		(function look() {
 			if (%s) done(true);
 			else if (performance.now() > end) done(false);
