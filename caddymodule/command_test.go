@@ -1,6 +1,7 @@
 package caddymodule_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,17 +20,33 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
 
-// buildCaddy builds the custom Caddy.
+// buildCaddy builds the custom Caddy, once for all tests.
 func buildCaddy(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "caddy")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/caddy")
-	build.Dir = ".."
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
+	binary, err := builtCaddy()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return binary
 }
+
+var builtCaddy = sync.OnceValues(func() (binary string, err error) {
+	folder, err := os.MkdirTemp("", "lychgate-caddy-")
+	if err != nil {
+		return "", err
+	}
+	binary = filepath.Join(folder, "caddy")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/caddy")
+	build.Dir = ".."
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("building Caddy: %w\n%s", err, output), os.RemoveAll(folder))
+	}
+	removeCaddy = func() error { return os.RemoveAll(folder) }
+	return binary, nil
+})
+
+// removeCaddy removes what buildCaddy has built.
+var removeCaddy = func() error { return nil }
 
 // Keys are made, changed and taken away beside the running server, which knows
 // at once.

@@ -27,10 +27,23 @@ func TestMain(m *testing.M) {
 	// What Caddy logs before it has a configuration goes into the log of the
 	// first one, and not between the tests' output.
 	caddy.BufferedLog()
-	wait.Goroutines(m,
+	wait.Goroutines(tests{m},
 		// CertMagic looks every 5 seconds whether its lock file is still its.
 		goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh"),
 	)
+}
+
+// tests are the package's tests.
+type tests struct{ *testing.M }
+
+// Run runs the tests, and removes what they share.
+func (all tests) Run() int {
+	code := all.M.Run()
+	if err := removeCaddy(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // edge is a Caddy that runs in this process: its own config loader, a real

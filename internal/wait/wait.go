@@ -30,12 +30,12 @@ func Until(t testing.TB, problem func() string) {
 
 // Goroutines runs a package's tests, and fails them if they leave goroutines
 // behind. Those that are about to end have a minute.
-func Goroutines(m *testing.M, ignored ...goleak.Option) {
+func Goroutines(m goleak.TestingM, ignored ...goleak.Option) {
 	goleak.VerifyTestMain(patient{m, ignored}, ignored...)
 }
 
 type patient struct {
-	m       *testing.M
+	m       goleak.TestingM
 	ignored []goleak.Option
 }
 
