@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -300,6 +301,14 @@ func (e *edge) logged() string {
 		}
 	}
 	return lines.String()
+}
+
+// isRest reports whether a Retry-After is what remains of a window that began
+// with a request after start, in whole seconds, rounded up.
+func isRest(retryAfter string, window time.Duration, start time.Time) bool {
+	seconds, err := strconv.Atoi(retryAfter)
+	rest := time.Duration(seconds) * time.Second
+	return err == nil && rest <= window && rest >= window-time.Since(start)
 }
 
 // linesWith returns the lines of a log that contain a text.
