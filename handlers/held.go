@@ -15,6 +15,10 @@ type heldAnswer struct {
 	status int // 0 before there is an answer
 	body   bytes.Buffer
 	free   bool // the answer goes through
+
+	// passing, if not nil, is called before an answer goes through that is not
+	// held. That may take long: the server reads what is left of a request first.
+	passing func()
 }
 
 // maxHeld bounds an answer that is held, in bytes: Ghost's are some hundred
@@ -39,6 +43,9 @@ func (a *heldAnswer) WriteHeader(status int) {
 	if encoding := header.Get("Content-Encoding"); status == http.StatusNoContent ||
 		status < http.StatusMultipleChoices && mediaType == "application/json" && (encoding == "" || encoding == "identity") {
 		return
+	}
+	if a.passing != nil {
+		a.passing()
 	}
 	a.release()
 }

@@ -84,6 +84,7 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 		upload.begin(parameters["boundary"], h.FileName)
 	}
 	defer upload.drop()
+	held.passing = upload.drop
 	passed.Body = upload
 	err = next(held, passed)
 	switch {

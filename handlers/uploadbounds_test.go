@@ -114,6 +114,21 @@ func TestRefusedUploadsTakeNoMemory(t *testing.T) {
 	}
 }
 
+// Ghost's refusal ends the scan, also while it cannot be passed on.
+func TestRefusalEndsTheScan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUploads(t, &aStore{})
+		u.watch(strings.NewReader(hostile()), "owner", func(w http.ResponseWriter, r *http.Request) error {
+			w.WriteHeader(http.StatusForbidden)
+			if n := len(u.Scans.slots); n != 0 {
+				t.Errorf("%d scans", n)
+			}
+			io.Copy(io.Discard, r.Body)
+			return nil
+		})
+	})
+}
+
 // What strangers upload is not scanned, even while Ghost does not refuse it.
 func TestUploadsOfStrangersAreNotScanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
