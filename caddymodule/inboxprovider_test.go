@@ -52,6 +52,9 @@ func jsonAnswer(status int, cacheControl, body string, header ...string) respons
 		"Content-Type":                "application/json",
 		"Cache-Control":               cacheControl,
 	}}
+	if status != http.StatusOK {
+		r.Header["X-Content-Type-Options"] = "nosniff"
+	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header[header[i]] = header[i+1]
 	}

@@ -110,7 +110,10 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	if h.api.Keys, err = loadLimiter(limiterKey{"keys", h.Limit.plain()}, &h.release); err != nil {
 		return err
 	}
-	h.api.Strangers, err = loadStrangers(limiterKey{"strangers", h.Limit.plain()}, &h.release)
+	if h.api.Strangers, err = loadStrangers(limiterKey{"strangers", h.Limit.plain()}, &h.release); err != nil {
+		return err
+	}
+	h.api.Webhooks, err = loadStrangers(limiterKey{"webhooks", h.Limit.plain()}, &h.release)
 	return err
 }
 

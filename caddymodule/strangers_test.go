@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // This file shows the bounds of docs/guarantees.md#strangers through Caddy. Others
@@ -114,5 +116,28 @@ func TestLogLinesOfStrangers(t *testing.T) {
 	quiet = lines()
 	if send(); lines() == quiet || lines() > quiet+10 {
 		t.Errorf("%d lines while Ghost is away", lines()-quiet)
+	}
+}
+
+// Whoever makes up webhook events has 30 of them looked at in a minute.
+func TestMadeUpWebhookEvents(t *testing.T) {
+	e := startEdge(t, nil, strings.Replace(membersConfig(sqliteStore(t), "none"), "limit 10000 1m", "limit 30 1m", 1))
+	gone := enveloped(410, `{"success":false,"message":"No notices are wanted at this address."}`)
+	for n := range 31 {
+		got := e.do("POST", fmt.Sprint("/integration/webhooks/", n), "X-Forwarded-For", "192.0.2.1")
+		want := gone
+		if n == 30 {
+			seconds := got.Header["Retry-After"]
+			want = enveloped(429, `{"success":false,"message":"Too many webhook events from this address that are not the platform's. Try again in `+seconds+` s."}`, "Retry-After", seconds)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("event %d: %s", n, diff)
+		}
+	}
+	if diff := cmp.Diff(gone, e.do("POST", "/integration/webhooks/x", "X-Forwarded-For", "192.0.2.2")); diff != "" {
+		t.Errorf("from elsewhere: %s", diff)
+	}
+	if got := e.call(formKey, "GET", "/a@example.com", "", "X-Forwarded-For", "192.0.2.1"); got.Status != 404 {
+		t.Errorf("a key from there: %v", got)
 	}
 }

@@ -138,6 +138,19 @@ func TestThemesAreForStaff(t *testing.T) {
 		t.Errorf("personal data in the log: %s", logged)
 	}
 
+	// Who makes up sessions is told to wait.
+	forged := strings.Replace(owner, "s%3A", "s%3Ax", 1)
+	for range 30 {
+		e.do("GET", "/ghost/lychgate/themes", "Cookie", forged, "X-Forwarded-For", "192.0.2.1")
+	}
+	for path, methods := range themeEndpoints {
+		for _, method := range methods {
+			got := e.do(method, "/ghost/lychgate/themes"+path, "Cookie", forged, "X-Forwarded-For", "192.0.2.1", "Sec-Fetch-Site", "same-origin")
+			if got.Status != 429 || got.Header["Retry-After"] == "" {
+				t.Errorf("%s %q: %v", method, path, got)
+			}
+		}
+	}
 	// Nobody is taken for staff because Ghost does not answer.
 	e.load(themesConfig(sqliteStore(t), "http://127.0.0.1:1", key, ""))
 	e.eachEndpoint("Ghost is away", staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", owner, "Origin", e.base)

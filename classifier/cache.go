@@ -45,9 +45,9 @@ type CacheConfig struct {
 	// was made.
 	Clock func() time.Duration
 
-	// Random returns a random duration from zero up to, not including, max.
+	// Random returns a random duration from zero up to, not including, a limit.
 	// Default: rand.N.
-	Random func(max time.Duration) time.Duration
+	Random func(limit time.Duration) time.Duration
 }
 
 // Cache remembers the answers for domains, and lets the callers of a domain

@@ -279,16 +279,11 @@ func TestNoQueriesAtTheDeadline(t *testing.T) {
 	cfg.Observe = func(time.Duration, error) { queries.Add(1) }
 	resolver := NewResolver(cfg)
 	// Timers come late where all threads are busy.
-	stop := make(chan struct{})
+	var stop atomic.Bool
 	var busy sync.WaitGroup
 	for range 2 * runtime.GOMAXPROCS(0) {
 		busy.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !stop.Load() {
 			}
 		})
 	}
@@ -303,7 +298,7 @@ func TestNoQueriesAtTheDeadline(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	close(stop)
+	stop.Store(true)
 	busy.Wait()
 	if n := queries.Load(); n > 3*lookups { // of 50 ms, in 120 ms
 		t.Errorf("%d queries for %d lookups", n, lookups)

@@ -42,8 +42,9 @@ type MembersAPI struct {
 	// Keys holds the rate limit of each key.
 	Keys ratelimit.Limiter
 
-	// Strangers holds that of each address for keys that are not valid.
-	Strangers *Strangers
+	// Strangers holds that of each address for keys that are not valid, Webhooks
+	// that for webhook events that are not the platform's.
+	Strangers, Webhooks *Strangers
 
 	Logger *zap.Logger
 }
@@ -107,7 +108,7 @@ func (h *MembersAPI) answer(w http.ResponseWriter, r *http.Request, site *Member
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	if token, ok := h.noticeToken(r); ok {
-		return h.notice(ctx, w, r, site, token)
+		return h.notice(ctx, w, r, site, address, token)
 	}
 	integration, err := h.authenticate(ctx, r, site, address)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/members"
@@ -28,11 +29,29 @@ var (
 )
 
 // notice takes a notice of the platform's. It has no key but a signature.
-func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, token string) (*memberAnswer, error) {
+func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr, token string) (*memberAnswer, error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, errNotAllowed
 	}
+	if wait := h.Webhooks.Wait(ctx, address); wait > 0 {
+		return nil, &tooManyError{wait: wait, of: forgedEvents}
+	}
+	answer, err := h.takeNotice(ctx, w, r, site, token)
+	switch {
+	case err == nil:
+		h.Webhooks.Valid(address)
+	case errors.Is(err, errGone), errors.Is(err, errForged):
+		if wait := h.Webhooks.Invalid(ctx, address); wait > 0 {
+			return nil, &tooManyError{wait: wait, of: forgedEvents}
+		}
+	}
+	return answer, err
+}
+
+const forgedEvents = "webhook events from this address that are not the platform's"
+
+func (h *MembersAPI) takeNotice(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, token string) (*memberAnswer, error) {
 	url, err := site.Members.NoticeURLOf(ctx, token)
 	if errors.Is(err, members.ErrGone) {
 		return nil, errGone

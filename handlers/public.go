@@ -78,6 +78,7 @@ func writeFailure(w http.ResponseWriter, status int, f failure) {
 	if err != nil {
 		panic(err) // strings always encode
 	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	writeJSON(w, status, noStore, body)
 }
 

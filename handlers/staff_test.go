@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -12,6 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
@@ -173,8 +177,12 @@ func TestPagesOfOtherSites(t *testing.T) {
 		method, fetchSite string
 		want              error
 	}{
-		{"GET", "cross-site", errElsewhere}, {"HEAD", "cross-site", errElsewhere}, {"POST", "cross-site", errElsewhere},
-		{"GET", "same-origin", errNotStaff}, {"GET", "none", errNotStaff}, {"GET", "", errNotStaff},
+		{"GET", "cross-site", errElsewhere},
+		{"HEAD", "cross-site", errElsewhere},
+		{"POST", "cross-site", errElsewhere},
+		{"GET", "same-origin", errNotStaff},
+		{"GET", "none", errNotStaff},
+		{"GET", "", errNotStaff},
 	} {
 		r := httptest.NewRequest(test.method, "https://news.example.com/ghost/lychgate/themes", nil)
 		if test.fetchSite != "" {
@@ -194,5 +202,31 @@ func TestValidAddressesAreBounded(t *testing.T) {
 	}
 	if n := len(s.valid); n < maxValid*9/10 || n > maxValid {
 		t.Errorf("%d are remembered", n)
+	}
+}
+
+// unread is a body that is not to be read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+// What is sent without a valid key is not read.
+func TestBodiesOfStrangersAreNotRead(t *testing.T) {
+	h := &MembersAPI{Path: "/integration", MaxBody: 64 << 10, Strangers: strangers(t), Webhooks: strangers(t), Logger: zap.NewNop()}
+	site := &MembersSite{
+		Members: members.New(members.Config{Site: "daily", Platform: platform.None{}, Logger: zap.NewNop()}),
+		Integration: func(context.Context, KeyHash) (members.Integration, error) {
+			return members.Integration{}, members.ErrNotFound
+		},
+	}
+	for _, path := range []string{"/integration/members", "/integration/webhooks/made-up"} {
+		for range 31 {
+			r := httptest.NewRequest(http.MethodPost, path, unread{t})
+			r.Header.Set("Authorization", "Bearer wrong")
+			h.Serve(httptest.NewRecorder(), r, site, netip.Addr{})
+		}
 	}
 }

@@ -28,6 +28,10 @@ type Next func(http.ResponseWriter, *http.Request) error
 // end, and under the names of older versions of its API.
 var adminThemes = regexp.MustCompile(`(?i)^/+api/+(?:(?:v[234]|canary)/+)?admin/+themes/+([^/]+)/*$`)
 
+// maxAdminPath bounds the paths that are matched, in bytes. Node.js, which Ghost
+// runs on, takes 16 KiB of headers with the path among them.
+const maxAdminPath = 16 << 10
+
 // Changes reports whether a request changes a theme in Ghost, so that it is to be
 // watched.
 func (h *ThemesAPI) Changes(r *http.Request) bool {
@@ -35,7 +39,7 @@ func (h *ThemesAPI) Changes(r *http.Request) bool {
 		return false
 	}
 	p := r.URL.Path
-	if len(p) < len(h.Path) || !strings.EqualFold(p[:len(h.Path)], h.Path) {
+	if len(p) < len(h.Path) || len(p) > maxAdminPath || !strings.EqualFold(p[:len(h.Path)], h.Path) {
 		return false
 	}
 	match := adminThemes.FindStringSubmatch(p[len(h.Path):])

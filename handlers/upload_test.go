@@ -18,21 +18,23 @@ import (
 
 func TestChanges(t *testing.T) {
 	for path, want := range map[string]bool{
-		"/ghost/api/admin/themes/upload/":        true,
-		"/ghost/api/admin/themes/upload":         true,
-		"/ghost/api/admin/themes/Upload/":        true,
-		"/GHOST/api/v4/ADMIN/themes/upload/":     true,
-		"/ghost/api/canary/admin/themes/upload/": true,
-		"/ghost/api//admin/themes/upload/":       true,
-		"/ghost//api/admin//themes//upload//":    true,
-		"/ghost/api/v9/admin/themes/upload/":     false,
-		"/ghost/api/admin/themes/install/":       false,
-		"/ghost/api/admin/themes/upload/x/":      false,
-		"/ghost/api/admin/themes/":               false,
-		"/ghost/api/admin/images/upload/":        false,
-		"/blog/ghost/api/admin/themes/upload/":   false,
-		"/ghost":                                 false,
-		"/":                                      false,
+		"/ghost/api/admin/themes/upload/":                                   true,
+		"/ghost/api/admin/themes/upload":                                    true,
+		"/ghost/api/admin/themes/Upload/":                                   true,
+		"/GHOST/api/v4/ADMIN/themes/upload/":                                true,
+		"/ghost/api/canary/admin/themes/upload/":                            true,
+		"/ghost/api//admin/themes/upload/":                                  true,
+		"/ghost//api/admin//themes//upload//":                               true,
+		"/ghost/api/v9/admin/themes/upload/":                                false,
+		"/ghost/api/admin/themes/install/":                                  false,
+		"/ghost/api/admin/themes/upload/x/":                                 false,
+		"/ghost/api/admin/themes/":                                          false,
+		"/ghost/api/admin/images/upload/":                                   false,
+		"/blog/ghost/api/admin/themes/upload/":                              false,
+		"/ghost":                                                            false,
+		"/ghost" + strings.Repeat("/", 16000) + "api/admin/themes/upload/":  true,
+		"/ghost" + strings.Repeat("/", 16<<10) + "api/admin/themes/upload/": false,
+		"/": false,
 	} {
 		h := &ThemesAPI{Path: "/ghost"}
 		if got := h.Changes(httptest.NewRequest(http.MethodPost, path, nil)); got != want {
