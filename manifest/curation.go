@@ -12,10 +12,14 @@ func (p *parser) curation(f field) *Curation {
 	at := (*path)(nil).child(f.name)
 	entries := p.entries(f, mappingOf(f.value).get("sections"), at, Warning, "`homepage_curation`", "it is dropped")
 	curation := new(Curation)
-	keys := make(map[string]bool)
+	c := claims{keys: make(map[string]bool), tags: make(map[string]bool)}
 	for i, entry := range entries {
-		if s, ok := p.section(at.child("sections").entry(i), entry, keys); ok {
+		if s, ok := p.section(at.child("sections").entry(i), entry, c); ok {
 			curation.Sections = append(curation.Sections, s)
+			c.keys[s.Key] = true
+			for _, slot := range s.Slots {
+				c.tags[tagIdentity(slot.Tag)] = true
+			}
 		}
 	}
 	if len(curation.Sections) == 0 {
@@ -23,6 +27,10 @@ func (p *parser) curation(f field) *Curation {
 	}
 	return curation
 }
+
+// claims are the keys and tags that are taken, by sections or slots that are not
+// dropped.
+type claims struct{ keys, tags map[string]bool }
 
 // entries returns the entries of a list that must have at least one.
 func (p *parser) entries(of, list field, in *path, s Severity, what, effect string) []*yaml.Node {
@@ -43,39 +51,34 @@ func (p *parser) entries(of, list field, in *path, s Severity, what, effect stri
 	return nil
 }
 
-// unique returns a required field that has to differ from those before it. id
-// says which are equal.
-func (p *parser) unique(m mapping, in *path, entry *yaml.Node, name, what string, seen map[string]bool, id func(string) string) string {
+// unique returns a required field that must not be taken.
+func (p *parser) unique(m mapping, in *path, entry *yaml.Node, name, what string, taken func(string) bool) string {
 	text := p.required(m, in, entry, name, what)
-	if text == "" {
-		return ""
+	if text == "" || !taken(text) {
+		return text
 	}
-	if seen[id(text)] {
-		p.report(Error, in.child(name), m.get(name).place(), "the `%s` %s is used before, so %s is dropped; choose another",
-			name, quote(text), what)
-		return ""
-	}
-	seen[id(text)] = true
-	return text
+	p.report(Error, in.child(name), m.get(name).place(), "the `%s` %s is used before, so %s is dropped; choose another",
+		name, quote(text), what)
+	return ""
 }
 
-func asWritten(s string) string { return s }
-
-// section reads one section. It reports false if the section is dropped.
-func (p *parser) section(at *path, entry *yaml.Node, keys map[string]bool) (Section, bool) {
+// section reads one section. It reports false if the section is dropped. The keys
+// and tags of others are taken.
+func (p *parser) section(at *path, entry *yaml.Node, others claims) (Section, bool) {
 	m := mappingOf(entry)
 	s := Section{
-		Key:         p.unique(m, at, entry, "key", "the section", keys, asWritten),
+		Key:         p.unique(m, at, entry, "key", "the section", func(key string) bool { return others.keys[key] }),
 		Name:        p.required(m, at, entry, "name", "the section"),
 		Description: m.text("description"),
 		Picker:      p.picker(at, m),
 	}
 	self := field{key: entry, value: resolve(entry)}
 	entries := p.entries(self, m.get("slots"), at, Error, "the section", "it is dropped")
-	slots := make(map[string]bool)
+	own := claims{keys: make(map[string]bool), tags: make(map[string]bool)}
 	for i, entry := range entries {
-		if slot, ok := p.slot(at.child("slots").entry(i), entry, slots); ok {
+		if slot, ok := p.slot(at.child("slots").entry(i), entry, own, others.tags); ok {
 			s.Slots = append(s.Slots, slot)
+			own.keys[slot.Key], own.tags[tagIdentity(slot.Tag)] = true, true
 		}
 	}
 	if len(entries) > 0 && len(s.Slots) == 0 {
@@ -84,13 +87,17 @@ func (p *parser) section(at *path, entry *yaml.Node, keys map[string]bool) (Sect
 	return s, s.Key != "" && s.Name != "" && len(s.Slots) > 0
 }
 
-// slot reads one slot. It reports false if the slot is dropped.
-func (p *parser) slot(at *path, entry *yaml.Node, keys map[string]bool) (Slot, bool) {
+// slot reads one slot. It reports false if the slot is dropped. The keys and tags
+// in its section are taken, and the tags in others.
+func (p *parser) slot(at *path, entry *yaml.Node, section claims, others map[string]bool) (Slot, bool) {
 	m := mappingOf(entry)
 	s := Slot{
-		Key:   p.unique(m, at, entry, "key", "the slot", keys, asWritten),
+		Key:   p.unique(m, at, entry, "key", "the slot", func(key string) bool { return section.keys[key] }),
 		Label: p.required(m, at, entry, "label", "the slot"),
-		Tag:   p.unique(m, at, entry, "tag", "the slot", p.slotTags, tagIdentity),
+		Tag: p.unique(m, at, entry, "tag", "the slot", func(tag string) bool {
+			id := tagIdentity(tag)
+			return section.tags[id] || others[id]
+		}),
 	}
 	return s, s.Key != "" && s.Label != "" && s.Tag != ""
 }

@@ -44,9 +44,15 @@ func curationErrors() []errorCase {
 		{"section key twice", inSections("- {key: a, name: A, slots: [{key: a, label: A, tag: a}]}\n- {key: a, name: B, slots: [{key: a, label: A, tag: b}]}"), inSections("- {key: a, name: A, slots: [{key: a, label: A, tag: a}]}"), []string{
 			"5:13 error homepage_curation.sections[1].key: the `key` `a` is used before, so the section is dropped; choose another",
 		}},
-		{"section key of one that is dropped", inSections("- {key: a, slots: [{key: a, label: A, tag: a}]}\n- {key: a, name: B, slots: [{key: a, label: A, tag: b}]}"), inSections(""), []string{
+		{"section key of one that is dropped", inSections("- {key: a, slots: [{key: a, label: A, tag: a}]}\n- {key: a, name: B, slots: [{key: a, label: A, tag: b}]}"), inSections("- {key: a, name: B, slots: [{key: a, label: A, tag: b}]}"), []string{
 			"4:7 error homepage_curation.sections[0].name: the section has no `name`, so it is dropped; add one",
-			"5:13 error homepage_curation.sections[1].key: the `key` `a` is used before, so the section is dropped; choose another",
+		}},
+		{"slot tag in a section that is dropped", inSections("- {key: a, slots: [{key: a, label: A, tag: a}]}\n- {key: b, name: B, slots: [{key: a, label: A, tag: a}]}"), inSections("- {key: b, name: B, slots: [{key: a, label: A, tag: a}]}"), []string{
+			"4:7 error homepage_curation.sections[0].name: the section has no `name`, so it is dropped; add one",
+		}},
+		{"slot tag twice in a section that is dropped", inSections("- {key: a, slots: [{key: a, label: A, tag: a}, {key: b, label: B, tag: a}]}"), inSections(""), []string{
+			"4:7 error homepage_curation.sections[0].name: the section has no `name`, so it is dropped; add one",
+			"4:76 error homepage_curation.sections[0].slots[1].tag: the `tag` `a` is used before, so the slot is dropped; choose another",
 		}},
 
 		// missing section name
@@ -90,9 +96,11 @@ func curationErrors() []errorCase {
 		{"slot key twice", inSlots("- {key: a, label: A, tag: a}\n- {key: a, label: B, tag: b}"), inSlots("- {key: a, label: A, tag: a}"), []string{
 			"8:17 error homepage_curation.sections[0].slots[1].key: the `key` `a` is used before, so the slot is dropped; choose another",
 		}},
-		{"slot key of a slot that is dropped", inSlots("- {key: a, label: A}\n- {key: a, label: B, tag: b}\n- {key: c, label: C, tag: c}"), inSlots("- {key: c, label: C, tag: c}"), []string{
+		{"slot key of a slot that is dropped", inSlots("- {key: a, label: A}\n- {key: a, label: B, tag: b}\n- {key: c, label: C, tag: c}"), inSlots("- {key: a, label: B, tag: b}\n- {key: c, label: C, tag: c}"), []string{
 			"7:11 error homepage_curation.sections[0].slots[0].tag: the slot has no `tag`, so it is dropped; add one",
-			"8:17 error homepage_curation.sections[0].slots[1].key: the `key` `a` is used before, so the slot is dropped; choose another",
+		}},
+		{"slot key and tag of a slot that is dropped", inSlots("- {key: z, tag: t}\n- {key: z, label: Z, tag: t}"), inSlots("- {key: z, label: Z, tag: t}"), []string{
+			"7:11 error homepage_curation.sections[0].slots[0].label: the slot has no `label`, so it is dropped; add one",
 		}},
 		{"slot key three times", inSlots("- {key: a, label: A, tag: a}\n- {key: a, label: B, tag: b}\n- {key: 'a', label: C, tag: c}"), inSlots("- {key: a, label: A, tag: a}"), []string{
 			"8:17 error homepage_curation.sections[0].slots[1].key: the `key` `a` is used before, so the slot is dropped; choose another",

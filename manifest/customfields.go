@@ -22,6 +22,7 @@ func (p *parser) customFields(m mapping, in *path) (fields []CustomField, keys m
 		fine := p.customKey(&c, m, at, entry, seen)
 		if p.customType(&c, m, at, entry) && fine {
 			fields = append(fields, c)
+			seen[c.Key] = true
 		}
 		if c.Key != "" {
 			keys[c.Key] = true
@@ -30,7 +31,8 @@ func (p *parser) customFields(m mapping, in *path) (fields []CustomField, keys m
 	return fields, keys
 }
 
-// customKey reads the key and the label, and reports whether the key is fine.
+// customKey reads the key and the label, and reports whether the key is fine. Those
+// that were seen are taken.
 func (p *parser) customKey(c *CustomField, m mapping, in *path, entry *yaml.Node, seen map[string]bool) bool {
 	c.Key = p.required(m, in, entry, "key", "the custom field")
 	if c.Key == "" {
@@ -52,7 +54,6 @@ func (p *parser) customKey(c *CustomField, m mapping, in *path, entry *yaml.Node
 		p.report(Error, at, place, "the key %s is that of an earlier custom field, so this one is dropped; choose another",
 			quote(c.Key))
 	default:
-		seen[c.Key] = true
 		return true
 	}
 	return false

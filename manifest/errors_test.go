@@ -179,9 +179,11 @@ func eventErrors() []errorCase {
 			"6:36 warning events.types.c.default: `b` is the default event type already; set `default` on one type only",
 			"7:36 warning events.types.d.default: `b` is the default event type already; set `default` on one type only",
 		}},
-		{"the first is dropped", inTypes("a: {default: true}\nb: {post_template: x, default: true}"), inTypes("b: {post_template: x}"), []string{
+		{"the first is dropped", inTypes("a: {default: true}\nb: {post_template: x, default: true}"), inTypes("b: {post_template: x, default: true}"), []string{
 			"4:5 error events.types.a.post_template: the event type `a` has no `post_template`, so it is dropped; add one",
-			"5:36 warning events.types.b.default: `a` is the default event type already; set `default` on one type only",
+		}},
+		{"a later one is dropped", inTypes("a: {post_template: x, default: true}\nb: {default: true}"), inTypes("a: {post_template: x, default: true}"), []string{
+			"5:5 error events.types.b.post_template: the event type `b` has no `post_template`, so it is dropped; add one",
 		}},
 		{"false is no claim, nor is yes", inTypes("a: {post_template: x, default: false}\nb: {post_template: x, default: yes}\nc: {post_template: x, default: true}"), inTypes("a: {post_template: x}\nb: {post_template: x}\nc: {post_template: x, default: true}"), nil},
 
@@ -333,9 +335,8 @@ func eventErrors() []errorCase {
 		{"key of an earlier field", inFields("- {key: a, type: text}\n- {key: a, type: url}"), inFields("- {key: a, type: text}"), []string{
 			"8:17 error events.types.talk.custom_fields[1].key: the key `a` is that of an earlier custom field, so this one is dropped; choose another",
 		}},
-		{"key of an earlier field that is dropped", inFields("- {key: a}\n- {key: a, type: url}"), inFields(""), []string{
+		{"key of an earlier field that is dropped", inFields("- {key: a}\n- {key: a, type: url}"), inFields("- {key: a, type: url}"), []string{
 			"7:11 error events.types.talk.custom_fields[0].type: the custom field has no `type`, so it is dropped; use " + allTypes,
-			"8:17 error events.types.talk.custom_fields[1].key: the key `a` is that of an earlier custom field, so this one is dropped; choose another",
 		}},
 		{"key three times", inFields("- {key: a, type: text}\n- {key: a, type: url}\n- {key: a, type: date}"), inFields("- {key: a, type: text}"), []string{
 			"8:17 error events.types.talk.custom_fields[1].key: the key `a` is that of an earlier custom field, so this one is dropped; choose another",

@@ -70,12 +70,15 @@ func (p *parser) eventType(at *path, f field) (EventType, bool) {
 	t.CustomFields, keys = p.customFields(m, at)
 	t.RequiredFields = p.requiredFields(m, at, t.SupportedFields, keys)
 	t.MessagingStates, _ = p.names(m, at, "messaging_states", messagingStates, "a messaging state")
+	if t.PostTemplate == "" {
+		return t, false
+	}
 	t.Default = m.isTrue("default") && p.claimDefault(m.get("default"), at)
-	return t, t.PostTemplate != ""
+	return t, true
 }
 
 // claimDefault reports whether a type that claims to be the default is the first
-// that does.
+// that does, of those that are not dropped.
 func (p *parser) claimDefault(f field, at *path) bool {
 	if p.defaultType != "" {
 		p.report(Warning, at.child("default"), f.place(), "%s is the default event type already; set `default` on one type only", quote(p.defaultType))

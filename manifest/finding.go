@@ -84,8 +84,7 @@ func shorten(s string, n int) string {
 type parser struct {
 	findings []Finding
 
-	defaultType string          // the first type that claims to be the default
-	slotTags    map[string]bool // by tagIdentity
+	defaultType string // the first type that claims to be the default
 }
 
 func (p *parser) report(s Severity, field *path, at *yaml.Node, format string, args ...any) {

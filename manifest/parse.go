@@ -34,7 +34,7 @@ type Result struct {
 func Parse(text []byte) Result { return parse(text, MaxSize) }
 
 func parse(text []byte, limit int) Result {
-	p := parser{findings: []Finding{}, slotTags: make(map[string]bool)}
+	p := parser{findings: []Finding{}}
 	root, err := readDocument(text, limit)
 	if err != nil {
 		var wrong *syntaxError
