@@ -28,22 +28,27 @@ const (
 	rounds = 6
 )
 
-// Check fails the test if work takes much more than 4 times as long with an
-// input of size than with one of size/4. It runs work at least once with each.
+// Check fails the test if work, which starts no goroutines, takes much more than 4
+// times the processor time with an input of size than with one of size/4. It runs work at least once with each.
 // input makes the input of about that size, and is not measured.
 func Check[T any](t testing.TB, size int, input func(size int) T, work func(T)) {
+	t.Helper()
+	check(t, cpuTime, size, input, work)
+}
+
+func check[T any](t testing.TB, clock func() time.Duration, size int, input func(size int) T, work func(T)) {
 	t.Helper()
 	small, large := input(size/factor), input(size)
 	// The collector would slow the larger one down, which makes more garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	least, shortest := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for round := range rounds {
-		shortest = min(shortest, measure(func() { work(large) }))
+		shortest = min(shortest, measure(clock, func() { work(large) }))
 		if shortest < floor {
 			return
 		}
 		for range 1 + min(round, 1)*(factor-1) { // once, and then as long as the larger one takes
-			least = min(least, measure(func() { work(small) }))
+			least = min(least, measure(clock, func() { work(small) }))
 		}
 		if float64(shortest) <= most*float64(least) {
 			return
@@ -52,9 +57,12 @@ func Check[T any](t testing.TB, size int, input func(size int) T, work func(T)) 
 	t.Errorf("takes %v for %d bytes and %v for %d", least, size/factor, shortest, size)
 }
 
-func measure(work func()) time.Duration {
+// measure returns how much processor time work takes in its own goroutine.
+func measure(clock func() time.Duration, work func()) time.Duration {
 	runtime.GC()
-	start := time.Now()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := clock()
 	work()
-	return time.Since(start)
+	return clock() - start
 }

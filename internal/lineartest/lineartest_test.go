@@ -3,7 +3,6 @@ package lineartest
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -34,16 +33,15 @@ func TestCheck(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r, runs := recorder{TB: t}, 0
-				Check(&r, size, func(size int) int { return size }, func(n int) {
-					time.Sleep(test.work(n, runs)) // in the time of the bubble
-					runs++
-				})
-				if r.failed != test.want {
-					t.Errorf("it %q, want %q", r.failed, test.want)
-				}
+			r, runs, now := recorder{TB: t}, 0, time.Duration(0)
+			clock := func() time.Duration { return now }
+			check(&r, clock, size, func(size int) int { return size }, func(n int) {
+				now += test.work(n, runs)
+				runs++
 			})
+			if r.failed != test.want {
+				t.Errorf("it %q, want %q", r.failed, test.want)
+			}
 		})
 	}
 }
