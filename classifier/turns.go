@@ -48,8 +48,12 @@ type turns struct {
 type networkTurns struct {
 	network netip.Prefix
 	used    int
-	waiting []chan struct{} // closed when it is a lookup's turn, the first to be served first
+	waiting []turn // the first to be served first
 }
+
+// turn is what a lookup waits for: true once it has its turn, false if it had to
+// make room for another network's.
+type turn chan bool
 
 func newTurns(limit int) *turns {
 	return &turns{limit: limit, networks: make(map[netip.Prefix]*networkTurns)}
@@ -58,24 +62,24 @@ func newTurns(limit int) *turns {
 // acquire waits for a turn. It reports whether there was one in time; if so,
 // release follows.
 func (t *turns) acquire(ctx context.Context, from netip.Prefix) bool {
-	turn, ok := t.queue(from)
-	if turn == nil {
+	place, ok := t.queue(from)
+	if place == nil {
 		return ok
 	}
 	timeout := time.NewTimer(maxTurnWait)
 	defer timeout.Stop()
 	select {
-	case <-turn:
-		return true
+	case ok := <-place:
+		return ok
 	case <-timeout.C:
 	case <-ctx.Done():
 	}
-	return t.leave(from, turn)
+	return t.leave(from, place)
 }
 
 // queue takes a turn, or the last place among the waiting lookups of a network,
 // if there is room.
-func (t *turns) queue(from netip.Prefix) (turn chan struct{}, ok bool) {
+func (t *turns) queue(from netip.Prefix) (place turn, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.networks[from]
@@ -87,29 +91,48 @@ func (t *turns) queue(from netip.Prefix) (turn chan struct{}, ok bool) {
 		t.use(n)
 		return nil, true
 	}
-	if t.waiting >= maxWaiting || len(n.waiting) >= maxNetworkWaiting {
+	if len(n.waiting) >= maxNetworkWaiting || t.waiting >= maxWaiting && !t.makeRoom(n) {
 		t.forget(n)
 		return nil, false
 	}
 	if len(n.waiting) == 0 {
 		t.ring = append(t.ring, n)
 	}
-	turn = make(chan struct{})
-	n.waiting = append(n.waiting, turn)
+	place = make(turn, 1)
+	n.waiting = append(n.waiting, place)
 	t.waiting++
-	return turn, true
+	return place, true
+}
+
+// makeRoom sends the last lookup away that waits for the network with most of
+// them, if a network has none.
+func (t *turns) makeRoom(n *networkTurns) bool {
+	if len(n.waiting) > 0 {
+		return false
+	}
+	most := slices.MaxFunc(t.ring, func(a, b *networkTurns) int { return len(a.waiting) - len(b.waiting) })
+	last := len(most.waiting) - 1
+	if last < 1 {
+		return false
+	}
+	most.waiting[last] <- false
+	most.waiting = slices.Delete(most.waiting, last, last+1)
+	t.waiting--
+	return true
 }
 
 // leave gives up a place among the waiting. It reports whether the turn came
 // meanwhile.
-func (t *turns) leave(from netip.Prefix, turn chan struct{}) bool {
+func (t *turns) leave(from netip.Prefix, place turn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.networks[from]
-	i := slices.Index(n.waiting, turn) // n uses the turn, if it came
-	if i < 0 {
-		return true
+	select {
+	case ok := <-place:
+		return ok
+	default:
 	}
+	n := t.networks[from]
+	i := slices.Index(n.waiting, place)
 	n.waiting = slices.Delete(n.waiting, i, i+1)
 	t.waiting--
 	if len(n.waiting) == 0 {
@@ -136,7 +159,7 @@ func (t *turns) release(from netip.Prefix) {
 // served behind those of the others.
 func (t *turns) serve(n *networkTurns) {
 	t.use(n)
-	close(n.waiting[0])
+	n.waiting[0] <- true
 	n.waiting = slices.Delete(n.waiting, 0, 1)
 	t.waiting--
 	t.leaveRing(n)
