@@ -67,7 +67,7 @@ func (a *App) useThemes() (*themesState, error) {
 		}
 		state.sites[site] = &handlers.ThemesSite{
 			Name:  name,
-			Staff: handlers.NewStaff(room, strangers),
+			Staff: handlers.NewStaff(name, room, strangers),
 			Themes: func() (*themes.Service, error) {
 				store, err := state.opened()
 				if err != nil {

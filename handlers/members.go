@@ -326,7 +326,8 @@ func answerWith(message string) func(members.Result, error) (*memberAnswer, erro
 func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *MembersSite, address netip.Addr) (members.Integration, error) {
 	// An address that has tried too many keys has no further one looked at, or
 	// guessing would go on at full speed.
-	if wait := h.Strangers.Wait(ctx, address); wait > 0 {
+	attempt, wait := h.Strangers.begin(ctx, site.Members.Site, address)
+	if wait > 0 {
 		return members.Integration{}, &tooManyError{wait: wait, of: "wrong keys from this address"}
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -335,7 +336,7 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 		integration, err := site.Integration(ctx, hash)
 		switch {
 		case err == nil:
-			h.Strangers.Valid(address)
+			attempt.succeed()
 			if wait := h.Keys.Take(ctx, ratelimit.Key(hash[:16])); wait > 0 {
 				return members.Integration{}, &tooManyError{wait: wait, of: "requests"}
 			}
@@ -344,7 +345,7 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 			return members.Integration{}, err
 		}
 	}
-	if wait := h.Strangers.Invalid(ctx, address); wait > 0 {
+	if wait := attempt.fail(ctx); wait > 0 {
 		return members.Integration{}, &tooManyError{wait: wait, of: "wrong keys from this address"}
 	}
 	return members.Integration{}, errUnauthorized

@@ -34,15 +34,16 @@ func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, errNotAllowed
 	}
-	if wait := h.Webhooks.Wait(ctx, address); wait > 0 {
+	attempt, wait := h.Webhooks.begin(ctx, site.Members.Site, address)
+	if wait > 0 {
 		return nil, &tooManyError{wait: wait, of: forgedEvents}
 	}
-	answer, err := h.takeNotice(ctx, w, r, site, token)
+	answer, err := h.readWebhookEvent(ctx, w, r, site, token)
 	switch {
 	case err == nil:
-		h.Webhooks.Valid(address)
+		attempt.succeed()
 	case errors.Is(err, errGone), errors.Is(err, errForged):
-		if wait := h.Webhooks.Invalid(ctx, address); wait > 0 {
+		if wait := attempt.fail(ctx); wait > 0 {
 			return nil, &tooManyError{wait: wait, of: forgedEvents}
 		}
 	}
@@ -51,7 +52,7 @@ func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.
 
 const forgedEvents = "webhook events from this address that are not the platform's"
 
-func (h *MembersAPI) takeNotice(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, token string) (*memberAnswer, error) {
+func (h *MembersAPI) readWebhookEvent(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, token string) (*memberAnswer, error) {
 	url, err := site.Members.NoticeURLOf(ctx, token)
 	if errors.Is(err, members.ErrGone) {
 		return nil, errGone

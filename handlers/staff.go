@@ -14,12 +14,14 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
 // Staff tells whether a request comes from the publication's staff. What the
 // platform says of a session is kept a moment. It may be used by many goroutines
 // at once.
 type Staff struct {
+	site      string
 	room      platform.StaffRoom
 	strangers *Strangers
 	now       func() time.Time
@@ -43,10 +45,10 @@ const (
 	maxVisitors = 1000
 )
 
-// NewStaff returns a Staff that authenticates against room. Sessions that are not
-// valid count against the rate limit of strangers.
-func NewStaff(room platform.StaffRoom, strangers *Strangers) *Staff {
-	return &Staff{room: room, strangers: strangers, now: time.Now, known: make(map[[sha256.Size]byte]knownVisitor)}
+// NewStaff returns a Staff of a site that authenticates against room. Sessions that
+// are not valid count against the rate limit of strangers.
+func NewStaff(site string, room platform.StaffRoom, strangers *Strangers) *Staff {
+	return &Staff{site: site, room: room, strangers: strangers, now: time.Now, known: make(map[[sha256.Size]byte]knownVisitor)}
 }
 
 // editors are the roles that may read and refresh manifests. A Super Editor is
@@ -103,15 +105,16 @@ func (s *Staff) isKnown(ctx context.Context, r *http.Request, address netip.Addr
 		_, err := s.roles(ctx, visitorOf(r), address)
 		return err == nil
 	}
-	if s.strangers.Wait(ctx, address) > 0 {
+	attempt, wait := s.strangers.begin(ctx, s.site, address)
+	if wait > 0 {
 		return false
 	}
 	err := s.room.CheckToken(ctx, authorization)
 	switch {
 	case err == nil:
-		s.strangers.Valid(address)
+		attempt.succeed()
 	case errors.Is(err, platform.ErrNotStaff):
-		s.strangers.Invalid(ctx, address)
+		attempt.fail(ctx)
 	}
 	return err == nil
 }
@@ -132,7 +135,7 @@ func originOf(r *http.Request) string {
 }
 
 func tooManySessions(wait time.Duration) error {
-	return &tooManyError{wait: wait, of: "sessions from this address that are not valid"}
+	return &tooManyError{wait: wait, of: "requests from this address with a session that is not valid"}
 }
 
 // roles returns the roles of a visitor. Errors: platform.ErrNotStaff,
@@ -147,24 +150,15 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address net
 	visited, ok := s.known[key]
 	s.mu.Unlock()
 	if ok && now.Before(visited.until) {
-		s.strangers.Valid(address)
+		s.strangers.trust(sender{s.site, ratelimit.AddrKey(address)})
 		return visited.roles, nil
-	}
-	if wait := s.strangers.Wait(ctx, address); wait > 0 {
-		return nil, tooManySessions(wait)
 	}
 	// Several requests of one page ask once. Who leaves does not cancel the
 	// others; the platform bounds the time itself.
-	asked, err, _ := s.asking.Do(string(key[:]), func() (any, error) { return s.room.Staff(context.WithoutCancel(ctx), visitor) })
-	if errors.Is(err, platform.ErrNotStaff) {
-		if wait := s.strangers.Invalid(ctx, address); wait > 0 {
-			err = tooManySessions(wait)
-		}
-	}
+	asked, err, _ := s.asking.Do(string(key[:]), func() (any, error) { return s.ask(context.WithoutCancel(ctx), visitor, address) })
 	if err != nil {
 		return nil, err
 	}
-	s.strangers.Valid(address)
 	roles := asked.([]string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,4 +167,23 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address net
 	}
 	s.known[key] = knownVisitor{roles, now.Add(sessionTTL)}
 	return roles, nil
+}
+
+// ask asks the platform for the roles of a visitor. Errors: platform.ErrNotStaff,
+// *tooManyError.
+func (s *Staff) ask(ctx context.Context, visitor platform.Visitor, address netip.Addr) ([]string, error) {
+	attempt, wait := s.strangers.begin(ctx, s.site, address)
+	if wait > 0 {
+		return nil, tooManySessions(wait)
+	}
+	roles, err := s.room.Staff(ctx, visitor)
+	switch {
+	case err == nil:
+		attempt.succeed()
+	case errors.Is(err, platform.ErrNotStaff):
+		if wait := attempt.fail(ctx); wait > 0 {
+			return nil, tooManySessions(wait)
+		}
+	}
+	return roles, err
 }

@@ -25,13 +25,18 @@ type room struct {
 	mu    sync.Mutex
 	asked map[string]int
 	away  bool
+	delay time.Duration // of each question
 }
 
 func (*room) HasSession(cookie string) bool { return cookie != "" }
 
 func (*room) HasToken(authorization string) bool { return authorization != "" }
 
-func (*room) CheckToken(_ context.Context, authorization string) error {
+func (r *room) CheckToken(_ context.Context, authorization string) error {
+	time.Sleep(r.delay)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked[authorization]++
 	if authorization == "token" {
 		return nil
 	}
@@ -39,7 +44,7 @@ func (*room) CheckToken(_ context.Context, authorization string) error {
 }
 
 func (r *room) Staff(_ context.Context, visitor platform.Visitor) ([]string, error) {
-	time.Sleep(time.Second) // of a synctest bubble
+	time.Sleep(r.delay)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked[visitor.Cookie+" "+visitor.Origin]++
@@ -66,8 +71,8 @@ func strangers(t testing.TB) *Strangers {
 // it could not say is asked again.
 func TestSessionsAreKeptAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &room{asked: map[string]int{}}
-		s := NewStaff(r, strangers(t))
+		r := &room{asked: map[string]int{}, delay: time.Second}
+		s := NewStaff("daily", r, strangers(t))
 		ask := func(cookie, origin string) error {
 			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
 			request.Header.Set("Cookie", cookie)
@@ -129,8 +134,8 @@ func TestSessionsAreKeptAMoment(t *testing.T) {
 // that somebody was signed in at.
 func TestSessionsThatAreNotValid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &room{asked: map[string]int{}}
-		s := NewStaff(r, strangers(t))
+		r := &room{asked: map[string]int{}, delay: time.Second}
+		s := NewStaff("daily", r, strangers(t))
 		ask := func(cookie, address string) error {
 			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
 			request.Header.Set("Cookie", cookie)
@@ -172,7 +177,7 @@ func TestSessionsThatAreNotValid(t *testing.T) {
 
 // A page of another site may not even read.
 func TestPagesOfOtherSites(t *testing.T) {
-	s := NewStaff(&room{}, strangers(t))
+	s := NewStaff("daily", &room{}, strangers(t))
 	for _, test := range []struct {
 		method, fetchSite string
 		want              error
@@ -194,15 +199,66 @@ func TestPagesOfOtherSites(t *testing.T) {
 	}
 }
 
-// The addresses that are remembered are bounded.
-func TestValidAddressesAreBounded(t *testing.T) {
-	s := strangers(t)
-	for i := range 2 * maxValid {
-		s.Valid(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
-	}
-	if n := len(s.valid); n < maxValid*9/10 || n > maxValid {
-		t.Errorf("%d are remembered", n)
-	}
+// Sessions that come at once are no more than those that come in turn.
+func TestManySessionsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &room{asked: map[string]int{}, delay: time.Second}
+		s := NewStaff("daily", r, strangers(t))
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
+				if i%2 == 0 {
+					request.Header.Set("Authorization", fmt.Sprint("made up ", i))
+				} else {
+					request.Header.Set("Cookie", fmt.Sprint("made up ", i))
+				}
+				s.isKnown(t.Context(), request, netip.Addr{})
+			})
+		}
+		wg.Wait()
+		if n := len(r.asked); n != 30 {
+			t.Errorf("asked about %d", n)
+		}
+	})
+}
+
+// Which addresses sent valid credentials is remembered for 24 hours, for each site,
+// of so many.
+func TestStrangersRemember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := strangers(t)
+		address := netip.MustParseAddr("192.0.2.1")
+		tries := func(site string) (n int) {
+			for n < 100 {
+				attempt, wait := s.begin(t.Context(), site, address)
+				if wait > 0 || attempt.fail(t.Context()) > 0 && !attempt.counted {
+					break
+				}
+				n++
+			}
+			return n
+		}
+		attempt, _ := s.begin(t.Context(), "daily", address)
+		attempt.succeed()
+		time.Sleep(validTTL - time.Second)
+		if n := tries("weekly"); n != 30 {
+			t.Errorf("%d tries at another site", n)
+		}
+		if _, wait := s.begin(t.Context(), "daily", address); wait > 0 {
+			t.Errorf("the address waits for %s", wait)
+		}
+		time.Sleep(time.Second)
+		if _, wait := s.begin(t.Context(), "daily", address); wait == 0 {
+			t.Error("the address is remembered for more than 24 hours")
+		}
+		for i := range 2 * maxValid {
+			s.trust(sender{"daily", ratelimit.AddrKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))})
+		}
+		if n := len(s.valid); n < maxValid*9/10 || n > maxValid {
+			t.Errorf("%d are remembered", n)
+		}
+	})
 }
 
 // unread is a body that is not to be read.

@@ -160,7 +160,7 @@ func watch(t testing.TB, store themes.Store, next Next) (recorded, error) {
 	r.Header.Set("Authorization", "token")
 	h := &ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8), Logger: zap.NewNop()}
 	site := &ThemesSite{
-		Staff:  NewStaff(&room{asked: map[string]int{}}, strangers(t)),
+		Staff:  NewStaff("daily", &room{asked: map[string]int{}}, strangers(t)),
 		Themes: func() (*themes.Service, error) { return &themes.Service{Site: "daily", Store: store}, nil },
 	}
 	w := httptest.NewRecorder()

@@ -57,7 +57,7 @@ func newUploads(t testing.TB, store themes.Store) uploads {
 	return uploads{
 		&ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8), Logger: zap.NewNop()},
 		&ThemesSite{
-			Staff: NewStaff(&room{asked: map[string]int{}}, strangers(t)),
+			Staff: NewStaff("daily", &room{asked: map[string]int{}}, strangers(t)),
 			Themes: func() (*themes.Service, error) {
 				return &themes.Service{Site: "daily", Store: store, Now: time.Now}, nil
 			},
