@@ -40,7 +40,7 @@ type ThemeManifest struct {
 }
 
 // scans bounds the uploads that this process scans at once, to 56 MB.
-var scans = handlers.NewScans(8)
+var scans = handlers.NewScans(8, 4)
 
 const defaultAdminPath = "/ghost"
 

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -57,7 +58,7 @@ const (
 
 // Watch passes a request on that [ThemesAPI.Changes] a theme. If Ghost took a
 // theme, its manifest is taken over, and the findings are added to Ghost's answer
-// (spec, Errors); if Ghost removed one, what is kept of it is cleared. If Ghost
+// (docs/theme_manifest.md#uploads); if Ghost removed one, what is kept of it is cleared. If Ghost
 // refused, nothing changes.
 //
 // An upload is scanned as it is passed on, and never kept whole. Ghost is asked
@@ -83,8 +84,13 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	if err != nil || parameters["boundary"] == "" || r.Body == nil {
 		return served, next(w, r) // Ghost refuses it
 	}
-	upload := &upload{ReadCloser: passed.Body, scans: h.Scans}
-	if site.Staff.isKnown(ctx, r, address) && h.Scans.acquire(ctx) {
+	upload := &upload{ReadCloser: passed.Body, scans: h.Scans, site: site.Name}
+	switch {
+	case !site.Staff.isKnown(ctx, r, address):
+		upload.unread = errUnknown
+	case !h.Scans.acquire(ctx, site.Name):
+		upload.unread = errBusy
+	default:
 		upload.begin(parameters["boundary"], h.FileName)
 	}
 	defer upload.drop()
@@ -171,34 +177,72 @@ func (h *ThemesAPI) take(ctx context.Context, site *ThemesSite, theme string, so
 	return report, err
 }
 
-// Scans bounds how many uploads are scanned at once. Each scan takes 7 MB at most.
-type Scans struct{ slots chan struct{} }
+// Scans bounds how many uploads are scanned at once, in all and of one site. Each
+// scan takes 7 MB at most.
+type Scans struct {
+	limit, siteLimit int
+
+	mu    sync.Mutex
+	used  int
+	sites map[string]int // those with scans
+	freed chan struct{}  // closed when a scan ends, and made anew
+}
 
 // NewScans returns a bound.
-func NewScans(limit int) *Scans { return &Scans{make(chan struct{}, limit)} }
+func NewScans(limit, siteLimit int) *Scans {
+	return &Scans{limit: limit, siteLimit: siteLimit, sites: make(map[string]int), freed: make(chan struct{})}
+}
 
 // scanWait is how long an upload waits to be scanned.
 const scanWait = 5 * time.Second
 
-// acquire reports whether an upload may be scanned. If so, release follows.
-func (s *Scans) acquire(ctx context.Context) bool {
+// acquire reports whether an upload to a site may be scanned. If so, release
+// follows.
+func (s *Scans) acquire(ctx context.Context, site string) bool {
 	ctx, cancel := context.WithTimeout(ctx, scanWait)
 	defer cancel()
-	select {
-	case s.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
+	for {
+		freed, ok := s.tryAcquire(site)
+		if ok {
+			return true
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 
-func (s *Scans) release() { <-s.slots }
+func (s *Scans) tryAcquire(site string) (freed chan struct{}, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used >= s.limit || s.sites[site] >= s.siteLimit {
+		return s.freed, false
+	}
+	s.used++
+	s.sites[site]++
+	return nil, true
+}
+
+func (s *Scans) release(site string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used--
+	if s.sites[site]--; s.sites[site] == 0 {
+		delete(s.sites, site)
+	}
+	close(s.freed)
+	s.freed = make(chan struct{})
+}
 
 // upload is the body of a request with a theme, which is scanned as it is passed
 // on.
 type upload struct {
 	io.ReadCloser
 	scans   *Scans
+	site    string
+	unread  error                // why it is not scanned, or nil
 	scanned atomic.Pointer[scan] // nil if it is not, or no longer
 }
 
@@ -266,20 +310,25 @@ func (u *upload) Read(p []byte) (int, error) {
 func (u *upload) drop() {
 	if s := u.scanned.Swap(nil); s != nil {
 		s.end()
-		u.scans.release()
+		u.scans.release(u.site)
 	}
 }
 
-var errNotSeen = &themes.ArchiveError{Problem: "it could not be read on its way to Ghost, or too many others were uploaded at the same time; upload it again"}
+// Why an upload was not read.
+var (
+	errCutOff  = &themes.ArchiveError{Problem: "it could not be read on its way to Ghost; upload it again"}
+	errBusy    = &themes.ArchiveError{Problem: "too many themes were uploaded at the same time; upload it again"}
+	errUnknown = &themes.ArchiveError{Problem: "Ghost could not be asked who uploads it; upload it again"}
+)
 
 // source is where the manifest is, once the body was passed on.
 func (u *upload) source() themes.Source {
-	s := u.scanned.Load()
+	s, why := u.scanned.Load(), u.unread
 	if s != nil {
-		s.end()
+		if s.end(); s.whole {
+			return themes.FromZip(s.scanner)
+		}
+		why = errCutOff
 	}
-	if s == nil || !s.whole {
-		return func(context.Context) ([]byte, error) { return nil, errNotSeen }
-	}
-	return themes.FromZip(s.scanner)
+	return func(context.Context) ([]byte, error) { return nil, why }
 }

@@ -158,7 +158,7 @@ func watch(t testing.TB, store themes.Store, next Next) (recorded, error) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.Header.Set("Accept-Encoding", "gzip")
 	r.Header.Set("Authorization", "token")
-	h := &ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8), Logger: zap.NewNop()}
+	h := &ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8, 4), Logger: zap.NewNop()}
 	site := &ThemesSite{
 		Staff:  NewStaff("daily", &room{asked: map[string]int{}}, strangers(t)),
 		Themes: func() (*themes.Service, error) { return &themes.Service{Site: "daily", Store: store}, nil },

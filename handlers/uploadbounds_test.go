@@ -55,7 +55,7 @@ type uploads struct {
 
 func newUploads(t testing.TB, store themes.Store) uploads {
 	return uploads{
-		&ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8), Logger: zap.NewNop()},
+		&ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8, 4), Logger: zap.NewNop()},
 		&ThemesSite{
 			Staff: NewStaff("daily", &room{asked: map[string]int{}}, strangers(t)),
 			Themes: func() (*themes.Service, error) {
@@ -120,7 +120,7 @@ func TestRefusalEndsTheScan(t *testing.T) {
 		u := newUploads(t, &aStore{})
 		u.watch(strings.NewReader(hostile()), "owner", func(w http.ResponseWriter, r *http.Request) error {
 			w.WriteHeader(http.StatusForbidden)
-			if n := len(u.Scans.slots); n != 0 {
+			if n := u.Scans.used; n != 0 {
 				t.Errorf("%d scans", n)
 			}
 			io.Copy(io.Discard, r.Body)
@@ -136,14 +136,14 @@ func TestUploadsOfStrangersAreNotScanned(t *testing.T) {
 		for _, cookie := range []string{"", "stranger"} {
 			u.watch(strings.NewReader(text), cookie, func(_ http.ResponseWriter, r *http.Request) error {
 				io.Copy(io.Discard, r.Body)
-				if n := len(u.Scans.slots); n != 0 {
+				if n := u.Scans.used; n != 0 {
 					t.Errorf("%q: %d scans", cookie, n)
 				}
 				return nil
 			})
 		}
 		u.watch(strings.NewReader(text), "owner", func(_ http.ResponseWriter, r *http.Request) error {
-			if n := len(u.Scans.slots); n != 1 {
+			if n := u.Scans.used; n != 1 {
 				t.Errorf("staff: %d scans", n)
 			}
 			return nil
@@ -185,13 +185,13 @@ func TestUploadsScannedAtOnce(t *testing.T) {
 			t.Errorf("40 uploads take %d MB", used>>20)
 		}
 		got := u.watch(strings.NewReader(""), "owner", takeTheme)
-		const want = `{"themes":[{"name":"nightly"}],"_errors":[{"field":"manifest","message":"the theme's zip is not read: it could not be read on its way to Ghost, or too many others were uploaded at the same time; upload it again","severity":"error"}]}`
+		const want = `{"themes":[{"name":"nightly"}],"_errors":[{"field":"manifest","message":"the theme's zip is not read: too many themes were uploaded at the same time; upload it again","severity":"error"}]}`
 		if got.Body.String() != want {
 			t.Errorf("%v", got)
 		}
 		close(refused)
 		synctest.Wait()
-		if left := len(u.Scans.slots); left != 0 {
+		if left := u.Scans.used; left != 0 {
 			t.Errorf("%d scans are left", left)
 		}
 		for _, body := range bodies {
@@ -213,7 +213,7 @@ func takeTheme(w http.ResponseWriter, r *http.Request) error {
 func TestUploadWithoutKnownCredentials(t *testing.T) {
 	store := &aStore{}
 	got := newUploads(t, store).watch(strings.NewReader(""), "", takeTheme)
-	if !strings.Contains(got.Body.String(), `"_errors":[{"field":"manifest"`) {
+	if !strings.Contains(got.Body.String(), `"_errors":[{"field":"manifest","message":"the theme's zip is not read: Ghost could not be asked who uploads it; upload it again"`) {
 		t.Errorf("%v", got)
 	}
 	if len(store.saved) != 1 {
@@ -221,19 +221,38 @@ func TestUploadWithoutKnownCredentials(t *testing.T) {
 	}
 }
 
-// An upload whose sender leaves while it waits to be scanned does not go on.
-func TestUploadThatWaitsIsLeft(t *testing.T) {
-	scans := NewScans(1)
-	if !scans.acquire(t.Context()) {
-		t.Error("no slot")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if scans.acquire(ctx) {
-		t.Error("a slot too many")
-	}
-	scans.release()
-	if !scans.acquire(t.Context()) {
-		t.Error("no slot again")
-	}
+// A site has half of the scans at most, and whoever waits gets one when another
+// ends.
+func TestScans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scans := NewScans(3, 2)
+		for i, want := range []bool{true, true, false} {
+			if got := scans.acquire(t.Context(), "daily"); got != want {
+				t.Errorf("scan %d: %v", i, got)
+			}
+		}
+		got := make(chan bool)
+		go func() { got <- scans.acquire(t.Context(), "daily") }()
+		if !scans.acquire(t.Context(), "weekly") {
+			t.Error("no scan for another site")
+		}
+		synctest.Wait()
+		scans.release("weekly")
+		synctest.Wait()
+		scans.release("daily")
+		if !<-got {
+			t.Error("no scan after one has ended")
+		}
+		scans.release("daily")
+		scans.release("daily")
+		if scans.used != 0 || len(scans.sites) != 0 {
+			t.Errorf("left: %+v", scans)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		full := NewScans(0, 0)
+		if full.acquire(ctx, "daily") {
+			t.Error("a scan too many")
+		}
+	})
 }

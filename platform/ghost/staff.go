@@ -118,7 +118,10 @@ func (c *Client) ask(ctx context.Context, path string, header map[string]string)
 	switch status := response.StatusCode; {
 	case status == http.StatusOK:
 		return answer, nil
-	case status >= 400 && status < 500 && status != http.StatusNotFound && status != http.StatusTooManyRequests:
+	case status == http.StatusNotFound, status == http.StatusTooManyRequests:
+		// This is no Ghost, or it is busy, which says nothing of the visitor.
+		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
+	case status >= 400 && status < 500:
 		return nil, platform.ErrNotStaff // such as 400 for another origin
 	default:
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
