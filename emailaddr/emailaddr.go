@@ -2,6 +2,7 @@
 package emailaddr
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -42,4 +43,21 @@ func lowerASCII(s string) string {
 		}
 	}
 	return string(b)
+}
+
+// Forms returns the forms under which a server may keep an address: as it is, and
+// with its domain in the ASCII and in the Unicode form of IDNA, without doubles.
+func Forms(address string) []string {
+	forms := []string{address}
+	if isASCII(address) && !strings.Contains(strings.ToLower(address), "xn--") {
+		return forms
+	}
+	at := strings.LastIndexByte(address, '@')
+	for _, convert := range []func(string) (string, error){idna.Lookup.ToASCII, idna.Lookup.ToUnicode} {
+		domain, err := convert(address[at+1:])
+		if form := address[:at+1] + domain; err == nil && Key(form) == Key(address) && !slices.Contains(forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	return forms
 }

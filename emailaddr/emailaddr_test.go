@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -61,4 +62,19 @@ func TestKeyProperties(t *testing.T) {
 			t.Errorf("%q, want %q", key, want)
 		}
 	})
+}
+
+func TestForms(t *testing.T) {
+	for address, want := range map[string][]string{
+		"Jane@Example.com":        {"Jane@Example.com"},
+		"jane@exämple.com":        {"jane@exämple.com", "jane@xn--exmple-cua.com"},
+		"jane@xn--exmple-cua.com": {"jane@xn--exmple-cua.com", "jane@exämple.com"},
+		"jäne@example.com":        {"jäne@example.com"},
+		"no address":              {"no address"},
+		"jane@xn--":               {"jane@xn--"},
+	} {
+		if diff := cmp.Diff(want, Forms(address)); diff != "" {
+			t.Errorf("%s: %s", address, diff)
+		}
+	}
 }

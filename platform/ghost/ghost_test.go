@@ -155,6 +155,23 @@ func TestRealGhost(t *testing.T) {
 			}
 		}
 	})
+	t.Run("found by either form of its domain", func(t *testing.T) {
+		local := strings.TrimSuffix(unique("forms"), "example.com")
+		for _, domain := range []string{"exämple.com", "xn--exmple-cua.com"} {
+			m, err := client.Create(ctx, platform.Member{Email: local + domain})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, other := range []string{"exämple.com", "EXÄMPLE.com", "xn--exmple-cua.com"} {
+				if got, err := client.FindByEmail(ctx, local+other); err != nil || got.ID != m.ID {
+					t.Errorf("%s as %s: %+v, %v", domain, other, got, err)
+				}
+			}
+			if err := client.Delete(ctx, m.ID); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	t.Run("a placeholder address is taken", func(t *testing.T) {
 		m, err := client.Create(ctx, platform.Member{Email: fmt.Sprintf("c-%d@members.invalid", time.Now().UnixNano())})
 		if err != nil || m.Subscribed {

@@ -137,10 +137,15 @@ func (c *Client) List(ctx context.Context, after string, since time.Time) ([]pla
 
 // FindByEmail implements [platform.Platform]. Ghost on SQLite tells emails apart
 // by case, but not what they begin with. One that is no longer than that comes
-// first in the order.
+// first in the order. Ghost 5 keeps an internationalized domain as it was given,
+// Ghost 6 its ASCII form.
 func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
 	var answer members
-	query := url.Values{"filter": {"email:~^" + quote(email)}, "limit": {"100"}, "order": {"email asc"}, "include": {includes}}
+	var filter []string
+	for _, form := range emailaddr.Forms(email) {
+		filter = append(filter, "email:~^"+quote(form))
+	}
+	query := url.Values{"filter": {strings.Join(filter, ",")}, "limit": {"100"}, "order": {"email asc"}, "include": {includes}}
 	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
 		return platform.Member{}, err
 	}
