@@ -42,7 +42,7 @@ type ResolverConfig struct {
 	// Timeout bounds a lookup, all its queries together. Default: 4 seconds.
 	Timeout time.Duration
 
-	// MaxInFlight bounds the queries under way at once; readers of one network
+	// MaxInFlight bounds the lookups under way at once; readers of one network
 	// (see NetworkOf) cause half of them at most. Further lookups wait for their
 	// turn, a second at most. Default: 256.
 	MaxInFlight int

@@ -31,9 +31,10 @@ func NetworkOf(reader netip.Addr) netip.Prefix {
 	return network
 }
 
-// turns bounds how many lookups are done at once, and shares them among networks:
-// each has half of them at most, and networks that wait are served in turn, so
-// that no network makes another wait long.
+// turns bounds how many lookups are done at once, and shares them among networks.
+// A network gets a turn only while more are free than it has: one alone has half of
+// them, two have a third each, and some are free for those who come. Networks that
+// wait are served in turn.
 type turns struct {
 	limit int
 
@@ -87,7 +88,7 @@ func (t *turns) queue(from netip.Prefix) (place turn, ok bool) {
 		n = &networkTurns{network: from}
 		t.networks[from] = n
 	}
-	if t.used < t.limit && t.mayUse(n) { // nobody who could use it waits
+	if t.mayUse(n) { // nobody who could use it waits
 		t.use(n)
 		return nil, true
 	}
@@ -149,7 +150,7 @@ func (t *turns) release(from netip.Prefix) {
 	n := t.networks[from]
 	n.used--
 	t.used--
-	if i := slices.IndexFunc(t.ring, t.mayUse); i >= 0 {
+	for i := slices.IndexFunc(t.ring, t.mayUse); i >= 0; i = slices.IndexFunc(t.ring, t.mayUse) {
 		t.serve(t.ring[i])
 	}
 	t.forget(n)
@@ -169,7 +170,10 @@ func (t *turns) serve(n *networkTurns) {
 }
 
 // mayUse reports whether a network may have one turn more.
-func (t *turns) mayUse(n *networkTurns) bool { return n.used < max(1, t.limit/2) }
+func (t *turns) mayUse(n *networkTurns) bool {
+	free := t.limit - t.used
+	return free > 0 && (n.used == 0 || n.used < free)
+}
 
 func (t *turns) use(n *networkTurns) {
 	n.used++
