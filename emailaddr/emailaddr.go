@@ -19,11 +19,18 @@ func Key(address string) string {
 	}
 	at := strings.LastIndexByte(address, '@')
 	local, domain := address[:at+1], address[at+1:]
+	if len(domain) > maxDomain {
+		return lowerASCII(address) // no domain is that long, and IDNA would take long
+	}
 	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
 		domain = ascii
 	}
 	return lowerASCII(local) + lowerASCII(domain)
 }
+
+// maxDomain bounds the domains that are converted, in bytes: 253 characters of up to
+// four bytes each.
+const maxDomain = 4 * 253
 
 func isASCII(s string) bool {
 	for i := range len(s) {
@@ -49,10 +56,10 @@ func lowerASCII(s string) string {
 // with its domain in the ASCII and in the Unicode form of IDNA, without doubles.
 func Forms(address string) []string {
 	forms := []string{address}
-	if isASCII(address) && !strings.Contains(strings.ToLower(address), "xn--") {
+	at := strings.LastIndexByte(address, '@')
+	if isASCII(address) && !strings.Contains(strings.ToLower(address), "xn--") || len(address)-at > maxDomain {
 		return forms
 	}
-	at := strings.LastIndexByte(address, '@')
 	for _, convert := range []func(string) (string, error){idna.Lookup.ToASCII, idna.Lookup.ToUnicode} {
 		domain, err := convert(address[at+1:])
 		if form := address[:at+1] + domain; err == nil && Key(form) == Key(address) && !slices.Contains(forms, form) {

@@ -156,7 +156,7 @@ func (h *MembersAPI) callOf(w http.ResponseWriter, r *http.Request, integration 
 	if err != nil {
 		return nil, &members.InvalidError{Message: "The identifier in the path is not percent-encoded as it should be."}
 	}
-	if !utf8.ValidString(identifier) || strings.ContainsRune(identifier, 0) {
+	if len(identifier) > maxIdentifier || !utf8.ValidString(identifier) || strings.ContainsRune(identifier, 0) {
 		return nil, members.ErrNotFound // nobody is called that, and PostgreSQL cannot be asked
 	}
 	call := &memberCall{
@@ -242,6 +242,10 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 }
 
 const (
+	// maxIdentifier bounds an identifier, in bytes: 191 characters of up to four
+	// bytes each.
+	maxIdentifier = 4 * 191
+
 	// maxIdempotencyKey bounds an Idempotency-Key, in bytes.
 	maxIdempotencyKey = 255
 
@@ -251,8 +255,11 @@ const (
 
 // keep returns what is kept of an answer: its body too, unless that is large.
 func (c *memberCall) keep(answer *memberAnswer) (*memberstore.Answer, error) {
-	header, err := json.Marshal(answer)
-	kept := &memberstore.Answer{Header: string(header)}
+	var header strings.Builder
+	encoder := json.NewEncoder(&header)
+	encoder.SetEscapeHTML(false) // which would make it six times as long
+	err := encoder.Encode(answer)
+	kept := &memberstore.Answer{Header: header.String()}
 	if len(answer.Body) <= maxKeptBody {
 		kept.Body = answer.Body
 	}
