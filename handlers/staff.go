@@ -27,6 +27,7 @@ type Staff struct {
 	now       func() time.Time
 
 	asking singleflight.Group
+	places chan struct{} // one for each question under way
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]knownVisitor
@@ -43,12 +44,16 @@ const (
 
 	// maxVisitors bounds how many are known.
 	maxVisitors = 1000
+
+	// maxQuestions bounds the questions to the platform that are under way or wait
+	// for a connection.
+	maxQuestions = 64
 )
 
 // NewStaff returns a Staff of a site that authenticates against room. Sessions that
 // are not valid count against the rate limit of strangers.
 func NewStaff(site string, room platform.StaffRoom, strangers *Strangers) *Staff {
-	return &Staff{site: site, room: room, strangers: strangers, now: time.Now, known: make(map[[sha256.Size]byte]knownVisitor)}
+	return &Staff{site: site, room: room, strangers: strangers, now: time.Now, places: make(chan struct{}, maxQuestions), known: make(map[[sha256.Size]byte]knownVisitor)}
 }
 
 // editors are the roles that may read and refresh manifests. A Super Editor is
@@ -97,26 +102,15 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Ad
 	return nil
 }
 
-// isKnown reports whether a request from an address has a session or a token that
-// the platform says is valid, whatever it allows.
-func (s *Staff) isKnown(ctx context.Context, r *http.Request, address netip.Addr) bool {
-	authorization := r.Header.Get("Authorization")
-	if !s.room.HasToken(authorization) {
-		_, err := s.roles(ctx, visitorOf(r), address)
-		return err == nil
+// mayUpload reports whether a request from an address comes from somebody who may
+// upload themes: an integration, or one of the staff who is not only an editor or
+// author.
+func (s *Staff) mayUpload(ctx context.Context, r *http.Request, address netip.Addr) bool {
+	if authorization := r.Header.Get("Authorization"); s.room.HasToken(authorization) {
+		return s.ask(ctx, address, func(ctx context.Context) error { return s.room.CheckToken(ctx, authorization) }) == nil
 	}
-	attempt, wait := s.strangers.begin(ctx, s.site, address)
-	if wait > 0 {
-		return false
-	}
-	err := s.room.CheckToken(ctx, authorization)
-	switch {
-	case err == nil:
-		attempt.succeed()
-	case errors.Is(err, platform.ErrNotStaff):
-		attempt.fail(ctx)
-	}
-	return err == nil
+	roles, err := s.roles(ctx, visitorOf(r), address)
+	return err == nil && (slices.Contains(roles, "Owner") || slices.Contains(roles, "Administrator"))
 }
 
 func visitorOf(r *http.Request) platform.Visitor {
@@ -155,11 +149,24 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address net
 	}
 	// Several requests of one page ask once. Who leaves does not cancel the
 	// others; the platform bounds the time itself.
-	asked, err, _ := s.asking.Do(string(key[:]), func() (any, error) { return s.ask(context.WithoutCancel(ctx), visitor, address) })
-	if err != nil {
-		return nil, err
+	answer := s.asking.DoChan(string(key[:]), func() (any, error) {
+		var roles []string
+		err := s.ask(context.WithoutCancel(ctx), address, func(ctx context.Context) (err error) {
+			roles, err = s.room.Staff(ctx, visitor)
+			return err
+		})
+		return roles, err
+	})
+	var roles []string
+	select {
+	case asked := <-answer:
+		if asked.Err != nil {
+			return nil, asked.Err
+		}
+		roles = asked.Val.([]string)
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	roles := asked.([]string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= maxVisitors {
@@ -169,21 +176,29 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address net
 	return roles, nil
 }
 
-// ask asks the platform for the roles of a visitor. Errors: platform.ErrNotStaff,
-// *tooManyError.
-func (s *Staff) ask(ctx context.Context, visitor platform.Visitor, address netip.Addr) ([]string, error) {
+// ask puts a question to the platform for an address, and counts it unless the
+// answer is that the credentials are valid. Errors: *tooManyError, errTooManyAsk,
+// those of the question.
+func (s *Staff) ask(ctx context.Context, address netip.Addr, question func(context.Context) error) error {
 	attempt, wait := s.strangers.begin(ctx, s.site, address)
 	if wait > 0 {
-		return nil, tooManySessions(wait)
+		return tooManySessions(wait)
 	}
-	roles, err := s.room.Staff(ctx, visitor)
-	switch {
-	case err == nil:
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	default:
+		return errTooManyAsk
+	}
+	err := question(ctx)
+	if err == nil {
 		attempt.succeed()
-	case errors.Is(err, platform.ErrNotStaff):
-		if wait := attempt.fail(ctx); wait > 0 {
-			return nil, tooManySessions(wait)
-		}
+		return nil
 	}
-	return roles, err
+	if wait := attempt.fail(ctx); wait > 0 {
+		return tooManySessions(wait)
+	}
+	return err
 }
+
+var errTooManyAsk = errors.New("too many ask at once")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -86,7 +87,7 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	}
 	upload := &upload{ReadCloser: passed.Body, scans: h.Scans, site: site.Name}
 	switch {
-	case !site.Staff.isKnown(ctx, r, address):
+	case !site.Staff.mayUpload(ctx, r, address):
 		upload.unread = errUnknown
 	case !h.Scans.acquire(ctx, site.Name):
 		upload.unread = errBusy
@@ -251,8 +252,19 @@ type scan struct {
 	seen    *io.PipeWriter
 	done    chan struct{} // closed when all was seen
 	scanner *themes.ZipScanner
+	late    *time.Timer
 	whole   bool // the zip was seen to its end
 }
+
+const (
+	// maxScan bounds how long an upload is scanned: its sender may be slow, and a
+	// sender who stops is not to keep others from being scanned.
+	maxScan = 10 * time.Minute
+
+	// maxBeforeTheme bounds what is read of a body before the theme, in bytes: the
+	// headers of parts, which Go would take 10 MB of, and small fields.
+	maxBeforeTheme = 256 << 10
+)
 
 // begin has the theme scanned in a multipart/form-data body (RFC 7578) with a
 // boundary. It was acquired from scans.
@@ -260,21 +272,24 @@ func (u *upload) begin(boundary, fileName string) {
 	r, w := io.Pipe()
 	s := &scan{seen: w, done: make(chan struct{}), scanner: themes.NewZipScanner(fileName)}
 	u.scanned.Store(s)
+	s.late = time.AfterFunc(maxScan, u.drop)
 	go func() {
 		defer close(s.done)
-		s.read(multipart.NewReader(bufio.NewReaderSize(r, 64<<10), boundary))
+		s.read(r, boundary)
 		_ = r.Close() // what follows the theme is of no interest
 	}()
 }
 
 // read reads the parts up to the theme. Ghost takes a body with one.
-func (s *scan) read(parts *multipart.Reader) {
-	for {
+func (s *scan) read(body io.Reader, boundary string) {
+	limited := &io.LimitedReader{R: body, N: maxBeforeTheme}
+	for parts := multipart.NewReader(bufio.NewReaderSize(limited, 64<<10), boundary); ; {
 		part, err := parts.NextRawPart()
 		if err != nil {
 			return
 		}
 		if part.FormName() == "file" && part.FileName() != "" {
+			limited.N = math.MaxInt64
 			pieces := bufio.NewWriterSize(s.scanner, 64<<10) // a part comes in pieces of 4 KB
 			_, err = pieces.ReadFrom(part)
 			s.whole = err == nil && pieces.Flush() == nil
@@ -309,6 +324,7 @@ func (u *upload) Read(p []byte) (int, error) {
 // body longer: while the sender is silent, its transport waits in Read.
 func (u *upload) drop() {
 	if s := u.scanned.Swap(nil); s != nil {
+		s.late.Stop()
 		s.end()
 		u.scans.release(u.site)
 	}
@@ -328,6 +344,8 @@ func (u *upload) source() themes.Source {
 		if s.end(); s.whole {
 			return themes.FromZip(s.scanner)
 		}
+	}
+	if why == nil {
 		why = errCutOff
 	}
 	return func(context.Context) ([]byte, error) { return nil, why }

@@ -221,6 +221,44 @@ func TestUploadWithoutKnownCredentials(t *testing.T) {
 	}
 }
 
+// The headers of a part are not kept, however long they are.
+func TestHeadersOfUploadsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUploads(t, &aStore{})
+		text := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.zip\"\r\n" + strings.Repeat("X: "+strings.Repeat("x", 900)+"\r\n", 5000)
+		body := newSilent(text)
+		before := heapInUse()
+		u.watch(body, "owner", func(w http.ResponseWriter, r *http.Request) error {
+			go io.Copy(io.Discard, r.Body)
+			<-body.quiet
+			synctest.Wait()
+			if used := heapInUse() - before; used > 2<<20 {
+				t.Errorf("%d KB are kept", used>>10)
+			}
+			w.WriteHeader(http.StatusForbidden)
+			return nil
+		})
+		close(body.left)
+	})
+}
+
+// A sender who stops sending gives the scan up, after a while.
+func TestScansEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUploads(t, &aStore{})
+		body := newSilent("--b\r\n")
+		u.watch(body, "owner", func(_ http.ResponseWriter, r *http.Request) error {
+			go io.Copy(io.Discard, r.Body)
+			time.Sleep(maxScan + time.Second)
+			if u.Scans.used != 0 {
+				t.Error("the scan goes on")
+			}
+			return nil
+		})
+		close(body.left)
+	})
+}
+
 // A site has half of the scans at most, and whoever waits gets one when another
 // ends.
 func TestScans(t *testing.T) {

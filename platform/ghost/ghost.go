@@ -34,7 +34,7 @@ const (
 
 	// maxStaffConnections bounds those for requests about the staff, which
 	// strangers can cause.
-	maxStaffConnections = 4
+	maxStaffConnections = 2
 )
 
 // Config holds what a [Client] is made from. URL and AdminKey are required.

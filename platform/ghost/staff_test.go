@@ -151,10 +151,11 @@ func TestStaffIsAskedAboutSessions(t *testing.T) {
 	}
 }
 
-// However many ask who they are, members do not wait for them.
+// However many ask who they are, members do not wait for them. However many ask for
+// members, Ghost has no more than so many connections.
 func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 	free := make(chan struct{})
-	var waiting atomic.Int64
+	var waiting, members, most atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/users/me/") {
 			waiting.Add(1)
@@ -162,6 +163,10 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
+		for n, old := members.Add(1), most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		defer members.Add(-1)
+		runtime.Gosched()
 		w.Write([]byte(`{"members":[{"id":"1","email":"jane@example.com"}]}`))
 	}))
 	defer server.Close()
@@ -175,8 +180,18 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 			}
 		})
 	}
-	for waiting.Load() < maxStaffConnections {
-		runtime.Gosched()
+	wait.Until(t, func() string {
+		if n := waiting.Load(); n < maxStaffConnections {
+			return fmt.Sprintf("%d requests about the staff", n)
+		}
+		return ""
+	})
+	for range 200 {
+		wg.Go(func() {
+			if _, err := client.Get(context.Background(), "1"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	if _, err := client.Get(t.Context(), "1"); err != nil {
 		t.Error(err)
@@ -186,4 +201,7 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 	}
 	close(free)
 	wg.Wait()
+	if n := most.Load(); n > maxConnections {
+		t.Errorf("%d requests about members at once", n)
+	}
 }
