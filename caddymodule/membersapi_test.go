@@ -210,6 +210,7 @@ func TestMembersBadInput(t *testing.T) {
 		{"tier a number", `{"email":"a@example.com","tier_id":1}`, failed("The tier_id must be a string or null.")},
 		{"newsletters of strings", `{"email":"a@example.com","newsletters":["n"]}`, failed("The newsletters must be an array of objects with an id and a status, both strings.")},
 		{"newsletter without id", `{"email":"a@example.com","newsletters":[{"status":"active"}]}`, failed("Each of the newsletters needs an id.")},
+		{"101 newsletters", `{"email":"a@example.com","newsletters":[` + strings.Repeat(`{"id":"1"},`, 100) + `{"id":"1"}]}`, failed("There must be 100 newsletters at most.")},
 		{"newsletter status", `{"email":"a@example.com","newsletters":[{"id":"1","status":"on"}]}`, failed("The status of a newsletter must be active or inactive.")},
 		{"too large", `{"note":"` + strings.Repeat("x", 65536) + `"}`, enveloped(413, `{"success":false,"message":"The request's body is too large."}`, "Connection", "close")},
 	}
@@ -475,6 +476,32 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 	var kept int
 	if err := db.QueryRow("SELECT max(length(key) + length(request_hash) + length(guid) + length(header) + length(body)) FROM idempotency").Scan(&kept); err != nil || kept > 4000 {
 		t.Errorf("%d bytes are kept of a request, %v", kept, err)
+	}
+}
+
+// The largest member takes no more of the disk than the pages say.
+func TestMembersLargestRow(t *testing.T) {
+	source := sqliteStore(t)
+	e := startEdge(t, nil, membersConfig(source, "none"))
+	var labels, newsletters []string
+	for i := range 100 {
+		labels = append(labels, fmt.Sprintf("%03d%s", i, strings.Repeat("<", 188)))
+		newsletters = append(newsletters, fmt.Sprintf(`{"id":"%03d%s"}`, i, strings.Repeat("<", 188)))
+	}
+	body := fmt.Sprintf(`{"email":"a@example.com","note":"%s","labels":["%s"],"newsletters":[%s]}`,
+		strings.Repeat("\U0001f600", 2000), strings.Join(labels, `","`), strings.Join(newsletters, ","))
+	if got := e.call(formKey, "POST", "", body); got.Status != 200 || !strings.Contains(got.Body, `"success":true`) {
+		t.Fatal(got)
+	}
+	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var row int
+	const columns = "length(CAST(note AS BLOB)) + length(CAST(labels AS BLOB)) + length(CAST(newsletters AS BLOB)) + length(CAST(email AS BLOB))"
+	if err := db.QueryRow("SELECT " + columns + " FROM members").Scan(&row); err != nil || row > 130_000 {
+		t.Errorf("%d bytes, %v", row, err)
 	}
 }
 

@@ -33,8 +33,8 @@ const (
 // CacheConfig holds what a [Cache] is made from. The zero value is fine.
 type CacheConfig struct {
 	// TTL is how long an answer is kept at most. It is kept for up to an eighth
-	// less, at random, so that the moment at which it goes does not tell when it
-	// was first asked for. Default: DefaultTTL.
+	// less, at random, so that the moment at which it goes tells when it was first
+	// asked for to within that eighth only. Default: DefaultTTL.
 	TTL time.Duration
 
 	// Size is how many answers are kept at most, up to MaxSize. Default:

@@ -14,7 +14,7 @@ import (
 const (
 	maxText   = 191 // email, name, a label, identifiers
 	maxNote   = 2000
-	maxLabels = 100
+	maxLabels = 100 // and newsletters
 )
 
 // Fields is what a create or an update says. What is nil was left out.
@@ -75,6 +75,9 @@ func (f *Fields) check() error {
 		}
 	}
 	if f.Newsletters != nil {
+		if len(*f.Newsletters) > maxLabels {
+			return invalid("There must be %d newsletters at most.", maxLabels)
+		}
 		for _, n := range *f.Newsletters {
 			switch {
 			case n.ID == "" || !isText(n.ID):

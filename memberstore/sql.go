@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
@@ -392,11 +393,13 @@ func scanMember(row interface{ Scan(...any) error }) (Member, error) {
 
 // encode returns a list as JSON.
 func encode[T any](list []T) string {
-	text, err := json.Marshal(list)
-	if err != nil {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // which makes six bytes of one
+	if err := encoder.Encode(list); err != nil {
 		panic(err) // strings, and structs of strings, always encode
 	}
-	return string(text)
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 func null(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
