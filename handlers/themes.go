@@ -325,7 +325,7 @@ func (h *ThemesAPI) writeError(w http.ResponseWriter, site *ThemesSite, err erro
 	case errors.Is(err, themes.ErrNoRepository):
 		writeStaff(w, http.StatusNotFound, staffFailure{Message: "The theme has no repository to be refreshed from."})
 	case errors.As(err, &status):
-		if status == errNobodySays {
+		if status == errNobodySays && !errors.Is(err, context.Canceled) { // the caller has left
 			h.Logger.Error("Ghost does not say who is signed in; is its address in platform ghost right?", zap.String("site", site.Name), zap.Error(err))
 		}
 		writeStaff(w, status.status, staffFailure{Message: status.message})
