@@ -108,8 +108,8 @@ const (
 func (u *upload) begin(boundary, fileName string) {
 	r, w := io.Pipe()
 	s := &scan{seen: w, done: make(chan struct{}), scanner: themes.NewZipScanner(fileName)}
-	u.scanned.Store(s)
 	s.late = time.AfterFunc(maxScan, u.drop)
+	u.scanned.Store(s)
 	go func() {
 		defer close(s.done)
 		s.read(r, boundary)

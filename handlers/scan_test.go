@@ -18,6 +18,13 @@ import (
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
+// underWay returns how many uploads are scanned.
+func (s *Scans) underWay() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
 // hostile is the most that a scan keeps: entries that look like manifests, and
 // much behind them.
 func hostile() string {
@@ -120,7 +127,7 @@ func TestRefusalEndsTheScan(t *testing.T) {
 		u := newUploads(t, &aStore{})
 		u.watch(strings.NewReader(hostile()), "owner", func(w http.ResponseWriter, r *http.Request) error {
 			w.WriteHeader(http.StatusForbidden)
-			if n := u.Scans.used; n != 0 {
+			if n := u.Scans.underWay(); n != 0 {
 				t.Errorf("%d scans", n)
 			}
 			io.Copy(io.Discard, r.Body)
@@ -136,14 +143,14 @@ func TestUploadsOfStrangersAreNotScanned(t *testing.T) {
 		for _, cookie := range []string{"", "stranger"} {
 			u.watch(strings.NewReader(text), cookie, func(_ http.ResponseWriter, r *http.Request) error {
 				io.Copy(io.Discard, r.Body)
-				if n := u.Scans.used; n != 0 {
+				if n := u.Scans.underWay(); n != 0 {
 					t.Errorf("%q: %d scans", cookie, n)
 				}
 				return nil
 			})
 		}
 		u.watch(strings.NewReader(text), "owner", func(_ http.ResponseWriter, r *http.Request) error {
-			if n := u.Scans.used; n != 1 {
+			if n := u.Scans.underWay(); n != 1 {
 				t.Errorf("staff: %d scans", n)
 			}
 			return nil
@@ -191,7 +198,7 @@ func TestUploadsScannedAtOnce(t *testing.T) {
 		}
 		close(refused)
 		synctest.Wait()
-		if left := u.Scans.used; left != 0 {
+		if left := u.Scans.underWay(); left != 0 {
 			t.Errorf("%d scans are left", left)
 		}
 		for _, body := range bodies {
@@ -250,7 +257,7 @@ func TestScansEnd(t *testing.T) {
 		u.watch(body, "owner", func(_ http.ResponseWriter, r *http.Request) error {
 			go io.Copy(io.Discard, r.Body)
 			time.Sleep(maxScan + time.Second)
-			if u.Scans.used != 0 {
+			if u.Scans.underWay() != 0 {
 				t.Error("the scan goes on")
 			}
 			return nil
@@ -283,7 +290,7 @@ func TestScans(t *testing.T) {
 		}
 		scans.release("daily")
 		scans.release("daily")
-		if scans.used != 0 || len(scans.sites) != 0 {
+		if scans.underWay() != 0 || len(scans.sites) != 0 {
 			t.Errorf("left: %+v", scans)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
