@@ -34,7 +34,7 @@ func made() *exchange {
 		Status: 200, Body: `{"success":true,"data":` + member + `,"message":"Member created successfully."}`,
 		Header: http.Header{
 			"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "Etag": {`"5d41402abc4b2a76b9719d91"`},
-			"Date": {"Sat, 21 Nov 2026 11:56:56 GMT"},
+			"Date": {"Sat, 21 Nov 2026 11:56:56 GMT"}, "X-Content-Type-Options": {"nosniff"},
 		},
 	}
 }
