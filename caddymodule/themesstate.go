@@ -43,7 +43,7 @@ func (a *App) useThemes() (*themesState, error) {
 	if state.store, err = a.useStore(state); err != nil {
 		return nil, err
 	}
-	strangers, err := loadStrangers(limiterKey{"visitors", staffLimit}, &a.release)
+	strangers, err := loadStrangers(limiterKey{"sessions", staffLimit}, &a.release)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// Package emailaddr tells which email addresses are one.
+// Package emailaddr compares email addresses.
 package emailaddr
 
 import (

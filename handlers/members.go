@@ -168,6 +168,11 @@ func (h *MembersAPI) callOf(w http.ResponseWriter, r *http.Request, integration 
 	return call, err
 }
 
+const (
+	memberCreated = "Member created successfully."
+	memberUpdated = "Member updated successfully."
+)
+
 // run does what the call asks for.
 func (c *memberCall) run(ctx context.Context, service *members.Service) (*memberAnswer, error) {
 	switch c.method {
@@ -177,13 +182,13 @@ func (c *memberCall) run(ctx context.Context, service *members.Service) (*member
 			return nil, err
 		}
 		fields.GUID = c.guid
-		return answerWith("Member created successfully.")(service.Create(ctx, c.integration, fields))
+		return answerWith(memberCreated)(service.Create(ctx, c.integration, fields))
 	case http.MethodPut:
 		fields, err := parseFields(c.body, c.method == http.MethodPost && c.integration.Mode == members.CustomIDMode)
 		if err != nil {
 			return nil, err
 		}
-		return answerWith("Member updated successfully.")(service.Update(ctx, c.integration, c.identifier, fields, c.match))
+		return answerWith(memberUpdated)(service.Update(ctx, c.integration, c.identifier, fields, c.match))
 	case http.MethodDelete:
 		result, err := service.Delete(ctx, c.integration, c.identifier, c.match)
 		if err != nil {
@@ -231,11 +236,7 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 		}
 		return nil, err // of what is not known to have failed, the request stays begun
 	}
-	kept, err := c.keep(answer)
-	if err != nil {
-		return nil, err
-	}
-	if err := site.Requests.EndRequest(ctx, request, kept); err != nil {
+	if err := site.Requests.EndRequest(ctx, request, keep(answer)); err != nil {
 		c.logger.Error("an answer could not be kept for its Idempotency-Key", zap.Error(err)) // but what was asked for is done
 	}
 	return answer, nil
@@ -254,16 +255,12 @@ const (
 )
 
 // keep returns what is kept of an answer: its body too, unless that is large.
-func (c *memberCall) keep(answer *memberAnswer) (*memberstore.Answer, error) {
-	var header strings.Builder
-	encoder := json.NewEncoder(&header)
-	encoder.SetEscapeHTML(false) // which would make it six times as long
-	err := encoder.Encode(answer)
-	kept := &memberstore.Answer{Header: header.String()}
+func keep(answer *memberAnswer) *memberstore.Answer {
+	kept := &memberstore.Answer{Header: plainJSON(answer)}
 	if len(answer.Body) <= maxKeptBody {
 		kept.Body = answer.Body
 	}
-	return kept, err
+	return kept
 }
 
 // replay returns an answer once more. Where its body was too large to be kept, it
@@ -278,9 +275,9 @@ func (c *memberCall) replay(ctx context.Context, service *members.Service, kept 
 		return nil, &members.InvalidError{Message: "The request was done, and the member was deleted since."}
 	}
 	m.MemberID = answer.MemberID
-	message := "Member updated successfully."
+	message := memberUpdated
 	if c.method == http.MethodPost {
-		message = "Member created successfully."
+		message = memberCreated
 	}
 	return answerWith(message)(members.Result{Member: m, Queued: m.Applied < m.Version}, err)
 }

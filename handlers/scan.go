@@ -104,7 +104,7 @@ const (
 )
 
 // begin has the theme scanned in a multipart/form-data body (RFC 7578) with a
-// boundary. It was acquired from scans.
+// boundary. The caller has acquired a scan.
 func (u *upload) begin(boundary, fileName string) {
 	r, w := io.Pipe()
 	s := &scan{seen: w, done: make(chan struct{}), scanner: themes.NewZipScanner(fileName)}
@@ -174,7 +174,7 @@ var (
 	errUnknown = &themes.ArchiveError{Problem: "Ghost could not be asked who uploads it; upload it again"}
 )
 
-// source is where the manifest is, once the body was passed on.
+// source returns the source of the manifest, once the body was passed on.
 func (u *upload) source() themes.Source {
 	s, why := u.scanned.Load(), u.unread
 	if s != nil {

@@ -102,9 +102,8 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Ad
 	return nil
 }
 
-// mayUpload reports whether a request from an address comes from somebody who may
-// upload themes: an integration, or one of the staff who is not only an editor or
-// author.
+// mayUpload reports whether a request from an address has a valid token, or the
+// session of an Owner or an Administrator. Ghost lets no other role upload themes.
 func (s *Staff) mayUpload(ctx context.Context, r *http.Request, address netip.Addr) bool {
 	if authorization := r.Header.Get("Authorization"); s.room.HasToken(authorization) {
 		return s.ask(ctx, address, func(ctx context.Context) error { return s.room.CheckToken(ctx, authorization) }) == nil
@@ -177,7 +176,7 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address net
 }
 
 // ask puts a question to the platform for an address, and counts it unless the
-// answer is that the credentials are valid. Errors: *tooManyError, errTooManyAsk,
+// answer is that the credentials are valid. Errors: *tooManyError, errTooManyQuestions,
 // those of the question.
 func (s *Staff) ask(ctx context.Context, address netip.Addr, question func(context.Context) error) error {
 	attempt, wait := s.strangers.begin(ctx, s.site, address)
@@ -188,7 +187,7 @@ func (s *Staff) ask(ctx context.Context, address netip.Addr, question func(conte
 	case s.places <- struct{}{}:
 		defer func() { <-s.places }()
 	default:
-		return errTooManyAsk
+		return errTooManyQuestions
 	}
 	err := question(ctx)
 	if err == nil {
@@ -201,4 +200,4 @@ func (s *Staff) ask(ctx context.Context, address netip.Addr, question func(conte
 	return err
 }
 
-var errTooManyAsk = errors.New("too many ask at once")
+var errTooManyQuestions = errors.New("too many questions to Ghost are under way")
