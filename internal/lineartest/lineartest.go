@@ -29,7 +29,8 @@ const (
 )
 
 // Check fails the test if work, which starts no goroutines, takes much more than 4
-// times the processor time with an input of size than with one of size/4. It runs work at least once with each.
+// times the processor time with an input of size than with one of size/4, in
+// each of six measurements. It runs work at least once with the larger one.
 // input makes the input of about that size, and is not measured.
 func Check[T any](t testing.TB, size int, input func(size int) T, work func(T)) {
 	t.Helper()
@@ -41,20 +42,23 @@ func check[T any](t testing.TB, clock func() time.Duration, size int, input func
 	small, large := input(size/factor), input(size)
 	// The collector would slow the larger one down, which makes more garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	least, shortest := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
-	for round := range rounds {
-		shortest = min(shortest, measure(clock, func() { work(large) }))
-		if shortest < floor {
+	var least, longest time.Duration
+	for range rounds {
+		// The machine is not as fast at one time as at another, so both are
+		// measured at nearly the same.
+		longest = measure(clock, func() { work(large) })
+		if longest < floor {
 			return
 		}
-		for range 1 + min(round, 1)*(factor-1) { // once, and then as long as the larger one takes
+		least = time.Duration(math.MaxInt64)
+		for range factor {
 			least = min(least, measure(clock, func() { work(small) }))
 		}
-		if float64(shortest) <= most*float64(least) {
+		if float64(longest) <= most*float64(least) {
 			return
 		}
 	}
-	t.Errorf("takes %v for %d bytes and %v for %d", least, size/factor, shortest, size)
+	t.Errorf("takes %v for %d bytes and %v for %d", least, size/factor, longest, size)
 }
 
 // measure returns how much processor time work takes in its own goroutine.
