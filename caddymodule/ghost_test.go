@@ -138,9 +138,8 @@ func TestNoticesFromGhost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found.Labels = append(found.Labels, "from staff")
-	found.Newsletters = nil
-	if _, err := client.Update(ctx, found.ID, found); err != nil {
+	labels := append(found.Labels, "from staff")
+	if _, err := client.Update(ctx, found.ID, platform.Change{Labels: &labels}); err != nil {
 		t.Fatal(err)
 	}
 	var labelled response

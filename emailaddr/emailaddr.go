@@ -68,3 +68,7 @@ func Forms(address string) []string {
 	}
 	return forms
 }
+
+// Same reports whether two addresses are written the same, but for the form of
+// their domain.
+func Same(a, b string) bool { return a == b || slices.Contains(Forms(a), b) }

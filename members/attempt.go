@@ -1,10 +1,8 @@
 package members
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/emailaddr"
@@ -43,25 +41,27 @@ func (e *awaitedError) Error() string {
 	return "an earlier attempt had no answer, and may still arrive until " + e.until.Format(time.TimeOnly)
 }
 
-// attempt applies a member's current state on the platform and returns its ID
-// there. First tells that nothing of this member was ever sent before, and
-// sameEmail that the platform has it with this email already.
-func (s *Service) attempt(ctx context.Context, m memberstore.Member, first, sameEmail bool) (id string, err error) {
+// attempt brings to the platform what it does not have yet of a member, and returns
+// what it has then. With an error that is no more than an ID, if it is known. First
+// tells that nothing of this member was ever sent before, and sameEmail that the
+// platform has it with this email already.
+func (s *Service) attempt(ctx context.Context, m memberstore.Member, first, sameEmail bool) (has platform.Member, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 
 	known := m.PlatformID != ""
 	if !known && !first {
 		if m.PlatformID, err = s.arrived(ctx, m); err != nil {
-			return "", err
+			return has, err
 		}
 	}
-	if !m.Deleted && !sameEmail {
+	has.ID = m.PlatformID
+	if !m.Deleted && m.Pending(memberstore.Email) && !sameEmail {
 		// Ghost may hold an email twice, in different case, so its refusal is not
 		// to be relied upon.
 		other, err := s.otherWith(ctx, m)
 		if err != nil {
-			return m.PlatformID, &unsentError{err}
+			return has, &unsentError{err}
 		}
 		if other != nil {
 			return s.resolveTaken(ctx, m, *other, first)
@@ -69,39 +69,48 @@ func (s *Service) attempt(ctx context.Context, m memberstore.Member, first, same
 	}
 	switch {
 	case m.Deleted && m.PlatformID == "":
-		return "", nil
+		return has, nil
 	case m.Deleted:
 		if err = s.Platform.Delete(ctx, m.PlatformID); errors.Is(err, platform.ErrNotFound) {
 			err = nil
 		}
-		return m.PlatformID, err
+		return has, err
 	case m.PlatformID != "":
-		_, err = s.Platform.Update(ctx, m.PlatformID, toPlatform(m))
+		has, err = s.bring(ctx, m)
 	default:
 		if !first {
 			if err := s.Store.Sending(ctx, m.GUID, m.Email, s.Now()); err != nil {
-				return "", err
+				return has, err
 			}
 		}
-		var created platform.Member
-		if created, err = s.Platform.Create(ctx, toPlatform(m)); err == nil {
-			return created.ID, nil
-		}
+		has, err = s.Platform.Create(ctx, toPlatform(m))
 	}
-	id = m.PlatformID
-	if _, refused := errors.AsType[*platform.Refusal](err); refused {
+	if err == nil {
+		return has, nil
+	}
+	has = platform.Member{ID: m.PlatformID}
+	if _, refused := errors.AsType[*platform.Refusal](err); refused && m.Pending(memberstore.Email) {
 		other, findErr := s.otherWith(ctx, m)
 		switch {
 		case findErr != nil:
 			err = findErr
 		case other != nil:
-			id, err = s.resolveTaken(ctx, m, *other, first)
+			has, err = s.resolveTaken(ctx, m, *other, first)
 		}
 	}
 	if !known && errors.Is(err, platform.ErrNotFound) {
 		err = errGone
 	}
-	return id, err
+	return has, err
+}
+
+// bring changes a member whom the platform has, and returns what it has then.
+func (s *Service) bring(ctx context.Context, m memberstore.Member) (platform.Member, error) {
+	change := pending(m)
+	if change == (platform.Change{}) {
+		return s.Platform.Get(ctx, m.PlatformID)
+	}
+	return s.Platform.Update(ctx, m.PlatformID, change)
 }
 
 // errGone means that what was taken for a member on the platform has gone since.
@@ -164,57 +173,55 @@ func (e *unsentError) Is(target error) bool { return target == platform.ErrNoEff
 
 // resolveTaken finds out what it means that another member of the platform has
 // the email of a member: an error, or that it is this one after all, which then
-// is brought up to date, and whose ID is returned.
-func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, found platform.Member, first bool) (string, error) {
+// is brought up to date. It returns what attempt does.
+func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, found platform.Member, first bool) (has platform.Member, err error) {
+	has.ID = m.PlatformID
 	owner, err := s.Store.Find(ctx, memberstore.Key{Site: s.Site, PlatformID: found.ID})
 	if err == nil && (owner.Applied < owner.Version || owner.Deleted) {
 		// Ours, and about to let go of the email: wait for that.
 		s.nudge()
-		return m.PlatformID, s.waitFor(ctx, m, owner)
+		return has, s.waitFor(ctx, m, owner)
 	}
 	if err != nil && !errors.Is(err, memberstore.ErrNotFound) {
-		return m.PlatformID, err
+		return has, err
 	}
 	unknown := err != nil
 	if leaving, err := s.Store.Leaving(ctx, s.Site, m.Email, m.GUID); err != nil {
-		return m.PlatformID, err
+		return has, err
 	} else if leaving && unknown {
 		s.nudge()
-		return m.PlatformID, &waitsError{}
+		return has, &waitsError{}
 	}
 	if m.PlatformID == "" && !first && m.Sent != "" {
 		mine, err := s.mayBe(ctx, found, m)
 		if err != nil {
-			return "", err
+			return has, err
 		}
 		if mine { // an earlier attempt arrived, and its answer did not
-			_, err := s.Platform.Update(ctx, found.ID, toPlatform(m))
+			m.PlatformID = found.ID
+			has, err := s.bring(ctx, m)
 			if errors.Is(err, platform.ErrNotFound) {
-				return "", errGone
+				return platform.Member{}, errGone
 			}
-			return found.ID, err
+			has.ID = found.ID
+			return has, err
 		}
 	}
-	return m.PlatformID, &takenError{errEmailTaken}
+	return has, &takenError{errEmailTaken}
 }
 
 // unite makes one of a leased member that was never on the platform and the
 // platform's own with its email, whom nobody here knew when the create was
-// acknowledged. What the caller gave wins; what it left empty is the platform's,
-// labels are joined, and whoever does not want newsletters gets none.
+// acknowledged. What the caller named wins; everything else is the platform's.
 func (s *Service) unite(ctx context.Context, m memberstore.Member) error {
 	found, err := s.Platform.FindByEmail(ctx, m.Email)
 	if err != nil {
 		return err
 	}
-	m.PlatformID, m.Status = found.ID, found.Status
-	m.Name, m.Note = cmp.Or(m.Name, found.Name), cmp.Or(m.Note, found.Note)
-	if m.TierID == nil && found.TierID != "" {
-		m.TierID = &found.TierID
-	}
-	m.Labels = withoutDoubles(append(slices.Clone(found.Labels), m.Labels...))
-	if m.Subscribed = m.Subscribed && found.Subscribed; !m.Subscribed {
-		m.Newsletters = nil
+	tier := m.TierID
+	m, _ = merge(m, found)
+	if m.PlatformID = found.ID; tier != nil {
+		m.TierID = tier
 	}
 	return s.Store.Update(ctx, m)
 }
@@ -240,9 +247,8 @@ func (s *Service) waitFor(ctx context.Context, m, owner memberstore.Member) erro
 			return err
 		}
 		if found.ID == m.PlatformID {
-			aside := toPlatform(m)
-			aside.Email = m.GUID + "@" + asideDomain
-			if _, err := s.Platform.Update(ctx, m.PlatformID, aside); err != nil {
+			aside := m.GUID + "@" + asideDomain
+			if _, err := s.Platform.Update(ctx, m.PlatformID, platform.Change{Email: &aside}); err != nil {
 				return err
 			}
 			return waits
@@ -260,15 +266,45 @@ func (s *Service) waitFor(ctx context.Context, m, owner memberstore.Member) erro
 // 2606, section 2).
 const asideDomain = "lychgate.invalid"
 
+// toPlatform returns a member who is to be made on the platform.
 func toPlatform(m memberstore.Member) platform.Member {
-	p := platform.Member{Email: m.Email, Name: m.Name, Note: m.Note, Subscribed: m.Subscribed, Labels: m.Labels}
-	if m.Newsletters != nil {
-		p.Newsletters = []string{}
-		for _, n := range m.Newsletters {
-			if n.Status != "inactive" {
-				p.Newsletters = append(p.Newsletters, n.ID)
-			}
+	return platform.Member{
+		Email: m.Email, Name: m.Name, Note: m.Note, Subscribed: m.Subscribed, Labels: m.Labels, Newsletters: signedUp(m),
+	}
+}
+
+// pending returns what the platform does not have yet of a member.
+func pending(m memberstore.Member) platform.Change {
+	var c platform.Change
+	if m.Pending(memberstore.Email) {
+		c.Email = &m.Email
+	}
+	if m.Pending(memberstore.Name) {
+		c.Name = &m.Name
+	}
+	if m.Pending(memberstore.Note) {
+		c.Note = &m.Note
+	}
+	if m.Pending(memberstore.Labels) {
+		c.Labels = &m.Labels
+	}
+	if m.Pending(memberstore.Subscription) {
+		c.Subscription = &platform.Subscription{Subscribed: m.Subscribed, Newsletters: signedUp(m)}
+	}
+	return c
+}
+
+// signedUp returns the IDs of the newsletters that a member was signed up for, or
+// nil if that was left to the platform.
+func signedUp(m memberstore.Member) []string {
+	if m.Newsletters == nil {
+		return nil
+	}
+	list := []string{}
+	for _, n := range m.Newsletters {
+		if n.Status != "inactive" {
+			list = append(list, n.ID)
 		}
 	}
-	return p
+	return list
 }

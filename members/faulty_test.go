@@ -60,19 +60,33 @@ func (p *faulty) Create(_ context.Context, m platform.Member) (platform.Member, 
 	return m, err
 }
 
-func (p *faulty) Update(_ context.Context, id string, m platform.Member) (platform.Member, error) {
-	m.ID = id
-	return m, p.do("update", func() error {
-		if _, there := p.members[id]; !there {
+func (p *faulty) Update(_ context.Context, id string, c platform.Change) (m platform.Member, err error) {
+	err = p.do("update", func() error {
+		var there bool
+		if m, there = p.members[id]; !there {
 			return platform.ErrNotFound
 		}
-		if p.taken(m.Email, id) || strings.HasPrefix(m.Email, "refused") {
-			return &platform.Refusal{Reason: "Ghost does not like it."}
+		if c.Email != nil {
+			if m.Email = *c.Email; p.taken(m.Email, id) || strings.HasPrefix(m.Email, "refused") {
+				return &platform.Refusal{Reason: "Ghost does not like it."}
+			}
 		}
-		m.Status, m.CreatedAt = p.members[id].Status, p.members[id].CreatedAt
+		if c.Name != nil {
+			m.Name = *c.Name
+		}
+		if c.Note != nil {
+			m.Note = *c.Note
+		}
+		if c.Labels != nil {
+			m.Labels = *c.Labels
+		}
+		if c.Subscription != nil {
+			m.Subscribed, m.Newsletters = c.Subscription.Subscribed, c.Subscription.Newsletters
+		}
 		p.members[id] = m
 		return nil
 	})
+	return m, err
 }
 
 func (p *faulty) Delete(_ context.Context, id string) error {

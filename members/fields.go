@@ -90,22 +90,30 @@ func (f *Fields) check() error {
 	return nil
 }
 
-// apply puts the fields into a member. They have been checked.
+// apply puts the fields into a member, and notes that they were named. They have
+// been checked.
 func (f *Fields) apply(m *memberstore.Member) {
 	if f.Email != nil {
 		m.Email = *f.Email
+		m.Names(memberstore.Email)
 	}
 	if f.Name != nil {
 		m.Name = *f.Name
+		m.Names(memberstore.Name)
 	}
 	if f.Note != nil {
 		m.Note = *f.Note
+		m.Names(memberstore.Note)
 	}
 	if f.TierID != nil {
 		m.TierID = *f.TierID
 	}
 	if f.Labels != nil {
 		m.Labels = withoutDoubles(*f.Labels)
+		m.Names(memberstore.Labels)
+	}
+	if f.Newsletters != nil || f.Subscribed != nil {
+		m.Names(memberstore.Subscription)
 	}
 	if f.Newsletters != nil {
 		m.Newsletters = *f.Newsletters

@@ -157,10 +157,9 @@ func NewGUID() string { return uuid.Must(uuid.NewV7()).String() }
 // Create adds a member. If there is one with the GUID that the fields give, a
 // create was done before, and the result is what it made. Errors: *InvalidError.
 func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, error) {
-	now := s.Now().UTC()
+	now := s.clock()
 	m := memberstore.Member{
-		GUID: f.GUID, Site: s.Site, Subscribed: i.SubscribeByDefault, Status: "free",
-		CreatedAt: now, UpdatedAt: now, Version: 1,
+		GUID: f.GUID, Site: s.Site, Subscribed: i.SubscribeByDefault, Status: "free", CreatedAt: now, UpdatedAt: now,
 	}
 	if err := f.checkNew(i); err != nil {
 		return Result{}, err
@@ -191,23 +190,29 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 		if result, err = s.settle(ctx, m, nil, lease); !i.allowsDuplicates() || !isTaken(err) {
 			break
 		}
-		// The email belongs to somebody whom only the platform knows.
+		// The email belongs to somebody whom only the platform knows, and the
+		// member was removed again.
+		m.Version = 0
 		usePlaceholder(i, &m, suffix)
 	}
 	return result, plain(err)
 }
 
+// clock returns the time, as exactly as it is kept.
+func (s *Service) clock() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
+
 // insert puts a new member into the store, and leases it.
 func (s *Service) insert(ctx context.Context, i Integration, m *memberstore.Member) (lease string, err error) {
 	err = put(i, m, func() error {
 		if s.local() {
-			m.Applied = m.Version
+			m.Applied = 1
 			return s.Store.Insert(ctx, *m, i.Name, memberstore.Lease{})
 		}
 		l := s.lease()
 		m.Sent, m.SentAt, lease = m.Email, s.Now(), l.Owner
 		return s.Store.Insert(ctx, *m, i.Name, l)
 	})
+	m.Version = 1
 	return lease, err
 }
 
@@ -256,8 +261,7 @@ func (s *Service) Update(ctx context.Context, i Integration, identifier string, 
 	}
 	return s.write(ctx, i, identifier, match, func(m *memberstore.Member) error {
 		f.apply(m)
-		// The time always moves on, by the second in which it is shown.
-		m.UpdatedAt = latest(s.Now().UTC(), m.UpdatedAt.Truncate(time.Second).Add(time.Second))
+		m.UpdatedAt = latest(s.clock(), m.UpdatedAt.Add(time.Millisecond)) // it always moves on
 		return nil
 	})
 }
@@ -369,14 +373,23 @@ func (i Integration) allowsDuplicates() bool { return i.Mode == CustomIDMode && 
 // keepSilent sees to it that a member with a placeholder address gets no mail.
 func (i Integration) keepSilent(m *memberstore.Member) {
 	if i.allowsDuplicates() && strings.HasSuffix(emailaddr.Key(m.Email), "@"+i.PlaceholderDomain) {
+		unsubscribe(m)
+	}
+}
+
+func unsubscribe(m *memberstore.Member) {
+	if m.Subscribed || m.Newsletters != nil {
 		m.Subscribed, m.Newsletters = false, nil
+		m.Names(memberstore.Subscription)
 	}
 }
 
 // usePlaceholder gives a member an address for one whose own is taken. It gets
 // no mail there.
 func usePlaceholder(i Integration, m *memberstore.Member, suffix string) {
-	m.Email, m.Subscribed, m.Newsletters = placeholder(i, *m, suffix), false, nil
+	m.Email = placeholder(i, *m, suffix)
+	m.Names(memberstore.Email)
+	unsubscribe(m)
 }
 
 // placeholder returns an address for a member whose own email is taken (spec,

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/emailaddr"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -175,9 +176,12 @@ func (s *Service) takeOver(ctx context.Context, m memberstore.Member, lease stri
 	}
 	after, changed := merge(m, found)
 	if changed {
+		if after.UpdatedAt = latest(found.UpdatedAt, m.UpdatedAt); m.Applied >= m.Version {
+			after.Applied = m.Version + 1
+		}
 		err = s.Store.Update(ctx, after)
 		if errors.Is(err, memberstore.ErrEmailTaken) {
-			s.warnings.Warn("a member has an email on the platform that another has here", zap.String("guid", m.GUID))
+			s.sharedEmail(m)
 			after.Email = m.Email
 			err = s.Store.Update(ctx, after)
 		}
@@ -185,34 +189,47 @@ func (s *Service) takeOver(ctx context.Context, m memberstore.Member, lease stri
 	return errors.Join(err, s.release(ctx, m, lease))
 }
 
-// merge returns a member as the platform has it, and whether that is a change.
-// Of one that is behind, only the status and the tier are taken.
+// merge returns a member as the platform has it, and whether that is a change. What
+// the platform does not have yet stays.
 func merge(m memberstore.Member, found platform.Member) (after memberstore.Member, changed bool) {
-	after = m
+	after, changed = mergeFields(m, found)
 	switch after.Status = found.Status; {
 	case found.TierID != "":
 		after.TierID = &found.TierID
 	case found.Status == "free" && m.Status != "free":
 		after.TierID = nil
 	}
-	changed = after.Status != m.Status || (after.TierID == nil) != (m.TierID == nil) || after.TierID != nil && *after.TierID != *m.TierID
-	if m.Applied < m.Version {
-		return after, changed
+	changed = changed || after.Status != m.Status ||
+		(after.TierID == nil) != (m.TierID == nil) || after.TierID != nil && *after.TierID != *m.TierID
+	return after, changed
+}
+
+// mergeFields is merge for what a caller can change on the platform.
+func mergeFields(m memberstore.Member, found platform.Member) (after memberstore.Member, changed bool) {
+	after = m
+	take := func(field memberstore.Field, differs bool) bool {
+		taken := differs && !m.Pending(field)
+		changed = changed || taken
+		return taken
 	}
-	if after.Email != found.Email || after.Name != found.Name || after.Note != found.Note || after.Subscribed != found.Subscribed {
-		after.Email, after.Name, after.Note, after.Subscribed = found.Email, found.Name, found.Note, found.Subscribed
-		changed = true
+	if take(memberstore.Email, !emailaddr.Same(m.Email, found.Email)) {
+		after.Email = found.Email
 	}
-	if !sameLabels(m.Labels, found.Labels) {
-		after.Labels, changed = found.Labels, true
+	if take(memberstore.Name, m.Name != found.Name) {
+		after.Name = found.Name
 	}
-	if m.Newsletters != nil && found.Newsletters != nil && !sameElements(toPlatform(m).Newsletters, found.Newsletters) {
+	if take(memberstore.Note, m.Note != found.Note) {
+		after.Note = found.Note
+	}
+	if take(memberstore.Labels, !sameLabels(m.Labels, found.Labels)) {
+		after.Labels = found.Labels
+	}
+	if take(memberstore.Subscription, m.Subscribed != found.Subscribed) {
+		after.Subscribed = found.Subscribed
+	}
+	other := m.Newsletters != nil && found.Newsletters != nil && !sameElements(signedUp(m), found.Newsletters)
+	if take(memberstore.Subscription, other) {
 		after.Newsletters = nil // the choice that was made here is no longer the last
-		changed = true
-	}
-	if changed {
-		after.Applied = m.Version + 1
-		after.UpdatedAt = latest(found.UpdatedAt, m.UpdatedAt)
 	}
 	return after, changed
 }

@@ -107,14 +107,13 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.Timeout)
 	defer cancel()
 	sameEmail := before != nil && emailaddr.Key(before.Email) == emailaddr.Key(m.Email) && m.PlatformID != "" && before.Applied >= before.Version
-	id, err := s.attempt(ctx, m, before == nil, sameEmail)
+	has, err := s.attempt(ctx, m, before == nil, sameEmail)
 
 	var refusal *platform.Refusal
 	var taken *takenError
 	switch {
 	case err == nil:
-		m.PlatformID, m.Sent, m.SentAt = id, "", time.Time{}
-		behind, err := s.applied(ctx, m, lease)
+		m, behind, err := s.applied(ctx, m, has, lease)
 		if err != nil {
 			// The write stands on both sides; it is only not noted, so it will
 			// be applied once more.
@@ -147,21 +146,46 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 		return Result{Member: m}, taken
 	}
 	s.warnings.Warn("the platform does not take a write now, so it is queued", zap.String("guid", m.GUID), zap.String("problem", kind(err)))
-	if err := s.postpone(ctx, m, id, err, before == nil, lease); err != nil {
+	if err := s.postpone(ctx, m, has.ID, err, before == nil, lease); err != nil {
 		s.Logger.Error("a queued write could not be noted", zap.String("guid", m.GUID), zap.Error(err))
 	}
 	return Result{Member: m, Queued: true}, nil
 }
 
-// applied notes that the platform has a member, and ends its lease. If an
-// attempt before had no answer it may yet come to the platform, behind this one:
-// then the member is brought there once more when that is over.
-func (s *Service) applied(ctx context.Context, m memberstore.Member, lease string) (behind bool, err error) {
-	over := m.UnansweredAt.Add(arrivalTime)
-	if m.Deleted || m.UnansweredAt.IsZero() || !s.Now().Before(over) {
-		return s.Store.Applied(ctx, m.GUID, m.Version, m.PlatformID, lease)
+// applied notes that the platform has a member, and what it says of it, and ends
+// the lease. It returns the member as the platform has it, and whether that is
+// behind, because it was written meanwhile. If an attempt before had no answer it
+// may yet come to the platform, behind this one: then what was named is brought
+// there once more when that is over.
+func (s *Service) applied(ctx context.Context, m memberstore.Member, has platform.Member, lease string) (after memberstore.Member, behind bool, err error) {
+	before, email := m.Applied, m.Email
+	m.PlatformID, m.Applied, m.Sent, m.SentAt = has.ID, m.Version, "", time.Time{}
+	if !m.Deleted {
+		m, _ = mergeFields(m, has)
 	}
-	return false, s.Store.Unsure(ctx, m.GUID, m.PlatformID, onceMore, over, lease)
+	note := func() error {
+		behind, err = s.Store.Applied(ctx, m, lease)
+		return err
+	}
+	if over := m.UnansweredAt.Add(arrivalTime); !m.Deleted && !m.UnansweredAt.IsZero() && s.Now().Before(over) {
+		note = func() error {
+			unsure := m
+			unsure.Applied = before
+			return s.Store.Unsure(ctx, unsure, onceMore, over, lease)
+		}
+	}
+	if err = note(); errors.Is(err, memberstore.ErrEmailTaken) {
+		s.sharedEmail(m)
+		m.Email = email
+		err = note()
+	}
+	return m, behind, err
+}
+
+// sharedEmail says that a member was given an email on the platform that another
+// has here: the member keeps the one before until that one lets go of it.
+func (s *Service) sharedEmail(m memberstore.Member) {
+	s.warnings.Warn("a member has an email on the platform that another has here", zap.String("guid", m.GUID))
 }
 
 // onceMore is the problem of a member that is brought to the platform again.
@@ -177,7 +201,8 @@ func (s *Service) forget(ctx context.Context, m memberstore.Member, lease string
 	if err := s.Store.Update(ctx, m); err != nil {
 		return errors.Join(err, s.release(ctx, m, lease))
 	}
-	_, err := s.Store.Applied(ctx, m.GUID, m.Version+1, m.PlatformID, lease)
+	m.Applied = m.Version + 1
+	_, err := s.Store.Applied(ctx, m, lease)
 	return err
 }
 
@@ -340,13 +365,12 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 	if m.Applied >= m.Version {
 		return s.release(ctx, m, lease.Owner)
 	}
-	id, err := s.attempt(ctx, m, false, false)
+	has, err := s.attempt(ctx, m, false, false)
 	ctx, end := detached(ctx)
 	defer end()
 	switch {
 	case err == nil:
-		m.PlatformID = id
-		_, err = s.applied(ctx, m, lease.Owner)
+		_, _, err = s.applied(ctx, m, has, lease.Owner)
 		return err
 	case errors.Is(err, platform.ErrNotFound):
 		return s.forget(ctx, m, lease.Owner)
@@ -357,5 +381,5 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 		}
 	}
 	s.warnings.Warn("the platform still does not take a write", zap.String("guid", guid), zap.String("problem", kind(err)))
-	return s.postpone(ctx, m, id, err, false, lease.Owner)
+	return s.postpone(ctx, m, has.ID, err, false, lease.Owner)
 }

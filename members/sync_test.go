@@ -121,7 +121,8 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 		b.create(byEmail, with("e@example.com", name("new")))
 		// Another edge removes the old one: it is noted here, and the platform
 		// has it until the new one's email was found to be taken.
-		if _, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge"); err != nil {
+		old.Applied = 2
+		if _, err := b.store.Applied(t.Context(), old, "other edge"); err != nil {
 			t.Fatal(err)
 		}
 		looks := 0
@@ -150,7 +151,8 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 		}
 		b.platform.set(func(method string) error {
 			if method == "find" { // the last answer before the other edge is done
-				_, err := b.store.Applied(t.Context(), old.GUID, 2, "p-1", "other edge")
+				old.Applied = 2
+				_, err := b.store.Applied(t.Context(), old, "other edge")
 				return err
 			}
 			return nil
@@ -209,7 +211,7 @@ func TestCreatedWhileAway(t *testing.T) {
 				b.platform.mend()
 				b.catchUp()
 				want := platform.Member{
-					ID: "p-old", Email: "old@example.com", Name: "Old", Note: "mine", Labels: []string{"Founding", "New"}, Status: "paid",
+					ID: "p-old", Email: "old@example.com", Name: "Old", Note: "mine", Labels: []string{"New"}, Status: "paid", TierID: "prod_1",
 				}
 				if diff := cmp.Diff(want, b.platform.members["p-old"], cmpopts.IgnoreFields(platform.Member{}, "CreatedAt")); diff != "" {
 					t.Error(diff)
@@ -256,6 +258,7 @@ func TestTwoEdges(t *testing.T) {
 					email := fmt.Sprintf("m%d@example.com", n%3)
 					_, err := edges[w%2].write(context.Background(), byEmail, email, nil, func(m *memberstore.Member) error {
 						m.Labels = append(m.Labels, fmt.Sprint(w, "-", n))
+						m.Names(memberstore.Labels)
 						return nil
 					})
 					if err != nil {

@@ -33,6 +33,10 @@ type Member struct {
 	// platform has; while it is less the member is behind.
 	Version, Applied int64
 
+	// Named is the version of the write that last named each field. The platform
+	// is to be sent those whose version is more than Applied, and no other.
+	Named [fields]int64
+
 	// PlatformID is the platform's own identifier, empty until it is known.
 	PlatformID string
 
@@ -57,6 +61,30 @@ type Member struct {
 	Problem     string
 	NextAttempt time.Time
 }
+
+// Field is a field of a member that the platform keeps too.
+type Field int
+
+// The fields.
+const (
+	Email Field = iota
+	Name
+	Note
+	Labels
+	Subscription // Subscribed and Newsletters
+	fields
+)
+
+// Fields returns all fields.
+func Fields() []Field { return []Field{Email, Name, Note, Labels, Subscription} }
+
+// Names notes that the write that is being made, the one after m.Version, names a
+// field.
+func (m *Member) Names(f Field) { m.Named[f] = m.Version + 1 }
+
+// Pending reports whether a write has named a field that the platform does not
+// have yet.
+func (m *Member) Pending(f Field) bool { return m.Named[f] > m.Applied }
 
 // Newsletter is a newsletter that a member was signed up for or off.
 type Newsletter struct {
@@ -140,17 +168,19 @@ type Store interface {
 	// made there.
 	Sending(ctx context.Context, guid, email string, now time.Time) error
 
-	// Applied notes that the platform has a version of the member, under a
-	// PlatformID, and ends the owner's lease. The result tells whether the
-	// member is still behind, because it was written meanwhile. A tombstone that
-	// is applied is removed; if there is a PlatformID, that is kept for Purge to
-	// remove, and nothing else.
-	Applied(ctx context.Context, guid string, version int64, platformID, owner string) (behind bool, err error)
+	// Applied notes that the platform has a version of the member, m.Applied, and
+	// what it says of the member now, and ends the owner's lease. What a later
+	// write has named stays as that says. The result tells whether the member is
+	// still behind, because of such a write. A tombstone that is applied is
+	// removed; if there is a PlatformID, that is kept for Purge to remove, and
+	// nothing else. Errors: ErrNotFound, ErrEmailTaken, ErrNotText.
+	Applied(ctx context.Context, m Member, owner string) (behind bool, err error)
 
 	// Unsure is Applied for a member that has to be applied once more at some
-	// time, because an attempt before had no answer and may yet take its effect.
-	// Until then it is behind.
-	Unsure(ctx context.Context, guid, platformID, problem string, again time.Time, owner string) error
+	// time, because an attempt before had no answer and may yet take its effect:
+	// m.Applied is less than the version that the platform has. Until then the
+	// member is behind.
+	Unsure(ctx context.Context, m Member, problem string, again time.Time, owner string) error
 
 	// Purge removes the tombstones of a site that were applied before some time.
 	Purge(ctx context.Context, site string, before time.Time) error

@@ -45,7 +45,7 @@ func jane() Member {
 		GUID: "guid-jane", Site: "daily", Email: "Jane@Example.com", Name: "Jane 'Ж' Doe", Note: "a\nb", Subscribed: true,
 		Labels: []string{"VIP", "crm, old"}, Newsletters: []Newsletter{{ID: "n1"}, {ID: "n2", Status: "inactive"}},
 		TierID: &tier, Status: "free", CreatedAt: then, UpdatedAt: then,
-		MemberID: "c-1", Version: 1, Applied: 1, PlatformID: "p-1",
+		MemberID: "c-1", Version: 1, Applied: 1, PlatformID: "p-1", Named: [fields]int64{1, 2, 3, 4, 5},
 	}
 }
 
@@ -151,7 +151,7 @@ func TestText(t *testing.T) {
 			if err := store.Failed(t.Context(), "guid-jane", Failure{Problem: bad, Next: then}, ""); err != nil {
 				t.Errorf("Failed %q: %v", bad, err)
 			}
-			if err := store.Unsure(t.Context(), "guid-jane", "p-1", bad, then, ""); err != nil {
+			if err := store.Unsure(t.Context(), jane(), bad, then, ""); err != nil {
 				t.Errorf("Unsure %q: %v", bad, err)
 			}
 		}
@@ -264,7 +264,8 @@ func TestTombstone(t *testing.T) {
 		again.GUID, again.PlatformID = "guid-again", ""
 		insert(t, store, again)
 
-		if behind, err := store.Applied(t.Context(), m.GUID, 2, "p-1", "me"); behind || err != nil {
+		m.Applied = 2
+		if behind, err := store.Applied(t.Context(), m, "me"); behind || err != nil {
 			t.Errorf("applied: %t, %v", behind, err)
 		}
 		// What is left of it says whose it was on the platform, for a while.
@@ -279,7 +280,7 @@ func TestTombstone(t *testing.T) {
 		gone.NextAttempt = time.Time{}
 		same(t, Member{
 			GUID: "guid-jane", Site: "daily", Subscribed: true, Labels: []string{}, Status: "free", CreatedAt: then, UpdatedAt: then,
-			Version: 2, Applied: 2, PlatformID: "p-1", Deleted: true,
+			Version: 2, Applied: 2, Named: jane().Named, PlatformID: "p-1", Deleted: true,
 		}, gone)
 		purge(time.Hour)
 		if _, err := store.Find(t.Context(), Key{Site: "daily", PlatformID: "p-1"}); !errors.Is(err, ErrNotFound) {
@@ -335,10 +336,11 @@ func TestSent(t *testing.T) {
 		if err := store.Sending(t.Context(), "guid-joe", m.Email, later); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Applied(t.Context(), "guid-joe", 2, "p-1", ""); err != nil {
+		m.Applied, m.PlatformID = 2, "p-1"
+		if _, err := store.Applied(t.Context(), m, ""); err != nil {
 			t.Fatal(err)
 		}
-		m.Applied, m.PlatformID, m.Attempts, m.Problem, m.NextAttempt = 2, "p-1", 0, "", time.Time{}
+		m.Attempts, m.Problem, m.NextAttempt = 0, "", time.Time{}
 		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
 	})
 }
@@ -356,15 +358,16 @@ func TestUnsure(t *testing.T) {
 		}
 		m.Attempts, m.Problem, m.NextAttempt, m.UnansweredAt, m.PlatformID = 1, "down", then, then, "p-1"
 		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
-		if err := store.Unsure(t.Context(), "guid-joe", "p-1", "again", later, "me"); err != nil {
+		if err := store.Unsure(t.Context(), m, "again", later, "me"); err != nil {
 			t.Fatal(err)
 		}
 		m.Attempts, m.Problem, m.NextAttempt, m.PlatformID, m.Sent, m.SentAt = 0, "again", later, "p-1", "", time.Time{}
 		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
-		if _, err := store.Applied(t.Context(), "guid-joe", 1, "p-1", "me"); err != nil {
+		m.Applied = 1
+		if _, err := store.Applied(t.Context(), m, "me"); err != nil {
 			t.Fatal(err)
 		}
-		m.Applied, m.Problem, m.NextAttempt, m.UnansweredAt = 1, "", time.Time{}, time.Time{}
+		m.Problem, m.NextAttempt, m.UnansweredAt = "", time.Time{}, time.Time{}
 		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
 	})
 }
@@ -490,20 +493,76 @@ func TestBehind(t *testing.T) {
 		if err := store.Update(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
-		if behind, err := store.Applied(t.Context(), "guid-1", 1, "p-9", "me"); !behind || err != nil {
-			t.Errorf("behind %t, %v", behind, err)
+		applied := func(m Member, version int64, want bool) {
+			t.Helper()
+			m.Applied, m.PlatformID = version, "p-9"
+			if behind, err := store.Applied(t.Context(), m, "me"); behind != want || err != nil {
+				t.Errorf("behind %t, %v", behind, err)
+			}
 		}
-		if behind, err := store.Applied(t.Context(), "guid-1", 2, "p-9", "me"); behind || err != nil {
-			t.Errorf("behind %t, %v", behind, err)
-		}
-		// Notes may come in any order.
-		if behind, err := store.Applied(t.Context(), "guid-1", 1, "p-9", "me"); behind || err != nil {
-			t.Errorf("behind %t, %v", behind, err)
-		}
-		if _, err := store.Applied(t.Context(), "guid-nobody", 1, "", "me"); !errors.Is(err, ErrNotFound) {
+		applied(m, 1, true)
+		applied(m, 2, false)
+		applied(m, 1, false) // notes may come in any order
+		m.GUID = "guid-nobody"
+		if _, err := store.Applied(t.Context(), m, "me"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("nobody's: %v", err)
 		}
 	})
+}
+
+// What the platform says of a member is kept, but for what a later write has named.
+func TestAppliedKeeps(t *testing.T) {
+	says := jane()
+	says.Email, says.Name, says.Note, says.Labels = "ghost@example.com", "ghost's", "ghost's", []string{"ghost's"}
+	says.Subscribed, says.Newsletters, says.PlatformID = false, nil, "p-2"
+	for field, name := range map[Field]string{Email: "email", Name: "name", Note: "note", Labels: "labels", Subscription: "subscription"} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, store Store) {
+				insert(t, store, jane())
+				m := find(t, store, Key{Site: "daily", GUID: "guid-jane"})
+				m.Named = [fields]int64{2, 2, 2, 2, 2}
+				if err := store.Update(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+				m.Version++
+				m.Named[field] = 3
+				if err := store.Update(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+				m.Version++
+				has := says
+				has.Applied = 2
+				for range 2 {
+					if behind, err := store.Applied(t.Context(), has, ""); !behind || err != nil {
+						t.Errorf("behind %t, %v", behind, err)
+					}
+					has.Applied, has.Name = 1, "an earlier answer"
+				}
+				want := says
+				want.MemberID, want.Named, want.Version, want.Applied = "", m.Named, 3, 2
+				switch field {
+				case Email:
+					want.Email = m.Email
+				case Name:
+					want.Name = m.Name
+				case Note:
+					want.Note = m.Note
+				case Labels:
+					want.Labels = m.Labels
+				case Subscription:
+					want.Subscribed, want.Newsletters = m.Subscribed, m.Newsletters
+				}
+				same(t, want, find(t, store, Key{Site: "daily", GUID: "guid-jane"}))
+
+				// Another has the email here.
+				insert(t, store, joe())
+				has.Applied, has.Email = 3, "JOE@example.com"
+				if _, err := store.Applied(t.Context(), has, ""); !errors.Is(err, ErrEmailTaken) {
+					t.Errorf("an email that is taken: %v", err)
+				}
+			})
+		})
+	}
 }
 
 func TestRevert(t *testing.T) {

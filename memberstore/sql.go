@@ -35,7 +35,8 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 
 const columns = `m.guid, m.site, m.email, m.name, m.note, m.subscribed, m.labels, m.newsletters, m.tier_id, m.status,
 	m.created_at, m.updated_at, m.version, m.applied, m.platform_id, m.deleted,
-	m.sent_email, m.sent_at, m.unanswered_at, m.attempts, m.problem, m.next_attempt`
+	m.sent_email, m.sent_at, m.unanswered_at, m.attempts, m.problem, m.next_attempt,
+	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription`
 
 const (
 	findByEmail = `SELECT ` + columns + `, '' FROM members m
@@ -49,19 +50,23 @@ const (
 
 	insertMember = `INSERT INTO members (guid, site, email, email_key, name, note, subscribed, labels, newsletters, tier_id,
 			status, created_at, updated_at, version, applied, platform_id, deleted, attempts, next_attempt, problem,
-			lease_owner, lease_until, sent_email, sent_key, sent_at, unanswered_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, $15, FALSE, 0, 0, '', $16, $17, $18, $19, $20, 0)`
+			lease_owner, lease_until, sent_email, sent_key, sent_at, unanswered_at,
+			named_email, named_name, named_note, named_labels, named_subscription)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, $15, FALSE, 0, 0, '', $16, $17, $18, $19, $20, 0,
+			$21, $22, $23, $24, $25)`
 	insertMemberID = `INSERT INTO member_ids (site, integration, member_id, guid) VALUES ($1, $2, $3, $4)`
 	deleteMemberID = `DELETE FROM member_ids WHERE guid = $1`
 
 	updateMember = `UPDATE members SET email = $3, email_key = $4, name = $5, note = $6, subscribed = $7, labels = $8,
 			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1,
 			applied = CASE WHEN applied > $13 THEN applied ELSE $13 END, platform_id = COALESCE($14, platform_id),
-			deleted = $15, attempts = 0, next_attempt = 0, problem = ''
+			deleted = $15, attempts = 0, next_attempt = 0, problem = '',
+			named_email = $16, named_name = $17, named_note = $18, named_labels = $19, named_subscription = $20
 		WHERE guid = $1 AND version = $2`
 	revertMember = `UPDATE members SET email = $3, email_key = $4, name = $5, note = $6, subscribed = $7, labels = $8,
 			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1, applied = $13,
-			platform_id = $14, deleted = $15, attempts = 0, next_attempt = 0, problem = '', lease_owner = '', lease_until = 0
+			platform_id = $14, deleted = $15, attempts = 0, next_attempt = 0, problem = '', lease_owner = '', lease_until = 0,
+			named_email = $16, named_name = $17, named_note = $18, named_labels = $19, named_subscription = $20
 		WHERE guid = $1 AND version = $2`
 	removeMember = `DELETE FROM members WHERE guid = $1 AND version = $2`
 
@@ -85,16 +90,21 @@ const (
 )
 
 var (
+	// Each field that no later write has named becomes what the platform says.
 	markApplied = `UPDATE members SET applied = CASE WHEN applied > $2 THEN applied ELSE $2 END, platform_id = $3,
 			sent_email = '', sent_key = '', sent_at = 0,
-			unanswered_at = 0, attempts = 0, next_attempt = 0, problem = '', ` + fmt.Sprintf(endLease, 4) + `
+			unanswered_at = CASE WHEN CAST($4 AS BIGINT) = 0 THEN 0 ELSE unanswered_at END, attempts = 0, next_attempt = $4, problem = $5,
+			email = CASE WHEN applied > $2 OR named_email > $2 THEN email ELSE $7 END,
+			email_key = CASE WHEN applied > $2 OR named_email > $2 THEN email_key ELSE $8 END,
+			name = CASE WHEN applied > $2 OR named_name > $2 THEN name ELSE $9 END,
+			note = CASE WHEN applied > $2 OR named_note > $2 THEN note ELSE $10 END,
+			labels = CASE WHEN applied > $2 OR named_labels > $2 THEN labels ELSE $11 END,
+			subscribed = CASE WHEN applied > $2 OR named_subscription > $2 THEN subscribed ELSE $12 END,
+			newsletters = CASE WHEN applied > $2 OR named_subscription > $2 THEN newsletters ELSE $13 END, ` + fmt.Sprintf(endLease, 6) + `
 		WHERE guid = $1 RETURNING version, applied, deleted`
 	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3,
 			unanswered_at = CASE WHEN unanswered_at > $5 THEN unanswered_at ELSE $5 END,
 			platform_id = COALESCE($6, platform_id), ` + fmt.Sprintf(endLease, 4) + `
-		WHERE guid = $1`
-	markUnsure = `UPDATE members SET platform_id = $2, sent_email = '', sent_key = '', sent_at = 0,
-			attempts = 0, problem = $3, next_attempt = $5, ` + fmt.Sprintf(endLease, 4) + `
 		WHERE guid = $1`
 	markGone = `UPDATE members SET email = '', email_key = '', name = '', note = '', labels = '[]', newsletters = 'null',
 			tier_id = NULL, next_attempt = $2
@@ -156,6 +166,7 @@ func insertArgs(m Member, l Lease) []any {
 		m.GUID, m.Site, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed, encode(m.Labels), encode(m.Newsletters),
 		m.TierID, m.Status, m.CreatedAt.UnixMilli(), m.UpdatedAt.UnixMilli(), m.Applied, null(m.PlatformID),
 		l.Owner, millis(l.Until), m.Sent, emailaddr.Key(m.Sent), millis(m.SentAt),
+		m.Named[Email], m.Named[Name], m.Named[Note], m.Named[Labels], m.Named[Subscription],
 	}
 }
 
@@ -216,7 +227,8 @@ func replace(ctx context.Context, e executor, query string, m Member, version in
 	}
 	result, err := e.ExecContext(ctx, query, m.GUID, version, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed,
 		encode(m.Labels), encode(m.Newsletters), m.TierID, m.Status, m.UpdatedAt.UnixMilli(), m.Applied,
-		null(m.PlatformID), m.Deleted)
+		null(m.PlatformID), m.Deleted,
+		m.Named[Email], m.Named[Name], m.Named[Note], m.Named[Labels], m.Named[Subscription])
 	if database.ViolatedUnique(err) {
 		return ErrEmailTaken
 	}
@@ -277,26 +289,8 @@ func (s *SQL) Sending(ctx context.Context, guid, email string, now time.Time) er
 }
 
 // Applied implements [Store].
-func (s *SQL) Applied(ctx context.Context, guid string, version int64, platformID, owner string) (behind bool, err error) {
-	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
-		var current, applied int64
-		var deleted bool
-		err := tx.QueryRowContext(ctx, markApplied, guid, version, null(platformID), owner).Scan(&current, &applied, &deleted)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		switch behind = applied < current; {
-		case behind || !deleted:
-		case platformID == "":
-			_, err = tx.ExecContext(ctx, removeMember, guid, current)
-		default:
-			_, err = tx.ExecContext(ctx, markGone, guid, time.Now().UnixMilli())
-		}
-		return err
-	})
+func (s *SQL) Applied(ctx context.Context, m Member, owner string) (behind bool, err error) {
+	behind, err = s.applied(ctx, m, "", time.Time{}, owner)
 	if err != nil {
 		return false, fmt.Errorf("noting that a member is applied: %w", err)
 	}
@@ -304,11 +298,38 @@ func (s *SQL) Applied(ctx context.Context, guid string, version int64, platformI
 }
 
 // Unsure implements [Store].
-func (s *SQL) Unsure(ctx context.Context, guid, platformID, problem string, again time.Time, owner string) error {
-	if _, err := s.db.Write.ExecContext(ctx, markUnsure, guid, null(platformID), asText(problem), owner, millis(again)); err != nil {
+func (s *SQL) Unsure(ctx context.Context, m Member, problem string, again time.Time, owner string) error {
+	if _, err := s.applied(ctx, m, problem, again, owner); err != nil {
 		return fmt.Errorf("noting that a member is to be applied once more: %w", err)
 	}
 	return nil
+}
+
+func (s *SQL) applied(ctx context.Context, m Member, problem string, again time.Time, owner string) (behind bool, err error) {
+	if err := checkMember(m); err != nil {
+		return false, err
+	}
+	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
+		var version, applied int64
+		var deleted bool
+		err := tx.QueryRowContext(ctx, markApplied, m.GUID, m.Applied, null(m.PlatformID), millis(again), asText(problem), owner,
+			m.Email, emailaddr.Key(m.Email), m.Name, m.Note, encode(m.Labels), m.Subscribed, encode(m.Newsletters)).
+			Scan(&version, &applied, &deleted)
+		switch behind = applied < version; {
+		case errors.Is(err, sql.ErrNoRows):
+			return ErrNotFound
+		case database.ViolatedUnique(err):
+			return ErrEmailTaken
+		case err != nil || behind || !deleted:
+			return err
+		case m.PlatformID == "":
+			_, err = tx.ExecContext(ctx, removeMember, m.GUID, version)
+		default:
+			_, err = tx.ExecContext(ctx, markGone, m.GUID, time.Now().UnixMilli())
+		}
+		return err
+	})
+	return behind, err
 }
 
 // Purge implements [Store].
@@ -378,7 +399,8 @@ func scanMember(row interface{ Scan(...any) error }) (Member, error) {
 	var platformID sql.NullString
 	err := row.Scan(&m.GUID, &m.Site, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels, &newsletters, &m.TierID, &m.Status,
 		&created, &updated, &m.Version, &m.Applied, &platformID, &m.Deleted,
-		&m.Sent, &sent, &unanswered, &m.Attempts, &m.Problem, &next, &m.MemberID)
+		&m.Sent, &sent, &unanswered, &m.Attempts, &m.Problem, &next,
+		&m.Named[Email], &m.Named[Name], &m.Named[Note], &m.Named[Labels], &m.Named[Subscription], &m.MemberID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Member{}, ErrNotFound
 	}

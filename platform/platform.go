@@ -22,8 +22,23 @@ type Member struct {
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 
-	// Newsletters are the IDs of the newsletters that the member gets. In a
-	// change, nil leaves the choice to the platform and Subscribed.
+	// Newsletters are the IDs of the newsletters that the member gets. Of one who
+	// is to be made, nil leaves the choice to the platform and Subscribed.
+	Newsletters []string
+}
+
+// Change is what is to be changed of a member. What is nil stays as the platform
+// has it.
+type Change struct {
+	Email, Name, Note *string
+	Labels            *[]string // the whole set
+	Subscription      *Subscription
+}
+
+// Subscription says which newsletters a member gets: none unless Subscribed, and
+// otherwise those with the IDs, or which the platform chooses if that is nil.
+type Subscription struct {
+	Subscribed  bool
 	Newsletters []string
 }
 
@@ -43,10 +58,10 @@ type Platform interface {
 	// exist are made. An email that another member has is a Refusal.
 	Create(ctx context.Context, m Member) (Member, error)
 
-	// Update replaces what the member with an ID says, the whole set of labels
-	// included. Errors: ErrNotFound; an email that another member has is a
-	// Refusal.
-	Update(ctx context.Context, id string, m Member) (Member, error)
+	// Update changes the member with an ID, and returns all that the platform
+	// says of it then. Errors: ErrNotFound; an email that another member has is
+	// a Refusal.
+	Update(ctx context.Context, id string, c Change) (Member, error)
 
 	// Delete removes a member. Errors: ErrNotFound.
 	Delete(ctx context.Context, id string) error
@@ -144,7 +159,7 @@ type None struct{}
 func (None) Create(_ context.Context, m Member) (Member, error) { return m, nil }
 
 // Update implements [Platform].
-func (None) Update(_ context.Context, _ string, m Member) (Member, error) { return m, nil }
+func (None) Update(context.Context, string, Change) (Member, error) { return Member{}, nil }
 
 // Delete implements [Platform].
 func (None) Delete(context.Context, string) error { return nil }

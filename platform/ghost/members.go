@@ -2,6 +2,7 @@ package ghost
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,11 +16,11 @@ import (
 // member is a member on the wire.
 type member struct {
 	ID          string        `json:"id,omitempty"`
-	Email       string        `json:"email"`
-	Name        string        `json:"name"`
-	Note        string        `json:"note"`
+	Email       *string       `json:"email,omitempty"`
+	Name        *string       `json:"name,omitempty"`
+	Note        *string       `json:"note,omitempty"`
 	Subscribed  *bool         `json:"subscribed,omitempty"`
-	Labels      []label       `json:"labels"`
+	Labels      *[]label      `json:"labels,omitempty"`
 	Newsletters *[]newsletter `json:"newsletters,omitempty"`
 	Status      string        `json:"status,omitempty"`
 	CreatedAt   *time.Time    `json:"created_at,omitempty"`
@@ -64,17 +65,41 @@ type meta struct {
 
 // Create implements [platform.Platform].
 func (c *Client) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
-	return c.change(ctx, http.MethodPost, "/members/", m)
+	return c.change(ctx, http.MethodPost, "/members/", toWire(platform.Change{
+		Email: &m.Email, Name: &m.Name, Note: &m.Note, Labels: &m.Labels,
+		Subscription: &platform.Subscription{Subscribed: m.Subscribed, Newsletters: m.Newsletters},
+	}))
 }
 
 // Update implements [platform.Platform].
-func (c *Client) Update(ctx context.Context, id string, m platform.Member) (platform.Member, error) {
-	return c.change(ctx, http.MethodPut, "/members/"+url.PathEscape(id)+"/", m)
+func (c *Client) Update(ctx context.Context, id string, change platform.Change) (platform.Member, error) {
+	path := "/members/" + url.PathEscape(id) + "/"
+	m, err := c.change(ctx, http.MethodPut, path, toWire(change))
+	if s := change.Subscription; s == nil || !s.Subscribed || s.Newsletters != nil || !isInTrouble(err) {
+		return m, err
+	}
+	// Ghost trips over subscribed:true for a member who gets one newsletter that is
+	// archived and one that is not. For whoever gets any it would change nothing.
+	now, getErr := c.Get(ctx, id)
+	if getErr != nil || !now.Subscribed {
+		return m, err
+	}
+	change.Subscription = nil
+	if change == (platform.Change{}) {
+		return now, nil
+	}
+	return c.change(ctx, http.MethodPut, path, toWire(change))
 }
 
-func (c *Client) change(ctx context.Context, method, path string, m platform.Member) (platform.Member, error) {
+// isInTrouble reports whether Ghost has answered that it failed.
+func isInTrouble(err error) bool {
+	answer, ok := errors.AsType[*Error](err)
+	return ok && answer.Status == http.StatusInternalServerError
+}
+
+func (c *Client) change(ctx context.Context, method, path string, m member) (platform.Member, error) {
 	var answer members
-	if err := c.call(ctx, method, path, nil, members{Members: []member{toWire(m)}}, &answer); err != nil {
+	if err := c.call(ctx, method, path, nil, members{Members: []member{m}}, &answer); err != nil {
 		return platform.Member{}, err
 	}
 	return one(answer)
@@ -150,13 +175,13 @@ func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member
 		return platform.Member{}, err
 	}
 	for _, m := range answer.Members {
-		if m.Email == email {
-			return fromWire(m), nil
+		if m := fromWire(m); m.Email == email {
+			return m, nil
 		}
 	}
 	for _, m := range answer.Members {
-		if emailaddr.Key(m.Email) == emailaddr.Key(email) {
-			return fromWire(m), nil
+		if m := fromWire(m); emailaddr.Key(m.Email) == emailaddr.Key(email) {
+			return m, nil
 		}
 	}
 	return platform.Member{}, platform.ErrNotFound
@@ -167,32 +192,39 @@ func quote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
 
-func toWire(m platform.Member) member {
-	w := member{Email: m.Email, Name: m.Name, Note: m.Note, Labels: []label{}}
-	for _, name := range m.Labels {
-		w.Labels = append(w.Labels, label{name})
+func toWire(c platform.Change) member {
+	w := member{Email: c.Email, Name: c.Name, Note: c.Note}
+	if c.Labels != nil {
+		list := make([]label, 0, len(*c.Labels))
+		for _, name := range *c.Labels {
+			list = append(list, label{name})
+		}
+		w.Labels = &list
 	}
-	switch {
-	case !m.Subscribed:
+	switch s := c.Subscription; {
+	case s == nil:
+	case !s.Subscribed:
 		w.Newsletters = &[]newsletter{}
-	case m.Newsletters != nil:
-		list := make([]newsletter, 0, len(m.Newsletters))
-		for _, id := range m.Newsletters {
+	case s.Newsletters != nil:
+		list := make([]newsletter, 0, len(s.Newsletters))
+		for _, id := range s.Newsletters {
 			list = append(list, newsletter{id})
 		}
 		w.Newsletters = &list
 	default:
-		w.Subscribed = &m.Subscribed
+		w.Subscribed = &s.Subscribed
 	}
 	return w
 }
 
 func fromWire(w member) platform.Member {
 	m := platform.Member{
-		ID: w.ID, Email: text(w.Email), Name: text(w.Name), Note: text(w.Note), Status: status(w.Status), TierID: text(tierOf(w)),
+		ID: w.ID, Email: text(w.Email), Name: text(w.Name), Note: text(w.Note), Status: status(w.Status), TierID: withoutNUL(tierOf(w)),
 	}
-	for _, l := range w.Labels {
-		m.Labels = append(m.Labels, text(l.Name))
+	if w.Labels != nil {
+		for _, l := range *w.Labels {
+			m.Labels = append(m.Labels, withoutNUL(l.Name))
+		}
 	}
 	if w.Subscribed != nil {
 		m.Subscribed = *w.Subscribed
@@ -212,9 +244,17 @@ func fromWire(w member) platform.Member {
 	return m
 }
 
-// text returns what Ghost says without U+0000, which Ghost on SQLite may have, and
-// PostgreSQL does not take.
-func text(s string) string { return strings.ReplaceAll(s, "\x00", "") }
+// text returns what Ghost says, which may be null, as it can be kept.
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return withoutNUL(*s)
+}
+
+// withoutNUL leaves out U+0000, which Ghost on SQLite may have, and PostgreSQL does
+// not take.
+func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
 // status returns the spec's word for a status of Ghost's.
 func status(ghost string) string {

@@ -42,7 +42,6 @@ func TestNotices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := platform.Member{Email: unique("noticed"), Name: "N"}
 	var last notice
 	next := func(what, id string) {
 		t.Helper()
@@ -61,13 +60,12 @@ func TestNotices(t *testing.T) {
 			}
 		}
 	}
-	created, err := client.Create(ctx, want)
+	created, err := client.Create(ctx, platform.Member{Email: unique("noticed"), Name: "N"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	next("created", created.ID)
-	want.Labels = []string{"new"}
-	if _, err := client.Update(ctx, created.ID, want); err != nil {
+	if _, err := client.Update(ctx, created.ID, platform.Change{Labels: &[]string{"new"}}); err != nil {
 		t.Fatal(err)
 	}
 	next("labelled", created.ID)
