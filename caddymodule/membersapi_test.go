@@ -392,6 +392,29 @@ func TestMembersIfMatch(t *testing.T) {
 	}
 }
 
+// Many writes within a second have a tag each, and the time that they are answered
+// with is not to come.
+func TestMembersTagsOfManyWrites(t *testing.T) {
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
+	answer := e.call(formKey, "POST", "", `{"email":"a@example.com","name":"a"}`)
+	tags := map[string]int{answer.Header["Etag"]: 0}
+	for i := 1; i <= 31; i++ {
+		answer = e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`)
+		if before, seen := tags[answer.Header["Etag"]]; seen {
+			t.Errorf("write %d has the tag of write %d", i, before)
+		}
+		tags[answer.Header["Etag"]] = i
+	}
+	if read := e.call(formKey, "GET", "/a@example.com", ""); read.Header["Etag"] != answer.Header["Etag"] {
+		t.Errorf("answered %q, read %q", answer.Header["Etag"], read.Header["Etag"])
+	}
+	_, updated, _ := strings.Cut(answer.Body, `"updated_at":"`)
+	updated, _, _ = strings.Cut(updated, `"`)
+	if when, err := time.Parse(time.RFC3339, updated); err != nil || when.After(time.Now()) {
+		t.Errorf("updated at %q, and it is %v: %v", updated, time.Now().UTC(), err)
+	}
+}
+
 // A CRM that repeats a request gets the same answer, and the request is done
 // once.
 func TestMembersIdempotencyKey(t *testing.T) {

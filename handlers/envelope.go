@@ -59,14 +59,16 @@ func recordOf(m memberstore.Member) record {
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// etagOf names what a caller sees of a member, for If-Match. It is no count of
-// writes: one that the platform refused, and that was undone, leaves it as it
-// was.
+// etagOf names what a caller sees of a member, for If-Match, and beside that when
+// it last changed, to the millisecond: so it is another after each write. It is no
+// count of writes: one that the platform refused, and that was undone, leaves it as
+// it was.
 func etagOf(m memberstore.Member) string {
 	text, err := json.Marshal(recordOf(m))
 	if err != nil {
 		panic(err) // strings, booleans and lists of them always encode
 	}
+	text = strconv.AppendInt(text, m.UpdatedAt.UnixMilli(), 10)
 	sum := sha256.Sum256(text)
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }

@@ -35,7 +35,8 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 		{"no labels", Fields{Labels: &[]string{}}, func(m *platform.Member) { m.Labels = nil }},
 		{"subscribed", Fields{Subscribed: new(true)}, func(m *platform.Member) { m.Subscribed, m.Newsletters = true, nil }},
 		{
-			"newsletters", Fields{Newsletters: &[]memberstore.Newsletter{{ID: "n1"}, {ID: "n2", Status: "inactive"}}},
+			"newsletters",
+			Fields{Newsletters: &[]memberstore.Newsletter{{ID: "n1"}, {ID: "n2", Status: "inactive"}}},
 			func(m *platform.Member) { m.Subscribed, m.Newsletters = true, []string{"n1"} },
 		},
 		{"the tier, which is ours", Fields{TierID: new(new("prod_1"))}, func(*platform.Member) {}},
