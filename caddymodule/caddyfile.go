@@ -70,6 +70,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	        platform none | ghost <url> {
 //	            admin_key <key>
 //	            webhooks  <address> | off
+//	            reconcile <duration> | off
 //	        }
 //	        integration <name> {
 //	            key <key>

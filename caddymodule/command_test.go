@@ -186,7 +186,7 @@ func TestImportCommand(t *testing.T) {
 		}
 		return string(output)
 	}
-	first := regexp.MustCompile(`(?m)^(\d+) members: (\d+) new, 0 changed\.$`).FindStringSubmatch(run("daily"))
+	first := regexp.MustCompile(`(?m)^([\d,]+) members: ([\d,]+) new, 0 changed, 0 removed\.$`).FindStringSubmatch(run("daily"))
 	if first == nil || first[1] != first[2] || len(first[1]) < 3 {
 		t.Fatalf("%q", first)
 	}

@@ -77,9 +77,9 @@ func TestMembersWithGhost(t *testing.T) {
 }
 
 // ghostPlatform is a platform of membersConfig. Notices are a webhook's address,
-// or off.
+// or off. What other tests do in the same Ghost is not compared.
 func ghostPlatform(url, key, notices string) string {
-	return "ghost " + url + " {\n admin_key " + key + "\n webhooks " + notices + "\n}"
+	return "ghost " + url + " {\n admin_key " + key + "\n webhooks " + notices + "\n reconcile off\n}"
 }
 
 // openStore opens the store of a running edge beside it.

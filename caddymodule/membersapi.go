@@ -24,7 +24,8 @@ func init() {
 // the site's publishing platform; one that is acknowledged is never lost.
 //
 // It answers below `/integration` on the hosts of the app's sites. Callers send
-// an integration key. All other requests pass through untouched. The
+// an integration key. All other requests pass through untouched; after those to
+// Ghost that change many members at once, the members are compared with Ghost's. The
 // placeholder `{http.lychgate.site}` is set for what it answers.
 type MembersAPI struct {
 	// Path is what the paths of the API begin with. Default: `/integration`.
@@ -123,7 +124,7 @@ func (h *MembersAPI) Cleanup() error { return h.release.all() }
 // ServeHTTP answers the API's requests, and passes everything else through.
 func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if !below(r.URL.Path, h.Path) {
-		return next.ServeHTTP(w, r)
+		return h.pass(w, r, next)
 	}
 	site := h.app.siteOf(r.Host)
 	if site == nil {
@@ -139,6 +140,22 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 	}
 	site.metrics.served(h.api.Serve(w, r, open, clientAddr(r)))
 	return nil
+}
+
+// pass passes a request through, and watches what may change members in Ghost.
+func (h *MembersAPI) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return next.ServeHTTP(w, r)
+	}
+	site := h.app.siteOf(r.Host)
+	if site == nil {
+		return next.ServeHTTP(w, r)
+	}
+	open, err := h.state.site(site.name)
+	if err != nil { // the store is away
+		return next.ServeHTTP(w, r)
+	}
+	return h.api.Pass(w, r, open, next.ServeHTTP)
 }
 
 func checkMaxBody(size int64) error {

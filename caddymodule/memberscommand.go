@@ -29,8 +29,9 @@ func membersCommand() *cobra.Command {
 		Use: "import", Short: "Brings in all members that the publishing platform has", Args: cobra.NoArgs,
 		Long: `
 Brings in all members that the site's publishing platform has, and what was
-changed there of those that are known already. Caddy may run meanwhile. When it
-is interrupted, it goes on from there the next time.
+changed there of those that are known already; those that were removed there are
+removed. Caddy may run meanwhile. When it is interrupted, it goes on from there
+the next time.
 `,
 	}
 	anew := importAll.Flags().Bool("anew", false, "Start from the first member even if an import was interrupted")
@@ -70,7 +71,7 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 		return fmt.Errorf("site %s has platform none, so there is nobody to import", s.site)
 	}
 	service := members.New(members.Config{
-		Site: s.site, Store: s.store, Platform: from, Logger: zap.NewNop(),
+		Site: s.site, Store: s.store, Comparisons: s.store, Platform: from, Logger: zap.NewNop(),
 	})
 	terminal := term.IsTerminal(int(os.Stderr.Fd()))
 	bar := progressbar.NewOptions(-1,
@@ -93,8 +94,11 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 	if terminal {
 		fmt.Fprintln(os.Stderr) // ends the bar's line
 	}
-	fmt.Fprintf(out, "%s members: %s new, %s changed.\n",
-		humanize.Comma(int64(result.Seen)), humanize.Comma(int64(result.Added)), humanize.Comma(int64(result.Changed)))
+	fmt.Fprintf(out, "%s members: %s new, %s changed, %s removed.\n", humanize.Comma(int64(result.Seen)),
+		humanize.Comma(int64(result.Added)), humanize.Comma(int64(result.Changed)), humanize.Comma(int64(result.Removed)))
+	for _, id := range result.Skipped {
+		fmt.Fprintf(out, "Skipped %s: another member has its email here, in another spelling. Change one of the two in Ghost.\n", id)
+	}
 	if err != nil {
 		return fmt.Errorf("the import ended early, so run it again to go on from there: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -74,6 +75,28 @@ type Platform struct {
 	// Ghost; `off` for none. Placeholders are replaced. Default: https:// and
 	// the site's first host.
 	Webhooks string `json:"webhooks,omitempty"`
+
+	// Reconcile is how often all members are compared with Ghost's, which finds
+	// what no notice came of, such as what staff do to many members at once; `off`
+	// for when staff do such a thing through this edge only. Default: `6h`.
+	Reconcile string `json:"reconcile,omitempty"`
+}
+
+const defaultReconcile = 6 * time.Hour
+
+// reconcile returns how often members are compared with the platform's, 0 for off.
+func (p *Platform) reconcile() (time.Duration, error) {
+	switch p.Reconcile {
+	case "":
+		return defaultReconcile, nil
+	case "off":
+		return 0, nil
+	}
+	pause, err := caddy.ParseDuration(p.Reconcile)
+	if err != nil || pause < time.Minute {
+		return 0, fmt.Errorf("reconcile %q: write off, or a duration of a minute or more, such as 6h", p.Reconcile)
+	}
+	return pause, nil
 }
 
 var errPlatform = errors.New("platform: write platform none, or platform ghost http://127.0.0.1:2368 {\n\tadmin_key {env.GHOST_ADMIN_KEY}\n}")
@@ -96,6 +119,11 @@ func (p *Platform) unmarshalCaddyfile(d *caddyfile.Dispenser, args []string) err
 		"webhooks": {example: "webhooks https://news.example.com", args: 1, set: func(args []string) error {
 			p.Webhooks = args[0]
 			return checkEach(args, checkWebhooks)
+		}},
+		"reconcile": {example: "reconcile 6h", args: 1, set: func(args []string) error {
+			p.Reconcile = args[0]
+			_, err := p.reconcile()
+			return err
 		}},
 	})
 	if err == nil && p.AdminKey == "" {

@@ -24,6 +24,8 @@ func TestMembersConfigMistakes(t *testing.T) {
 		{name: "Ghost without key", site: "platform ghost http://localhost", want: []string{"platform ghost: needs the key of a custom integration in Ghost's settings", "Caddyfile:6"}},
 		{name: "Ghost's address", site: "platform ghost localhost:2368 {\nadmin_key x\n}", want: []string{`"localhost:2368" is not Ghost's address, such as http://127.0.0.1:2368`}},
 		{name: "a content key", site: "platform ghost http://localhost {\nadmin_key 0123456789abcdef\n}", want: []string{"admin_key: not one of Ghost's Admin API keys"}},
+		{name: "reconcile", site: "platform ghost http://localhost {\nadmin_key {env.X}\nreconcile 10s\n}", want: []string{`reconcile "10s": write off, or a duration of a minute or more, such as 6h`, "Caddyfile:8"}},
+		{name: "reconcile never", site: "platform ghost http://localhost {\nadmin_key {env.X}\nreconcile never\n}", want: []string{`reconcile "never": write off, or a duration of a minute or more, such as 6h`, "Caddyfile:8"}},
 		{name: "webhooks", site: "platform ghost http://localhost {\nadmin_key {env.X}\nwebhooks https://localhost/x\n}", want: []string{`webhooks "https://localhost/x": write off, or the address at which Ghost reaches the edge`, "Caddyfile:8"}},
 		{name: "webhooks to localhost", site: "platform ghost http://localhost {\nadmin_key " + adminKey + "\nwebhooks http://localhost:8080\n}", want: []string{"Ghost looks names up in DNS, where localhost is not: write 127.0.0.1, and add it to hosts"}},
 		{name: "the admin's address", site: "platform ghost http://127.0.0.1:2368/ghost/ {\nadmin_key " + adminKey + "\n}", want: []string{`"http://127.0.0.1:2368/ghost/" is the address of Ghost's admin: write Ghost's own, without /ghost`}},

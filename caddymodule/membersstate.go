@@ -26,6 +26,7 @@ type membersState struct {
 	logger    *zap.Logger
 	platforms map[string]platform.Platform // by site name
 	notices   map[string]string            // where the platforms send theirs, by site name
+	reconcile map[string]time.Duration     // by site name
 	declared  map[string]*integrations     // by site name
 
 	serving atomic.Pointer[map[string]*handlers.MembersSite] // by site name; nil while the store is away
@@ -58,6 +59,7 @@ func (a *App) useMembers(path string) (*membersState, error) {
 		logger:    a.logger,
 		platforms: make(map[string]platform.Platform),
 		notices:   make(map[string]string),
+		reconcile: make(map[string]time.Duration),
 		declared:  make(map[string]*integrations),
 	}
 	var err error
@@ -70,6 +72,9 @@ func (a *App) useMembers(path string) (*membersState, error) {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		if state.notices[name], err = site.noticeURL(a, path); err != nil {
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		}
+		if state.reconcile[name], err = site.Platform.reconcile(); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		declared := &integrations{make(map[handlers.KeyHash]members.Integration), make(map[string]members.Integration), make(map[string]bool)}
@@ -105,6 +110,7 @@ func (s *membersState) begin(ctx context.Context, db *database.DB, run func(func
 		service := members.New(members.Config{
 			Site: name, Store: store, Platform: platform, Logger: s.logger.With(zap.String("site", name)),
 			Webhooks: store, NoticeURL: s.notices[name],
+			Comparisons: store, Reconcile: s.reconcile[name],
 		})
 		declared := s.declared[name]
 		sites[name] = &handlers.MembersSite{

@@ -72,3 +72,18 @@ func Forms(address string) []string {
 // Same reports whether two addresses are written the same, but for the form of
 // their domain.
 func Same(a, b string) bool { return a == b || slices.Contains(Forms(a), b) }
+
+// ASCII returns an address with its domain in the ASCII form of IDNA, or as it is if
+// that has none.
+func ASCII(address string) string {
+	at := strings.LastIndexByte(address, '@')
+	domain := address[at+1:]
+	if isASCII(domain) || len(domain) > maxDomain {
+		return address
+	}
+	ascii, err := idna.Lookup.ToASCII(domain)
+	if err != nil {
+		return address
+	}
+	return address[:at+1] + ascii
+}

@@ -78,3 +78,31 @@ func TestForms(t *testing.T) {
 		}
 	}
 }
+
+func TestASCII(t *testing.T) {
+	for address, want := range map[string]string{
+		"jane@exämple.com":       "jane@xn--exmple-cua.com",
+		"Jané@EXÄMPLE.com":       "Jané@xn--exmple-cua.com",
+		"jané@Example.com":       "jané@Example.com",
+		"jane@xn--exmple-cua.de": "jane@xn--exmple-cua.de",
+		"jane@\u200dä":           "jane@\u200dä", // no domain
+		"ä":                      "xn--4ca",
+		"":                       "",
+	} {
+		if got := ASCII(address); got != want {
+			t.Errorf("%q is %q, want %q", address, got, want)
+		}
+	}
+	long := "jane@" + strings.Repeat("ä", maxDomain)
+	if got := ASCII(long); got != long {
+		t.Errorf("%q", got)
+	}
+	for _, other := range []string{"jane@xn--exmple-cua.com", "jane@EXÄMPLE.com", "jane@exämple.com"} {
+		if !Same("jane@EXÄMPLE.com", other) {
+			t.Errorf("%q is another", other)
+		}
+	}
+	if Same("jane@exämple.com", "Jane@exämple.com") {
+		t.Error("the case of a local part can be changed unseen")
+	}
+}

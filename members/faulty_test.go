@@ -123,6 +123,26 @@ func (p *faulty) Get(_ context.Context, id string) (m platform.Member, err error
 	return m, err
 }
 
+func (p *faulty) GetAll(_ context.Context, ids []string) (list []platform.Member, err error) {
+	err = p.do("get", func() error {
+		for _, id := range ids {
+			if m, there := p.members[id]; there {
+				list = append(list, m)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+func (p *faulty) Count(context.Context) (n int, err error) {
+	err = p.do("count", func() error {
+		n = len(p.members)
+		return nil
+	})
+	return n, err
+}
+
 // List returns pages of three.
 func (p *faulty) List(_ context.Context, after string, since time.Time) (page []platform.Member, total int, err error) {
 	err = p.do("list", func() error {

@@ -36,7 +36,7 @@ func TestImport(t *testing.T) {
 
 		var told [][2]int
 		got, err := b.service.Import(ctx, b.imports(), false, func(seen, total int) { told = append(told, [2]int{seen, total}) })
-		if diff := cmp.Diff(Imported{Seen: 9, Added: 7, Changed: 1}, got); diff != "" || err != nil {
+		if diff := cmp.Diff(Compared{Seen: 9, Added: 7, Changed: 1}, got); diff != "" || err != nil {
 			t.Errorf("%s, %v", diff, err)
 		}
 		if diff := cmp.Diff([][2]int{{3, 9}, {6, 9}, {9, 9}}, told); diff != "" {
@@ -54,7 +54,7 @@ func TestImport(t *testing.T) {
 		}
 		b.catchUp()
 		got, err = b.service.Import(ctx, b.imports(), false, func(int, int) {})
-		if diff := cmp.Diff(Imported{Seen: 8}, got); diff != "" || err != nil {
+		if diff := cmp.Diff(Compared{Seen: 8}, got); diff != "" || err != nil {
 			t.Errorf("again: %s, %v", diff, err)
 		}
 		if m, err := b.store.Find(ctx, memberstore.Key{Site: "daily", PlatformID: gone.PlatformID}); err != nil || !m.Deleted {
@@ -69,7 +69,7 @@ func TestImportIsResumed(t *testing.T) {
 	for i := range 7 {
 		b.platform.staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("m%d@example.com", i) })
 	}
-	interrupted := func(anew bool) (Imported, error) {
+	interrupted := func(anew bool) (Compared, error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		return b.service.Import(ctx, b.imports(), anew, func(int, int) {
@@ -79,11 +79,11 @@ func TestImportIsResumed(t *testing.T) {
 	}
 	for _, step := range []struct {
 		anew bool
-		want Imported
+		want Compared
 	}{
-		{false, Imported{Seen: 3, Added: 3}},
-		{false, Imported{Seen: 6, Added: 3}},
-		{true, Imported{Seen: 3}},
+		{false, Compared{Seen: 3, Added: 3}},
+		{false, Compared{Seen: 6, Added: 3}},
+		{true, Compared{Seen: 3}},
 	} {
 		got, err := interrupted(step.anew)
 		if diff := cmp.Diff(step.want, got); diff != "" || !errors.Is(err, context.Canceled) {
@@ -92,7 +92,7 @@ func TestImportIsResumed(t *testing.T) {
 		b.platform.mend()
 	}
 	got, err := b.service.Import(t.Context(), b.imports(), false, func(int, int) {})
-	if diff := cmp.Diff(Imported{Seen: 7, Added: 1}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(Compared{Seen: 7, Added: 1}, got); diff != "" || err != nil {
 		t.Errorf("%s, %v", diff, err)
 	}
 }
@@ -141,7 +141,7 @@ func TestImportMemory(t *testing.T) {
 			}
 		}
 	})
-	if diff := cmp.Diff(Imported{Seen: n, Added: n}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(Compared{Seen: n, Added: n}, got); diff != "" || err != nil {
 		t.Errorf("%s, %v", diff, err)
 	}
 }

@@ -76,8 +76,8 @@ type Result struct {
 	Queued bool
 }
 
-// Config holds what a [Service] is made from. Webhooks, NoticeURL, Timeout and
-// Now may be left out.
+// Config holds what a [Service] is made from. Webhooks, NoticeURL, Reconcile,
+// Timeout and Now may be left out.
 type Config struct {
 	Site     string
 	Store    memberstore.Store
@@ -89,6 +89,13 @@ type Config struct {
 	// reaches it. Empty for a platform that is to send none.
 	Webhooks  memberstore.Webhooks
 	NoticeURL string
+
+	// Comparisons keeps how far all members are compared with the platform's. That is
+	// done when it is asked for and, if Reconcile is not 0, from time to time: that
+	// long after it was last done, and when the platform has not as many members as
+	// it should have.
+	Comparisons memberstore.Comparisons
+	Reconcile   time.Duration
 
 	// Timeout bounds how long a write waits for the platform. Default: 5
 	// seconds.
@@ -106,7 +113,10 @@ type Service struct {
 	wake     chan struct{} // there may be something for Run to do
 	noticed  noticed
 	troubled atomic.Bool // a write was postponed
-	madeUp   time.Time   // when listen last did
+
+	compareNow chan struct{} // a comparison is asked for
+	later      alarms        // and at these times
+	madeUp     time.Time     // when listen last did
 }
 
 // New makes a Service.
@@ -120,7 +130,7 @@ func New(cfg Config) *Service {
 	warnings := cfg.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
 	}))
-	return &Service{Config: cfg, warnings: warnings, wake: make(chan struct{}, 1), noticed: newNoticed()}
+	return &Service{Config: cfg, warnings: warnings, wake: make(chan struct{}, 1), noticed: newNoticed(), compareNow: make(chan struct{}, 1)}
 }
 
 // Get returns the member that an identifier names: an email, or a member ID in

@@ -43,7 +43,7 @@ func newBench(t *testing.T, db *database.DB) *bench {
 // edge returns a service on the bench's store.
 func (b *bench) edge(p platform.Platform) *Service {
 	return New(Config{
-		Site: "daily", Store: b.store, Platform: p, Logger: zap.NewNop(),
+		Site: "daily", Store: b.store, Comparisons: b.store.(memberstore.Comparisons), Platform: p, Logger: zap.NewNop(),
 		Timeout: time.Minute, Now: func() time.Time { return b.now },
 	})
 }

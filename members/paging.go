@@ -26,8 +26,11 @@ type paging struct {
 func startPaging(after string) *paging { return &paging{after: after, mark: after, limit: 1} }
 
 // next goes on behind a page, which is not empty. Errors: ErrListRepeats.
-func (p *paging) next(page []platform.Member) error {
-	if p.after = page[len(page)-1].ID; p.after == p.mark {
+func (p *paging) next(page []platform.Member) error { return p.to(page[len(page)-1].ID) }
+
+// to goes on behind the member with an ID. Errors: ErrListRepeats.
+func (p *paging) to(id string) error {
+	if p.after = id; p.after == p.mark {
 		return ErrListRepeats
 	}
 	if p.pages++; p.pages == p.limit {

@@ -282,6 +282,7 @@ func (s *Service) Run(ctx context.Context) {
 	defer wg.Wait()
 	wg.Go(func() { s.watch(ctx) })
 	wg.Go(func() { s.listen(ctx) })
+	wg.Go(func() { s.keepComparing(ctx) })
 	ticker := time.NewTicker(pollTime)
 	defer ticker.Stop()
 	var purged time.Time

@@ -23,10 +23,8 @@ type Imports interface {
 	// ErrNotFound.
 	FindImport(ctx context.Context, site string) (Import, error)
 
-	// SaveImport adds those of the members of whose GUID, email and PlatformID
-	// none is there yet, without a MemberID, and notes how far the import is;
-	// both or nothing. It returns how many were added.
-	SaveImport(ctx context.Context, i Import, members []Member) (added int, err error)
+	// SaveImport notes how far the import is.
+	SaveImport(ctx context.Context, i Import) error
 
 	// EndImport forgets the import of a site.
 	EndImport(ctx context.Context, site string) error
@@ -55,27 +53,11 @@ func (s *SQL) FindImport(ctx context.Context, site string) (Import, error) {
 }
 
 // SaveImport implements [Imports].
-func (s *SQL) SaveImport(ctx context.Context, i Import, members []Member) (added int, err error) {
-	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
-		added = 0
-		for _, m := range members {
-			result, err := tx.ExecContext(ctx, insertMember+` ON CONFLICT DO NOTHING`, insertArgs(m, Lease{})...)
-			if err != nil {
-				return err
-			}
-			n, err := result.RowsAffected()
-			if err != nil {
-				return err
-			}
-			added += int(n)
-		}
-		_, err := tx.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Done, millis(i.StartedAt))
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("saving an import: %w", err)
+func (s *SQL) SaveImport(ctx context.Context, i Import) error {
+	if _, err := s.db.Write.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Done, millis(i.StartedAt)); err != nil {
+		return fmt.Errorf("saving an import: %w", err)
 	}
-	return added, nil
+	return nil
 }
 
 // EndImport implements [Imports].

@@ -357,16 +357,24 @@ func (s *SQL) Failed(ctx context.Context, guid string, f Failure, owner string) 
 
 // Behind implements [Store].
 func (s *SQL) Behind(ctx context.Context, site string, now time.Time, limit int) ([]Member, error) {
-	rows, err := s.db.Read.QueryContext(ctx, behind, site, millis(now), limit)
+	list, err := s.list(ctx, behind, site, millis(now), limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing what is behind: %w", err)
 	}
+	return list, nil
+}
+
+// list returns the members that a query of columns and a MemberID finds.
+func (s *SQL) list(ctx context.Context, query string, args ...any) (list []Member, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
 	defer rows.Close()
-	var list []Member
 	for rows.Next() {
 		m, err := scanMember(rows)
 		if err != nil {
-			return nil, fmt.Errorf("listing what is behind: %w", err)
+			return nil, err
 		}
 		list = append(list, m)
 	}

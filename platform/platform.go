@@ -69,6 +69,12 @@ type Platform interface {
 	// Get returns the member with an ID. Errors: ErrNotFound.
 	Get(ctx context.Context, id string) (Member, error)
 
+	// GetAll returns those of the members with 100 IDs at most that there are.
+	GetAll(ctx context.Context, ids []string) ([]Member, error)
+
+	// Count returns how many members there are.
+	Count(ctx context.Context) (int, error)
+
 	// FindByEmail returns the member with an email, as emailaddr.Key compares; of
 	// several, the one that matches exactly is returned, else
 	// the oldest. Errors: ErrNotFound.
@@ -100,6 +106,14 @@ type Notifier interface {
 	// [SignatureHeader], must be for this URL and body and not be old. Errors:
 	// ErrForged.
 	ReadNotice(url, signature string, body []byte, now time.Time) (id string, err error)
+}
+
+// Overlooker is a Platform that does not tell of all changes of its members.
+type Overlooker interface {
+	// Overlooks reports whether a request to the platform, if that does what it asks
+	// for, changes members of whom no notice is sent. Later is how long after its
+	// answer the platform may still be at it, several times to look again at.
+	Overlooks(method, path string) (later []time.Duration, ok bool)
 }
 
 // StaffRoom is a Platform that knows its staff.
@@ -169,6 +183,12 @@ func (None) FindByEmail(context.Context, string) (Member, error) { return Member
 
 // Get implements [Platform].
 func (None) Get(context.Context, string) (Member, error) { return Member{}, ErrNotFound }
+
+// GetAll implements [Platform].
+func (None) GetAll(context.Context, []string) ([]Member, error) { return nil, nil }
+
+// Count implements [Platform].
+func (None) Count(context.Context) (int, error) { return 0, nil }
 
 // List implements [Platform].
 func (None) List(context.Context, string, time.Time) ([]Member, int, error) { return nil, 0, nil }

@@ -185,6 +185,9 @@ func TestRealGhost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if want := local + "xn--exmple-cua.com"; m.Email != want {
+				t.Errorf("%s is kept as %s, by which nobody can sign in, want %s", domain, m.Email, want)
+			}
 			for _, other := range []string{"exämple.com", "EXÄMPLE.com", "xn--exmple-cua.com"} {
 				if got, err := client.FindByEmail(ctx, local+other); err != nil || got.ID != m.ID {
 					t.Errorf("%s as %s: %+v, %v", domain, other, got, err)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -141,10 +142,16 @@ func (c *Client) List(ctx context.Context, after string, since time.Time) ([]pla
 	if !since.IsZero() {
 		filter = append(filter, "updated_at:>="+quote(since.UTC().Format(time.DateTime)))
 	}
+	return c.list(ctx, strings.Join(filter, "+"), 100)
+}
+
+// list returns the first members that a filter finds, in the order of their IDs, and
+// how many it finds in all.
+func (c *Client) list(ctx context.Context, filter string, limit int) ([]platform.Member, int, error) {
 	var answer members
-	query := url.Values{"limit": {"100"}, "order": {"id asc"}, "include": {includes}}
-	if len(filter) > 0 {
-		query.Set("filter", strings.Join(filter, "+"))
+	query := url.Values{"limit": {strconv.Itoa(limit)}, "order": {"id asc"}, "include": {includes}}
+	if filter != "" {
+		query.Set("filter", filter)
 	}
 	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
 		return nil, 0, err
@@ -160,10 +167,32 @@ func (c *Client) List(ctx context.Context, after string, since time.Time) ([]pla
 	return list, total, nil
 }
 
+// GetAll implements [platform.Platform].
+func (c *Client) GetAll(ctx context.Context, ids []string) ([]platform.Member, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	quoted := make([]string, 0, len(ids))
+	for _, id := range ids {
+		quoted = append(quoted, quote(id))
+	}
+	list, _, err := c.list(ctx, "id:["+strings.Join(quoted, ",")+"]", len(ids))
+	if slices.ContainsFunc(list, func(m platform.Member) bool { return !slices.Contains(ids, m.ID) }) {
+		return nil, errors.New("asking Ghost: it answers with members that it was not asked for; does something in front of it drop the query from a request?")
+	}
+	return list, err
+}
+
+// Count implements [platform.Platform].
+func (c *Client) Count(ctx context.Context) (int, error) {
+	_, total, err := c.list(ctx, "", 1)
+	return total, err
+}
+
 // FindByEmail implements [platform.Platform]. Ghost on SQLite tells emails apart
 // by case, but not what they begin with. One that is no longer than that comes
-// first in the order. Ghost 5 keeps an internationalized domain as it was given,
-// Ghost 6 its ASCII form.
+// first in the order. Ghost keeps an internationalized domain in the form that staff
+// have given, and its ASCII form for whoever signed up.
 func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
 	var answer members
 	var filter []string
@@ -192,8 +221,13 @@ func quote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
 
+// toWire returns a change as Ghost takes it. Ghost looks up whoever signs in by the
+// ASCII form of the domain, whatever form the member was given.
 func toWire(c platform.Change) member {
-	w := member{Email: c.Email, Name: c.Name, Note: c.Note}
+	w := member{Name: c.Name, Note: c.Note}
+	if c.Email != nil {
+		w.Email = new(emailaddr.ASCII(*c.Email))
+	}
 	if c.Labels != nil {
 		list := make([]label, 0, len(*c.Labels))
 		for _, name := range *c.Labels {

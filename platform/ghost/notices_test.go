@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -165,9 +167,94 @@ func TestGetAndList(t *testing.T) {
 			t.Errorf("changed since %s: %d", since, len(page))
 		}
 	}
-	for _, id := range own {
+	if n, err := client.Count(ctx); n < 102 || err != nil {
+		t.Errorf("%d members, %v", n, err)
+	}
+	// Those who are there are found among those who are not, as many as are asked for
+	// at once.
+	for i, id := range own {
+		if i%2 == 0 {
+			continue
+		}
 		if err := client.Delete(ctx, id); err != nil {
 			t.Error(err)
+		}
+	}
+	var left, found []string
+	for i, id := range own[:100] {
+		if i%2 == 0 {
+			left = append(left, id)
+		}
+	}
+	list, err := client.GetAll(ctx, own[:100])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		found = append(found, m.ID)
+	}
+	if diff := cmp.Diff(left, found, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Error(diff)
+	}
+	for i, id := range own {
+		if i%2 == 1 {
+			continue
+		}
+		if err := client.Delete(ctx, id); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A Ghost that is asked for some members and answers with others is not believed:
+// whoever is missing would be removed.
+func TestGetAllThroughWhatDropsTheQuery(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"members":[{"id":"other","email":"a@example.com"}]}`)
+	}))
+	defer server.Close()
+	client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+	if list, err := client.GetAll(t.Context(), []string{"mine"}); err == nil || !strings.Contains(err.Error(), "was not asked for") {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+func TestOverlooks(t *testing.T) {
+	c := newClient(t, Config{URL: "http://127.0.0.1:2368", AdminKey: testKey})
+	for _, test := range []struct {
+		request string
+		want    bool
+		later   int
+	}{
+		{"PUT /ghost/api/admin/members/bulk/", true, 0},
+		{"PUT /ghost/api/admin/members/bulk", true, 0},
+		{"PUT /blog/ghost/api/admin/members/bulk/", true, 0},
+		{"PUT //Ghost//API/v4/admin/Members//bulk//", true, 0},
+		{"PUT /ghost/api/canary/admin/members/bulk/", true, 0},
+		{"DELETE /ghost/api/admin/members/", true, 0},
+		{"DELETE /ghost/api/admin/members", true, 0},
+		{"POST /ghost/api/admin/members/upload/", true, 4},
+		{"POST /ghost/api/admin/db/", true, 4},
+		{"PUT /ghost/api/admin/labels/1/", true, 0},
+		{"DELETE /ghost/api/admin/labels/1/", true, 0},
+		{"POST /ghost/api/admin/newsletters/", true, 0},
+		{"PUT /ghost/api/admin/newsletters/1/", true, 0},
+		{"DELETE /ghost/api/admin/members/1/suppression/", true, 0},
+
+		{"GET /ghost/api/admin/members/", false, 0},
+		{"POST /ghost/api/admin/members/", false, 0}, // of these Ghost tells
+		{"PUT /ghost/api/admin/members/1/", false, 0},
+		{"DELETE /ghost/api/admin/members/1/", false, 0},
+		{"POST /ghost/api/admin/labels/", false, 0},
+		{"POST /ghost/api/admin/session/", false, 0},
+		{"PUT /ghost/api/content/members/bulk/", false, 0},
+		{"PUT /members/bulk/", false, 0},
+		{"PUT /ghost/api/admin/members/bulk/" + strings.Repeat("/", maxPath), false, 0},
+	} {
+		method, path, _ := strings.Cut(test.request, " ")
+		later, got := c.Overlooks(method, path)
+		if got != test.want || len(later) != test.later {
+			t.Errorf("%.60s: %t, %v", test.request, got, later)
 		}
 	}
 }

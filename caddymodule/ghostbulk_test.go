@@ -1,0 +1,226 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/platform/ghost"
+)
+
+// bulkEdge is an edge in front of a real Ghost that hears of changes in no other way
+// than by what passes through it.
+type bulkEdge struct {
+	*edge
+	client *ghost.Client
+	cookie string
+	unique string
+	source string // of its store
+}
+
+func startBulkEdge(t *testing.T) *bulkEdge {
+	address, key := realGhost(t)
+	client, err := ghost.New(ghost.Config{URL: address, AdminKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	source := sqliteStore(t)
+	config := strings.Replace(membersConfig(source, ghostPlatform(address, key, "off")),
+		`respond "the site's own page at {path}"`, "reverse_proxy "+strings.TrimPrefix(address, "http://"), 1)
+	e := &bulkEdge{edge: startEdge(t, nil, config), client: client, unique: guidLike(), source: source}
+	e.cookie = e.signIn(ghostOwner)
+	return e
+}
+
+// staff sends what Ghost's admin would, and decodes the answer into result.
+func (e *bulkEdge) staff(method, path, contentType, body string, result any) {
+	e.t.Helper()
+	answer, err := e.sendBody(method, "/ghost/api/admin"+path, body, "Content-Type", contentType, "Origin", e.base, "Cookie", e.cookie)
+	if err != nil || answer.Status >= 300 {
+		e.t.Fatalf("%s %s: %v, %v", method, path, answer, err)
+	}
+	if result == nil {
+		return
+	}
+	if err := json.Unmarshal([]byte(answer.Body), result); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *bulkEdge) json(method, path, body string) {
+	e.t.Helper()
+	e.staff(method, path, "application/json", body, nil)
+}
+
+// email returns the email of one of this test's own members.
+func (e *bulkEdge) email(name string) string { return name + "+" + e.unique + "@example.com" }
+
+// mine is the query that finds them all.
+func (e *bulkEdge) mine() string { return "?filter=" + url.QueryEscape("email:~'"+e.unique+"'") }
+
+// label makes a label and returns its ID.
+func (e *bulkEdge) label(name string) string {
+	var made struct{ Labels []struct{ ID string } }
+	e.staff("POST", "/labels/", "application/json", fmt.Sprintf(`{"labels":[{"name":%q}]}`, name), &made)
+	return made.Labels[0].ID
+}
+
+// seen is what a CRM sees of a member.
+type seen struct {
+	Name       string   `json:"name"`
+	Subscribed bool     `json:"is_subscribed"`
+	Labels     []string `json:"labels"`
+}
+
+// here returns what the edge says of a member, nil if there is none.
+func (e *bulkEdge) here(name string) *seen {
+	e.t.Helper()
+	answer := e.call(formKey, "GET", "/"+e.email(name), "")
+	if answer.Status == http.StatusNotFound {
+		return nil
+	}
+	return e.record(answer)
+}
+
+func (e *bulkEdge) record(answer response) *seen {
+	e.t.Helper()
+	var body struct{ Data *seen }
+	if err := json.Unmarshal([]byte(answer.Body), &body); err != nil || answer.Status != http.StatusOK || body.Data == nil {
+		e.t.Fatalf("%v, %v", answer, err)
+	}
+	return body.Data
+}
+
+// there returns what Ghost says of a member, nil if there is none.
+func (e *bulkEdge) there(name string) *seen {
+	e.t.Helper()
+	m, err := e.client.FindByEmail(e.t.Context(), e.email(name))
+	if errors.Is(err, platform.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	slices.Sort(m.Labels)
+	return &seen{m.Name, m.Subscribed, append([]string{}, m.Labels...)}
+}
+
+// Staff who change many members at once are not undone by a CRM, and the edge sees
+// what they did.
+func TestStaffChangeManyAtOnce(t *testing.T) {
+	e := startBulkEdge(t)
+	vip, added := "VIP "+e.unique, "added "+e.unique
+	const n = 6
+	name := func(i int) string { return fmt.Sprint("m", i) }
+	for i := range n {
+		created := e.call(formKey, "POST", "", fmt.Sprintf(`{"email":%q,"name":"Before","labels":[%q]}`, e.email(name(i)), vip))
+		if created.Header["Lychgate-Sync"] != "" || !e.record(created).Subscribed {
+			t.Fatalf("%v", created)
+		}
+	}
+	other := e.label(added)
+	var labels struct{ Labels []struct{ ID, Name string } }
+	e.staff("GET", "/labels/?limit=all&filter="+url.QueryEscape("name:'"+vip+"'"), "application/json", "", &labels)
+	own := labels.Labels[0].ID
+
+	// all waits until the edge has all members as they should be. Before, a CRM has
+	// changed the name of one, who is as staff left them all the same.
+	step := 0
+	all := func(what string, want *seen) {
+		t.Helper()
+		if want != nil {
+			step++
+			changed := *want
+			changed.Name = fmt.Sprint("CRM ", step)
+			got := e.record(e.call(formKey, "PUT", "/"+e.email(name(0)), fmt.Sprintf(`{"name":%q}`, changed.Name)))
+			slices.Sort(got.Labels)
+			if diff := cmp.Diff(&changed, got); diff != "" {
+				t.Errorf("%s, the CRM's answer: %s", what, diff)
+			}
+			if diff := cmp.Diff(&changed, e.there(name(0))); diff != "" {
+				t.Errorf("%s, and Ghost after the CRM's write: %s", what, diff)
+			}
+		}
+		for i := range n {
+			want := want
+			if i == 0 && want != nil {
+				changed := *want
+				want, changed.Name = &changed, fmt.Sprint("CRM ", step)
+			}
+			wait.Until(t, func() string {
+				got := e.here(name(i))
+				if got != nil {
+					slices.Sort(got.Labels)
+				}
+				return cmp.Diff(want, got)
+			})
+			if diff := cmp.Diff(want, e.there(name(i))); diff != "" {
+				t.Errorf("%s, member %d in Ghost: %s", what, i, diff)
+			}
+		}
+	}
+	bulk := func(action, meta string) {
+		e.json("PUT", "/members/bulk/"+e.mine(), fmt.Sprintf(`{"bulk":{"action":%q,"newsletter":null,"meta":{%s}}}`, action, meta))
+	}
+	bulk("addLabel", `"label":{"id":"`+other+`"}`)
+	all("a label added", &seen{"Before", true, []string{vip, added}})
+	bulk("unsubscribe", "")
+	all("unsubscribed", &seen{"Before", false, []string{vip, added}})
+	bulk("removeLabel", `"label":{"id":"`+own+`"}`)
+	all("a label removed", &seen{"Before", false, []string{added}})
+	e.json("PUT", "/labels/"+other+"/", `{"labels":[{"name":"renamed `+e.unique+`"}]}`)
+	all("a label renamed", &seen{"Before", false, []string{"renamed " + e.unique}})
+	e.json("DELETE", "/labels/"+other+"/", "")
+	all("a label deleted", &seen{"Before", false, []string{}})
+
+	const boundary = "the-boundary"
+	csv := "email,name\r\n" + e.email("csv") + ",From CSV\r\n" + e.email(name(1)) + ",Also\r\n"
+	e.staff("POST", "/members/upload/", "multipart/form-data; boundary="+boundary, "--"+boundary+"\r\n"+
+		"Content-Disposition: form-data; name=\"membersfile\"; filename=\"members.csv\"\r\nContent-Type: text/csv\r\n\r\n"+csv+
+		"\r\n--"+boundary+"\r\nContent-Disposition: form-data; name=\"mapping[email]\"\r\n\r\nemail"+
+		"\r\n--"+boundary+"\r\nContent-Disposition: form-data; name=\"mapping[name]\"\r\n\r\nname\r\n--"+boundary+"--\r\n", nil)
+	wait.Until(t, func() string {
+		if got := e.here(name(1)); got.Name != "Also" || len(got.Labels) != 1 { // that of the import
+			return fmt.Sprintf("imported: %+v", got)
+		}
+		return ""
+	})
+	if got := e.here("csv"); got == nil || got.Name != "From CSV" {
+		t.Errorf("%+v", got)
+	}
+
+	e.json("DELETE", "/members/"+e.mine(), "")
+	all("deleted", nil)
+	if got := e.record(e.call(formKey, "POST", "", `{"email":"`+e.email(name(2))+`"}`)); got.Name != "" {
+		t.Errorf("made again: %+v", got)
+	}
+}
+
+// Requests that Ghost refuses cause nothing, and so do all others.
+func TestWhatIsNoBulkChangePassesUnseen(t *testing.T) {
+	e := startBulkEdge(t)
+	stranger := func(method, path string) {
+		if answer := e.do(method, "/ghost/api/admin"+path, "Origin", e.base); answer.Status < 400 {
+			t.Errorf("%s %s: %v", method, path, answer)
+		}
+	}
+	stranger("PUT", "/members/bulk/?all=true")
+	stranger("DELETE", "/members/?all=true")
+	stranger("POST", "/members/upload/")
+	e.json("GET", "/members/?limit=1", "")
+	db := openStore(t, e.source)
+	c, err := db.FindComparison(t.Context(), "daily")
+	if err != nil || c.Requested != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

@@ -1,0 +1,54 @@
+package handlers
+
+import (
+	"net/http"
+
+	"go.uber.org/zap"
+)
+
+// Pass passes a request on that is not for the API. If it is one to the platform that
+// changes members without a notice of it, such as what staff do to many at once, and
+// the platform did it, the site's members are compared with the platform's. The error
+// is that of next.
+func (h *MembersAPI) Pass(w http.ResponseWriter, r *http.Request, site *MembersSite, next Next) error {
+	later, overlooked := site.Members.Overlooks(r.Method, r.URL.Path)
+	if !overlooked {
+		return next(w, r)
+	}
+	ctx, cancel := outlive(r.Context()) // whoever asked may leave, and the platform does it all the same
+	defer cancel()
+	answer := &statusWriter{ResponseWriter: w}
+	err := next(answer, r.WithContext(ctx))
+	if err != nil || answer.status < http.StatusOK || answer.status >= http.StatusMultipleChoices {
+		return err
+	}
+	if err := site.Members.CompareSoon(ctx, later...); err != nil {
+		h.Logger.Error("a change of many members was not noted, so it is seen when all are compared again", zap.Error(err))
+	}
+	return nil
+}
+
+// statusWriter remembers the status of an answer, 0 before there is one.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status < http.StatusOK { // after those that announce another
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *statusWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

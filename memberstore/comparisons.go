@@ -1,0 +1,213 @@
+package memberstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Comparison is how far comparing all members of a site with its platform's is.
+type Comparison struct {
+	Site      string
+	LastID    string    // the platform's, of the last member that was compared
+	StartedAt time.Time // zero before the first
+
+	// FinishedAt is when the last one was, zero before. Surplus is how many members
+	// the platform had then that the store had not, negative for the other way.
+	FinishedAt time.Time
+	Surplus    int
+
+	// Requested counts the requests for a comparison, and Served those that were
+	// made before this one started.
+	Requested, Served int64
+}
+
+// Comparisons keeps at most one comparison of each site, and does what it finds to
+// be done. What is said of [Store] holds for it too.
+type Comparisons interface {
+	// FindComparison returns the comparison of a site, zero but for Site if there
+	// was none yet.
+	FindComparison(ctx context.Context, site string) (Comparison, error)
+
+	// RequestComparison asks for a comparison that starts after now.
+	RequestComparison(ctx context.Context, site string) error
+
+	// ClaimComparison makes the lease's owner the only one who compares the site,
+	// until it saves with a lease that is over. Errors: ErrConflict, while there is
+	// another.
+	ClaimComparison(ctx context.Context, site string, lease Lease) (Comparison, error)
+
+	// SaveComparison notes how far the owner of the lease is, and until when it
+	// goes on. Requested is not noted; it is returned as it is by now. Errors:
+	// ErrConflict, if another owns it.
+	SaveComparison(ctx context.Context, c Comparison, lease Lease) (requested int64, err error)
+
+	// OnPlatform returns members of a site that have a PlatformID, tombstones too,
+	// in its order, from the first that is behind after.
+	OnPlatform(ctx context.Context, site, after string, limit int) ([]Member, error)
+
+	// CountOnPlatform returns how many members of a site have a PlatformID, without
+	// tombstones.
+	CountOnPlatform(ctx context.Context, site string) (int, error)
+
+	// Reconcile does what a comparison has found: members that the platform has
+	// changed are replaced, all but their emails, and made the next version, which
+	// is applied; those that it has beside them are added as by Insert, without a
+	// MemberID; those that have gone from it become applied tombstones. It returns
+	// those with which nothing was done: who are behind, leased, or of another
+	// version than read, and of those to be added, whose GUID, email or PlatformID
+	// is there. Errors: ErrNotText.
+	Reconcile(ctx context.Context, d Differences) (left Differences, err error)
+}
+
+// Differences are what a comparison has found.
+type Differences struct{ Changed, Added, Gone []Member }
+
+const (
+	findComparison = `SELECT last_id, started_at, finished_at, surplus, requested, served FROM comparisons WHERE site = $1`
+	addComparison  = `INSERT INTO comparisons (site, last_id, started_at, finished_at, surplus, requested, served, owner, owner_until)
+		VALUES ($1, '', 0, 0, 0, $2, 0, '', 0)`
+	requestComparison = addComparison + ` ON CONFLICT (site) DO UPDATE SET requested = comparisons.requested + 1`
+	knowComparison    = addComparison + ` ON CONFLICT (site) DO NOTHING`
+	claimComparison   = `UPDATE comparisons SET owner = $2, owner_until = $3
+		WHERE site = $1 AND (owner_until <= $4 OR owner = $2)`
+	saveComparison = `UPDATE comparisons SET last_id = $3, started_at = $4, finished_at = $5, surplus = $6, served = $7, owner_until = $8
+		WHERE site = $1 AND owner = $2 RETURNING requested`
+
+	onPlatform = `SELECT ` + columns + `, '' FROM members m
+		WHERE m.site = $1 AND m.platform_id > $2 ORDER BY m.platform_id LIMIT $3`
+	countOnPlatform = `SELECT count(*) FROM members m WHERE m.site = $1 AND m.platform_id IS NOT NULL AND NOT m.deleted`
+
+	// settled is that nobody writes a member.
+	settled         = ` AND applied >= version AND lease_owner = ''`
+	reconcileMember = updateMember + settled
+	endMember       = `UPDATE members SET deleted = TRUE, version = version + 1, applied = version + 1
+		WHERE guid = $1 AND version = $2` + settled
+)
+
+// FindComparison implements [Comparisons].
+func (s *SQL) FindComparison(ctx context.Context, site string) (Comparison, error) {
+	c, err := scanComparison(s.db.Read.QueryRowContext(ctx, findComparison, site), site)
+	if err != nil {
+		return Comparison{}, fmt.Errorf("finding a comparison: %w", err)
+	}
+	return c, nil
+}
+
+func scanComparison(row *sql.Row, site string) (Comparison, error) {
+	c := Comparison{Site: site}
+	var started, finished int64
+	err := row.Scan(&c.LastID, &started, &finished, &c.Surplus, &c.Requested, &c.Served)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, nil
+	}
+	c.StartedAt, c.FinishedAt = unmillis(started), unmillis(finished)
+	return c, err
+}
+
+// RequestComparison implements [Comparisons].
+func (s *SQL) RequestComparison(ctx context.Context, site string) error {
+	if _, err := s.db.Write.ExecContext(ctx, requestComparison, site, 1); err != nil {
+		return fmt.Errorf("asking for a comparison: %w", err)
+	}
+	return nil
+}
+
+// ClaimComparison implements [Comparisons].
+func (s *SQL) ClaimComparison(ctx context.Context, site string, lease Lease) (c Comparison, err error) {
+	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, knowComparison, site, 0); err != nil {
+			return err
+		}
+		err := changeOne(tx.ExecContext(ctx, claimComparison, site, lease.Owner, millis(lease.Until), time.Now().UnixMilli()))
+		if err != nil {
+			return err
+		}
+		c, err = scanComparison(tx.QueryRowContext(ctx, findComparison, site), site)
+		return err
+	})
+	if err != nil {
+		return Comparison{}, fmt.Errorf("claiming a comparison: %w", err)
+	}
+	return c, nil
+}
+
+// SaveComparison implements [Comparisons].
+func (s *SQL) SaveComparison(ctx context.Context, c Comparison, lease Lease) (requested int64, err error) {
+	err = s.db.Write.QueryRowContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, millis(c.StartedAt), millis(c.FinishedAt),
+		c.Surplus, c.Served, millis(lease.Until)).Scan(&requested)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrConflict
+	}
+	if err != nil {
+		return 0, fmt.Errorf("saving a comparison: %w", err)
+	}
+	return requested, nil
+}
+
+// OnPlatform implements [Comparisons].
+func (s *SQL) OnPlatform(ctx context.Context, site, after string, limit int) ([]Member, error) {
+	list, err := s.list(ctx, onPlatform, site, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing who is on the platform: %w", err)
+	}
+	return list, nil
+}
+
+// CountOnPlatform implements [Comparisons].
+func (s *SQL) CountOnPlatform(ctx context.Context, site string) (n int, err error) {
+	if err = s.db.Read.QueryRowContext(ctx, countOnPlatform, site).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting who is on the platform: %w", err)
+	}
+	return n, nil
+}
+
+// Reconcile implements [Comparisons].
+func (s *SQL) Reconcile(ctx context.Context, d Differences) (left Differences, err error) {
+	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
+		left = Differences{}
+		for _, m := range d.Changed {
+			switch err := replace(ctx, tx, reconcileMember, m, m.Version); {
+			case errors.Is(err, ErrConflict):
+				left.Changed = append(left.Changed, m)
+			case err != nil:
+				return err
+			}
+		}
+		for _, m := range d.Added {
+			if err := checkMember(m); err != nil {
+				return err
+			}
+			switch err := changeOne(tx.ExecContext(ctx, insertMember+` ON CONFLICT DO NOTHING`, insertArgs(m, Lease{})...)); {
+			case errors.Is(err, ErrConflict):
+				left.Added = append(left.Added, m)
+			case err != nil:
+				return err
+			}
+		}
+		for _, m := range d.Gone {
+			switch err := changeOne(tx.ExecContext(ctx, endMember, m.GUID, m.Version)); {
+			case errors.Is(err, ErrConflict):
+				left.Gone = append(left.Gone, m)
+				continue
+			case err != nil:
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, deleteMemberID, m.GUID); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, markGone, m.GUID, time.Now().UnixMilli()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Differences{}, fmt.Errorf("reconciling members: %w", err)
+	}
+	return left, nil
+}
+
+var _ Comparisons = (*SQL)(nil)

@@ -1,0 +1,137 @@
+package memberstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+)
+
+// One edge at a time compares, and whatever was asked for is not forgotten.
+func TestComparisons(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		check := func(want Comparison) {
+			t.Helper()
+			got, err := store.FindComparison(ctx, "daily")
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%s, %v", diff, err)
+			}
+		}
+		request := func() {
+			t.Helper()
+			if err := store.RequestComparison(ctx, "daily"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(Comparison{Site: "daily"})
+		one, two := Lease{"one", time.Now().Add(time.Hour)}, Lease{"two", time.Now().Add(time.Hour)}
+		if c, err := store.ClaimComparison(ctx, "daily", one); c != (Comparison{Site: "daily"}) || err != nil {
+			t.Errorf("%+v, %v", c, err)
+		}
+		for range 2 {
+			if _, err := store.ClaimComparison(ctx, "daily", two); !errors.Is(err, ErrConflict) {
+				t.Errorf("claimed by two: %v", err)
+			}
+			request()
+		}
+		if c, err := store.ClaimComparison(ctx, "daily", one); c != (Comparison{Site: "daily", Requested: 2}) || err != nil {
+			t.Errorf("claimed again: %+v, %v", c, err)
+		}
+		c := Comparison{Site: "daily", LastID: "p-1", StartedAt: then, FinishedAt: later, Surplus: -3, Served: 1}
+		if requested, err := store.SaveComparison(ctx, c, Lease{Owner: "one"}); requested != 2 || err != nil {
+			t.Errorf("%d, %v", requested, err)
+		}
+		if _, err := store.SaveComparison(ctx, c, two); !errors.Is(err, ErrConflict) {
+			t.Errorf("saved by another: %v", err)
+		}
+		c.Requested = 2
+		check(c)
+		if got, err := store.ClaimComparison(ctx, "daily", two); got != c || err != nil {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if _, err := store.ClaimComparison(ctx, "weekly", one); err != nil {
+			t.Errorf("another site: %v", err)
+		}
+	})
+}
+
+// What a comparison has found is done to whom nobody writes, and to nobody else.
+func TestReconcile(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		add := func(name string, change func(*Member), lease Lease) Member {
+			m := joe()
+			m.GUID, m.Email, m.PlatformID, m.MemberID, m.Applied = "guid-"+name, name+"@example.com", "p-"+name, "c-"+name, 1
+			change(&m)
+			if err := store.Insert(ctx, m, "crm", lease); err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		as := func(*Member) {}
+		settled := add("settled", as, Lease{})
+		gone := add("gone", as, Lease{})
+		behind := add("behind", func(m *Member) { m.Applied = 0 }, Lease{})
+		leased := add("leased", as, Lease{"me", time.Now().Add(time.Hour)})
+		written := add("written", as, Lease{})
+		written.Version = 7
+		changed := func(list ...Member) []Member {
+			for i := range list {
+				list[i].Name, list[i].Applied = "changed", list[i].Version+1
+			}
+			return list
+		}
+		fresh, taken, known := joe(), joe(), joe()
+		fresh.GUID, fresh.PlatformID, fresh.Applied = "guid-fresh", "p-fresh", 1
+		taken.GUID, taken.PlatformID, taken.Email = "guid-taken", "p-taken", "SETTLED@example.com"
+		known.GUID, known.PlatformID, known.Email = "guid-known", "p-settled", "known@example.com"
+		d := Differences{
+			Changed: changed(settled, behind, leased, written),
+			Added:   []Member{fresh, taken, known},
+			Gone:    []Member{gone, behind, leased, written},
+		}
+		left, err := store.Reconcile(ctx, d)
+		want := Differences{Changed: d.Changed[1:], Added: d.Added[1:], Gone: d.Gone[1:]}
+		if diff := cmp.Diff(want, left); diff != "" || err != nil {
+			t.Errorf("left: %s, %v", diff, err)
+		}
+
+		list, err := store.OnPlatform(ctx, "daily", "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled.Name, settled.Version, settled.Applied = "changed", 2, 2
+		gone.Version, gone.Applied, gone.Deleted, gone.Email, gone.Labels = 2, 2, true, "", []string{}
+		written.Version = 1
+		all := []Member{behind, fresh, gone, leased, settled, written}
+		for i := range all {
+			all[i].MemberID = ""
+		}
+		if diff := cmp.Diff(all, list, cmpopts.IgnoreFields(Member{}, "NextAttempt")); diff != "" {
+			t.Error(diff)
+		}
+		if list, err := store.OnPlatform(ctx, "daily", "p-fresh", 2); len(list) != 2 || list[0].PlatformID != "p-gone" || err != nil {
+			t.Errorf("behind one: %+v, %v", list, err)
+		}
+		if n, err := store.CountOnPlatform(ctx, "daily"); n != 5 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		if _, err := store.Find(ctx, Key{Site: "daily", Integration: "crm", MemberID: "c-gone"}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the member ID of one who has gone: %v", err)
+		}
+	})
+}
