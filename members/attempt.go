@@ -46,9 +46,6 @@ func (e *awaitedError) Error() string {
 // tells that nothing of this member was ever sent before, and sameEmail that the
 // platform has it with this email already.
 func (s *Service) attempt(ctx context.Context, m memberstore.Member, first, sameEmail bool) (has platform.Member, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
-	defer cancel()
-
 	known := m.PlatformID != ""
 	if !known && !first {
 		if m.PlatformID, err = s.arrived(ctx, m); err != nil {

@@ -16,9 +16,17 @@ import (
 )
 
 const (
-	// leaseTime is how long a process may hold a member. It is longer than any
-	// attempt, and as long as a member of a process that died stays behind.
+	// leaseTime is how long a process may hold a member while a caller waits. It is
+	// longer than any attempt then, and as long as a member of a process that died
+	// stays behind.
 	leaseTime = 15 * time.Second
+
+	// retryTime bounds an attempt that nobody waits for. It is longer than any caller
+	// waits: a platform that is slow for a while would otherwise never be done in
+	// time, and be asked again and again. retryLease is how long a process may hold
+	// the member for it.
+	retryTime  = 30 * time.Second
+	retryLease = retryTime + leaseTime
 
 	// pollTime is how often Run looks for what is due.
 	pollTime = time.Second
@@ -107,7 +115,9 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.Timeout)
 	defer cancel()
 	sameEmail := before != nil && emailaddr.Key(before.Email) == emailaddr.Key(m.Email) && m.PlatformID != "" && before.Applied >= before.Version
-	has, err := s.attempt(ctx, m, before == nil, sameEmail)
+	within, end := context.WithTimeout(ctx, s.Timeout)
+	has, err := s.attempt(within, m, before == nil, sameEmail)
+	end()
 
 	var refusal *platform.Refusal
 	var taken *takenError
@@ -353,9 +363,10 @@ func each[T any](list []T, do func(T)) {
 
 // retry applies one member that is behind, unless another process does.
 func (s *Service) retry(ctx context.Context, guid string) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTime+s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, retryTime+storeTime)
 	defer cancel()
 	lease := s.lease()
+	lease.Until = s.Now().Add(retryLease)
 	m, err := s.Store.Lease(ctx, guid, lease)
 	if errors.Is(err, memberstore.ErrConflict) || errors.Is(err, memberstore.ErrNotFound) {
 		return nil
@@ -366,7 +377,9 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 	if m.Applied >= m.Version {
 		return s.release(ctx, m, lease.Owner)
 	}
-	has, err := s.attempt(ctx, m, false, false)
+	within, stop := context.WithTimeout(ctx, retryTime)
+	has, err := s.attempt(within, m, false, false)
+	stop()
 	ctx, end := detached(ctx)
 	defer end()
 	switch {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -514,5 +515,36 @@ func TestEmailsInARing(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// slow is a platform that takes longer than a caller waits.
+type slow struct {
+	*faulty
+	takes time.Duration
+}
+
+func (p slow) Update(ctx context.Context, id string, c platform.Change) (platform.Member, error) {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < p.takes {
+		return platform.Member{}, context.DeadlineExceeded
+	}
+	return p.faulty.Update(ctx, id, c)
+}
+
+// A platform that is slow for a while gets what was queued, though no caller would
+// wait for it.
+func TestSlowPlatform(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	b.create(byEmail, with("jane@example.com", name("Before")))
+	b.service = b.edge(slow{b.platform, 8 * time.Second})
+	b.service.Timeout = 5 * time.Second
+	result, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: new("After")}, nil)
+	if err != nil || !result.Queued {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	b.catchUp()
+	b.sameAsPlatform("jane@example.com After")
+	if b.behind() != 0 {
+		t.Errorf("%d are behind", b.behind())
 	}
 }

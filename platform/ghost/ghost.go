@@ -23,7 +23,12 @@ const (
 	// apiVersion is the version of the Admin API that is asked for.
 	apiVersion = "v5.0"
 
-	defaultTimeout = 10 * time.Second
+	// defaultTimeout is longer than anybody waits who is asking: it is for what is
+	// done in the background.
+	defaultTimeout = 30 * time.Second
+
+	// staffTimeout bounds each request about the staff.
+	staffTimeout = 10 * time.Second
 
 	// maxAnswer bounds how much of an answer is read, in bytes.
 	maxAnswer = 4 << 20
@@ -46,7 +51,8 @@ type Config struct {
 	// hexadecimal secret with a colon between them.
 	AdminKey string
 
-	// Timeout bounds each request. Default: 10 seconds.
+	// Timeout bounds each request. Default: 30 seconds, and 10 for those about the
+	// staff.
 	Timeout time.Duration
 }
 

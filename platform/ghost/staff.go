@@ -93,7 +93,7 @@ func (c *Client) CheckToken(ctx context.Context, authorization string) error {
 // connections of their own: however many are sent, those about members do not wait
 // for them. Errors: platform.ErrNotStaff.
 func (c *Client) ask(ctx context.Context, path string, header map[string]string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, min(c.timeout, staffTimeout))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
