@@ -90,7 +90,7 @@ type Config struct {
 	Webhooks  memberstore.Webhooks
 	NoticeURL string
 
-	// Comparisons keeps how far all members are compared with the platform's. That is
+	// Comparisons, nil for a service that does not compare, keeps how far all members are compared with the platform's. That is
 	// done when it is asked for and, if Reconcile is not 0, from time to time: that
 	// long after it was last done, and when the platform has not as many members as
 	// it should have.

@@ -292,7 +292,9 @@ func (s *Service) Run(ctx context.Context) {
 	defer wg.Wait()
 	wg.Go(func() { s.watch(ctx) })
 	wg.Go(func() { s.listen(ctx) })
-	wg.Go(func() { s.keepComparing(ctx) })
+	if s.Comparisons != nil {
+		wg.Go(func() { s.keepComparing(ctx) })
+	}
 	ticker := time.NewTicker(pollTime)
 	defer ticker.Stop()
 	var purged time.Time
