@@ -24,6 +24,9 @@ type takenError struct{ reason string }
 
 func (e *takenError) Error() string { return e.reason }
 
+// errFolded is why an email is taken though nobody on the platform has it.
+const errFolded = "another member's email is the same to the platform's database, such as jane@example.com to jané@example.com"
+
 func (*takenError) Is(target error) bool { return target == platform.ErrNoEffect }
 
 // waitsError is the platform's refusal of an email that another member has there
@@ -86,13 +89,15 @@ func (s *Service) attempt(ctx context.Context, m memberstore.Member, first, same
 		return has, nil
 	}
 	has = platform.Member{ID: m.PlatformID}
-	if _, refused := errors.AsType[*platform.Refusal](err); refused && m.Pending(memberstore.Email) {
+	if refusal, refused := errors.AsType[*platform.Refusal](err); refused && m.Pending(memberstore.Email) {
 		other, findErr := s.otherWith(ctx, m)
 		switch {
 		case findErr != nil:
 			err = findErr
 		case other != nil:
 			has, err = s.resolveTaken(ctx, m, *other, first)
+		case refusal.Taken:
+			err = &takenError{errFolded}
 		}
 	}
 	if !known && errors.Is(err, platform.ErrNotFound) {
@@ -212,6 +217,9 @@ func (s *Service) resolveTaken(ctx context.Context, m memberstore.Member, found 
 // acknowledged. What the caller named wins; everything else is the platform's.
 func (s *Service) unite(ctx context.Context, m memberstore.Member) error {
 	found, err := s.Platform.FindByEmail(ctx, m.Email)
+	if errors.Is(err, platform.ErrNotFound) {
+		return &takenError{errFolded}
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package members
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -340,6 +341,30 @@ func TestEmailsInAnotherCase(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		b.sameAsPlatform("7@members.invalid ", "Jane@example.com ", "Old@Example.com ")
+	})
+}
+
+// An email that the platform's database takes for another's is taken, whichever way
+// it gets there.
+func TestEmailsThatAreTheSameToADatabase(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		const jane, folded = "jane@folded.example", "jané@folded.example"
+		b.create(byEmail, with(jane))
+		if _, err := b.service.Create(t.Context(), byEmail, with(folded)); err == nil || err.Error() != errEmailTaken {
+			t.Errorf("in Email mode: %v", err)
+		}
+		if got := b.create(byID, with(folded, id("9"))).Member.Email; got != "9@members.invalid" {
+			t.Errorf("in Custom ID mode: %s", got)
+		}
+		b.platform.breakWith(fmt.Errorf("down: %w", platform.ErrNoEffect))
+		queued := b.create(byEmail, with(folded))
+		b.platform.mend()
+		b.catchUp()
+		list, n, err := b.service.Behind(t.Context(), 10)
+		if n != 1 || err != nil || list[0].GUID != queued.Member.GUID || list[0].Problem != errFolded {
+			t.Errorf("queued: %d, %+v, %v", n, list, err)
+		}
+		b.sameAsPlatform("9@members.invalid ", jane+" ")
 	})
 }
 

@@ -161,6 +161,10 @@ var ErrNoEffect = errors.New("nothing was changed")
 type Refusal struct {
 	// Reason is a sentence for people.
 	Reason string
+
+	// Taken tells that another member has the email, or one that the platform takes
+	// for the same.
+	Taken bool
 }
 
 func (r *Refusal) Error() string { return "refused by the platform: " + r.Reason }

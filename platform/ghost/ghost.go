@@ -65,6 +65,8 @@ type Client struct {
 	timeout time.Duration
 	http    *http.Client // for members
 	staff   *http.Client
+
+	labelling chan struct{} // holds one while labels are changed
 }
 
 // New makes a Client. It does not talk to Ghost yet.
@@ -95,6 +97,8 @@ func New(cfg Config) (*Client, error) {
 		timeout: cfg.Timeout,
 		http:    newHTTPClient(maxConnections),
 		staff:   newHTTPClient(maxStaffConnections),
+
+		labelling: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -184,10 +188,11 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 
 // ghostError is one of the errors in an answer of Ghost's.
 type ghostError struct {
-	Type    string `json:"type"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Context string `json:"context"`
+	Type     string `json:"type"`
+	Code     string `json:"code"`
+	Message  string `json:"message"`
+	Context  string `json:"context"`
+	Property string `json:"property"` // which is not valid
 }
 
 // refusal turns an answer that is no success into one of the kinds of errors
@@ -211,7 +216,10 @@ func refusal(status int, answer []byte) error {
 		// member.
 		if first.Type == "ValidationError" || first.Type == "BadRequestError" && !strings.HasPrefix(first.Code, "INVALID_") ||
 			first.Type == "RequestEntityTooLargeError" {
-			return &platform.Refusal{Reason: reason(first)}
+			return &platform.Refusal{
+				Reason: reason(first),
+				Taken:  first.Property == "email" && strings.Contains(first.Context, "already exists"),
+			}
 		}
 	}
 	if status >= 300 && status < 400 {
@@ -243,9 +251,10 @@ type Error struct {
 }
 
 // Is reports whether the error is platform.ErrNoEffect: Ghost turned the request
-// away before it looked at what is asked for.
+// away before it looked at what is asked for, or its database has undone it.
 func (e *Error) Is(target error) bool {
-	return target == platform.ErrNoEffect && e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout
+	return target == platform.ErrNoEffect &&
+		(e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout || e.Code == labelsRefused)
 }
 
 // noEffectError is the error of a request that was never sent.

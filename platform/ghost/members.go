@@ -100,7 +100,14 @@ func isInTrouble(err error) bool {
 
 func (c *Client) change(ctx context.Context, method, path string, m member) (platform.Member, error) {
 	var answer members
-	if err := c.call(ctx, method, path, nil, members{Members: []member{m}}, &answer); err != nil {
+	send := func() error { return c.call(ctx, method, path, nil, members{Members: []member{m}}, &answer) }
+	var err error
+	if m.Labels == nil || len(*m.Labels) == 0 {
+		err = send()
+	} else {
+		err = c.label(ctx, m.Labels, send)
+	}
+	if err != nil {
 		return platform.Member{}, err
 	}
 	return one(answer)

@@ -1,0 +1,84 @@
+package ghost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// labelsRefused is the code of Ghost's answer 500 to a member whose labels it could not
+// change, of whom it then has changed nothing. Its database, MySQL, has found a deadlock
+// with another change of labels; or it takes one of the labels for another that is
+// there, as its collation does with VIP and víp, while Ghost does not.
+const labelsRefused = "UPDATE_RELATION"
+
+// labelAttempts is how often a change of labels is sent that Ghost's database undoes.
+const labelAttempts = 4
+
+// label sends a change that names labels, by the function send. One is sent at a time:
+// on MySQL those that come at the same time deadlock in Ghost, half of them with eight
+// writers. Where it is done by another edge, or by staff, it is sent again. A label
+// that Ghost takes for another becomes that.
+func (c *Client) label(ctx context.Context, labels *[]label, send func() error) error {
+	select {
+	case c.labelling <- struct{}{}:
+		defer func() { <-c.labelling }()
+	case <-ctx.Done():
+		return noEffectError{fmt.Errorf("waiting for other changes of labels: %w", ctx.Err())}
+	}
+	for attempt := 1; ; attempt++ {
+		err := send()
+		answer, ok := errors.AsType[*Error](err)
+		if !ok || answer.Code != labelsRefused || attempt == labelAttempts {
+			return err
+		}
+		if attempt == 1 {
+			if err := c.settleLabels(ctx, labels); err != nil {
+				return noEffectError{err}
+			}
+		}
+		select {
+		case <-time.After(time.Duration(rand.Int64N(int64(50 * time.Millisecond)))): // so that two edges do not meet again
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// settleLabels puts in place of each label that which Ghost's database takes it for. A
+// label that is not there it makes, so that the next can be taken for it.
+func (c *Client) settleLabels(ctx context.Context, labels *[]label) error {
+	type answer struct {
+		Labels []label `json:"labels"`
+	}
+	settled := make([]label, 0, len(*labels))
+	for _, asked := range *labels {
+		var there answer
+		query := url.Values{"filter": {"name:" + quote(asked.Name)}, "limit": {"1"}}
+		if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &there); err != nil {
+			return err
+		}
+		if len(there.Labels) == 0 {
+			err := c.call(ctx, http.MethodPost, "/labels/", nil, answer{[]label{asked}}, &there)
+			if _, refused := errors.AsType[*platform.Refusal](err); err != nil && !refused {
+				return err
+			}
+		}
+		if len(there.Labels) == 1 {
+			asked.Name = there.Labels[0].Name
+		}
+		if !slices.ContainsFunc(settled, func(l label) bool { return strings.EqualFold(l.Name, asked.Name) }) {
+			settled = append(settled, asked)
+		}
+	}
+	*labels = settled
+	return nil
+}
