@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
@@ -156,7 +157,7 @@ func TestAPIURL(t *testing.T) {
 
 // An operator brings in the members that a publication had before.
 func TestImportCommand(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
 		t.Fatal(err)

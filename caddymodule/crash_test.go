@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
@@ -177,7 +178,7 @@ func TestKilledAmongWrites(t *testing.T) {
 // The edge killed among writes that go through to a real Ghost: whatever was
 // acknowledged is on both sides, once.
 func TestKilledAmongWritesToGhost(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	p := startProcess(t, ghostPlatform(url, key, "off"))
 	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
 	acknowledged := hammer(t, p, 60, unique, func() {
@@ -237,7 +238,7 @@ func (g *ghostProcess) kill() {
 // Ghost killed among writes: nobody is told of it, and whatever was
 // acknowledged is in Ghost in the end.
 func TestGhostKilledAmongWrites(t *testing.T) {
-	realGhost(t) // skips where there is none
+	ghosttest.Real(t) // skips where there is none
 	g := &ghostProcess{t: t, folder: t.TempDir(), port: freeport.New(t)}
 	g.start()
 	t.Cleanup(func() { g.kill() })

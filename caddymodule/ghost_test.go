@@ -2,36 +2,22 @@ package caddymodule_test
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
 
-// realGhost returns the address, key and process of the Ghost that
-// e2e/ghost/start has started.
-func realGhost(t testing.TB) (url, key string) {
-	t.Helper()
-	setting := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
-	if len(setting) < 2 {
-		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal("LYCHGATE_TEST_GHOST is not set")
-		}
-		t.Skip("needs Ghost: run e2e/ghost/start, and set LYCHGATE_TEST_GHOST to what it prints")
-	}
-	return setting[0], setting[1]
-}
-
 // The whole way: a CRM, Caddy, the store, and a real Ghost.
 func TestMembersWithGhost(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	e := startEdge(t, nil, membersConfig(sqliteStore(t), ghostPlatform(url, key, "off")))
 	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
 	email := "jane+" + unique + "@example.com"
@@ -106,7 +92,7 @@ func startSecond(t *testing.T, e *edge, url, key string) *edge {
 // What Ghost's staff do there is seen here, without anybody writing here: a
 // label, a status and tier, and that a member was removed.
 func TestNoticesFromGhost(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
 		t.Fatal(err)

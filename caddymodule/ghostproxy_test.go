@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
@@ -53,7 +54,7 @@ type fault func(p *ghostProxy, w http.ResponseWriter, r *http.Request)
 // there is no Ghost.
 func startGhostProxy(t testing.TB, site string) *ghostProxy {
 	t.Helper()
-	target, key := realGhost(t)
+	target, key := ghosttest.Real(t)
 	parsed, err := url.Parse(target)
 	if err != nil {
 		t.Fatal(err)

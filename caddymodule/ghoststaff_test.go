@@ -1,12 +1,10 @@
 package caddymodule_test
 
 import (
-	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,8 +12,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
-	_ "modernc.org/sqlite"
 
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
@@ -62,25 +60,9 @@ func (e *edge) addStaff(owner, email, role string) {
 		}
 	}
 	send("POST", "/invites/", fmt.Sprintf(`{"invites":[{"email":%q,"role_id":%q}]}`, email, id))
-	db, err := sql.Open("sqlite", "file:"+ghostFolder(e.t)+"/ghost.db?mode=ro&_pragma=busy_timeout(5000)")
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer db.Close()
-	var token string
-	if err := db.QueryRow(`SELECT token FROM invites WHERE email = $1`, email).Scan(&token); err != nil {
-		e.t.Fatal(err)
-	}
+	token := ghosttest.Query(e.t, `SELECT token FROM invites WHERE email = '`+email+`'`)
 	send("POST", "/authentication/invitation/", fmt.Sprintf(`{"invitation":[{"token":%q,"email":%q,"name":%q,"password":%q}]}`,
 		token, email, role, ghostPassword))
-}
-
-// ghostFolder returns the folder that the real Ghost runs in.
-func ghostFolder(t testing.TB) string {
-	t.Helper()
-	realGhost(t)
-	setting := strings.Fields(os.Getenv("LYCHGATE_TEST_GHOST"))
-	return "/proc/" + setting[len(setting)-1] + "/cwd"
 }
 
 const uploadPath = "/ghost/api/admin/themes/upload/"

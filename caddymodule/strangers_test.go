@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
@@ -25,7 +26,7 @@ import (
 
 // Uploads of strangers, who keep them open, take little memory.
 func TestUploadsOfStrangers(t *testing.T) {
-	ghost, key := realGhost(t)
+	ghost, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), ghost, key, ""))
 	const name = "lychgate-manifest.yaml"
 	header := "PK\x03\x04" + strings.Repeat("\x00", 22) + string(rune(len(name))) + "\x00\x00\x00" + name
@@ -64,7 +65,7 @@ func TestUploadsOfStrangers(t *testing.T) {
 // However many strangers make up sessions, and however long Ghost takes for them, the
 // CRM's writes reach Ghost at once.
 func TestStrangersDoNotDelayWrites(t *testing.T) {
-	ghost, key := realGhost(t)
+	ghost, key := ghosttest.Real(t)
 	address, err := url.Parse(ghost)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func TestStrangersDoNotDelayWrites(t *testing.T) {
 
 // What strangers send does not fill the log.
 func TestLogLinesOfStrangers(t *testing.T) {
-	ghost, key := realGhost(t)
+	ghost, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), ghost, key, ""))
 	lines := func() int { return strings.Count(e.logged(), "\n") }
 	quiet := lines()

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/gittest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
@@ -42,7 +43,7 @@ func (e *edge) section(theme, cookie string) string {
 // While the store is away, themes can be uploaded all the same; who uploads one
 // is told what is wrong with it, and that it has to be uploaded again.
 func TestUploadWhilePostgresIsAway(t *testing.T) {
-	ghost, key := realGhost(t)
+	ghost, key := ghosttest.Real(t)
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func TestUploadThatIsLeft(t *testing.T) {
 // Of uploads and refreshes of one theme at the same time one wins, whole, and
 // those that come after all of them win.
 func TestUploadsAndRefreshesAtOnce(t *testing.T) {
-	ghost, key := realGhost(t)
+	ghost, key := ghosttest.Real(t)
 	git := gittest.New(t)
 	git.Init("theme")
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("git")})
@@ -194,7 +195,7 @@ func TestUploadsAndRefreshesAtOnce(t *testing.T) {
 // What is kept of themes is there after a hundred reloads, and nothing else is left
 // of them.
 func TestReloadsWithThemes(t *testing.T) {
-	ghost, key := realGhost(t)
+	ghost, key := ghosttest.Real(t)
 	config := themesConfig(sqliteStore(t), ghost, key, "")
 	e := startEdge(t, nil, config)
 	owner := e.signIn(ghostOwner)
@@ -222,7 +223,7 @@ func TestReloadsWithThemes(t *testing.T) {
 // A theme with 200 MB of images goes through, its manifest is read, and the edge
 // takes no more than 32 MB for it.
 func TestUploadOfALargeTheme(t *testing.T) {
-	ghost, key := realGhost(t)
+	ghost, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), ghost, key, ""))
 	owner := e.signIn(ghostOwner)
 	theme := "large-" + guidLike()
@@ -279,7 +280,7 @@ func writeLargeTheme(t testing.TB, out *zip.Writer, each func()) error {
 		}
 		each()
 	}
-	source := os.DirFS(ghostFolder(t) + "/content/themes/source/.")
+	source := os.DirFS(ghosttest.Folder(t) + "/content/themes/source/.")
 	err := fs.WalkDir(source, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

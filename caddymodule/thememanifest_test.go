@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 )
 
 // themesConfig returns a Caddyfile with a Ghost behind theme_manifest. Themes are
@@ -59,7 +61,7 @@ func sourceZipWith(t testing.TB, folder string, others map[string]string) []byte
 	t.Helper()
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
-	theme := os.DirFS(ghostFolder(t) + "/content/themes/source/.")
+	theme := os.DirFS(ghosttest.Folder(t) + "/content/themes/source/.")
 	add := func(name string, text []byte) {
 		content, err := w.Create(name)
 		if err == nil {
@@ -125,7 +127,7 @@ const (
 
 // The whole way of a theme: the owner's browser, Caddy, a real Ghost, the store.
 func TestThemesWithGhost(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
 	owner := e.signIn(ghostOwner)
 	theme := "daily-" + guidLike()
@@ -278,7 +280,7 @@ func TestThemesWithGhost(t *testing.T) {
 // The manifest counts just where Ghost puts it into the theme's root, whatever
 // way the theme was zipped.
 func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
 	owner := e.signIn(ghostOwner)
 	const name = "lychgate-manifest.yaml"
@@ -315,7 +317,7 @@ func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
 			}
 		}
 		e.uploadTheme(theme, sourceZipWith(t, layout.folder, layout.others), "Cookie", owner)
-		_, err := os.Stat(ghostFolder(t) + "/content/themes/" + theme + "/" + name)
+		_, err := os.Stat(ghosttest.Folder(t) + "/content/themes/" + theme + "/" + name)
 		if inGhost := err == nil; inGhost != layout.there {
 			t.Errorf("%s: in Ghost: %v", what, inGhost)
 		}

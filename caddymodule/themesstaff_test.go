@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/gittest"
 )
 
@@ -46,7 +47,7 @@ func (e *edge) eachEndpoint(name string, want response, header ...string) {
 // Only the staff who edit may read and refresh, and only from a page of the site
 // may anything be changed.
 func TestThemesAreForStaff(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
 	owner := e.signIn(ghostOwner)
 	theme := "staff-" + guidLike()
@@ -162,7 +163,7 @@ func TestThemesAreForStaff(t *testing.T) {
 // Before an event is published, the editor learns what is wrong with it, and
 // what its post is to be.
 func TestValidateEvents(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
 	owner := e.signIn(ghostOwner)
 	theme := "events-" + guidLike()
@@ -191,7 +192,7 @@ func TestValidateEvents(t *testing.T) {
 // A refresh reads what the repository has, or says why it cannot, and then
 // changes nothing. Only a repository that was read and has no manifest clears it.
 func TestRefreshWithGit(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	git := gittest.New(t)
 	git.Init("theme")
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("main"), "index.hbs": ""})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -51,12 +52,25 @@ func need(t *testing.T, what string) {
 	t.Skip("needs " + what)
 }
 
-// sharedGhost returns the address of the Ghost that e2e/ghost/start has started.
+// sharedGhost returns the address of the Ghost that e2e/ghost/start has started,
+// and notes the test as one that needs a Ghost, as internal/ghosttest does.
 func sharedGhost(t *testing.T) string {
 	t.Helper()
 	fields := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
 	if len(fields) == 0 {
 		need(t, "a Ghost: LYCHGATE_TEST_GHOST, which e2e/ghost/start prints")
+	}
+	if name := os.Getenv("LYCHGATE_TEST_GHOST_USERS"); name != "" {
+		list, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer list.Close()
+		folder, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(list, folder, t.Name())
 	}
 	return fields[0]
 }

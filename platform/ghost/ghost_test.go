@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -27,14 +27,8 @@ var testKey = "0123456789abcdef01234567:" + strings.Repeat("0f", 32)
 // has started.
 func realConfig(t *testing.T) Config {
 	t.Helper()
-	setting := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
-	if len(setting) < 2 {
-		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal("LYCHGATE_TEST_GHOST is not set")
-		}
-		t.Skip("needs Ghost: run e2e/ghost/start, and set LYCHGATE_TEST_GHOST to what it prints")
-	}
-	return Config{URL: setting[0], AdminKey: setting[1], Timeout: time.Minute}
+	url, key := ghosttest.Real(t)
+	return Config{URL: url, AdminKey: key, Timeout: time.Minute}
 }
 
 func newClient(t *testing.T, cfg Config) *Client {
