@@ -2,9 +2,11 @@ package caddymodule_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -51,7 +53,7 @@ func (all tests) Run() int {
 // listener, real connections. There is one at a time.
 type edge struct {
 	t       testing.TB
-	base    string // http://localhost:<port>
+	base    string // http://localhost:<port>, or where it is for Ghost's staff
 	logFile string
 
 	// adminSocket is where the admin API listens, if the Caddyfile has {{admin}}
@@ -80,7 +82,7 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 		logFile:     filepath.Join(t.TempDir(), "caddy.log"),
 		adminSocket: filepath.Join(t.TempDir(), "admin.sock"),
 		client: &http.Client{
-			Transport:     recorder{newConnections()},
+			Transport:     recorder{newConnections("127.0.0.1:" + port)},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -138,29 +140,35 @@ func (e *edge) tryLoad(config string) error {
 	return e.socket.replace(func() error { return caddy.Load(adapted, true) })
 }
 
-// connections is a transport that uses no connection again once
-// CloseIdleConnections was called. [http.Transport] may: a connection becomes
+// connections is a transport that sends all requests to one address, and uses no
+// connection again once CloseIdleConnections was called. [http.Transport] may: a connection becomes
 // idle a moment after the answer was read, and is not closed if that comes later.
 type connections struct {
+	address string
 	current atomic.Pointer[http.Transport]
 }
 
-func newConnections() *connections {
-	c := new(connections)
-	c.current.Store(newTransport())
+func newConnections(address string) *connections {
+	c := &connections{address: address}
+	c.current.Store(c.newTransport())
 	return c
 }
 
-func newTransport() *http.Transport {
-	// The timeout is for requests that began just before CloseIdleConnections.
-	return &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Second}
+func (c *connections) newTransport() *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, c.address)
+		},
+		MaxIdleConnsPerHost: 100,
+		IdleConnTimeout:     time.Second, // for requests that began just before CloseIdleConnections
+	}
 }
 
 func (c *connections) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.current.Load().RoundTrip(request)
 }
 
-func (c *connections) CloseIdleConnections() { c.current.Swap(newTransport()).CloseIdleConnections() }
+func (c *connections) CloseIdleConnections() { c.current.Swap(c.newTransport()).CloseIdleConnections() }
 
 // showLog ends a failed test's output with the last lines of a server's log.
 func showLog(t testing.TB, file string) {

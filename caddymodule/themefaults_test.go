@@ -106,13 +106,13 @@ func TestUploadThatIsLeft(t *testing.T) {
 	send := func(zip []byte, length int, meanwhile func()) {
 		t.Helper()
 		body := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + theme + ".zip\"\r\nContent-Type: application/zip\r\n\r\n" + string(zip) + "\r\n--b--\r\n"
-		conn, err := net.Dial("tcp4", strings.TrimPrefix(strings.Replace(e.base, "localhost", "127.0.0.1", 1), "http://"))
+		conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars.Replace("{{port}}"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		text := fmt.Sprintf("POST /ghost/api/admin/themes/upload/ HTTP/1.1\r\nHost: localhost\r\nOrigin: %s\r\nCookie: %s\r\n"+
-			"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n%s", e.base, owner, len(body), body)
+		text := fmt.Sprintf("POST /ghost/api/admin/themes/upload/ HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nCookie: %s\r\n"+
+			"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n%s", strings.TrimPrefix(e.base, "http://"), e.base, owner, len(body), body)
 		end := len(text) - len(zip) + length
 		if _, err := io.WriteString(conn, text[:end/2]); err != nil {
 			t.Fatal(err)

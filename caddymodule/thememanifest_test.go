@@ -23,7 +23,7 @@ func themesConfig(store, url, key, themes string) string {
 	lychgate {
 		store ` + store + `
 		site daily {
-			hosts localhost
+			hosts localhost 127.0.0.1
 			platform ` + ghostPlatform(url, key, "off") + `
 			` + themes + `
 		}
