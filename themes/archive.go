@@ -3,7 +3,6 @@ package themes
 import (
 	"archive/zip"
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -108,10 +107,12 @@ func FileName(service string) (string, error) {
 }
 
 // ReadZip reads the manifest with a file name out of a zip of size bytes. The
-// manifest is in the folder that Ghost takes for the theme's root: the highest
-// with an index.hbs. __MACOSX and whatever starts with a dot does not count. In a
-// zip without an index.hbs the manifest is in the zip's root or in its single
-// folder. The other entries are not read.
+// manifest is in the folder that Ghost takes for the theme's root: the one with an
+// index.hbs that contains all others with one. If there is no such folder, Ghost may
+// take any of several, and a manifest in one of them is an *ArchiveError. __MACOSX and
+// names that start with a dot do not count. In a zip without an index.hbs the
+// manifest is in the zip's root or in its single folder. The other entries are not
+// read.
 //
 // Memory is bounded by the limits above, however large the zip is. The error is
 // ErrNoManifest, *TooLargeError, *ArchiveError, or that of r.
@@ -271,38 +272,52 @@ func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
 			manifests[path.Clean(folder)] = append(manifests[path.Clean(folder)], entry)
 		}
 	}
-	candidates := []string{"."}
-	if root, ok := rootOf(indexes); ok {
-		candidates[0] = root
-	} else if folder, only := singleFolder(tops); only { // Ghost does not take it
-		candidates = append(candidates, folder)
+	roots := rootsOf(indexes)
+	candidates := roots
+	if len(roots) == 0 { // Ghost does not take it
+		candidates = []string{"."}
+		if folder, only := singleFolder(tops); only {
+			candidates = append(candidates, folder)
+		}
 	}
 	var found []*zip.File
 	for _, folder := range candidates {
 		found = append(found, manifests[folder]...)
 	}
-	switch len(found) {
-	case 0:
+	switch {
+	case len(found) == 0:
 		return nil, ErrNoManifest
-	case 1:
+	case len(roots) > 1:
+		return nil, &ArchiveError{path.Join(roots[1], "index.hbs"), "is beside " + shown(path.Join(roots[0], "index.hbs")) +
+			", so Ghost may take either folder for the theme; zip one theme's folder alone"}
+	case len(found) == 1:
 		return found[0], nil
 	}
 	return nil, &ArchiveError{found[1].Name, "is a second manifest, beside " + shown(found[0].Name) + "; leave one in the zip"}
 }
 
-// rootOf returns the folder that Ghost takes for the theme's root: of those with
-// an index.hbs the one that lies highest, and of several the first by name.
-func rootOf(folders []string) (string, bool) {
-	height := func(folder string) int {
-		if folder == "." {
-			return 0
+// rootsOf returns the folders that Ghost may take for the theme's root, by name: of
+// those with an index.hbs the ones that are in no other. Ghost takes the first that
+// a search from the zip's root comes to, and searches folders side by side at the
+// same time. So neither the name nor the depth decides between two of them
+// (read-zip.js of gscan).
+func rootsOf(folders []string) []string {
+	prefixes := make([]string, len(folders)) // of what is in each
+	for i, folder := range folders {
+		if folder != "." {
+			prefixes[i] = folder + "/"
 		}
-		return 1 + strings.Count(folder, "/")
 	}
-	if len(folders) == 0 {
-		return "", false
+	slices.Sort(prefixes) // so what is in a folder follows it
+	var roots []string
+	last := ""
+	for i, prefix := range prefixes {
+		if i == 0 || !strings.HasPrefix(prefix, last) {
+			roots = append(roots, path.Clean(prefix))
+			last = prefix
+		}
 	}
-	return slices.MinFunc(folders, func(a, b string) int { return cmp.Or(height(a)-height(b), strings.Compare(a, b)) }), true
+	return roots
 }
 
 // singleFolder returns the only folder in a zip's root, if there is no
