@@ -51,10 +51,14 @@ type App struct {
 	store     *openStore                  // nil unless something needs it
 	members   *membersState               // nil unless members_api is used
 	themes    *themesState                // nil unless theme_manifest is used
+	locator   *locator                    // nil unless the app runs
 	logger    *zap.Logger
 	resolver  *classifier.Resolver
 	servers   string // the resolver's servers, as part of a cache's key
 	release   releases
+
+	adminPaths  []string // of theme_manifest
+	lookupPaths []string // of inbox_provider
 }
 
 // Site is one publication.
@@ -181,11 +185,15 @@ func (a *App) Start() error {
 	if a.members != nil {
 		a.members.previous = running.Swap(a.members)
 	}
+	a.locator = startLocating(a)
 	return nil
 }
 
 // Stop implements caddy.App.
 func (a *App) Stop() error {
+	if a.locator != nil {
+		a.locator.stop()
+	}
 	if a.members != nil {
 		// The configuration before runs on if this one could not be started.
 		running.CompareAndSwap(a.members, a.members.previous)

@@ -132,6 +132,7 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 	if len(h.app.sites) == 0 {
 		return errNoSite
 	}
+	h.app.lookupPaths = append(h.app.lookupPaths, h.Path)
 	limiter, err := loadLimiter(limiterKey{"readers", h.Limit.plain()}, &h.release)
 	if err != nil {
 		return err

@@ -85,6 +85,7 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 	if h.state, err = h.app.useThemes(); err != nil {
 		return err
 	}
+	h.app.adminPaths = append(h.app.adminPaths, h.Path)
 	h.ownPath = h.Path + handlers.ThemesPath
 	h.api = handlers.ThemesAPI{Path: h.Path, FileName: h.state.fileName, Scans: scans, Logger: sampled(ctx.Logger())}
 	return nil

@@ -59,9 +59,16 @@ func sourceZip(t testing.TB, folder, manifest string) []byte {
 // sourceZipWith returns Source in a zip, below a folder, behind other files.
 func sourceZipWith(t testing.TB, folder string, others map[string]string) []byte {
 	t.Helper()
+	return zipThemeWith(t, ghostFolder(t)+"/content/themes/source/.", folder, others)
+}
+
+// zipThemeWith returns the theme of a folder in a zip, below a folder, behind other
+// files.
+func zipThemeWith(t testing.TB, source, folder string, others map[string]string) []byte {
+	t.Helper()
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
-	theme := os.DirFS(ghosttest.Folder(t) + "/content/themes/source/.")
+	theme := os.DirFS(source)
 	add := func(name string, text []byte) {
 		content, err := w.Create(name)
 		if err == nil {
@@ -289,23 +296,23 @@ func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
 		others map[string]string
 		there  bool
 	}{
-		"root":                    {"", map[string]string{name: ""}, true},
-		"top folder":              {"a/", map[string]string{"a/" + name: ""}, true},
-		"beside the folder":       {"a/", map[string]string{name: ""}, false},
-		"with another folder":     {"b/", map[string]string{"a/x.txt": "x", "b/" + name: ""}, true},
-		"in another folder":       {"b/", map[string]string{"a/" + name: ""}, false},
-		"two folders down":        {"a/b/", map[string]string{"a/b/" + name: ""}, true},
-		"between two folders":     {"a/b/", map[string]string{"a/" + name: ""}, false},
-		"an index below":          {"", map[string]string{"assets/index.hbs": "x", "assets/" + name: ""}, false},
-		"what macOS adds":         {"a/", map[string]string{"__MACOSX/a/._" + name: "x", "__MACOSX/" + name: "", ".DS_Store": "x", "a/" + name: ""}, true},
-		"beside what macOS adds":  {"a/", map[string]string{"__MACOSX/index.hbs": "x", "__MACOSX/" + name: ""}, false},
-		"in a dot folder":         {"a/", map[string]string{".git/index.hbs": "x", ".git/" + name: ""}, false},
-		"with node_modules":       {"x/", map[string]string{"node_modules/a/index.js": "x", "package.json": "{}", "x/" + name: ""}, true},
-		"called as macOS does":    {"x/__MACOSX/", map[string]string{"x/__MACOSX/" + name: ""}, true},
-		"in both":                 {"a/b/", map[string]string{"a/" + name: "manifest_version: 2", "a/b/" + name: ""}, true},
-		"with a dot in front":     {"./a/", map[string]string{"./a/" + name: ""}, true},
-		"with backslashes":        {`a\`, map[string]string{`a\` + name: ""}, true},
-		"another file's name":     {"", map[string]string{"lychgate-manifest.yml": ""}, false},
+		"root":                   {"", map[string]string{name: ""}, true},
+		"top folder":             {"a/", map[string]string{"a/" + name: ""}, true},
+		"beside the folder":      {"a/", map[string]string{name: ""}, false},
+		"with another folder":    {"b/", map[string]string{"a/x.txt": "x", "b/" + name: ""}, true},
+		"in another folder":      {"b/", map[string]string{"a/" + name: ""}, false},
+		"two folders down":       {"a/b/", map[string]string{"a/b/" + name: ""}, true},
+		"between two folders":    {"a/b/", map[string]string{"a/" + name: ""}, false},
+		"an index below":         {"", map[string]string{"assets/index.hbs": "x", "assets/" + name: ""}, false},
+		"what macOS adds":        {"a/", map[string]string{"__MACOSX/a/._" + name: "x", "__MACOSX/" + name: "", ".DS_Store": "x", "a/" + name: ""}, true},
+		"beside what macOS adds": {"a/", map[string]string{"__MACOSX/index.hbs": "x", "__MACOSX/" + name: ""}, false},
+		"in a dot folder":        {"a/", map[string]string{".git/index.hbs": "x", ".git/" + name: ""}, false},
+		"with node_modules":      {"x/", map[string]string{"node_modules/a/index.js": "x", "package.json": "{}", "x/" + name: ""}, true},
+		"called as macOS does":   {"x/__MACOSX/", map[string]string{"x/__MACOSX/" + name: ""}, true},
+		"in both":                {"a/b/", map[string]string{"a/" + name: "manifest_version: 2", "a/b/" + name: ""}, true},
+		"with a dot in front":    {"./a/", map[string]string{"./a/" + name: ""}, true},
+		"with backslashes":       {`a\`, map[string]string{`a\` + name: ""}, true},
+		"another file's name":    {"", map[string]string{"lychgate-manifest.yml": ""}, false},
 	} {
 		theme := "layout-" + guidLike()
 		for other, text := range layout.others {

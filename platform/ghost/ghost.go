@@ -91,7 +91,7 @@ func New(cfg Config) (*Client, error) {
 		cfg.Timeout = defaultTimeout
 	}
 	return &Client{
-		base:    base.JoinPath("ghost/api/admin").String(),
+		base:    base.JoinPath(adminAPI).String(),
 		key:     key,
 		tokens:  tokens,
 		timeout: cfg.Timeout,

@@ -1,0 +1,105 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// subdirectoryConfig returns a Caddyfile for a Ghost in a subdirectory. The path is
+// theme_manifest's block.
+func subdirectoryConfig(t testing.TB, url, key, path string) string {
+	config := strings.Replace(themesConfig(sqliteStore(t), url, key, ""), "\ttheme_manifest\n", "\ttheme_manifest "+path+"\n", 1)
+	folder := regexp.MustCompile(`(reverse_proxy [^/ ]*)/[a-z]*`) // which a proxy's address has none of
+	return folder.ReplaceAllString(config, "$1")
+}
+
+var whatToWrite = regexp.MustCompile(`"write":"([^"]*)"`)
+
+// waitToWrite waits until the log says what to write, and returns that.
+func (e *edge) waitToWrite() (said []string) {
+	e.t.Helper()
+	wait.Until(e.t, func() string {
+		said = nil
+		for _, match := range whatToWrite.FindAllStringSubmatch(e.logged(), -1) {
+			said = append(said, match[1])
+		}
+		if len(said) == 0 {
+			return "nothing is logged"
+		}
+		return ""
+	})
+	return said
+}
+
+// Where the configuration does not have the subdirectory of a real Ghost, the log
+// says what to write; and what it says is right.
+func TestGhostInASubdirectory(t *testing.T) {
+	realGhost(t) // skips where there is none
+	g := &ghostProcess{t: t, folder: t.TempDir(), port: freeport.New(t)}
+	server := "http://127.0.0.1:" + g.port
+	t.Setenv("LYCHGATE_GHOST_URL", server+"/blog")
+	g.start()
+	t.Cleanup(func() { g.kill() })
+	const rightPath = "{\n path /blog/ghost\n}"
+	for name, c := range map[string]struct{ url, path, write string }{
+		"neither":           {server, "", "platform ghost " + server + "/blog"},
+		"the path alone":    {server, rightPath, "platform ghost " + server + "/blog"},
+		"a wrong address":   {server + "/news", rightPath, "platform ghost " + server + "/blog"},
+		"the address alone": {server + "/blog", "", "path /blog/ghost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := startEdge(t, nil, subdirectoryConfig(t, c.url, g.key, c.path))
+			if diff := cmp.Diff([]string{c.write}, e.waitToWrite()); diff != "" {
+				t.Error(diff, e.logged())
+			}
+		})
+	}
+	e := startEdge(t, nil, subdirectoryConfig(t, server+"/blog", g.key, rightPath))
+	answer, err := e.upload("/blog"+uploadPath, "daily.zip", strings.NewReader(string(zipThemeWith(t, g.folder+"/content/themes/source", "", map[string]string{"lychgate-manifest.yaml": warnedManifest("A")}))),
+		"Authorization", "Ghost "+adminToken(t, g.key))
+	if err != nil || !strings.Contains(answer.Body, oneFinding) {
+		t.Errorf("%v, %v", answer, err)
+	}
+	if said := linesWith(e.logged(), `"write":`); said != "" {
+		t.Error(said)
+	}
+}
+
+// A Ghost that is away when Caddy starts is asked when it is back. One line is
+// logged, however many requests are sent.
+func TestGhostIsAskedWhenItIsBack(t *testing.T) {
+	address := "127.0.0.1:" + freeport.New(t)
+	key := "1:" + strings.Repeat("0", 64)
+	e := startEdge(t, nil, subdirectoryConfig(t, "http://"+address, key, ""))
+	listener, err := net.Listen("tcp4", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "<pre>Cannot "+r.Method+" "+r.URL.Path+"</pre>")
+	})}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	want := []string{"platform ghost http://" + address + "/blog"}
+	if diff := cmp.Diff(want, e.waitToWrite()); diff != "" {
+		t.Error(diff)
+	}
+	for i := range 5 {
+		e.do("POST", "/ghost/api/admin/themes/upload/", "Cookie", fmt.Sprint("ghost-admin-api-session=", i))
+		e.do("GET", "/ghost/lychgate/themes", "Cookie", fmt.Sprint("ghost-admin-api-session=", i))
+	}
+	if diff := cmp.Diff(want, e.waitToWrite()); diff != "" {
+		t.Error(diff)
+	}
+}

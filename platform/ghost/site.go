@@ -1,0 +1,111 @@
+package ghost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+const (
+	// adminAPI is the path of the Admin API below Ghost's address.
+	adminAPI = "/ghost/api/admin"
+
+	// sitePath is the path of the publication's title and address below the Admin API.
+	// Ghost tells them to anyone.
+	sitePath = "/site/"
+)
+
+// Locate implements [platform.Locator]. A Ghost in a subdirectory answers 404
+// elsewhere on its server, and does not say where it is.
+func (c *Client) Locate(ctx context.Context, folders []string) (platform.Location, error) {
+	configured, err := url.Parse(strings.TrimSuffix(c.base, adminAPI))
+	if err != nil {
+		return platform.Location{}, err
+	}
+	location, err := c.locateAt(ctx, configured, configured)
+	if _, elsewhere := errors.AsType[*platform.ElsewhereError](err); !elsewhere {
+		return location, err
+	}
+	for _, folder := range folders {
+		at := *configured
+		at.Path, at.RawPath = strings.TrimRight(folder, "/"), ""
+		if at.Path == configured.Path {
+			continue
+		}
+		if location, err := c.locateAt(ctx, configured, &at); err == nil {
+			return location, nil
+		}
+	}
+	return platform.Location{}, err
+}
+
+// locateAt looks for Ghost at one address.
+func (c *Client) locateAt(ctx context.Context, configured, at *url.URL) (platform.Location, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String()+adminAPI+sitePath, nil)
+	if err != nil {
+		return platform.Location{}, err
+	}
+	request.Header.Set("Accept-Version", apiVersion)
+	request.Header.Set("X-Forwarded-Proto", "https")
+	response, err := c.staff.Do(request)
+	if err != nil {
+		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
+	}
+	switch status := response.StatusCode; {
+	case status >= 500, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
+		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", refusal(status, answer))
+	case status == http.StatusOK:
+		if public := publicURL(answer); public != nil {
+			return platform.Location{Configured: configured, Found: at, Public: public}, nil
+		}
+	}
+	return platform.Location{}, &platform.ElsewhereError{Configured: configured, Status: response.StatusCode, Redirect: redirect(response)}
+}
+
+// publicURL returns the address of the publication in an answer, nil if there is
+// none.
+func publicURL(answer []byte) *url.URL {
+	var body struct {
+		Site struct {
+			URL string `json:"url"`
+		} `json:"site"`
+	}
+	if json.Unmarshal(answer, &body) != nil {
+		return nil
+	}
+	public, err := url.Parse(body.Site.URL)
+	if err != nil || public.Host == "" {
+		return nil
+	}
+	return public
+}
+
+// redirect returns the address of the Ghost that a response leads to, nil if it
+// leads to none.
+func redirect(response *http.Response) *url.URL {
+	to, err := response.Location()
+	if err != nil {
+		return nil
+	}
+	folder, found := strings.CutSuffix(strings.TrimRight(to.Path, "/"), strings.TrimRight(adminAPI+sitePath, "/"))
+	if !found {
+		return nil
+	}
+	return &url.URL{Scheme: to.Scheme, Host: to.Host, Path: folder}
+}
+
+var _ platform.Locator = (*Client)(nil)

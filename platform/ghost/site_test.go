@@ -1,0 +1,100 @@
+package ghost
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Ghost is looked for where the configuration has it, and in the folders that it
+// may be in.
+func TestLocate(t *testing.T) {
+	key := "1:" + strings.Repeat("0", 64)
+	ghostIn := func(folder string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && r.URL.Path == folder+"/ghost/api/admin/site/" {
+				_, _ = io.WriteString(w, `{"site":{"title":"Daily","url":"https://example.com`+folder+`/"}}`)
+				return
+			}
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, "<pre>Cannot GET "+r.URL.Path+"</pre>")
+		}
+	}
+	answer := func(status int, body string, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			for i := 0; i < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	const nobody = "Ghost answers"
+	for _, c := range []struct {
+		name   string
+		server http.HandlerFunc
+		path   string // of the address in the configuration
+		want   string // the location, or the error
+	}{
+		{"at the root", ghostIn(""), "", "BASE for https://example.com/"},
+		{"at the root, with a slash", ghostIn(""), "/", "BASE for https://example.com/"},
+		{"in a folder", ghostIn("/blog"), "/blog", "BASE/blog for https://example.com/blog/"},
+		{"in another folder", ghostIn("/blog"), "", "BASE/blog for https://example.com/blog/"},
+		{"at the root, not in a folder", ghostIn(""), "/blog", "BASE for https://example.com/"},
+		{"in a folder that nobody names", ghostIn("/news"), "", "BASE answers 404 and is not the platform"},
+		{"a redirect", answer(301, "", "Location", "https://admin.example.com/blog/ghost/api/admin/site/?a=b"), "", "BASE answers 301 and is not the platform: https://admin.example.com/blog"},
+		{"a redirect to elsewhere", answer(302, "", "Location", "/login?next=jane@example.com"), "", "BASE answers 302 and is not the platform"},
+		{"another server", answer(200, "<!DOCTYPE html>"), "", "BASE answers 200 and is not the platform"},
+		{"other JSON", answer(200, `{"site":{}}`), "", "BASE answers 200 and is not the platform"},
+		{"a Ghost that starts", answer(503, "{}"), "", nobody},
+		{"a Ghost that is busy", answer(429, "{}"), "", nobody},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(c.server)
+			defer server.Close()
+			client := newClient(t, Config{URL: server.URL + c.path, AdminKey: key})
+			location, err := client.Locate(t.Context(), []string{"", "/blog"})
+			var got string
+			elsewhere, answered := errors.AsType[*platform.ElsewhereError](err)
+			switch {
+			case err == nil:
+				got = location.Found.String() + " for " + location.Public.String()
+			case answered && elsewhere.Redirect != nil:
+				got = elsewhere.Error() + ": " + elsewhere.Redirect.String()
+			case answered:
+				got = elsewhere.Error()
+			case strings.Contains(err.Error(), nobody):
+				got = nobody
+			default:
+				got = err.Error()
+			}
+			if diff := cmp.Diff(strings.ReplaceAll(c.want, "BASE", server.URL), got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The real one answers as the stand-ins of TestLocate do.
+func TestLocateGhost(t *testing.T) {
+	config := realConfig(t)
+	want, err := url.Parse(config.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{config.URL, config.URL + "/blog"} {
+		config.URL = at
+		location, err := newClient(t, config).Locate(t.Context(), []string{"", "/blog"})
+		if err != nil || location.Found.String() != want.String() || location.Public.Host == "" {
+			t.Errorf("%s: %v, %v", at, location, err)
+		}
+	}
+}
