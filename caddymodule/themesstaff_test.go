@@ -1,6 +1,7 @@
 package caddymodule_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // staffAnswer is an answer of the themes API.
@@ -44,6 +46,12 @@ func (e *edge) eachEndpoint(name string, want response, header ...string) {
 	}
 }
 
+// refusedSession is the answer to a session that Ghost refuses at an origin.
+func refusedSession(expected, received string) response {
+	return staffAnswer(401, `{"message":"Ghost refuses this session: Request made from incorrect origin. Expected '`+expected+
+		`' received '`+received+`'. Sign in to Ghost's admin at the expected origin."}`)
+}
+
 // Only the staff who edit may read and refresh, and only from a page of the site
 // may anything be changed.
 func TestThemesAreForStaff(t *testing.T) {
@@ -53,7 +61,7 @@ func TestThemesAreForStaff(t *testing.T) {
 	theme := "staff-" + guidLike()
 	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
 
-	signInFirst := staffAnswer(401, `{"message":"Sign in to Ghost's admin on this site first; without a browser, send the Origin of that sign-in too."}`)
+	signInFirst := staffAnswer(401, `{"message":"Sign in to Ghost's admin on this site first."}`)
 	notEditor := staffAnswer(403, `{"message":"Owners, administrators and editors may do this."}`)
 	for role, want := range map[string]response{
 		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
@@ -98,7 +106,7 @@ func TestThemesAreForStaff(t *testing.T) {
 	}{
 		{"nobody", "GET", "", nil, signInFirst},
 		{"a forged session", "GET", "", []string{"Cookie", strings.Replace(owner, "s%3A", "s%3Ax", 1), "Origin", e.base}, signInFirst},
-		{"another's origin", "GET", "", []string{"Cookie", owner, "Origin", "https://elsewhere.example"}, signInFirst},
+		{"another's origin", "GET", "", []string{"Cookie", owner, "Origin", "https://elsewhere.example"}, refusedSession(e.base, "https://elsewhere.example")},
 		{"a reader's cookie", "GET", "", []string{"Cookie", "ghost-members-ssr=jane@example.com", "Origin", e.base}, signInFirst},
 		{"an integration's key", "GET", "", []string{"Authorization", "Ghost " + key, "Origin", e.base}, signInFirst},
 		{"from another origin", "POST", "/" + theme + "/events/validate", []string{"Cookie", owner, "Origin", "https://elsewhere.example"}, elsewhere},
@@ -295,4 +303,75 @@ func TestRefreshWithGit(t *testing.T) {
 	if logged := e.logged(); strings.Contains(logged, gittest.Token) || !strings.Contains(logged, "a theme could not be refreshed") {
 		t.Errorf("logged: %s", logged)
 	}
+}
+
+// A session that was begun at the address of Ghost's own configuration is good at
+// the edge's, whichever Ghost it is. Ghost 6 refuses those that were not, and the
+// answer says so.
+func TestSessionBegunAtGhostsAddress(t *testing.T) {
+	url, key := realGhost(t)
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
+	const body = `{"username":"` + ghostOwner + `","password":"` + ghostPassword + `"}`
+	begin := func(origin string) string {
+		answer, err := e.sendBody("POST", "/ghost/api/admin/session/", body, "Content-Type", "application/json", "Origin", origin)
+		if err != nil || answer.Status != http.StatusCreated {
+			t.Fatalf("signing in: %v, %v", answer, err)
+		}
+		cookie, _, _ := strings.Cut(answer.Header["Set-Cookie"], ";")
+		return cookie
+	}
+	own := begin(url)
+	wait.Until(t, func() string { // Ghost keeps a session a moment after it has said so
+		if me := e.do("GET", "/ghost/api/admin/users/me/", "Cookie", own, "Origin", url); me.Status != http.StatusOK {
+			return fmt.Sprint("not signed in: ", me)
+		}
+		return ""
+	})
+	noTheme := staffAnswer(404, `{"message":"The theme has no manifest."}`)
+	noEvent := staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
+	for _, test := range []struct {
+		name, method, path string
+		header             []string
+		want               response
+	}{
+		{"a page", "GET", "/none/curation", []string{"Sec-Fetch-Site", "same-origin", "Referer", e.base + "/ghost/"}, noTheme},
+		{"the address bar", "GET", "/none/curation", []string{"Sec-Fetch-Site", "none"}, noTheme},
+		{"a page that changes something", "POST", "/none/events/validate", []string{"Sec-Fetch-Site", "same-origin", "Origin", e.base}, noEvent},
+		{"curl", "POST", "/none/events/validate", []string{"Origin", e.base}, noEvent},
+		{"curl, without an origin", "GET", "/none/curation", nil, noTheme},
+		{"another host", "GET", "/none/curation", []string{"Sec-Fetch-Site", "same-site", "Origin", "http://www.localhost"}, refusedSession(url, "http://www.localhost")},
+	} {
+		if diff := cmp.Diff(test.want, e.do(test.method, "/ghost/lychgate/themes"+test.path, append(test.header, "Cookie", own)...)); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+
+	want := noTheme
+	if strings.HasPrefix(ghostVersion(t, url), "6.") {
+		want = refusedSession(url, e.base)
+	}
+	here := begin(e.base)
+	wait.Until(t, func() string {
+		return cmp.Diff(want, e.do("GET", "/ghost/lychgate/themes/none/curation", "Cookie", here, "Origin", e.base))
+	})
+}
+
+// ghostVersion returns the version of a Ghost, such as 5.130.
+func ghostVersion(t testing.TB, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/ghost/api/admin/site/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var body struct{ Site struct{ Version string } }
+	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
+		t.Fatal(err)
+	}
+	return body.Site.Version
 }

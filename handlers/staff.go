@@ -66,7 +66,7 @@ var crossOrigin = http.NewCrossOriginProtection()
 
 // Reasons for which a request is not served.
 var (
-	errNotStaff   = &statusError{http.StatusUnauthorized, "Sign in to Ghost's admin on this site first; without a browser, send the Origin of that sign-in too."}
+	errNotStaff   = &statusError{http.StatusUnauthorized, "Sign in to Ghost's admin on this site first."}
 	errNotEditor  = &statusError{http.StatusForbidden, "Owners, administrators and editors may do this."}
 	errElsewhere  = &statusError{http.StatusForbidden, "The request must come from a page of this site: its Origin header must name this site."}
 	errNobodySays = &statusError{http.StatusBadGateway, "Ghost could not be asked who you are. Try again."}
@@ -87,11 +87,17 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Ad
 	if visitor.Origin == "" && visitor.Referer == "" { // typed into the address bar; no other page could read the answer
 		visitor.Origin = originOf(r)
 	}
+	// An HTTP page of this host is another origin to a browser with Fetch Metadata, and
+	// so it is here without.
+	visitor.SameOrigin = fetchSite == "same-origin" || fetchSite == "none" || fetchSite == "" && visitor.Origin == originOf(r)
 	roles, err := s.roles(ctx, visitor, address)
 	_, tooMany := errors.AsType[*tooManyError](err)
+	session, hasReason := errors.AsType[*platform.SessionError](err)
 	switch {
 	case tooMany:
 		return err
+	case hasReason:
+		return &statusError{http.StatusUnauthorized, "Ghost refuses this session: " + session.Reason + " Sign in to Ghost's admin at the expected origin."}
 	case errors.Is(err, platform.ErrNotStaff):
 		return errNotStaff
 	case err != nil:
@@ -137,7 +143,7 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address net
 	if !s.room.HasSession(visitor.Cookie) {
 		return nil, platform.ErrNotStaff
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%q", visitor))
+	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %t", visitor.Cookie, visitor.Origin, visitor.Referer, visitor.UserAgent, visitor.SameOrigin))
 	now := s.now()
 	s.mu.Lock()
 	visited, ok := s.known[key]

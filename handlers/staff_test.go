@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/members"
@@ -196,6 +197,69 @@ func TestPagesOfOtherSites(t *testing.T) {
 		if err := s.authorize(t.Context(), r, netip.Addr{}); !errors.Is(err, test.want) {
 			t.Errorf("%s %q: %v", test.method, test.fetchSite, err)
 		}
+	}
+}
+
+// origins remembers who asked.
+type origins struct {
+	room
+	visitor platform.Visitor
+	err     error
+}
+
+func (o *origins) Staff(_ context.Context, visitor platform.Visitor) ([]string, error) {
+	o.visitor = visitor
+	return []string{"Owner"}, o.err
+}
+
+// Ghost's own check of the origin is given up only where ours has certainly passed.
+func TestSameOrigin(t *testing.T) {
+	const here, other = "https://news.example.com", "https://www.example.com"
+	for _, test := range []struct {
+		name       string
+		method     string
+		header     []string
+		wantOrigin string
+		want       bool
+	}{
+		{"a page", "GET", []string{"Sec-Fetch-Site", "same-origin", "Referer", here + "/ghost/"}, "", true},
+		{"a page that changes something", "POST", []string{"Sec-Fetch-Site", "same-origin", "Origin", here}, here, true},
+		{"a page behind a proxy with TLS", "POST", []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://news.example.com:8443"}, "https://news.example.com:8443", true},
+		{"the address bar", "GET", []string{"Sec-Fetch-Site", "none"}, here, true},
+		{"another host of the site", "GET", []string{"Sec-Fetch-Site", "same-site", "Origin", other}, other, false},
+		{"another host of the site, without its origin", "GET", []string{"Sec-Fetch-Site", "same-site"}, here, false},
+		{"a client that is no browser", "GET", nil, here, true},
+		{"one with the origin", "POST", []string{"Origin", here}, here, true},
+		{"one with another origin", "GET", []string{"Origin", other}, other, false},
+		{"an HTTP page and an old browser", "POST", []string{"Origin", "http://news.example.com"}, "http://news.example.com", false},
+		{"a page and an old browser", "GET", []string{"Referer", here + "/ghost/"}, "", false},
+		{"an opaque origin", "GET", []string{"Origin", "null"}, "null", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := new(origins)
+			r := httptest.NewRequest(test.method, here+"/ghost/lychgate/themes", nil)
+			r.Header.Set("Cookie", "owner")
+			for i := 0; i < len(test.header); i += 2 {
+				r.Header.Set(test.header[i], test.header[i+1])
+			}
+			err := NewStaff("daily", asked, strangers(t)).authorize(t.Context(), r, netip.Addr{})
+			got := asked.visitor
+			if err != nil || got.Origin != test.wantOrigin || got.SameOrigin != test.want {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// What Ghost says of the session's origin is said to the visitor.
+func TestReasonOfSession(t *testing.T) {
+	asked := &origins{err: &platform.SessionError{Reason: "Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'."}}
+	r := httptest.NewRequest(http.MethodGet, "https://b.example/ghost/lychgate/themes", nil)
+	r.Header.Set("Cookie", "owner")
+	err := NewStaff("daily", asked, strangers(t)).authorize(t.Context(), r, netip.Addr{})
+	want := &statusError{http.StatusUnauthorized, "Ghost refuses this session: Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'. Sign in to Ghost's admin at the expected origin."}
+	if diff := cmp.Diff(want.Error(), fmt.Sprint(err)); diff != "" {
+		t.Error(diff)
 	}
 }
 

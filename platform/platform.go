@@ -131,17 +131,33 @@ type StaffRoom interface {
 
 	// Staff returns the roles of the member of the staff who sends a request,
 	// such as Owner, Administrator, Editor or Author. Errors: ErrNotStaff, for one
-	// who is not signed in as staff.
+	// who is not signed in as staff; *SessionError is one of these.
 	Staff(ctx context.Context, visitor Visitor) (roles []string, err error)
 }
 
 // Visitor is what a browser's request says of who sends it.
 type Visitor struct {
 	Cookie, Origin, Referer, UserAgent string // the headers
+
+	// SameOrigin means that the request certainly comes from a page of the host that
+	// it is sent to, or from no page. The platform may then be asked without the
+	// origin, which it would check in place of that.
+	SameOrigin bool
 }
 
 // ErrNotStaff means that a visitor is not signed in as one of the staff.
 var ErrNotStaff = errors.New("not signed in as staff")
+
+// SessionError is an ErrNotStaff for which the platform gave a reason, such as the
+// origin of the session.
+type SessionError struct {
+	Reason string // sentences for people
+}
+
+func (e *SessionError) Error() string { return ErrNotStaff.Error() + ": " + e.Reason }
+
+// Is reports whether target is ErrNotStaff.
+func (*SessionError) Is(target error) bool { return target == ErrNotStaff }
 
 // SignatureHeader is the header of a notice that has its signature.
 const SignatureHeader = "X-Ghost-Signature"

@@ -195,16 +195,22 @@ type ghostError struct {
 	Property string `json:"property"` // which is not valid
 }
 
-// refusal turns an answer that is no success into one of the kinds of errors
-// that [platform.Platform] knows.
-func refusal(status int, answer []byte) error {
+// firstError returns the first error in an answer of Ghost's, the zero value if there
+// is none.
+func firstError(answer []byte) ghostError {
 	var body struct {
 		Errors []ghostError `json:"errors"`
 	}
-	var first ghostError
-	if json.Unmarshal(answer, &body) == nil && len(body.Errors) > 0 {
-		first = body.Errors[0]
+	if json.Unmarshal(answer, &body) != nil || len(body.Errors) == 0 {
+		return ghostError{}
 	}
+	return body.Errors[0]
+}
+
+// refusal turns an answer that is no success into one of the kinds of errors
+// that [platform.Platform] knows.
+func refusal(status int, answer []byte) error {
+	first := firstError(answer)
 	switch status {
 	case http.StatusNotFound:
 		// Without an error of Ghost's it is somebody else's 404.

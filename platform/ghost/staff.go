@@ -3,6 +3,7 @@ package ghost
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -49,17 +50,26 @@ func session(cookie string) string {
 	return ""
 }
 
-// Staff implements [platform.StaffRoom]. Ghost takes a session only from the
-// origin that it was begun at, so that is passed on with the session's cookie.
-// Other cookies are not.
+// Staff implements [platform.StaffRoom]. Ghost 5 takes a session only from the
+// origin that it was begun at, and Ghost 6 only from the origin of its own admin, so
+// the visitor's is passed on with the session's cookie. Other cookies are not.
+//
+// A request without an origin is one of Ghost's own admin to Ghost. So a visitor
+// with platform.Visitor.SameOrigin whose origin Ghost refuses is asked about again
+// without.
 func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) ([]string, error) {
 	cookie := session(visitor.Cookie)
 	if cookie == "" {
 		return nil, platform.ErrNotStaff
 	}
-	answer, err := c.ask(ctx, "/users/me/?"+url.Values{"include": {"roles"}}.Encode(), map[string]string{
-		"Cookie": cookie, "Origin": visitor.Origin, "Referer": visitor.Referer, "User-Agent": visitor.UserAgent,
-	})
+	answer, err := c.askForUser(ctx, cookie, visitor)
+	if _, refused := errors.AsType[*platform.SessionError](err); refused && visitor.SameOrigin {
+		elsewhere := err
+		answer, err = c.askForUser(ctx, cookie, platform.Visitor{UserAgent: visitor.UserAgent})
+		if errors.Is(err, platform.ErrNotStaff) {
+			err = elsewhere // names the visitor's origin
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +90,13 @@ func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) ([]string,
 	return roles, nil
 }
 
+// askForUser asks Ghost whose session a cookie has. Errors: those of ask.
+func (c *Client) askForUser(ctx context.Context, cookie string, visitor platform.Visitor) ([]byte, error) {
+	return c.ask(ctx, "/users/me/?"+url.Values{"include": {"roles"}}.Encode(), map[string]string{
+		"Cookie": cookie, "Origin": visitor.Origin, "Referer": visitor.Referer, "User-Agent": visitor.UserAgent,
+	})
+}
+
 // CheckToken implements [platform.StaffRoom].
 func (c *Client) CheckToken(ctx context.Context, authorization string) error {
 	if !c.HasToken(authorization) {
@@ -91,7 +108,7 @@ func (c *Client) CheckToken(ctx context.Context, authorization string) error {
 
 // ask asks Ghost on behalf of a visitor, with their headers. Such requests have
 // connections of their own: however many are sent, those about members do not wait
-// for them. Errors: platform.ErrNotStaff.
+// for them. Errors: platform.ErrNotStaff, *platform.SessionError.
 func (c *Client) ask(ctx context.Context, path string, header map[string]string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(c.timeout, staffTimeout))
 	defer cancel()
@@ -121,11 +138,26 @@ func (c *Client) ask(ctx context.Context, path string, header map[string]string)
 	case status == http.StatusNotFound, status == http.StatusTooManyRequests:
 		// This is no Ghost, or it is busy, which says nothing of the visitor.
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
+	case status == http.StatusBadRequest:
+		return nil, sessionError(answer)
 	case status >= 400 && status < 500:
-		return nil, platform.ErrNotStaff // such as 400 for another origin
+		return nil, platform.ErrNotStaff
 	default:
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
 	}
+}
+
+// wrongOrigin starts the message with which Ghost refuses a session for its origin.
+const wrongOrigin = "Request made from incorrect origin."
+
+// sessionError turns an answer 400 into an error. Other such answers are about
+// tokens.
+func sessionError(answer []byte) error {
+	message := firstError(answer).Message
+	if !strings.HasPrefix(message, wrongOrigin) || len(message) > maxHeader+1024 {
+		return platform.ErrNotStaff
+	}
+	return &platform.SessionError{Reason: message}
 }
 
 var _ platform.StaffRoom = (*Client)(nil)

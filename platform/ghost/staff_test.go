@@ -151,6 +151,82 @@ func TestStaffIsAskedAboutSessions(t *testing.T) {
 	}
 }
 
+// A session is good at another origin than Ghost's if the edge vouches for the
+// request, on any Ghost.
+func TestSessionAtAnotherOrigin(t *testing.T) {
+	config := realConfig(t)
+	client := newClient(t, config)
+	location, err := client.Locate(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := location.Public.Scheme + "://" + location.Public.Host
+	const elsewhere = "https://elsewhere.example"
+	cookie := signIn(t, config.URL, own)
+	wait.Until(t, func() string { // Ghost keeps a session a moment after it has said so
+		if _, err := client.Staff(t.Context(), platform.Visitor{Cookie: cookie, Origin: own}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	for _, visitor := range []platform.Visitor{
+		{Cookie: cookie, Origin: elsewhere, SameOrigin: true},
+		{Cookie: cookie, Referer: elsewhere + "/ghost/", SameOrigin: true},
+		{Cookie: cookie, Origin: elsewhere, Referer: elsewhere + "/ghost/", SameOrigin: true},
+	} {
+		roles, err := client.Staff(t.Context(), visitor)
+		if diff := cmp.Diff([]string{"Owner"}, roles); diff != "" || err != nil {
+			t.Errorf("%s %s: %s, %v", visitor.Origin, visitor.Referer, diff, err)
+		}
+	}
+	want := &platform.SessionError{Reason: "Request made from incorrect origin. Expected '" + own + "' received '" + elsewhere + "'."}
+	for _, visitor := range []platform.Visitor{
+		{Cookie: cookie, Origin: elsewhere},
+		{Cookie: cookie, Referer: elsewhere + "/ghost/"},
+	} {
+		roles, err := client.Staff(t.Context(), visitor)
+		if diff := cmp.Diff(want.Error(), fmt.Sprint(err)); diff != "" || !errors.Is(err, platform.ErrNotStaff) {
+			t.Errorf("%s %s: %v, %s", visitor.Origin, visitor.Referer, roles, diff)
+		}
+	}
+}
+
+// Ghost is asked again without the origin only if the edge vouches for the request,
+// and the first reason is the one that counts.
+func TestAskedWithoutTheOrigin(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Origin")+r.Header.Get("Referer"))
+		if r.Header.Get("Cookie") == "ghost-admin-api-session=forged" && r.Header.Get("Origin") == "" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"errors":[{"type":"BadRequestError","message":"Request made from incorrect origin. Expected 'x' received '%s'."}]}`, r.Header.Get("Origin"))
+	}))
+	defer server.Close()
+	client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+	for _, test := range []struct {
+		cookie string
+		vouch  bool
+		want   []string
+	}{
+		{"a", false, []string{"y"}},
+		{"a", true, []string{"y", ""}},
+		{"forged", true, []string{"y", ""}},
+	} {
+		asked = nil
+		_, err := client.Staff(t.Context(), platform.Visitor{Cookie: "ghost-admin-api-session=" + test.cookie, Origin: "y", SameOrigin: test.vouch})
+		if diff := cmp.Diff(test.want, asked); diff != "" {
+			t.Errorf("%s %v: %s", test.cookie, test.vouch, diff)
+		}
+		session, ok := errors.AsType[*platform.SessionError](err)
+		if !ok || session.Reason != "Request made from incorrect origin. Expected 'x' received 'y'." {
+			t.Errorf("%s %v: %v", test.cookie, test.vouch, err)
+		}
+	}
+}
+
 // However many ask who they are, members do not wait for them. However many ask for
 // members, Ghost has no more than so many connections.
 func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
