@@ -19,6 +19,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/lychgate/caddy-lychgate/database"
@@ -208,7 +209,9 @@ func appOf(config []byte) (*App, *apiServer, error) {
 		Apps struct {
 			Lychgate *App `json:"lychgate"`
 			HTTP     struct {
-				Servers map[string]*apiServer `json:"servers"`
+				HTTPPort  uint                  `json:"http_port"`
+				HTTPSPort uint                  `json:"https_port"`
+				Servers   map[string]*apiServer `json:"servers"`
 			} `json:"http"`
 		} `json:"apps"`
 	}
@@ -218,10 +221,13 @@ func appOf(config []byte) (*App, *apiServer, error) {
 	if parsed.Apps.Lychgate == nil {
 		return nil, nil, errNoSite
 	}
-	for _, name := range slices.Sorted(maps.Keys(parsed.Apps.HTTP.Servers)) {
-		server := parsed.Apps.HTTP.Servers[name]
+	servers := parsed.Apps.HTTP.Servers
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		server := servers[name]
 		var found bool
 		if server.path, found = membersPath(server.Routes); found {
+			server.httpPort = cmp.Or(parsed.Apps.HTTP.HTTPPort, caddyhttp.DefaultHTTPPort)
+			server.httpsPort = cmp.Or(parsed.Apps.HTTP.HTTPSPort, caddyhttp.DefaultHTTPSPort)
 			return parsed.Apps.Lychgate, server, nil
 		}
 	}
@@ -236,28 +242,71 @@ type apiServer struct {
 		Disable bool     `json:"disable"`
 		Skip    []string `json:"skip"`
 	} `json:"automatic_https"`
-	Routes any `json:"routes"`
+	TLSPolicies []json.RawMessage `json:"tls_connection_policies"`
+	Routes      []any             `json:"routes"`
 
-	path string
+	path                string
+	httpPort, httpsPort uint // of the HTTP app
 }
 
-// url returns the address of the API at a host: with https unless Caddy is not
-// to get a certificate for it.
+// url returns the address of the API at a host.
 func (s *apiServer) url(host string) string {
-	port := "443"
-	if len(s.Listen) > 0 {
-		if address, err := caddy.ParseNetworkAddress(s.Listen[0]); err == nil && address.StartPort != 0 {
-			port = strconv.FormatUint(uint64(address.StartPort), 10)
-		}
+	ports := s.ports()
+	port := s.httpsPort
+	if len(ports) > 0 {
+		port = ports[0]
 	}
-	scheme, usual := "https", "443"
-	if port == "80" || s.AutomaticHTTPS.Disable || slices.Contains(s.AutomaticHTTPS.Skip, host) {
-		scheme, usual = "http", "80"
+	scheme, usual := "http", uint(80)
+	if port != s.httpPort && s.usesTLS(ports) {
+		scheme, usual = "https", 443
 	}
 	if port != usual {
-		host = net.JoinHostPort(host, port)
+		host = net.JoinHostPort(host, strconv.FormatUint(uint64(port), 10))
 	}
 	return scheme + "://" + host + s.path
+}
+
+// ports returns those that the server listens at.
+func (s *apiServer) ports() (ports []uint) {
+	for _, listen := range s.Listen {
+		if address, err := caddy.ParseNetworkAddress(listen); err == nil && address.StartPort != 0 {
+			ports = append(ports, address.StartPort)
+		}
+	}
+	return ports
+}
+
+// usesTLS reports whether the server speaks TLS at ports other than that of HTTP:
+// because of a policy, or by automatic HTTPS, as caddyhttp decides it (autohttps.go).
+func (s *apiServer) usesTLS(ports []uint) bool {
+	switch {
+	case len(s.TLSPolicies) > 0:
+		return true
+	case s.AutomaticHTTPS.Disable:
+		return false
+	case !slices.ContainsFunc(ports, func(port uint) bool { return port != s.httpsPort }):
+		return true
+	}
+	return slices.ContainsFunc(s.Routes, func(route any) bool {
+		return slices.ContainsFunc(hostsOf(route), func(host string) bool { return !slices.Contains(s.AutomaticHTTPS.Skip, host) })
+	})
+}
+
+// hostsOf returns the hosts that a route matches.
+func hostsOf(route any) (hosts []string) {
+	var parsed struct {
+		Match []struct {
+			Host []string `json:"host"`
+		} `json:"match"`
+	}
+	text, err := json.Marshal(route)
+	if err != nil || json.Unmarshal(text, &parsed) != nil {
+		return nil
+	}
+	for _, set := range parsed.Match {
+		hosts = append(hosts, set.Host...)
+	}
+	return hosts
 }
 
 // membersPath looks for the handler members_api in a part of a configuration,

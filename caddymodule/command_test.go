@@ -70,7 +70,7 @@ func TestIntegrationCommand(t *testing.T) {
 		return string(output), nil
 	}
 	_, port, _ := strings.Cut(e.base, "localhost:")
-	made := regexp.MustCompile(`^API URL: https://localhost:` + port + `/integration\nKey:     (lg_([a-z]+)_[0-9a-f]{64})\n$`)
+	made := regexp.MustCompile(`^API URL: http://localhost:` + port + `/integration\nKey:     (lg_([a-z]+)_[0-9a-f]{64})\n$`)
 	newKey := func(args ...string) string {
 		t.Helper()
 		output, err := run(args...)
@@ -136,22 +136,38 @@ strict    custom_id  in the configuration
 // The address that is printed is the one at which the API answers.
 func TestAPIURL(t *testing.T) {
 	caddy := buildCaddy(t)
-	for address, want := range map[string]string{
-		"localhost":             "https://localhost/api",
-		"localhost:8443":        "https://localhost:8443/api",
-		"http://localhost":      "http://localhost/api",
-		"http://localhost:8080": "http://localhost:8080/api",
+	for _, test := range []struct{ address, option, want string }{
+		{"localhost", "", "https://localhost/api"},
+		{"localhost:8443", "", "https://localhost:8443/api"},
+		{"http://localhost", "", "http://localhost/api"},
+		{"http://localhost:8080", "", "http://localhost:8080/api"},
+		{"http://", "", "http://localhost/api"},
+		{"http://:8080", "", "http://localhost:8080/api"},
+		{":8080", "", "http://localhost:8080/api"},
+		{":443", "", "https://localhost/api"},
+		{"https://", "", "https://localhost/api"},
+		{"https://:8443", "", "https://localhost:8443/api"},
+		{"localhost:8080, :8080", "", "https://localhost:8080/api"},
+		{"http://", "http_port 8080", "http://localhost:8080/api"},
+		{"localhost", "https_port 8443", "https://localhost:8443/api"},
+		{":8443", "https_port 8443", "https://localhost:8443/api"},
+		{":8080", "auto_https off", "http://localhost:8080/api"},
+		{"localhost:8080", "auto_https off", "https://localhost:8080/api"},
+		{"https://localhost:8443", "auto_https off", "https://localhost:8443/api"},
+		{"localhost", "auto_https disable_redirects", "https://localhost/api"},
 	} {
-		folder := t.TempDir()
-		config := "{\nlychgate {\nstore sqlite " + folder + "/lychgate.db\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\n" +
-			address + " {\nmembers_api {\npath /api\n}\n}\n"
-		if err := os.WriteFile(folder+"/Caddyfile", []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		output, err := exec.Command(caddy, "lychgate", "integration", "add", "crm", "--config", folder+"/Caddyfile").Output()
-		if got, _, _ := strings.Cut(string(output), "\n"); got != "API URL: "+want || err != nil {
-			t.Errorf("%s: %q, %v", address, got, err)
-		}
+		t.Run(test.address+" "+test.option, func(t *testing.T) {
+			folder := t.TempDir()
+			config := "{\n" + test.option + "\nlychgate {\nstore sqlite " + folder + "/lychgate.db\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\n" +
+				test.address + " {\nmembers_api {\npath /api\n}\n}\n"
+			if err := os.WriteFile(folder+"/Caddyfile", []byte(config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			output, err := exec.Command(caddy, "lychgate", "integration", "add", "crm", "--config", folder+"/Caddyfile").Output()
+			if got, _, _ := strings.Cut(string(output), "\n"); got != "API URL: "+test.want || err != nil {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
 	}
 }
 
