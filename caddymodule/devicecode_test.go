@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 )
 
 // startMail starts a server that takes mail (RFC 5321), and returns its port and the
@@ -64,7 +65,7 @@ func takeMail(conn *textproto.Conn, arrived chan<- string) {
 
 // The steps that the docs print work with a Ghost that has device verification on.
 func TestDocumentedSignIn(t *testing.T) {
-	realGhost(t) // skips where there is none
+	ghosttest.Real(t) // skips where there is none
 	text, err := os.ReadFile("../docs/theme_manifest.md")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
@@ -28,7 +29,7 @@ type bulkEdge struct {
 }
 
 func startBulkEdge(t *testing.T) *bulkEdge {
-	address, key := realGhost(t)
+	address, key := ghosttest.Real(t)
 	client, err := ghost.New(ghost.Config{URL: address, AdminKey: key})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
@@ -44,7 +45,7 @@ func (e *edge) waitToWrite() (said []string) {
 // Where the configuration does not have the subdirectory of a real Ghost, the log
 // says what to write; and what it says is right.
 func TestGhostInASubdirectory(t *testing.T) {
-	realGhost(t) // skips where there is none
+	ghosttest.Real(t) // skips where there is none
 	g := &ghostProcess{t: t, folder: t.TempDir(), port: freeport.New(t)}
 	server := "http://127.0.0.1:" + g.port
 	t.Setenv("LYCHGATE_GHOST_URL", server+"/blog")

@@ -59,7 +59,7 @@ func sourceZip(t testing.TB, folder, manifest string) []byte {
 // sourceZipWith returns Source in a zip, below a folder, behind other files.
 func sourceZipWith(t testing.TB, folder string, others map[string]string) []byte {
 	t.Helper()
-	return zipThemeWith(t, ghostFolder(t)+"/content/themes/source/.", folder, others)
+	return zipThemeWith(t, ghosttest.Folder(t)+"/content/themes/source/.", folder, others)
 }
 
 // zipThemeWith returns the theme of a folder in a zip, below a folder, behind other
@@ -336,14 +336,14 @@ func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
 
 // Which of two themes in a zip Ghost takes is its own secret, so neither counts.
 func TestTwoThemesInAZip(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
 	owner, token := e.signInAt(url, ghostOwner), "Ghost "+adminToken(t, key)
 	theme := "two-" + guidLike()
 	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Authorization", token)
 	for _, folder := range []string{"b/", "b/c/"} { // Ghost does not go by the depth either
 		second := map[string]string{folder + "lychgate-manifest.yaml": cleanManifest("B")}
-		source := os.DirFS(ghostFolder(t) + "/content/themes/source/.")
+		source := os.DirFS(ghosttest.Folder(t) + "/content/themes/source/.")
 		err := fs.WalkDir(source, ".", func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err

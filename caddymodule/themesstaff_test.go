@@ -309,7 +309,7 @@ func TestRefreshWithGit(t *testing.T) {
 // the edge's, whichever Ghost it is. Ghost 6 refuses those that were not, and the
 // answer says so.
 func TestSessionBegunAtGhostsAddress(t *testing.T) {
-	url, key := realGhost(t)
+	url, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
 	own := e.signInAt(url, ghostOwner)
 	noTheme := staffAnswer(404, `{"message":"The theme has no manifest."}`)
