@@ -73,6 +73,21 @@ func Forms(address string) []string {
 // their domain.
 func Same(a, b string) bool { return a == b || slices.Contains(Forms(a), b) }
 
+// HasDomain reports whether an address ends in the name of a domain with a dot in it,
+// as IDNA takes one (RFC 5891, UTS #46) and DNS can have it (RFC 1035, section 2.3.4).
+func HasDomain(address string) bool {
+	const longest, longestLabel = 253, 63
+	at := strings.LastIndexByte(address, '@')
+	domain := address[at+1:]
+	if at < 0 || len(domain) > maxDomain {
+		return false
+	}
+	ascii, err := idna.Lookup.ToASCII(domain)
+	labels := strings.Split(ascii, ".")
+	return err == nil && len(ascii) <= longest && len(labels) > 1 &&
+		!slices.ContainsFunc(labels, func(label string) bool { return label == "" || len(label) > longestLabel })
+}
+
 // ASCII returns an address with its domain in the ASCII form of IDNA, or as it is if
 // that has none.
 func ASCII(address string) string {

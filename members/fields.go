@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/lychgate/caddy-lychgate/emailaddr"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 )
 
@@ -145,9 +146,8 @@ func checkEmail(email string) error {
 		return invalid("The email is not a valid address of %d characters at most.", maxText)
 	}
 	address, err := mail.ParseAddress(email)
-	_, domain, _ := strings.Cut(email, "@")
 	switch {
-	case err != nil, address.Address != email, !strings.Contains(domain, "."):
+	case err != nil, address.Address != email, !emailaddr.HasDomain(email):
 		return invalid("The email is not a valid address of %d characters at most.", maxText)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // byStaff changes all that staff can change of a member, without a word to us.
 func byStaff(m *platform.Member) {
 	m.Email, m.Name, m.Note, m.Labels = "staff@example.com", "staff's", "staff's", []string{"staff's"}
-	m.Subscribed, m.Newsletters = false, []string{}
+	m.Subscribed, m.Newsletters = false, []string{} // see TestUnsubscribedMeanwhile
 }
 
 // What a caller names is all that a write changes; everything else is as staff left
@@ -46,7 +46,7 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, away %t", write.name, away), func(t *testing.T) {
 				eachStore(t, func(t *testing.T, b *bench) {
 					jane := b.create(byEmail, with("jane@example.com", name("Jane"), func(f *Fields) {
-						f.Labels, f.Subscribed = &[]string{"VIP"}, new(true)
+						f.Labels, f.Subscribed = &[]string{"VIP"}, new(false)
 					})).Member
 					if away {
 						b.platform.breakWith(fmt.Errorf("down: %w", platform.ErrNoEffect))
@@ -168,4 +168,44 @@ func TestRefusedLeavesWhatIsPending(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// Whoever unsubscribes while a write waits is subscribed again only if that was a
+// change to subscribe them, and not if it repeated what was known.
+func TestUnsubscribedMeanwhile(t *testing.T) {
+	n1 := []memberstore.Newsletter{{ID: "n1"}}
+	for _, test := range []struct {
+		name   string
+		before Fields // of the create
+		write  Fields
+		want   bool
+	}{
+		{"a write that repeats it", Fields{Subscribed: new(true)}, Fields{Name: new("New"), Subscribed: new(true)}, false},
+		{"a write that repeats newsletters", Fields{Newsletters: &n1}, Fields{Newsletters: &n1}, false},
+		{"a write that changes it", Fields{Subscribed: new(false)}, Fields{Subscribed: new(true)}, true},
+		{"a write that changes newsletters", Fields{Subscribed: new(true)}, Fields{Newsletters: &n1}, true},
+		{"a write that does not name it", Fields{Subscribed: new(true)}, Fields{Name: new("New")}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			eachStore(t, func(t *testing.T, b *bench) {
+				test.before.Email = new("jane@example.com")
+				jane := b.create(byEmail, test.before).Member
+				b.platform.breakWith(fmt.Errorf("down: %w", platform.ErrNoEffect))
+				if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", test.write, nil); err != nil {
+					t.Fatal(err)
+				}
+				// What is queued after it does not bring it back.
+				if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Note: new("n")}, nil); err != nil {
+					t.Fatal(err)
+				}
+				b.platform.staff(jane.PlatformID, func(m *platform.Member) { m.Subscribed, m.Newsletters = false, []string{} })
+				b.platform.mend()
+				b.catchUp()
+				there, here := b.platform.members[jane.PlatformID], b.get("jane@example.com")
+				if there.Subscribed != test.want || here.Subscribed != test.want || here.Note != "n" || b.behind() != 0 {
+					t.Errorf("subscribed %t there, and %+v here, want %t; %d are behind", there.Subscribed, here, test.want, b.behind())
+				}
+			})
+		})
+	}
 }

@@ -341,6 +341,9 @@ func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string
 			err = ErrChanged
 		} else if err = change(&after); err == nil {
 			i.keepSilent(&after)
+			if lease == "" && repeatsSubscription(before, after) { // it has to wait
+				after.Named[memberstore.Subscription] = before.Named[memberstore.Subscription]
+			}
 			err = s.update(ctx, i, &after)
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,7 +157,7 @@ func (s *Service) settle(ctx context.Context, m memberstore.Member, before *memb
 		return Result{Member: m}, taken
 	}
 	s.warnings.Warn("the platform does not take a write now, so it is queued", zap.String("guid", m.GUID), zap.String("problem", kind(err)))
-	if err := s.postpone(ctx, m, has.ID, err, before == nil, lease); err != nil {
+	if err := s.postpone(ctx, m, has.ID, err, before, lease); err != nil {
 		s.Logger.Error("a queued write could not be noted", zap.String("guid", m.GUID), zap.Error(err))
 	}
 	return Result{Member: m, Queued: true}, nil
@@ -226,8 +227,8 @@ func kind(err error) string {
 }
 
 // postpone notes that an attempt failed. ID and problem are what attempt has
-// returned, first is what it was told.
-func (s *Service) postpone(ctx context.Context, m memberstore.Member, id string, problem error, first bool, lease string) error {
+// returned, before is what the member was until this write, nil for a new one.
+func (s *Service) postpone(ctx context.Context, m memberstore.Member, id string, problem error, before *memberstore.Member, lease string) error {
 	s.troubled.Store(true)
 	pause := min(firstPause<<min(m.Attempts, 20), longestPause)
 	pause += time.Duration((mathrand.Float64() - 0.5) * 0.4 * float64(pause)) // so that not all come at once
@@ -239,13 +240,27 @@ func (s *Service) postpone(ctx context.Context, m memberstore.Member, id string,
 	if awaited, ok := errors.AsType[*awaitedError](problem); ok {
 		next = awaited.until
 	}
+	var unname int64
+	if before != nil && repeatsSubscription(*before, m) {
+		unname = m.Version
+	}
 	return s.Store.Failed(ctx, m.GUID, memberstore.Failure{
+		Unname:       unname,
 		Problem:      problem.Error(),
 		Next:         next,
-		NotSent:      (first || m.Sent == "") && !noAnswer(problem),
+		NotSent:      (before == nil || m.Sent == "") && !noAnswer(problem),
 		UnansweredAt: unanswered,
 		PlatformID:   id,
 	}, lease)
+}
+
+// repeatsSubscription reports whether a write subscribes a member who was subscribed,
+// to the same newsletters, as far as is known here. If the platform can be asked at
+// once, it says so there. If the write has to wait, it says no more than what was:
+// whoever unsubscribes meanwhile is not subscribed again by it.
+func repeatsSubscription(before, after memberstore.Member) bool {
+	return after.Named[memberstore.Subscription] != before.Named[memberstore.Subscription] && !before.Pending(memberstore.Subscription) &&
+		before.Subscribed && after.Subscribed && slices.Equal(before.Newsletters, after.Newsletters)
 }
 
 // noAnswer reports whether an attempt that failed may yet take its effect.
@@ -397,5 +412,5 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 		}
 	}
 	s.warnings.Warn("the platform still does not take a write", zap.String("guid", guid), zap.String("problem", kind(err)))
-	return s.postpone(ctx, m, has.ID, err, false, lease.Owner)
+	return s.postpone(ctx, m, has.ID, err, &m, lease.Owner)
 }

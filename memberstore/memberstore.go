@@ -222,6 +222,10 @@ type Failure struct {
 
 	// UnansweredAt is now if the attempt had no answer, else zero.
 	UnansweredAt time.Time
+
+	// Unname is up to which version a write that named the subscription need no
+	// longer be applied, or 0.
+	Unname int64
 }
 
 // Lease names who applies a member, and until when. Each lease has an owner of

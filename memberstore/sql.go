@@ -104,7 +104,8 @@ var (
 		WHERE guid = $1 RETURNING version, applied, deleted`
 	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3,
 			unanswered_at = CASE WHEN unanswered_at > $5 THEN unanswered_at ELSE $5 END,
-			platform_id = COALESCE($6, platform_id), ` + fmt.Sprintf(endLease, 4) + `
+			platform_id = COALESCE($6, platform_id),
+			named_subscription = CASE WHEN named_subscription <= $7 THEN 0 ELSE named_subscription END, ` + fmt.Sprintf(endLease, 4) + `
 		WHERE guid = $1`
 	markGone = `UPDATE members SET email = '', email_key = '', name = '', note = '', labels = '[]', newsletters = 'null',
 			tier_id = NULL, next_attempt = $2
@@ -343,7 +344,7 @@ func (s *SQL) Purge(ctx context.Context, site string, before time.Time) error {
 // Failed implements [Store].
 func (s *SQL) Failed(ctx context.Context, guid string, f Failure, owner string) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, markFailed, guid, asText(f.Problem), millis(f.Next), owner, millis(f.UnansweredAt), null(f.PlatformID))
+		_, err := tx.ExecContext(ctx, markFailed, guid, asText(f.Problem), millis(f.Next), owner, millis(f.UnansweredAt), null(f.PlatformID), f.Unname)
 		if err == nil && f.NotSent {
 			_, err = tx.ExecContext(ctx, markNotSent, guid)
 		}
