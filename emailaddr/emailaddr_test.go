@@ -109,35 +109,22 @@ func TestASCII(t *testing.T) {
 
 func TestHasDomain(t *testing.T) {
 	label := strings.Repeat("a", 63)
-	for address, want := range map[string]bool{
-		"jane@example.com":           true,
-		"jane@EXÄMPLE.com":           true,
-		"jane@例え.jp":                 true,
-		"jane@xn--exmple-cua.com":    true,
-		"jane@a-b.example":           true,
-		"\"a@b\"@example.com":        true,
-		"jane@" + label + ".example": true,
-		"jane@" + strings.Repeat(label+".", 3) + label[:61]: true,
-
-		"jane@" + strings.Repeat(label+".", 3) + label[:62]: false,
-		"jane@" + label + "a.example":                       false,
-		"jane@" + strings.Repeat("a.", maxDomain):           false,
-		"jane@example":        false,
-		"jane@example.com.":   false,
-		"jane@.example":       false,
-		"jane@a..example":     false,
-		"jane@a_b.example":    false,
-		"jane@-a.example":     false,
-		"jane@a-.example":     false,
-		"jane@[192.0.2.1]":    false,
-		"jane@xn--zzzzzz.com": false,
-		"jane@a b.example":    false,
-		"jane@":               false,
-		"example.com":         false,
-		"":                    false,
+	long := "jane@" + strings.Repeat(label+".", 3)
+	for want, addresses := range map[bool][]string{
+		true: {
+			"jane@example.com", "jane@EXÄMPLE.com", "jane@例え.jp", "jane@xn--exmple-cua.com", "jane@a-b.example",
+			"\"a@b\"@example.com", "jane@" + label + ".example", long + label[:61],
+		},
+		false: {
+			long + label[:62], "jane@" + label + "a.example", "jane@" + strings.Repeat("a.", maxDomain), "jane@example",
+			"jane@example.com.", "jane@.example", "jane@a..example", "jane@a_b.example", "jane@-a.example", "jane@a-.example",
+			"jane@[192.0.2.1]", "jane@xn--zzzzzz.com", "jane@a b.example", "jane@", "example.com", "",
+		},
 	} {
-		if got := HasDomain(address); got != want {
-			t.Errorf("%.80q: %t, want %t", address, got, want)
+		for _, address := range addresses {
+			if got := HasDomain(address); got != want {
+				t.Errorf("%.80q: %t, want %t", address, got, want)
+			}
 		}
 	}
 }
