@@ -39,6 +39,10 @@ var ghostFaults = []struct {
 	{name: "applies-and-hangs", made: true, fault: writes(applyAndHang)},
 }
 
+// eitherWay is the header Lychgate-Sync of an answer that is queued or not, depending
+// on how far Ghost got.
+const eitherWay = "either way"
+
 // step is a request of a CRM's, and its answer.
 type step struct {
 	method, path, body string
@@ -100,6 +104,10 @@ func (e *edge) follow(p *ghostProxy, steps []step) {
 	for _, step := range steps {
 		begin := time.Now()
 		got, err := e.at(p, step.method, step.path, step.body)
+		if step.want.Header["Lychgate-Sync"] == eitherWay {
+			delete(step.want.Header, "Lychgate-Sync")
+			delete(got.Header, "Lychgate-Sync")
+		}
 		if diff := cmp.Diff(step.want, got); diff != "" || err != nil {
 			e.t.Errorf("%s: %s %s %s: %v %s", p.site, step.method, step.path, step.body, err, diff)
 		}
@@ -166,7 +174,10 @@ func TestGhostFaults(t *testing.T) {
 		case test.nothing: // so there is nothing to be done in Ghost
 			chains = append(chains, []step{create("brief"), {"DELETE", "/" + p.email("brief"), "", deleted()}})
 		case test.made:
-			chains = append(chains, []step{create("brief"), remove("brief")})
+			// On a loaded machine Ghost does not even get to the create, and then there
+			// is nothing to be undone.
+			gone := step{"DELETE", "/" + p.email("brief"), "", deleted("Lychgate-Sync", eitherWay)}
+			chains = append(chains, []step{create("brief"), gone})
 		default: // the delete would wait a minute for the create to arrive after all
 		}
 		for _, steps := range chains {

@@ -18,14 +18,17 @@ func (h *MembersAPI) Pass(w http.ResponseWriter, r *http.Request, site *MembersS
 	ctx, cancel := outlive(r.Context()) // whoever asked may leave, and the platform does it all the same
 	defer cancel()
 	answer := &statusWriter{ResponseWriter: w}
-	err := next(answer, r.WithContext(ctx))
-	if err != nil || answer.status < http.StatusOK || answer.status >= http.StatusMultipleChoices {
-		return err
-	}
-	if err := site.Members.CompareSoon(ctx, later...); err != nil {
-		h.Logger.Error("a change of many members was not noted, so it is seen when all are compared again", zap.Error(err))
-	}
-	return nil
+	defer func() { // also when the answer does not get through, for which Caddy panics
+		switch answer.status {
+		case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
+			if err := site.Members.CompareSoon(ctx, later...); err != nil {
+				h.Logger.Error("a change of many members could not be noted now", zap.Error(err))
+			}
+		case 0, http.StatusBadGateway, http.StatusGatewayTimeout: // the platform may be at it
+			site.Members.CompareLater()
+		}
+	}()
+	return next(answer, r.WithContext(ctx))
 }
 
 // statusWriter remembers the status of an answer, 0 before there is one.

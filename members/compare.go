@@ -24,9 +24,9 @@ const (
 	// members the platform has.
 	countPause = time.Minute
 
-	// compareTime is how long an edge may take for a page before another may go on.
-	// It is longer than any page takes.
-	compareTime = 2 * time.Minute
+	// compareTime is how long an edge may take between two signs of life before another
+	// may go on.
+	compareTime = 4 * time.Minute
 
 	// rangeSize is how many members are read from the store at a time. It is more
 	// than are in a page of the platform's, so that those that have gone fit too.
@@ -45,8 +45,8 @@ type Compared struct {
 	Removed int
 
 	// Skipped are the platform's IDs of members who are not kept, because another
-	// has their email here.
-	Skipped []string
+	// has their email here. Failed are those of members who could not be looked at.
+	Skipped, Failed []string
 }
 
 // walk is the way through the members of the platform and of the store, both in
@@ -62,7 +62,10 @@ func startWalk(after string) *walk { return &walk{at: startPaging(after)} }
 // step compares the next members, and brings those of the store up to date. What is
 // pending stays: who is behind is left to the outbox, but for what it is not to
 // change.
-func (s *Service) step(ctx context.Context, w *walk) (Compared, error) {
+//
+// Some members have to be looked at one by one, which takes time: before each, still
+// is asked whether to go on.
+func (s *Service) step(ctx context.Context, w *walk, still func() error) (Compared, error) {
 	// The store is read first: who is written while the platform is asked is then
 	// of another version, and is looked at again.
 	here, err := s.Comparisons.OnPlatform(ctx, s.Site, w.at.after, rangeSize)
@@ -92,6 +95,25 @@ func (s *Service) step(ctx context.Context, w *walk) (Compared, error) {
 	result.Changed = len(differences.Changed) - len(undone.Changed)
 	result.Added = len(differences.Added) - len(undone.Added)
 	result.Removed = len(differences.Gone) - len(undone.Gone)
+	// Those to be added come last: the others may let go of their emails.
+	for _, m := range slices.Concat(undone.Changed, undone.Gone, undone.Added) {
+		again = append(again, m.PlatformID)
+	}
+	for _, id := range again {
+		if err := still(); err != nil {
+			return Compared{}, err
+		}
+		switch err := s.Refresh(ctx, id); {
+		case err == nil:
+			result.Changed++
+		case ctx.Err() != nil:
+			return Compared{}, err
+		default: // nobody else is to wait for this one
+			s.warnings.Warn("a member could not be compared with the platform's", zap.String("problem", kind(err)))
+			s.noticed.add(id, s.Now().Add(refreshPause))
+			result.Failed = append(result.Failed, id)
+		}
+	}
 	for _, m := range undone.Added {
 		isKnown, err := s.isKnown(ctx, m)
 		if err != nil {
@@ -100,18 +122,6 @@ func (s *Service) step(ctx context.Context, w *walk) (Compared, error) {
 		if !isKnown {
 			result.Skipped = append(result.Skipped, m.PlatformID)
 		}
-	}
-	for _, m := range slices.Concat(undone.Changed, undone.Gone) {
-		again = append(again, m.PlatformID)
-	}
-	for _, id := range again {
-		switch err := s.Refresh(ctx, id); {
-		case errors.Is(err, errBusy):
-			s.noticed.add(id, s.Now().Add(refreshPause))
-		case err != nil:
-			return Compared{}, err
-		}
-		result.Changed++
 	}
 	return result, nil
 }
@@ -228,6 +238,15 @@ func (s *Service) Overlooks(method, path string) (later []time.Duration, ok bool
 	return overlooker.Overlooks(method, path)
 }
 
+// CompareLater is CompareSoon for what the platform may have done or not: once for all
+// of that within some minutes, since strangers can cause it.
+func (s *Service) CompareLater() {
+	const pause = 5 * time.Minute
+	if !s.local() && s.Comparisons != nil {
+		s.later.addFirst(s.Now().Add(pause))
+	}
+}
+
 // CompareSoon has all members compared with the platform's, by whatever edge is free
 // to: much may have been changed there of which no notice comes. Platforms do some
 // of that when they have answered, so later is when it is done again; none is fine.
@@ -240,10 +259,19 @@ func (s *Service) CompareSoon(ctx context.Context, later ...time.Duration) error
 	for _, pause := range later {
 		s.later.add(s.Now().Add(pause))
 	}
-	err := s.Comparisons.RequestComparison(ctx, s.Site)
+	err := s.requestComparison(ctx)
 	select {
 	case s.compareNow <- struct{}{}:
 	default:
+	}
+	return err
+}
+
+// requestComparison asks for a comparison, and if that cannot be noted, later.
+func (s *Service) requestComparison(ctx context.Context) error {
+	err := s.Comparisons.RequestComparison(ctx, s.Site)
+	if err != nil {
+		s.later.add(s.Now().Add(countPause))
 	}
 	return err
 }
@@ -258,7 +286,7 @@ func (s *Service) keepComparing(ctx context.Context) {
 			s.warnings.Warn("the members could not be compared with the platform's", zap.String("problem", kind(err)))
 		}
 		// Half of the time at most is spent on it, whoever asks for it how often.
-		rest := time.After(min(time.Since(begin), countPause))
+		rest := time.After(time.Since(begin))
 		next := time.After(s.later.next(s.Now(), countPause))
 		select {
 		case <-ctx.Done():
@@ -277,14 +305,19 @@ func (s *Service) keepComparing(ctx context.Context) {
 // counting is what was seen of the number of members.
 type counting struct {
 	counted time.Time // when it was last looked at; zero before
-	odd     bool      // it was not the expected one then
+	surplus int       // what it was then
+
+	// isKnown tells that known is a surplus because of which was compared before. It
+	// has not gone by that, so there is no use in comparing again.
+	isKnown bool
+	known   int
 }
 
 // compareIfDue compares if that was asked for, was begun and not ended, is over for
 // long enough, or if the platform has not as many members as it should have.
 func (s *Service) compareIfDue(ctx context.Context, lease memberstore.Lease, watch *counting) error {
 	if s.later.due(s.Now()) {
-		if err := s.Comparisons.RequestComparison(ctx, s.Site); err != nil {
+		if err := s.requestComparison(ctx); err != nil {
 			return err
 		}
 	}
@@ -292,42 +325,54 @@ func (s *Service) compareIfDue(ctx context.Context, lease memberstore.Lease, wat
 	if err != nil {
 		return err
 	}
-	due := c.Requested > c.Served || c.FinishedAt.Before(c.StartedAt)
-	if !due && s.Reconcile > 0 {
-		if due = s.Now().Sub(c.FinishedAt) >= s.Reconcile; !due {
-			due, err = s.countIsOdd(ctx, c, watch)
+	odd := false
+	if !s.isDue(c) {
+		if s.Reconcile > 0 {
+			odd, err = s.countIsOdd(ctx, c, watch)
 		}
-	}
-	if !due || err != nil {
-		return err
+		if !odd || err != nil {
+			return err
+		}
 	}
 	lease.Until = s.Now().Add(compareTime)
-	if c, err = s.Comparisons.ClaimComparison(ctx, s.Site, lease); err != nil {
-		if errors.Is(err, memberstore.ErrConflict) {
-			err = nil // another edge is at it, and sees what was asked for
-		}
+	claimed, err := s.Comparisons.ClaimComparison(ctx, s.Site, lease)
+	switch {
+	case errors.Is(err, memberstore.ErrConflict):
+		return nil // another edge is at it; what was asked for is done when that is over
+	case err != nil:
 		return err
+	case !s.isDue(claimed) && claimed.FinishedAt.After(c.FinishedAt):
+		return s.giveUp(ctx, claimed, lease) // another edge was sooner
 	}
-	err = s.compareAll(ctx, c, lease)
-	watch.odd = false
-	return err
+	return s.compareAll(ctx, claimed, lease)
 }
 
-// countIsOdd reports whether the platform has another number of members than it had
-// beside those in the store when they were last compared, twice in a row: once may be
-// because of a member who is just being written.
+// isDue reports whether a comparison was asked for, was begun and not ended, or is over
+// for long enough.
+func (s *Service) isDue(c memberstore.Comparison) bool {
+	return c.Requested > c.Served || c.FinishedAt.Before(c.StartedAt) || s.Reconcile > 0 && s.Now().Sub(c.FinishedAt) >= s.Reconcile
+}
+
+// countIsOdd reports whether the platform has another number of members than the last
+// comparison has left, and the same twice in a row: once may be because of a member who
+// is just being written.
 func (s *Service) countIsOdd(ctx context.Context, c memberstore.Comparison, watch *counting) (bool, error) {
 	if s.Now().Sub(watch.counted) < countPause {
 		return false, nil
 	}
+	isFirst := watch.counted.IsZero()
 	watch.counted = s.Now()
 	surplus, err := s.surplus(ctx)
 	if err != nil {
 		return false, err
 	}
-	wasOdd := watch.odd
-	watch.odd = surplus != c.Surplus
-	return wasOdd && watch.odd, nil
+	again := surplus == watch.surplus
+	watch.surplus = surplus
+	if surplus == c.Surplus || isFirst || !again || watch.isKnown && surplus == watch.known {
+		return false, nil
+	}
+	watch.isKnown, watch.known = true, surplus
+	return true, nil
 }
 
 // surplus returns how many members the platform has that the store has not.
@@ -342,41 +387,37 @@ func (s *Service) surplus(ctx context.Context) (int, error) {
 	return there - here, err
 }
 
-// compareAll goes on with a comparison, or starts a new one, until it is done. One that
-// is asked for meanwhile starts it anew.
+// compareAll goes on with a comparison, or starts a new one, until it is done.
 func (s *Service) compareAll(ctx context.Context, c memberstore.Comparison, lease memberstore.Lease) error {
-	var added, changed, removed, skipped int
-	requested := c.Requested
-	var w *walk
-	for {
-		if w == nil || requested > c.Served {
-			if c.LastID == "" || requested > c.Served {
-				c.LastID, c.StartedAt, c.Served = "", s.Now(), requested
-			}
-			w = startWalk(c.LastID)
+	if c.LastID == "" || !c.FinishedAt.Before(c.StartedAt) {
+		c.LastID, c.StartedAt, c.Surplus, c.Served = "", s.Now(), 0, c.Requested
+	}
+	save := func() error { return s.Comparisons.SaveComparison(ctx, c, lease) }
+	still := func() error { // so that no other edge begins when a page takes long
+		if now := s.Now(); lease.Until.Sub(now) < compareTime/2 {
+			lease.Until = now.Add(compareTime)
+			return save()
 		}
-		step, err := s.step(ctx, w)
+		return nil
+	}
+	var added, changed, removed, failed int
+	for w := startWalk(c.LastID); !w.done; {
+		step, err := s.step(ctx, w, still)
 		if err != nil {
 			return errors.Join(err, s.giveUp(ctx, c, lease))
 		}
-		added, changed, removed, skipped = added+step.Added, changed+step.Changed, removed+step.Removed, skipped+len(step.Skipped)
-		c.LastID = w.at.after
+		added, changed, removed, failed = added+step.Added, changed+step.Changed, removed+step.Removed, failed+len(step.Failed)
+		c.LastID, c.Surplus = w.at.after, c.Surplus+len(step.Skipped)
 		lease.Until = s.Now().Add(compareTime)
 		if w.done {
 			c.LastID, c.FinishedAt, lease.Until = "", s.Now(), time.Time{}
-			if c.Surplus, err = s.surplus(ctx); err != nil {
-				return errors.Join(err, s.giveUp(ctx, c, lease))
-			}
 		}
-		if requested, err = s.Comparisons.SaveComparison(ctx, c, lease); err != nil {
+		if err := save(); err != nil {
 			return err
-		}
-		if w.done && requested <= c.Served {
-			break
 		}
 	}
 	s.Logger.Info("the members were compared with the platform's", zap.Int("added", added), zap.Int("changed", changed),
-		zap.Int("removed", removed), zap.Int("skipped", skipped))
+		zap.Int("removed", removed), zap.Int("skipped", c.Surplus), zap.Int("failed", failed))
 	return nil
 }
 
@@ -385,8 +426,7 @@ func (s *Service) giveUp(ctx context.Context, c memberstore.Comparison, lease me
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	lease.Until = time.Time{}
-	_, err := s.Comparisons.SaveComparison(ctx, c, lease)
-	return err
+	return s.Comparisons.SaveComparison(ctx, c, lease)
 }
 
 // alarms are times to come at which something is due.
@@ -402,6 +442,15 @@ func (a *alarms) add(when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.times) < maxAlarms {
+		a.times = append(a.times, when)
+	}
+}
+
+// addFirst adds a time unless there is one already.
+func (a *alarms) addFirst(when time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.times) == 0 {
 		a.times = append(a.times, when)
 	}
 }

@@ -268,7 +268,7 @@ func TestCompareIsResumed(t *testing.T) {
 			t.Errorf("two edges compare: %d pages", pages)
 		}
 		lease.Until = time.Time{}
-		if _, err := two.Comparisons.SaveComparison(t.Context(), memberstore.Comparison{Site: "daily"}, lease); err != nil {
+		if err := two.Comparisons.SaveComparison(t.Context(), memberstore.Comparison{Site: "daily"}, lease); err != nil {
 			t.Fatal(err)
 		}
 
@@ -287,8 +287,93 @@ func TestCompareIsResumed(t *testing.T) {
 		}, false)
 		one.look()
 		b.platform.mend()
+		if pages := b.lists(one.look); pages != 4 {
+			t.Errorf("what was asked for meanwhile was %d pages", pages)
+		}
 		b.same()
 	})
+}
+
+// Who was deleted on the platform and made again, or has the email that another had, is
+// here after one comparison.
+func TestCompareEmailsThatWentOn(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		plant := func(id, email string) {
+			b.platform.staff(id, func(m *platform.Member) { m.Email, m.Status = email, "free" })
+		}
+		plant("q-1", "jane@example.com")
+		plant("q-2", "joe@example.com")
+		edge := b.comparing("one")
+		edge.look()
+		if err := b.platform.Delete(t.Context(), "q-1"); err != nil {
+			t.Fatal(err)
+		}
+		plant("q-2", "moved@example.com")
+		plant("q-3", "jane@example.com")
+		plant("q-4", "joe@example.com")
+		if err := edge.CompareSoon(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		edge.look()
+		b.same()
+		c, err := edge.Comparisons.FindComparison(t.Context(), "daily")
+		if c.Surplus != 0 || err != nil {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
+
+// One member who cannot be looked at stands in nobody's way.
+func TestCompareWithOneWhoFails(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	for i := range 5 {
+		b.platform.staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
+	}
+	edge := b.comparing("one")
+	edge.look()
+	for i := range 5 { // so that each has to be looked at by itself
+		b.platform.staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("n%d@example.com", i) })
+	}
+	gets := 0
+	b.platform.set(func(method string) error {
+		if method == "get" {
+			if gets++; gets == 2 {
+				return errors.New("Ghost answers 500")
+			}
+		}
+		return nil
+	}, false)
+	if err := edge.CompareSoon(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	edge.look()
+	b.platform.mend()
+	if ids := edge.noticed.take(b.now.Add(refreshPause)); len(ids) != 1 {
+		t.Errorf("to be looked at again: %q", ids)
+	} else {
+		edge.Service.refresh(t.Context(), ids)
+	}
+	b.same()
+}
+
+// What strangers can cause is one comparison in some minutes.
+func TestCompareLaterOnce(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t))
+	edge := b.comparing("one")
+	edge.Reconcile = 0
+	var compared []int
+	for minute := range 20 {
+		for range 100 {
+			edge.CompareLater()
+		}
+		if b.lists(edge.look) > 0 {
+			compared = append(compared, minute)
+		}
+		b.now = b.now.Add(time.Minute)
+	}
+	if diff := cmp.Diff([]int{5, 10, 15}, compared); diff != "" && len(compared) > 4 {
+		t.Error(diff)
+	}
 }
 
 // That the platform has more or fewer members than it should is seen within minutes,

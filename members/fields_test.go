@@ -3,6 +3,7 @@ package members
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -208,4 +209,50 @@ func TestUnsubscribedMeanwhile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A subscription that was brought to the platform is not brought there once more, a
+// minute later, because an attempt before had no answer.
+func TestOnceMoreIsNoSubscription(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		jane := b.create(byEmail, with("jane@example.com", func(f *Fields) { f.Subscribed = new(false) })).Member
+		b.platform.loseAnswers(false)
+		if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", Fields{Name: new("New"), Subscribed: new(true)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.mend()
+		b.now = b.now.Add(2 * time.Second)
+		if err := b.service.catchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if m := b.platform.members[jane.PlatformID]; !m.Subscribed || m.Name != "New" || b.behind() != 1 {
+			t.Fatalf("%+v, %d behind", m, b.behind())
+		}
+		b.platform.staff(jane.PlatformID, func(m *platform.Member) { m.Subscribed = false })
+		b.catchUp()
+		if m := b.platform.members[jane.PlatformID]; m.Subscribed || b.get("jane@example.com").Subscribed || b.behind() != 0 {
+			t.Errorf("%+v, %d behind", m, b.behind())
+		}
+	})
+}
+
+// A member who has gone from the platform is gone here, even if a queued write wants an
+// email that another has.
+func TestGoneWithAnEmailThatIsTaken(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *bench) {
+		jane := b.create(byEmail, with("jane@example.com")).Member
+		b.platform.breakWith(fmt.Errorf("down: %w", platform.ErrNoEffect))
+		if _, err := b.service.Update(t.Context(), byEmail, "jane@example.com", with("taken@example.com"), nil); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.mend()
+		if err := b.platform.Delete(t.Context(), jane.PlatformID); err != nil {
+			t.Fatal(err)
+		}
+		b.platform.staff("q-1", func(m *platform.Member) { m.Email, m.Status = "taken@example.com", "free" })
+		b.catchUp()
+		if got := b.get("taken@example.com"); got.PlatformID != "q-1" || b.behind() != 0 {
+			t.Errorf("%+v, %d behind", got, b.behind())
+		}
+	})
 }

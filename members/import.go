@@ -33,13 +33,13 @@ func (s *Service) Import(ctx context.Context, imports memberstore.Imports, anew 
 		return result, err
 	}
 	for w := startWalk(state.LastID); ; {
-		step, err := s.step(ctx, w)
+		step, err := s.step(ctx, w, func() error { return nil })
 		if err != nil {
 			return result, err
 		}
 		result.Seen, result.Added = result.Seen+step.Seen, result.Added+step.Added
 		result.Changed, result.Removed = result.Changed+step.Changed, result.Removed+step.Removed
-		result.Skipped = append(result.Skipped, step.Skipped...)
+		result.Skipped, result.Failed = append(result.Skipped, step.Skipped...), append(result.Failed, step.Failed...)
 		if w.done {
 			return result, imports.EndImport(ctx, s.Site)
 		}
@@ -55,9 +55,9 @@ func (s *Service) Import(ctx context.Context, imports memberstore.Imports, anew 
 // on.
 func (s *Service) list(ctx context.Context, after string) (page []platform.Member, left int, err error) {
 	pause := listPause
-	for range listAttempts {
+	for attempt := 1; ; attempt++ {
 		page, left, err = s.Platform.List(ctx, after, time.Time{})
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || attempt == listAttempts {
 			return page, left, err
 		}
 		select {
@@ -67,5 +67,4 @@ func (s *Service) list(ctx context.Context, after string) (page []platform.Membe
 		}
 		pause *= 2
 	}
-	return nil, 0, err
 }

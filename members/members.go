@@ -90,10 +90,10 @@ type Config struct {
 	Webhooks  memberstore.Webhooks
 	NoticeURL string
 
-	// Comparisons, nil for a service that does not compare, keeps how far all members are compared with the platform's. That is
-	// done when it is asked for and, if Reconcile is not 0, from time to time: that
-	// long after it was last done, and when the platform has not as many members as
-	// it should have.
+	// Comparisons keeps how far all members are compared with the platform's; nil for
+	// a service that does not compare. That is done when it is asked for. If
+	// Reconcile is not 0 it is also done that long after it was last done, and when
+	// the platform has not as many members as it should have.
 	Comparisons memberstore.Comparisons
 	Reconcile   time.Duration
 
@@ -331,7 +331,10 @@ func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string
 			switch lease, err = s.acquire(ctx, &before); {
 			case errors.Is(err, memberstore.ErrNotFound):
 				continue
-			case err != nil:
+			case err == nil && lease == "": // and who has it may have changed the member
+				before, err = s.Get(ctx, i, identifier)
+			}
+			if err != nil {
 				return Result{}, err
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	mathrand "math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -180,9 +179,11 @@ func (s *Service) applied(ctx context.Context, m memberstore.Member, has platfor
 	}
 	if over := m.UnansweredAt.Add(arrivalTime); !m.Deleted && !m.UnansweredAt.IsZero() && s.Now().Before(over) {
 		note = func() error {
-			unsure := m
-			unsure.Applied = before
-			return s.Store.Unsure(ctx, unsure, onceMore, over, lease)
+			unsure, f := m, memberstore.Failure{Problem: onceMore, Next: over}
+			if unsure.Applied = before; m.Subscribed {
+				f.Unname = m.Version // whoever unsubscribes until then is not subscribed again
+			}
+			return s.Store.Unsure(ctx, unsure, f, lease)
 		}
 	}
 	if err = note(); errors.Is(err, memberstore.ErrEmailTaken) {
@@ -260,7 +261,8 @@ func (s *Service) postpone(ctx context.Context, m memberstore.Member, id string,
 // whoever unsubscribes meanwhile is not subscribed again by it.
 func repeatsSubscription(before, after memberstore.Member) bool {
 	return after.Named[memberstore.Subscription] != before.Named[memberstore.Subscription] && !before.Pending(memberstore.Subscription) &&
-		before.Subscribed && after.Subscribed && slices.Equal(before.Newsletters, after.Newsletters)
+		before.Subscribed && after.Subscribed &&
+		(before.Newsletters == nil) == (after.Newsletters == nil) && sameElements(signedUp(before), signedUp(after))
 }
 
 // noAnswer reports whether an attempt that failed may yet take its effect.
@@ -409,6 +411,12 @@ func (s *Service) retry(ctx context.Context, guid string) error {
 		if err = s.unite(ctx, m); err == nil {
 			s.nudge()
 			return s.release(ctx, m, lease.Owner)
+		}
+	case isTaken(err):
+		// While the email is taken nothing is sent, so nothing would tell either that
+		// the member has gone.
+		if _, gone := s.Platform.Get(ctx, m.PlatformID); errors.Is(gone, platform.ErrNotFound) {
+			return s.forget(ctx, m, lease.Owner)
 		}
 	}
 	s.warnings.Warn("the platform still does not take a write", zap.String("guid", guid), zap.String("problem", kind(err)))

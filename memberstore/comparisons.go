@@ -14,10 +14,8 @@ type Comparison struct {
 	LastID    string    // the platform's, of the last member that was compared
 	StartedAt time.Time // zero before the first
 
-	// FinishedAt is when the last one was, zero before. Surplus is how many members
-	// the platform had then that the store had not, negative for the other way.
-	FinishedAt time.Time
-	Surplus    int
+	FinishedAt time.Time // when the last one was; zero before
+	Surplus    int       // how many members of the platform were not kept, so far
 
 	// Requested counts the requests for a comparison, and Served those that were
 	// made before this one started.
@@ -40,9 +38,8 @@ type Comparisons interface {
 	ClaimComparison(ctx context.Context, site string, lease Lease) (Comparison, error)
 
 	// SaveComparison notes how far the owner of the lease is, and until when it
-	// goes on. Requested is not noted; it is returned as it is by now. Errors:
-	// ErrConflict, if another owns it.
-	SaveComparison(ctx context.Context, c Comparison, lease Lease) (requested int64, err error)
+	// goes on; Requested is not noted. Errors: ErrConflict, if another owns it.
+	SaveComparison(ctx context.Context, c Comparison, lease Lease) error
 
 	// OnPlatform returns members of a site that have a PlatformID, tombstones too,
 	// in its order, from the first that is behind after.
@@ -52,13 +49,13 @@ type Comparisons interface {
 	// tombstones.
 	CountOnPlatform(ctx context.Context, site string) (int, error)
 
-	// Reconcile does what a comparison has found: members that the platform has
-	// changed are replaced, all but their emails, and made the next version, which
-	// is applied; those that it has beside them are added as by Insert, without a
-	// MemberID; those that have gone from it become applied tombstones. It returns
+	// Reconcile does what a comparison has found: those that have gone from the
+	// platform become applied tombstones; members that it has changed are replaced,
+	// all but their emails, and made the next version, which is applied; those that
+	// it has beside them are added as by Insert, without a MemberID. It returns
 	// those with which nothing was done: who are behind, leased, or of another
-	// version than read, and of those to be added, whose GUID, email or PlatformID
-	// is there. Errors: ErrNotText.
+	// version than read, who are not text, and of those to be added, whose GUID,
+	// email or PlatformID is there.
 	Reconcile(ctx context.Context, d Differences) (left Differences, err error)
 }
 
@@ -74,7 +71,7 @@ const (
 	claimComparison   = `UPDATE comparisons SET owner = $2, owner_until = $3
 		WHERE site = $1 AND (owner_until <= $4 OR owner = $2)`
 	saveComparison = `UPDATE comparisons SET last_id = $3, started_at = $4, finished_at = $5, surplus = $6, served = $7, owner_until = $8
-		WHERE site = $1 AND owner = $2 RETURNING requested`
+		WHERE site = $1 AND owner = $2`
 
 	onPlatform = `SELECT ` + columns + `, '' FROM members m
 		WHERE m.site = $1 AND m.platform_id > $2 ORDER BY m.platform_id LIMIT $3`
@@ -135,16 +132,13 @@ func (s *SQL) ClaimComparison(ctx context.Context, site string, lease Lease) (c 
 }
 
 // SaveComparison implements [Comparisons].
-func (s *SQL) SaveComparison(ctx context.Context, c Comparison, lease Lease) (requested int64, err error) {
-	err = s.db.Write.QueryRowContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, millis(c.StartedAt), millis(c.FinishedAt),
-		c.Surplus, c.Served, millis(lease.Until)).Scan(&requested)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = ErrConflict
-	}
+func (s *SQL) SaveComparison(ctx context.Context, c Comparison, lease Lease) error {
+	err := changeOne(s.db.Write.ExecContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, millis(c.StartedAt), millis(c.FinishedAt),
+		c.Surplus, c.Served, millis(lease.Until)))
 	if err != nil {
-		return 0, fmt.Errorf("saving a comparison: %w", err)
+		return fmt.Errorf("saving a comparison: %w", err)
 	}
-	return requested, nil
+	return nil
 }
 
 // OnPlatform implements [Comparisons].
@@ -168,25 +162,6 @@ func (s *SQL) CountOnPlatform(ctx context.Context, site string) (n int, err erro
 func (s *SQL) Reconcile(ctx context.Context, d Differences) (left Differences, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
 		left = Differences{}
-		for _, m := range d.Changed {
-			switch err := replace(ctx, tx, reconcileMember, m, m.Version); {
-			case errors.Is(err, ErrConflict):
-				left.Changed = append(left.Changed, m)
-			case err != nil:
-				return err
-			}
-		}
-		for _, m := range d.Added {
-			if err := checkMember(m); err != nil {
-				return err
-			}
-			switch err := changeOne(tx.ExecContext(ctx, insertMember+` ON CONFLICT DO NOTHING`, insertArgs(m, Lease{})...)); {
-			case errors.Is(err, ErrConflict):
-				left.Added = append(left.Added, m)
-			case err != nil:
-				return err
-			}
-		}
 		for _, m := range d.Gone {
 			switch err := changeOne(tx.ExecContext(ctx, endMember, m.GUID, m.Version)); {
 			case errors.Is(err, ErrConflict):
@@ -199,6 +174,26 @@ func (s *SQL) Reconcile(ctx context.Context, d Differences) (left Differences, e
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, markGone, m.GUID, time.Now().UnixMilli()); err != nil {
+				return err
+			}
+		}
+		for _, m := range d.Changed {
+			switch err := replace(ctx, tx, reconcileMember, m, m.Version); {
+			case errors.Is(err, ErrConflict), errors.Is(err, ErrNotText):
+				left.Changed = append(left.Changed, m)
+			case err != nil:
+				return err
+			}
+		}
+		for _, m := range d.Added {
+			if checkMember(m) != nil {
+				left.Added = append(left.Added, m)
+				continue
+			}
+			switch err := changeOne(tx.ExecContext(ctx, insertMember+` ON CONFLICT DO NOTHING`, insertArgs(m, Lease{})...)); {
+			case errors.Is(err, ErrConflict):
+				left.Added = append(left.Added, m)
+			case err != nil:
 				return err
 			}
 		}

@@ -179,8 +179,8 @@ type Store interface {
 	// Unsure is Applied for a member that has to be applied once more at some
 	// time, because an attempt before had no answer and may yet take its effect:
 	// m.Applied is less than the version that the platform has. Until then the
-	// member is behind.
-	Unsure(ctx context.Context, m Member, problem string, again time.Time, owner string) error
+	// member is behind. Of f, Problem, Next and Unname count.
+	Unsure(ctx context.Context, m Member, f Failure, owner string) error
 
 	// Purge removes the tombstones of a site that were applied before some time.
 	Purge(ctx context.Context, site string, before time.Time) error

@@ -151,7 +151,7 @@ func TestText(t *testing.T) {
 			if err := store.Failed(t.Context(), "guid-jane", Failure{Problem: bad, Next: then}, ""); err != nil {
 				t.Errorf("Failed %q: %v", bad, err)
 			}
-			if err := store.Unsure(t.Context(), jane(), bad, then, ""); err != nil {
+			if err := store.Unsure(t.Context(), jane(), Failure{Problem: bad, Next: then}, ""); err != nil {
 				t.Errorf("Unsure %q: %v", bad, err)
 			}
 		}
@@ -358,7 +358,7 @@ func TestUnsure(t *testing.T) {
 		}
 		m.Attempts, m.Problem, m.NextAttempt, m.UnansweredAt, m.PlatformID = 1, "down", then, then, "p-1"
 		same(t, m, find(t, store, Key{Site: "daily", GUID: "guid-joe"}))
-		if err := store.Unsure(t.Context(), m, "again", later, "me"); err != nil {
+		if err := store.Unsure(t.Context(), m, Failure{Problem: "again", Next: later}, "me"); err != nil {
 			t.Fatal(err)
 		}
 		m.Attempts, m.Problem, m.NextAttempt, m.PlatformID, m.Sent, m.SentAt = 0, "again", later, "p-1", "", time.Time{}

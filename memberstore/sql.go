@@ -100,7 +100,8 @@ var (
 			note = CASE WHEN applied > $2 OR named_note > $2 THEN note ELSE $10 END,
 			labels = CASE WHEN applied > $2 OR named_labels > $2 THEN labels ELSE $11 END,
 			subscribed = CASE WHEN applied > $2 OR named_subscription > $2 THEN subscribed ELSE $12 END,
-			newsletters = CASE WHEN applied > $2 OR named_subscription > $2 THEN newsletters ELSE $13 END, ` + fmt.Sprintf(endLease, 6) + `
+			newsletters = CASE WHEN applied > $2 OR named_subscription > $2 THEN newsletters ELSE $13 END,
+			named_subscription = CASE WHEN named_subscription <= $14 THEN 0 ELSE named_subscription END, ` + fmt.Sprintf(endLease, 6) + `
 		WHERE guid = $1 RETURNING version, applied, deleted`
 	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3,
 			unanswered_at = CASE WHEN unanswered_at > $5 THEN unanswered_at ELSE $5 END,
@@ -291,7 +292,7 @@ func (s *SQL) Sending(ctx context.Context, guid, email string, now time.Time) er
 
 // Applied implements [Store].
 func (s *SQL) Applied(ctx context.Context, m Member, owner string) (behind bool, err error) {
-	behind, err = s.applied(ctx, m, "", time.Time{}, owner)
+	behind, err = s.applied(ctx, m, Failure{}, owner)
 	if err != nil {
 		return false, fmt.Errorf("noting that a member is applied: %w", err)
 	}
@@ -299,22 +300,22 @@ func (s *SQL) Applied(ctx context.Context, m Member, owner string) (behind bool,
 }
 
 // Unsure implements [Store].
-func (s *SQL) Unsure(ctx context.Context, m Member, problem string, again time.Time, owner string) error {
-	if _, err := s.applied(ctx, m, problem, again, owner); err != nil {
+func (s *SQL) Unsure(ctx context.Context, m Member, f Failure, owner string) error {
+	if _, err := s.applied(ctx, m, f, owner); err != nil {
 		return fmt.Errorf("noting that a member is to be applied once more: %w", err)
 	}
 	return nil
 }
 
-func (s *SQL) applied(ctx context.Context, m Member, problem string, again time.Time, owner string) (behind bool, err error) {
+func (s *SQL) applied(ctx context.Context, m Member, f Failure, owner string) (behind bool, err error) {
 	if err := checkMember(m); err != nil {
 		return false, err
 	}
 	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
 		var version, applied int64
 		var deleted bool
-		err := tx.QueryRowContext(ctx, markApplied, m.GUID, m.Applied, null(m.PlatformID), millis(again), asText(problem), owner,
-			m.Email, emailaddr.Key(m.Email), m.Name, m.Note, encode(m.Labels), m.Subscribed, encode(m.Newsletters)).
+		err := tx.QueryRowContext(ctx, markApplied, m.GUID, m.Applied, null(m.PlatformID), millis(f.Next), asText(f.Problem), owner,
+			m.Email, emailaddr.Key(m.Email), m.Name, m.Note, encode(m.Labels), m.Subscribed, encode(m.Newsletters), f.Unname).
 			Scan(&version, &applied, &deleted)
 		switch behind = applied < version; {
 		case errors.Is(err, sql.ErrNoRows):

@@ -21,7 +21,7 @@ import (
 const labelsRefused = "UPDATE_RELATION"
 
 // labelAttempts is how often a change of labels is sent that Ghost's database undoes.
-const labelAttempts = 4
+const labelAttempts = 5
 
 // label sends a change that names labels, by the function send. One is sent at a time:
 // on MySQL those that come at the same time deadlock in Ghost, half of them with eight
@@ -40,7 +40,7 @@ func (c *Client) label(ctx context.Context, labels *[]label, send func() error) 
 		if !ok || answer.Code != labelsRefused || attempt == labelAttempts {
 			return err
 		}
-		if attempt == 1 {
+		if attempt == 2 { // the first may have met another's
 			if err := c.settleLabels(ctx, labels); err != nil {
 				return noEffectError{err}
 			}

@@ -102,7 +102,7 @@ func (c *Client) change(ctx context.Context, method, path string, m member) (pla
 	var answer members
 	send := func() error { return c.call(ctx, method, path, nil, members{Members: []member{m}}, &answer) }
 	var err error
-	if m.Labels == nil || len(*m.Labels) == 0 {
+	if m.Labels == nil || len(*m.Labels) == 0 && method == http.MethodPost {
 		err = send()
 	} else {
 		err = c.label(ctx, m.Labels, send)

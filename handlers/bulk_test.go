@@ -1,0 +1,73 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// overlooker is a platform of which one request changes many members.
+type overlooker struct{ platform.Platform }
+
+func (overlooker) Overlooks(method, path string) ([]time.Duration, bool) {
+	return nil, method == http.MethodPut && path == "/bulk"
+}
+
+// However the answer to a change of many members ends, if it was one of success, the
+// members are compared.
+func TestPass(t *testing.T) {
+	status := func(code int) Next {
+		return func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(code); return nil }
+	}
+	for name, test := range map[string]struct {
+		path string
+		next Next
+		want int64
+	}{
+		"done":            {"/bulk", status(http.StatusOK), 1},
+		"done, and more":  {"/bulk", status(http.StatusAccepted), 1},
+		"done, in a body": {"/bulk", func(w http.ResponseWriter, _ *http.Request) error { _, err := w.Write(nil); return err }, 1},
+		"done, and the answer breaks off": {"/bulk", func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusOK)
+			panic(http.ErrAbortHandler)
+		}, 1},
+		"refused":   {"/bulk", status(http.StatusForbidden), 0},
+		"no answer": {"/bulk", func(http.ResponseWriter, *http.Request) error { return errors.New("cut off") }, 0},
+		"another":   {"/other", status(http.StatusOK), 0},
+		"hints first": {"/bulk", func(w http.ResponseWriter, r *http.Request) error {
+			w.WriteHeader(http.StatusEarlyHints)
+			return status(404)(w, r)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, err := memberstore.NewSQL(t.Context(), dbtest.SQLite(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			site := &MembersSite{Members: members.New(members.Config{
+				Site: "daily", Store: store, Comparisons: store, Platform: overlooker{platform.None{}}, Logger: zap.NewNop(),
+			})}
+			api := &MembersAPI{Logger: zap.NewNop()}
+			ctx, leave := context.WithCancel(t.Context())
+			leave() // whoever asked has left by then
+			func() {
+				defer func() { _ = recover() }()
+				_ = api.Pass(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPut, test.path, nil), site, test.next)
+			}()
+			c, err := store.FindComparison(t.Context(), "daily")
+			if c.Requested != test.want || err != nil {
+				t.Errorf("%+v, %v", c, err)
+			}
+		})
+	}
+}
