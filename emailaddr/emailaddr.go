@@ -73,6 +73,10 @@ func Forms(address string) []string {
 // their domain.
 func Same(a, b string) bool { return a == b || slices.Contains(Forms(a), b) }
 
+// domainName is idna.Lookup but for two hyphens behind two letters, which domains of
+// before IDNA may have (ab--cd.com).
+var domainName = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.CheckHyphens(false))
+
 // HasDomain reports whether an address ends in the name of a domain with a dot in it,
 // as IDNA takes one (RFC 5891, UTS #46) and DNS can have it (RFC 1035, section 2.3.4).
 func HasDomain(address string) bool {
@@ -82,10 +86,12 @@ func HasDomain(address string) bool {
 	if at < 0 || len(domain) > maxDomain {
 		return false
 	}
-	ascii, err := idna.Lookup.ToASCII(domain)
+	ascii, err := domainName.ToASCII(domain)
 	labels := strings.Split(ascii, ".")
 	return err == nil && len(ascii) <= longest && len(labels) > 1 &&
-		!slices.ContainsFunc(labels, func(label string) bool { return label == "" || len(label) > longestLabel })
+		!slices.ContainsFunc(labels, func(label string) bool {
+			return label == "" || len(label) > longestLabel || label[0] == '-' || label[len(label)-1] == '-'
+		})
 }
 
 // ASCII returns an address with its domain in the ASCII form of IDNA, or as it is if

@@ -25,7 +25,9 @@ func (h *MembersAPI) Pass(w http.ResponseWriter, r *http.Request, site *MembersS
 				h.Logger.Error("a change of many members could not be noted now", zap.Error(err))
 			}
 		case 0, http.StatusBadGateway, http.StatusGatewayTimeout: // the platform may be at it
-			site.Members.CompareLater()
+			if site.Members.HasCredentials(r.Header.Get("Cookie"), r.Header.Get("Authorization")) {
+				site.Members.CompareLater()
+			}
 		}
 	}()
 	return next(answer, r.WithContext(ctx))

@@ -99,7 +99,9 @@ func (s *Service) step(ctx context.Context, w *walk, still func() error) (Compar
 			return Compared{}, err
 		default: // nobody else is to wait for this one
 			s.warnings.Warn("a member could not be compared with the platform's", zap.String("problem", kind(err)))
-			s.noticed.add(id, s.Now().Add(refreshPause))
+			if errors.Is(err, errBusy) { // for a moment
+				s.noticed.add(id, s.Now().Add(refreshPause))
+			}
 			result.Failed = append(result.Failed, id)
 		}
 	}

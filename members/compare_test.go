@@ -348,11 +348,17 @@ func TestCompareWithOneWhoFails(t *testing.T) {
 	}
 	edge.look()
 	b.platform.mend()
-	if ids := edge.noticed.take(b.now.Add(refreshPause)); len(ids) != 1 {
-		t.Errorf("to be looked at again: %q", ids)
-	} else {
-		edge.Service.refresh(t.Context(), ids)
+	behind := 0
+	for id, m := range b.stored() {
+		if m.Email != b.platform.members[id].Email {
+			behind++
+		}
 	}
+	if ids := edge.noticed.take(b.now.Add(time.Hour)); behind != 1 || len(ids) != 0 {
+		t.Errorf("%d are not as on the platform; looked at every few seconds: %q", behind, ids)
+	}
+	b.now = b.now.Add(6 * time.Hour)
+	edge.look()
 	b.same()
 }
 
@@ -413,6 +419,18 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 	}
 	if _, there := b.stored()["q-2"]; there {
 		t.Error("who has gone is here")
+	}
+	for _, id := range []string{"q-3", "q-4"} { // as many again, another day
+		b.platform.staff(id, func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })
+		if pages := minutes(10); pages != 2 {
+			t.Errorf("one more, again, and it was compared: %d pages", pages)
+		}
+		if err := b.platform.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if pages := minutes(10); pages != 2 {
+			t.Errorf("one less, again, and it was compared: %d pages", pages)
+		}
 	}
 }
 

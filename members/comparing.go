@@ -36,6 +36,13 @@ func (s *Service) Overlooks(method, path string) (later []time.Duration, ok bool
 	return overlooker.Overlooks(method, path)
 }
 
+// HasCredentials reports whether the headers of a request have what may be a session or a
+// token of the platform's. It asks nobody.
+func (s *Service) HasCredentials(cookie, authorization string) bool {
+	staff, ok := s.Platform.(platform.StaffRoom)
+	return ok && (staff.HasSession(cookie) || staff.HasToken(authorization))
+}
+
 // CompareLater is CompareSoon for what the platform may have done or not: once for all
 // of that within some minutes, since strangers can cause it.
 func (s *Service) CompareLater() {
@@ -136,7 +143,10 @@ func (s *Service) compareIfDue(ctx context.Context, lease memberstore.Lease, wat
 	claimed, err := s.Comparisons.ClaimComparison(ctx, s.Site, lease)
 	switch {
 	case errors.Is(err, memberstore.ErrConflict):
-		return nil // another edge is at it; what was asked for is done when that is over
+		if c.Requested > c.Served {
+			s.later.addFirst(s.Now().Add(2 * time.Second)) // another edge is at it
+		}
+		return nil
 	case err != nil:
 		return err
 	case !s.isDue(claimed) && claimed.FinishedAt.After(c.FinishedAt):
@@ -166,6 +176,9 @@ func (s *Service) countIsOdd(ctx context.Context, c memberstore.Comparison, watc
 	}
 	again := surplus == watch.surplus
 	watch.surplus = surplus
+	if surplus == c.Surplus {
+		watch.isKnown = false
+	}
 	if surplus == c.Surplus || isFirst || !again || watch.isKnown && surplus == watch.known {
 		return false, nil
 	}
@@ -211,7 +224,7 @@ func (s *Service) compareAll(ctx context.Context, c memberstore.Comparison, leas
 			c.LastID, c.FinishedAt, lease.Until = "", s.Now(), time.Time{}
 		}
 		if err := save(); err != nil {
-			return err
+			return errors.Join(err, s.giveUp(ctx, c, lease))
 		}
 	}
 	s.Logger.Info("the members were compared with the platform's", zap.Int("added", added), zap.Int("changed", changed),

@@ -23,9 +23,9 @@ const version = `(?:(?:v[234]|canary)/+)?`
 // upload matches those of them that Ghost may go on with after its answer.
 var upload = regexp.MustCompile(`(?i)/(?:upload|db)/*$`)
 
-// maxPath bounds the paths that are matched, in bytes: Node.js, which Ghost runs on,
-// takes 16 KiB of headers with the path among them.
-const maxPath = 16 << 10
+// maxPath bounds the paths that are matched, in bytes. A longer one, made so by slashes,
+// is no request of Ghost's admin.
+const maxPath = 1 << 10
 
 // Overlooks implements [platform.Overlooker].
 func (c *Client) Overlooks(method, path string) (later []time.Duration, ok bool) {

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -66,7 +67,10 @@ type Client struct {
 	http    *http.Client // for members
 	staff   *http.Client
 
-	labelling chan struct{} // holds one while labels are changed
+	// labelling holds one while labels are changed, once labelsMeet: Ghost was seen to
+	// undo a change of labels because of another.
+	labelling  chan struct{}
+	labelsMeet atomic.Bool
 }
 
 // New makes a Client. It does not talk to Ghost yet.
@@ -182,9 +186,14 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		return 0, nil, err
 	}
 	defer response.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(answer) > maxAnswer {
+		err = errTooLong
+	}
 	return response.StatusCode, answer, err
 }
+
+var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxAnswer>>20)
 
 // ghostError is one of the errors in an answer of Ghost's.
 type ghostError struct {

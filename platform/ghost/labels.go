@@ -23,22 +23,32 @@ const labelsRefused = "UPDATE_RELATION"
 // labelAttempts is how often a change of labels is sent that Ghost's database undoes.
 const labelAttempts = 5
 
-// label sends a change that names labels, by the function send. One is sent at a time:
-// on MySQL those that come at the same time deadlock in Ghost, half of them with eight
-// writers. Where it is done by another edge, or by staff, it is sent again. A label
-// that Ghost takes for another becomes that.
+// label sends a change that names labels, by the function send. On MySQL those that come
+// at the same time deadlock in Ghost, half of them with eight writers: once that was
+// seen, one is sent at a time. Where it is another edge's, or staff's, it is sent again.
+// A label that Ghost takes for another becomes that.
 func (c *Client) label(ctx context.Context, labels *[]label, send func() error) error {
-	select {
-	case c.labelling <- struct{}{}:
-		defer func() { <-c.labelling }()
-	case <-ctx.Done():
-		return noEffectError{fmt.Errorf("waiting for other changes of labels: %w", ctx.Err())}
+	alone := c.labelsMeet.Load()
+	if alone {
+		done, err := c.alone(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
 	}
 	for attempt := 1; ; attempt++ {
 		err := send()
 		answer, ok := errors.AsType[*Error](err)
 		if !ok || answer.Code != labelsRefused || attempt == labelAttempts {
 			return err
+		}
+		if c.labelsMeet.Store(true); !alone {
+			done, err := c.alone(ctx)
+			if err != nil {
+				return err
+			}
+			defer done()
+			alone = true
 		}
 		if attempt == 2 { // the first may have met another's
 			if err := c.settleLabels(ctx, labels); err != nil {
@@ -50,6 +60,23 @@ func (c *Client) label(ctx context.Context, labels *[]label, send func() error) 
 		case <-ctx.Done():
 			return err
 		}
+	}
+}
+
+// alone waits until nobody else changes labels. It gives up when half of the time has
+// gone: what is sent with too little left is cut off, and done in Ghost all the same.
+func (c *Client) alone(ctx context.Context) (done func(), err error) {
+	wait := ctx
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
+	select {
+	case c.labelling <- struct{}{}:
+		return func() { <-c.labelling }, nil
+	case <-wait.Done():
+		return nil, noEffectError{fmt.Errorf("waiting for other changes of labels: %w", wait.Err())}
 	}
 }
 

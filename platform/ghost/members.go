@@ -60,7 +60,7 @@ type members struct {
 
 type meta struct {
 	Pagination struct {
-		Total int `json:"total"`
+		Total *int `json:"total"`
 	} `json:"pagination"`
 }
 
@@ -149,8 +149,22 @@ func (c *Client) List(ctx context.Context, after string, since time.Time) ([]pla
 	if !since.IsZero() {
 		filter = append(filter, "updated_at:>="+quote(since.UTC().Format(time.DateTime)))
 	}
-	return c.list(ctx, strings.Join(filter, "+"), 100)
+	for limit := pageSize; ; limit /= 2 {
+		page, total, err := c.list(ctx, strings.Join(filter, "+"), limit)
+		if errors.Is(err, errTooLong) && limit > 1 {
+			continue // members of many long labels
+		}
+		for i, m := range page {
+			if m.ID <= after || i > 0 && m.ID <= page[i-1].ID {
+				return nil, 0, errors.New("asking Ghost: its list of members is not in the order that was asked for; does something in front of it drop the query from a request?")
+			}
+		}
+		return page, total, err
+	}
 }
+
+// pageSize is the most members that Ghost returns at a time.
+const pageSize = 100
 
 // list returns the first members that a filter finds, in the order of their IDs, and
 // how many it finds in all.
@@ -163,16 +177,23 @@ func (c *Client) list(ctx context.Context, filter string, limit int) ([]platform
 	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
 		return nil, 0, err
 	}
+	// Whoever is missing in a list is removed here, so what only looks like one, such
+	// as the answer of something in front of Ghost, is none.
+	if answer.Members == nil || answer.Meta == nil || answer.Meta.Pagination.Total == nil {
+		return nil, 0, errNoList
+	}
+	total := *answer.Meta.Pagination.Total
+	if len(answer.Members) < min(limit, total) {
+		return nil, 0, errNoList
+	}
 	list := make([]platform.Member, 0, len(answer.Members))
 	for _, m := range answer.Members {
 		list = append(list, fromWire(m))
 	}
-	total := len(list)
-	if answer.Meta != nil {
-		total = answer.Meta.Pagination.Total
-	}
 	return list, total, nil
 }
+
+var errNoList = errors.New("asking Ghost: the answer is no list of members; is this Ghost's own address?")
 
 // GetAll implements [platform.Platform].
 func (c *Client) GetAll(ctx context.Context, ids []string) ([]platform.Member, error) {

@@ -3,10 +3,12 @@ package ghost
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -206,16 +208,45 @@ func TestGetAndList(t *testing.T) {
 	}
 }
 
-// A Ghost that is asked for some members and answers with others is not believed:
-// whoever is missing would be removed.
-func TestGetAllThroughWhatDropsTheQuery(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, `{"members":[{"id":"other","email":"a@example.com"}]}`)
+// What only looks like a list of members is not believed: whoever is missing would be
+// removed.
+func TestAnswersThatAreNoLists(t *testing.T) {
+	const other = `{"members":[{"id":"other","email":"a@example.com"}],"meta":{"pagination":{"total":1}}}`
+	for _, answer := range []string{
+		`{}`, `null`, `{"status":"maintenance"}`, `{"members":[]}`, `{"members":[],"meta":{}}`, `{"members":null,"meta":{"pagination":{"total":0}}}`,
+		`{"members":[],"meta":{"pagination":{"total":3}}}`, other,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+		client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+		if list, err := client.GetAll(t.Context(), []string{"mine"}); err == nil {
+			t.Errorf("%s, by ID: %v", answer, list)
+		}
+		if list, _, err := client.List(t.Context(), "x", time.Time{}); err == nil {
+			t.Errorf("%s, listed: %v", answer, list)
+		}
+		if n, err := client.Count(t.Context()); err == nil && answer != other {
+			t.Errorf("%s, counted: %d", answer, n)
+		}
+		server.Close()
+	}
+}
+
+// Members whose labels fill a page's answer are listed in smaller pages.
+func TestListOfLargeMembers(t *testing.T) {
+	const each = 200 << 10
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		list := make([]map[string]string, limit)
+		for i := range list {
+			list[i] = map[string]string{"id": fmt.Sprintf("m%03d", i), "email": "a@example.com", "note": strings.Repeat("x", each)}
+		}
+		json.NewEncoder(w).Encode(map[string]any{"members": list, "meta": map[string]any{"pagination": map[string]any{"total": 1000}}})
 	}))
 	defer server.Close()
 	client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
-	if list, err := client.GetAll(t.Context(), []string{"mine"}); err == nil || !strings.Contains(err.Error(), "was not asked for") {
-		t.Errorf("%v, %v", list, err)
+	page, total, err := client.List(t.Context(), "", time.Time{})
+	if len(page) != pageSize/8 || total != 1000 || err != nil {
+		t.Errorf("%d of %d, %v", len(page), total, err)
 	}
 }
 
