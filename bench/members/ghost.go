@@ -119,8 +119,10 @@ func newStopwatch(g *ghost) (*stopwatch, error) {
 		// there before anybody asks for it.
 		answer := httptest.NewRecorder()
 		proxy.ServeHTTP(answer, r)
-		w.nanos.Add(int64(time.Since(start)))
-		w.asked.Add(1)
+		if strings.Contains(r.URL.Path, "/members/") { // and not where Ghost is, which is asked at the start
+			w.nanos.Add(int64(time.Since(start)))
+			w.asked.Add(1)
+		}
 		maps.Copy(rw.Header(), answer.Header())
 		rw.WriteHeader(answer.Code)
 		rw.Write(answer.Body.Bytes())
@@ -143,7 +145,7 @@ func (b *bench) share(ctx context.Context) error {
 	if err := fill(ctx, database.SQLite, path, 0); err != nil {
 		return err
 	}
-	if err := b.edge.load("sqlite "+path, fmt.Sprintf("ghost %s {\n admin_key %s\n webhooks off\n}", w.server.URL, b.ghost.key), ""); err != nil {
+	if err := b.edge.load("sqlite "+path, fmt.Sprintf("ghost %s {\n admin_key %s\n webhooks off\n reconcile off\n}", w.server.URL, b.ghost.key), ""); err != nil {
 		return err
 	}
 	c, err := dial(b.edge.apiPort)
