@@ -52,9 +52,9 @@ func startWalk(after string) *walk { return &walk{at: startPaging(after)} }
 // pending stays: who is behind is left to the outbox, but for what it is not to
 // change.
 //
-// Some members have to be looked at one by one, which takes time: before each, still
-// is asked whether to go on.
-func (s *Service) step(ctx context.Context, w *walk, still func() error) (Compared, error) {
+// Members who have to be looked at one by one take time: before each, renew keeps the
+// claim to compare.
+func (s *Service) step(ctx context.Context, w *walk, renew func() error) (Compared, error) {
 	// The store is read first: who is written while the platform is asked is then
 	// of another version, and is looked at again.
 	here, err := s.Comparisons.OnPlatform(ctx, s.Site, w.at.after, rangeSize)
@@ -89,7 +89,7 @@ func (s *Service) step(ctx context.Context, w *walk, still func() error) (Compar
 		again = append(again, m.PlatformID)
 	}
 	for _, id := range again {
-		if err := still(); err != nil {
+		if err := renew(); err != nil {
 			return Compared{}, err
 		}
 		switch err := s.Refresh(ctx, id); {

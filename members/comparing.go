@@ -43,8 +43,8 @@ func (s *Service) HasCredentials(cookie, authorization string) bool {
 	return ok && (staff.HasSession(cookie) || staff.HasToken(authorization))
 }
 
-// CompareLater is CompareSoon for what the platform may have done or not: once for all
-// of that within some minutes, since strangers can cause it.
+// CompareLater asks for a comparison in 5 minutes, for a request of which it is not known
+// whether the platform did it. Strangers can cause that, so one is for all of them.
 func (s *Service) CompareLater() {
 	const pause = 5 * time.Minute
 	if !s.local() && s.Comparisons != nil {
@@ -90,7 +90,7 @@ func (s *Service) keepComparing(ctx context.Context) {
 		if err := s.compareIfDue(ctx, lease, &watch); err != nil && ctx.Err() == nil {
 			s.warnings.Warn("the members could not be compared with the platform's", zap.String("problem", kind(err)))
 		}
-		// Half of the time at most is spent on it, whoever asks for it how often.
+		// However often it is asked for, it takes half of the time at most.
 		rest := time.After(time.Since(begin))
 		next := time.After(s.later.next(s.Now(), countPause))
 		select {
@@ -204,7 +204,7 @@ func (s *Service) compareAll(ctx context.Context, c memberstore.Comparison, leas
 		c.LastID, c.StartedAt, c.Surplus, c.Served = "", s.Now(), 0, c.Requested
 	}
 	save := func() error { return s.Comparisons.SaveComparison(ctx, c, lease) }
-	still := func() error { // so that no other edge begins when a page takes long
+	renew := func() error { // so that no other edge begins when a page takes long
 		if now := s.Now(); lease.Until.Sub(now) < compareTime/2 {
 			lease.Until = now.Add(compareTime)
 			return save()
@@ -213,7 +213,7 @@ func (s *Service) compareAll(ctx context.Context, c memberstore.Comparison, leas
 	}
 	var added, changed, removed, failed int
 	for w := startWalk(c.LastID); !w.done; {
-		step, err := s.step(ctx, w, still)
+		step, err := s.step(ctx, w, renew)
 		if err != nil {
 			return errors.Join(err, s.giveUp(ctx, c, lease))
 		}

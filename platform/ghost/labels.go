@@ -28,21 +28,9 @@ const labelAttempts = 5
 // seen, one is sent at a time. Where it is another edge's, or staff's, it is sent again.
 // A label that Ghost takes for another becomes that.
 func (c *Client) label(ctx context.Context, labels *[]label, send func() error) error {
-	alone := c.labelsMeet.Load()
-	if alone {
-		done, err := c.alone(ctx)
-		if err != nil {
-			return err
-		}
-		defer done()
-	}
+	alone := false
 	for attempt := 1; ; attempt++ {
-		err := send()
-		answer, ok := errors.AsType[*Error](err)
-		if !ok || answer.Code != labelsRefused || attempt == labelAttempts {
-			return err
-		}
-		if c.labelsMeet.Store(true); !alone {
+		if c.labelsMeet.Load() && !alone {
 			done, err := c.alone(ctx)
 			if err != nil {
 				return err
@@ -50,6 +38,12 @@ func (c *Client) label(ctx context.Context, labels *[]label, send func() error) 
 			defer done()
 			alone = true
 		}
+		err := send()
+		answer, ok := errors.AsType[*Error](err)
+		if !ok || answer.Code != labelsRefused || attempt == labelAttempts {
+			return err
+		}
+		c.labelsMeet.Store(true)
 		if attempt == 2 { // the first may have met another's
 			if err := c.settleLabels(ctx, labels); err != nil {
 				return noEffectError{err}
