@@ -251,8 +251,9 @@ func TestGoneWithAnEmailThatIsTaken(t *testing.T) {
 		}
 		b.platform.staff("q-1", func(m *platform.Member) { m.Email, m.Status = "taken@example.com", "free" })
 		b.catchUp()
-		if got := b.get("taken@example.com"); got.PlatformID != "q-1" || b.behind() != 0 {
-			t.Errorf("%+v, %d behind", got, b.behind())
+		got, err := b.service.Get(t.Context(), byEmail, "taken@example.com")
+		if err != nil || got.PlatformID != "q-1" || b.behind() != 0 {
+			t.Errorf("%+v, %v, %d behind", got, err, b.behind())
 		}
 	})
 }

@@ -137,11 +137,15 @@ func New(cfg Config) *Service {
 // Custom ID mode. An email that the store does not know is asked of the
 // platform, and kept. Errors: ErrNotFound, *InvalidError.
 func (s *Service) Get(ctx context.Context, i Integration, identifier string) (memberstore.Member, error) {
+	return s.get(ctx, i, identifier, s.Store.Read)
+}
+
+func (s *Service) get(ctx context.Context, i Integration, identifier string, find func(context.Context, memberstore.Key) (memberstore.Member, error)) (memberstore.Member, error) {
 	key := memberstore.Key{Site: s.Site, Email: identifier}
 	if i.Mode == CustomIDMode {
 		key = memberstore.Key{Site: s.Site, Integration: i.Name, MemberID: identifier}
 	}
-	m, err := s.Store.Find(ctx, key)
+	m, err := find(ctx, key)
 	if errors.Is(err, memberstore.ErrNotFound) {
 		if i.Mode == EmailMode {
 			return s.readThrough(ctx, identifier)
@@ -322,7 +326,7 @@ func (s *Service) write(ctx context.Context, i Integration, identifier string, m
 // the member meanwhile, unless that takes too long: then the change is queued.
 func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string, match func(memberstore.Member) bool, change func(*memberstore.Member) error) (Result, error) {
 	for { // whenever this one has to start again, another was done
-		before, err := s.Get(ctx, i, identifier)
+		before, err := s.get(ctx, i, identifier, s.Store.Find)
 		if err != nil {
 			return Result{}, err
 		}
@@ -332,7 +336,7 @@ func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string
 			case errors.Is(err, memberstore.ErrNotFound):
 				continue
 			case err == nil && lease == "": // and who has it may have changed the member
-				before, err = s.Get(ctx, i, identifier)
+				before, err = s.get(ctx, i, identifier, s.Store.Find)
 			}
 			if err != nil {
 				return Result{}, err

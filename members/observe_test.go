@@ -25,7 +25,7 @@ func (b *bench) refresh(id string) {
 
 func (b *bench) get(email string) memberstore.Member {
 	b.t.Helper()
-	m, err := b.service.Get(b.t.Context(), byEmail, email)
+	m, err := b.store.Find(b.t.Context(), memberstore.Key{Site: "daily", Email: email})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -272,10 +272,7 @@ func TestTwoEdges(t *testing.T) {
 		b.catchUp()
 		total := 0
 		for i := range 3 {
-			m, err := b.service.Get(t.Context(), byEmail, fmt.Sprintf("m%d@example.com", i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := b.get(fmt.Sprintf("m%d@example.com", i))
 			total += len(m.Labels)
 			b.platform.mu.Lock()
 			if diff := cmp.Diff(m.Labels, b.platform.members[m.PlatformID].Labels); diff != "" {

@@ -73,7 +73,7 @@ const (
 	saveComparison = `UPDATE comparisons SET last_id = $3, started_at = $4, finished_at = $5, surplus = $6, served = $7, owner_until = $8
 		WHERE site = $1 AND owner = $2`
 
-	onPlatform = `SELECT ` + columns + `, '' FROM members m
+	onPlatform = `SELECT '', ` + columns + ` FROM members m
 		WHERE m.site = $1 AND m.platform_id > $2 ORDER BY m.platform_id LIMIT $3`
 	countOnPlatform = `SELECT count(*) FROM members m WHERE m.site = $1 AND m.platform_id IS NOT NULL AND NOT m.deleted`
 

@@ -101,6 +101,34 @@ func TestFind(t *testing.T) {
 			if m, err := store.Find(t.Context(), key); !errors.Is(err, ErrNotFound) {
 				t.Errorf("%+v: %v, %v", key, m, err)
 			}
+			if m, err := store.Read(t.Context(), key); key.PlatformID == "" && !errors.Is(err, ErrNotFound) {
+				t.Errorf("read %+v: %v, %v", key, m, err)
+			}
+		}
+	})
+}
+
+// What a caller is shown is what the store has, and nobody's but the member's.
+func TestRead(t *testing.T) {
+	each(t, func(t *testing.T, store Store) {
+		insert(t, store, jane())
+		insert(t, store, joe())
+		jane := jane()
+		want := Member{
+			GUID: jane.GUID, Site: jane.Site, Email: jane.Email, Name: jane.Name, Note: jane.Note, Subscribed: jane.Subscribed,
+			Labels: jane.Labels, Newsletters: jane.Newsletters, TierID: jane.TierID, Status: jane.Status,
+			CreatedAt: jane.CreatedAt, UpdatedAt: jane.UpdatedAt, MemberID: jane.MemberID,
+		}
+		for _, key := range []Key{
+			{Site: "daily", Integration: "crm", MemberID: "c-1"},
+			{Site: "daily", Email: "JANE@example.COM"},
+		} {
+			got, err := store.Read(t.Context(), key)
+			if err != nil {
+				t.Fatalf("%+v: %v", key, err)
+			}
+			want.MemberID = key.MemberID
+			same(t, want, got)
 		}
 	})
 }
@@ -253,6 +281,9 @@ func TestTombstone(t *testing.T) {
 		for _, key := range []Key{{Site: "daily", Email: "jane@example.com"}, {Site: "daily", Integration: "crm", MemberID: "c-1"}} {
 			if _, err := store.Find(t.Context(), key); !errors.Is(err, ErrNotFound) {
 				t.Errorf("%+v finds a tombstone: %v", key, err)
+			}
+			if _, err := store.Read(t.Context(), key); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%+v reads a tombstone: %v", key, err)
 			}
 		}
 		if got := find(t, store, Key{Site: "daily", PlatformID: "p-1"}); !got.Deleted || got.Version != 2 {

@@ -33,19 +33,28 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	return &SQL{db}, nil
 }
 
-const columns = `m.guid, m.site, m.email, m.name, m.note, m.subscribed, m.labels, m.newsletters, m.tier_id, m.status,
-	m.created_at, m.updated_at, m.version, m.applied, m.platform_id, m.deleted,
+// The columns of a member: what callers are shown, and the rest.
+const (
+	shown = `m.guid, m.site, m.email, m.name, m.note, m.subscribed, m.labels, m.newsletters, m.tier_id, m.status,
+	m.created_at, m.updated_at`
+	columns = shown + `, m.version, m.applied, m.platform_id, m.deleted,
 	m.sent_email, m.sent_at, m.unanswered_at, m.attempts, m.problem, m.next_attempt,
 	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription`
+)
 
 const (
-	findByEmail = `SELECT ` + columns + `, '' FROM members m
-		WHERE m.site = $1 AND m.email_key = $2 AND NOT m.deleted`
-	findByMemberID = `SELECT ` + columns + `, i.member_id FROM member_ids i JOIN members m ON m.guid = i.guid
+	byEmail    = `FROM members m WHERE m.site = $1 AND m.email_key = $2 AND NOT m.deleted`
+	byMemberID = `FROM member_ids i JOIN members m ON m.guid = i.guid
 		WHERE i.site = $1 AND i.integration = $2 AND i.member_id = $3 AND NOT m.deleted`
-	findByPlatformID = `SELECT ` + columns + `, '' FROM members m
+
+	readByEmail    = `SELECT '', ` + shown + ` ` + byEmail
+	readByMemberID = `SELECT i.member_id, ` + shown + ` ` + byMemberID
+
+	findByEmail      = `SELECT '', ` + columns + ` ` + byEmail
+	findByMemberID   = `SELECT i.member_id, ` + columns + ` ` + byMemberID
+	findByPlatformID = `SELECT '', ` + columns + ` FROM members m
 		WHERE m.site = $1 AND m.platform_id = $2`
-	findByGUID     = `SELECT ` + columns + `, '' FROM members m WHERE m.guid = $1`
+	findByGUID     = `SELECT '', ` + columns + ` FROM members m WHERE m.guid = $1`
 	findBySiteGUID = findByGUID + ` AND m.site = $2`
 
 	insertMember = `INSERT INTO members (guid, site, email, email_key, name, note, subscribed, labels, newsletters, tier_id,
@@ -82,7 +91,7 @@ const (
 		OR EXISTS (SELECT 1 FROM members WHERE site = $1 AND sent_key = $2 AND sent_key <> '' AND email_key <> sent_key AND guid <> $3)`
 	sending = `UPDATE members SET sent_email = $2, sent_key = $3, sent_at = $4 WHERE guid = $1`
 
-	behind = `SELECT ` + columns + `, '' FROM members m
+	behind = `SELECT '', ` + columns + ` FROM members m
 		WHERE m.site = $1 AND m.applied < m.version AND m.next_attempt <= $2 AND m.lease_until <= $2
 		ORDER BY m.next_attempt LIMIT $3`
 	dueNow      = `UPDATE members SET next_attempt = 0 WHERE site = $1 AND applied < version`
@@ -133,6 +142,24 @@ func (s *SQL) Find(ctx context.Context, key Key) (Member, error) {
 	m, err := scanMember(row)
 	if err != nil {
 		return Member{}, fmt.Errorf("finding a member: %w", err)
+	}
+	return m, nil
+}
+
+// Read implements [Store].
+func (s *SQL) Read(ctx context.Context, key Key) (Member, error) {
+	var row *sql.Row
+	switch {
+	case checkText(key.Integration, key.MemberID, key.Email) != nil:
+		return Member{}, fmt.Errorf("reading a member: %w", ErrNotFound)
+	case key.Integration != "":
+		row = s.db.Read.QueryRowContext(ctx, readByMemberID, key.Site, key.Integration, key.MemberID)
+	default:
+		row = s.db.Read.QueryRowContext(ctx, readByEmail, key.Site, emailaddr.Key(key.Email))
+	}
+	var m Member
+	if err := scanShown(row, &m); err != nil {
+		return Member{}, fmt.Errorf("reading a member: %w", err)
 	}
 	return m, nil
 }
@@ -401,26 +428,41 @@ func (s *SQL) CountBehind(ctx context.Context, site string) (n int, err error) {
 	return n, nil
 }
 
-// scanMember reads a member from a row of columns and a MemberID.
-func scanMember(row interface{ Scan(...any) error }) (Member, error) {
+type scanner interface{ Scan(...any) error }
+
+// scanMember reads a member from a row of a MemberID and all columns.
+func scanMember(row scanner) (Member, error) {
 	var m Member
-	var labels, newsletters string
-	var created, updated, sent, unanswered, next int64
+	var sent, unanswered, next int64
 	var platformID sql.NullString
-	err := row.Scan(&m.GUID, &m.Site, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels, &newsletters, &m.TierID, &m.Status,
-		&created, &updated, &m.Version, &m.Applied, &platformID, &m.Deleted,
+	err := scanShown(row, &m, &m.Version, &m.Applied, &platformID, &m.Deleted,
 		&m.Sent, &sent, &unanswered, &m.Attempts, &m.Problem, &next,
-		&m.Named[Email], &m.Named[Name], &m.Named[Note], &m.Named[Labels], &m.Named[Subscription], &m.MemberID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Member{}, ErrNotFound
-	}
+		&m.Named[Email], &m.Named[Name], &m.Named[Note], &m.Named[Labels], &m.Named[Subscription])
 	if err != nil {
 		return Member{}, err
 	}
-	m.CreatedAt, m.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	m.PlatformID = platformID.String
 	m.SentAt, m.UnansweredAt, m.NextAttempt = unmillis(sent), unmillis(unanswered), unmillis(next)
-	return m, errors.Join(json.Unmarshal([]byte(labels), &m.Labels), json.Unmarshal([]byte(newsletters), &m.Newsletters))
+	return m, nil
+}
+
+// scanShown reads what callers are shown of a member from a row of a MemberID,
+// the columns shown, and others.
+func scanShown(row scanner, m *Member, others ...any) error {
+	var labels, newsletters string
+	var created, updated int64
+	err := row.Scan(append([]any{
+		&m.MemberID, &m.GUID, &m.Site, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels,
+		&newsletters, &m.TierID, &m.Status, &created, &updated,
+	}, others...)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	m.CreatedAt, m.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	return errors.Join(json.Unmarshal([]byte(labels), &m.Labels), json.Unmarshal([]byte(newsletters), &m.Newsletters))
 }
 
 // encode returns a list as JSON.
