@@ -63,13 +63,10 @@ func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z
 // it last changed, to the millisecond: so it is another after each write. It is no
 // count of writes: one that the platform refused, and that was undone, leaves it as
 // it was.
-func etagOf(m memberstore.Member) string {
-	text, err := json.Marshal(recordOf(m))
-	if err != nil {
-		panic(err) // strings, booleans and lists of them always encode
-	}
-	text = strconv.AppendInt(text, m.UpdatedAt.UnixMilli(), 10)
-	sum := sha256.Sum256(text)
+func etagOf(m memberstore.Member) string { return etag(plainJSON(recordOf(m)), m.UpdatedAt) }
+
+func etag(record string, updated time.Time) string {
+	sum := sha256.Sum256(strconv.AppendInt([]byte(record), updated.UnixMilli(), 10))
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
@@ -131,6 +128,11 @@ func (a *memberAnswer) write(w http.ResponseWriter) {
 }
 
 func envelopeBody(e envelope) string { return plainJSON(e) }
+
+// memberBody returns the envelope of a member's record, which is JSON already.
+func memberBody(record, message string) string {
+	return `{"success":true,"data":` + record + `,"message":` + plainJSON(message) + `}`
+}
 
 // plainJSON returns JSON without escapes for HTML, which make six bytes of one.
 func plainJSON(value any) string {

@@ -318,9 +318,11 @@ func answerWith(message string) func(members.Result, error) (*memberAnswer, erro
 		if err != nil {
 			return nil, err
 		}
+		m := result.Member
+		text := plainJSON(recordOf(m))
 		return &memberAnswer{
-			ETag: etagOf(result.Member), Queued: result.Queued, GUID: result.Member.GUID, MemberID: result.Member.MemberID,
-			Body: envelopeBody(envelope{Success: true, Data: recordOf(result.Member), Message: message}),
+			ETag: etag(text, m.UpdatedAt), Queued: result.Queued, GUID: m.GUID, MemberID: m.MemberID,
+			Body: memberBody(text, message),
 		}, nil
 	}
 }

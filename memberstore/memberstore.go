@@ -134,8 +134,9 @@ type Store interface {
 	// MemberID, but they are by PlatformID and GUID. Errors: ErrNotFound.
 	Find(ctx context.Context, key Key) (Member, error)
 
-	// Read is Find by email or MemberID, for whoever only shows the member: what
-	// follows MemberID in [Member] is left out, which makes it quicker.
+	// Read is Find by email or MemberID, for whoever only shows the member: the
+	// newsletters, and what follows MemberID in [Member], are left out, which makes
+	// it quicker.
 	Read(ctx context.Context, key Key) (Member, error)
 
 	// Insert adds a member at version 1, with its MemberID in integration if

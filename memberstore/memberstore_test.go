@@ -116,7 +116,7 @@ func TestRead(t *testing.T) {
 		jane := jane()
 		want := Member{
 			GUID: jane.GUID, Site: jane.Site, Email: jane.Email, Name: jane.Name, Note: jane.Note, Subscribed: jane.Subscribed,
-			Labels: jane.Labels, Newsletters: jane.Newsletters, TierID: jane.TierID, Status: jane.Status,
+			Labels: jane.Labels, TierID: jane.TierID, Status: jane.Status,
 			CreatedAt: jane.CreatedAt, UpdatedAt: jane.UpdatedAt, MemberID: jane.MemberID,
 		}
 		for _, key := range []Key{

@@ -35,9 +35,8 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 
 // The columns of a member: what callers are shown, and the rest.
 const (
-	shown = `m.guid, m.site, m.email, m.name, m.note, m.subscribed, m.labels, m.newsletters, m.tier_id, m.status,
-	m.created_at, m.updated_at`
-	columns = shown + `, m.version, m.applied, m.platform_id, m.deleted,
+	shown   = `m.guid, m.email, m.name, m.note, m.subscribed, m.labels, m.tier_id, m.status, m.created_at, m.updated_at`
+	columns = shown + `, m.site, m.newsletters, m.version, m.applied, m.platform_id, m.deleted,
 	m.sent_email, m.sent_at, m.unanswered_at, m.attempts, m.problem, m.next_attempt,
 	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription`
 )
@@ -157,7 +156,7 @@ func (s *SQL) Read(ctx context.Context, key Key) (Member, error) {
 	default:
 		row = s.db.Read.QueryRowContext(ctx, readByEmail, key.Site, emailaddr.Key(key.Email))
 	}
-	var m Member
+	m := Member{Site: key.Site}
 	if err := scanShown(row, &m); err != nil {
 		return Member{}, fmt.Errorf("reading a member: %w", err)
 	}
@@ -435,7 +434,8 @@ func scanMember(row scanner) (Member, error) {
 	var m Member
 	var sent, unanswered, next int64
 	var platformID sql.NullString
-	err := scanShown(row, &m, &m.Version, &m.Applied, &platformID, &m.Deleted,
+	var newsletters string
+	err := scanShown(row, &m, &m.Site, &newsletters, &m.Version, &m.Applied, &platformID, &m.Deleted,
 		&m.Sent, &sent, &unanswered, &m.Attempts, &m.Problem, &next,
 		&m.Named[Email], &m.Named[Name], &m.Named[Note], &m.Named[Labels], &m.Named[Subscription])
 	if err != nil {
@@ -443,17 +443,16 @@ func scanMember(row scanner) (Member, error) {
 	}
 	m.PlatformID = platformID.String
 	m.SentAt, m.UnansweredAt, m.NextAttempt = unmillis(sent), unmillis(unanswered), unmillis(next)
-	return m, nil
+	return m, json.Unmarshal([]byte(newsletters), &m.Newsletters)
 }
 
 // scanShown reads what callers are shown of a member from a row of a MemberID,
 // the columns shown, and others.
 func scanShown(row scanner, m *Member, others ...any) error {
-	var labels, newsletters string
+	var labels string
 	var created, updated int64
 	err := row.Scan(append([]any{
-		&m.MemberID, &m.GUID, &m.Site, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels,
-		&newsletters, &m.TierID, &m.Status, &created, &updated,
+		&m.MemberID, &m.GUID, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels, &m.TierID, &m.Status, &created, &updated,
 	}, others...)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrNotFound
@@ -462,7 +461,7 @@ func scanShown(row scanner, m *Member, others ...any) error {
 		return err
 	}
 	m.CreatedAt, m.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
-	return errors.Join(json.Unmarshal([]byte(labels), &m.Labels), json.Unmarshal([]byte(newsletters), &m.Newsletters))
+	return json.Unmarshal([]byte(labels), &m.Labels)
 }
 
 // encode returns a list as JSON.
