@@ -3,18 +3,9 @@ package button
 import (
 	"encoding/json"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 const demo = "/"
-
-func (p *page) keys(selector, keys string) {
-	p.t.Helper()
-	if err := chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS(selector), keys)); err != nil {
-		p.t.Fatal(err)
-	}
-}
 
 const requested = "performance.getEntriesByType('resource').filter(e => e.initiatorType === 'fetch').map(e => e.name.replace(location.origin, ''))"
 
@@ -54,8 +45,8 @@ func TestTimes(t *testing.T) {
 			await frame();
 			const start = performance.now();
 			form.classList.add('success');
-			while (!document.querySelector('lychgate-inbox-button[provider]')) await null;
-			document.querySelector('lychgate-inbox-button').shadowRoot.querySelector('a').getBoundingClientRect();
+			while (!find()?.hasAttribute('provider')) await null;
+			find().shadowRoot.querySelector('a').getBoundingClientRect();
 			times.push(performance.now() - start);
 		}
 		return times.sort((a, b) => a - b);
@@ -68,7 +59,7 @@ func TestTimes(t *testing.T) {
 
 	p = visit(t, element)
 	waits := js[[]float64](p, `(async () => {
-		const button = document.querySelector('lychgate-inbox-button');
+		const button = find();
 		const start = performance.now();
 		button.recipient = 'jane@workspace.example';
 		while (!button.hasAttribute('provider')) await new Promise(requestAnimationFrame);
@@ -115,10 +106,8 @@ func TestDemo(t *testing.T) {
 // audit lets axe-core look for what shuts people out.
 func (p *page) audit(axe string) {
 	p.t.Helper()
-	js[any](p, "Promise.all(document.getAnimations().map(a => a.finished)).then(() => null)")
-	if err := chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](axe)); err != nil {
-		p.t.Fatal(err)
-	}
+	p.do("await Promise.all(document.getAnimations().map(a => a.finished))")
+	p.do("%s", axe)
 	type finding struct {
 		ID, Help string
 		Nodes    []struct{ HTML, FailureSummary string }

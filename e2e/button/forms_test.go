@@ -40,21 +40,21 @@ const sourceForm = `<style>
 
 func (p *page) fill(address string) {
 	p.t.Helper()
-	js[any](p, `{
+	p.do(`
 		const field = document.querySelector('[data-members-email]');
 		field.value = %q;
 		field.dispatchEvent(new InputEvent('input', {bubbles: true}));
-	}`, address)
+	`, address)
 }
 
 func (p *page) submit() {
 	p.t.Helper()
-	js[any](p, "document.querySelector('form').requestSubmit()")
+	p.do("document.querySelector('form').requestSubmit()")
 }
 
 func (p *page) answer(result string) {
 	p.t.Helper()
-	js[any](p, "answer(%q)", result)
+	p.do("answer(%q)", result)
 }
 
 // A reader signs in: the button comes with Ghost's success, and only then.
@@ -76,16 +76,16 @@ func TestFormIsSubmitted(t *testing.T) {
 
 	// It can be clicked, although the form has switched its pointer events off.
 	diff(t, "at the button", true, js[bool](p, `(() => {
-		const button = document.querySelector('lychgate-inbox-button');
+		const button = find();
 		const box = button.shadowRoot.querySelector('a').getBoundingClientRect();
-		return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2) === button;
+		return button.getRootNode().elementFromPoint(box.left + box.width / 2, box.top + box.height / 2) === button;
 	})()`))
 
 	p.submit() // once more
 	diff(t, "while sending again", (*button)(nil), p.button())
 	p.answer("success")
 	diff(t, "after the second success", "gmail", p.button().Provider)
-	diff(t, "buttons", 1, js[int](p, "document.querySelectorAll('lychgate-inbox-button').length"))
+	diff(t, "buttons", 1, js[int](p, "findAll().length"))
 }
 
 // The provider is looked up while the address is typed, so that the button is
@@ -122,7 +122,7 @@ func TestFormIsSubmittedAtOnce(t *testing.T) {
 // A browser that fills in the address by itself may not say so.
 func TestFormIsFilledSilently(t *testing.T) {
 	p := visit(t, sourceForm+formsScript+members, before(clock))
-	js[any](p, "void (document.querySelector('#email').value = 'jane@gmail.com')")
+	p.do("document.querySelector('#email').value = 'jane@gmail.com'")
 	p.submit()
 	p.answer("success")
 	diff(t, "provider", "gmail", p.shown().Provider)
@@ -148,20 +148,20 @@ func TestForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := visit(t, "<body>"+test.html+members, before(clock))
-			js[any](p, `{
-				const form = document.querySelector('form');
-				const field = form.querySelector('[type=email]') ?? form.elements[0];
-				field.value = 'jane@gmail.com';
-				field.dispatchEvent(new InputEvent('input', {bubbles: true}));
-				form.requestSubmit();
-			}`)
+			p.do(`
+			const form = document.querySelector('form');
+			const field = form.querySelector('[type=email]') ?? form.elements[0];
+			field.value = 'jane@gmail.com';
+			field.dispatchEvent(new InputEvent('input', {bubbles: true}));
+			form.requestSubmit();
+		`)
 			p.answer("success")
 			diff(t, "shown", test.shown, p.button() != nil)
 			count := 0
 			if test.shown {
 				count = 1
 			}
-			diff(t, "buttons", count, js[int](p, "document.querySelectorAll('lychgate-inbox-button').length"))
+			diff(t, "buttons", count, js[int](p, "findAll().length"))
 			diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
 		})
 	}
@@ -192,7 +192,7 @@ func TestSecondScriptSaysMore(t *testing.T) {
 			if b := p.shown(); !strings.Contains(b.Href, "news%40daily.example") {
 				t.Errorf("without the sender: %s", b.Href)
 			}
-			diff(t, "buttons", 1, js[int](p, "document.querySelectorAll('lychgate-inbox-button').length"))
+			diff(t, "buttons", 1, js[int](p, "findAll().length"))
 		})
 	}
 }
@@ -200,22 +200,23 @@ func TestSecondScriptSaysMore(t *testing.T) {
 // A script that comes late finds what was sent before it came.
 func TestScriptComesAfterTheSuccess(t *testing.T) {
 	p := visit(t, sourceForm+members)
-	js[any](p, `{
+	p.do(`
 		document.querySelector('#email').value = 'jane@gmail.com';
 		document.querySelector('form').classList.add('success');
 		const late = document.createElement('script');
 		late.src = '/ghost/lychgate/inbox-button.js';
 		late.dataset.forms = '';
 		document.head.append(late);
-	}`)
+	`)
 	diff(t, "provider", "gmail", p.shown().Provider)
 }
 
 // A theme that draws its form anew has a button in the new one.
 func TestFormIsDrawnAnew(t *testing.T) {
 	p := visit(t, sourceForm+formsScript+members, before(clock))
+	p.do("window.drawn = document.querySelector('form').innerHTML")
 	p.fill("jane@hey.com")
-	js[any](p, "void (document.querySelector('form').innerHTML = document.querySelector('form').innerHTML.replace(/<lychgate.*<\\/lychgate-inbox-button>/, ''))")
+	p.do("document.querySelector('form').innerHTML = drawn")
 	p.fill("jane@gmail.com")
 	diff(t, "while typing", (*button)(nil), p.button())
 	p.submit()
@@ -230,7 +231,7 @@ func TestFormsOnIOS(t *testing.T) {
 	p.submit()
 	p.answer("success")
 	diff(t, "requests", 0, p.advance(10_000))
-	diff(t, "elements", 0, js[int](p, "document.querySelectorAll('lychgate-inbox-button').length"))
+	diff(t, "elements", 0, js[int](p, "findAll().length"))
 }
 
 // What a page calls currentScript is not taken for the script.
@@ -244,12 +245,12 @@ func TestClobberedScript(t *testing.T) {
 func TestTwoForms(t *testing.T) {
 	const form = `<form data-members-form><input type="email" data-members-email></form>`
 	p := visit(t, "<body>"+form+form+formsScript+members, before(clock))
-	js[any](p, `for (const [i, form] of document.querySelectorAll('form').entries()) {
+	p.do(`for (const [i, form] of document.querySelectorAll('form').entries()) {
 		form[0].value = ['jane@gmail.com', 'jane@hey.com'][i];
 		form.requestSubmit();
 		answer('success');
 	}`)
-	diff(t, "providers", []string{"gmail", "hey"}, js[[]string](p, "Array.from(document.querySelectorAll('form lychgate-inbox-button'), b => b.getAttribute('provider'))"))
+	diff(t, "providers", []string{"gmail", "hey"}, js[[]string](p, "Array.from(document.forms, form => findAll(form).map(button => button.getAttribute('provider')).join())"))
 }
 
 // A form whose parts are placed on something around it is left as it is.
@@ -285,7 +286,7 @@ func TestFormsShiftNothing(t *testing.T) {
 			p.answer("success")
 			p.shown()
 			diff(t, "boxes", start, box())
-			diff(t, "below the form", true, js[bool](p, `document.querySelector('lychgate-inbox-button').getBoundingClientRect().top >= document.querySelector('form').getBoundingClientRect().bottom - 1`))
+			diff(t, "below the form", true, js[bool](p, `find().getBoundingClientRect().top >= document.querySelector('form').getBoundingClientRect().bottom - 1`))
 		})
 	}
 }

@@ -2,20 +2,19 @@ package button
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/cdproto/fetch"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/chromedp"
 )
 
 // assets returns a file that e2e/button/install has fetched.
@@ -79,7 +78,10 @@ func sharedGhost(t *testing.T) string {
 // Ghost, which loads the button by code injection and sends the link.
 func TestRealGhost(t *testing.T) {
 	ghost := sharedGhost(t)
-	portal := asset(t, "portal.min.js")
+	if browser == nil {
+		need(t, lacks)
+	}
+	site := front(t, ghost, asset(t, "portal.min.js"))
 	inject(t, ghost, `<script src="`+edge+`/ghost/lychgate/inbox-button.js" data-forms data-sender="noreply@127.0.0.1" defer></script>`)
 
 	for _, test := range []struct{ address, href string }{
@@ -87,15 +89,13 @@ func TestRealGhost(t *testing.T) {
 		{"jane@company.example", "https://outlook.office.com/mail/?login_hint=jane%40company.example"},
 	} {
 		t.Run(test.address, func(t *testing.T) {
-			p := open(t, ghost+"/", fromTheCDN(t, portal), before(listening), phoneOrDesktop(1280, 800, false))
+			p := open(t, site+"/", phoneOrDesktop(1280, 800, false))
 			p.until("document.querySelector('form[data-members-form] [data-members-email]') && !!customElements.get('lychgate-inbox-button')")
 			p.until("listening.size > 0 && [...document.querySelectorAll('form[data-members-form]')].every(form => listening.has(form))")
-			if err := chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("form[data-members-form] [data-members-email]"), test.address+"\r")); err != nil {
-				t.Fatal(err)
-			}
+			p.keys("form[data-members-form] [data-members-email]", test.address+"\r")
 			p.until("!!document.querySelector('form.success')")
 			diff(t, "link", test.href, p.shown().Href)
-			js[any](p, "document.querySelector('form.success').scrollIntoView({block: 'center'})")
+			p.do("document.querySelector('form.success').scrollIntoView({block: 'center'})")
 			p.picture("ghost-" + strings.Split(test.address, "@")[1])
 		})
 	}
@@ -110,42 +110,55 @@ const listening = `
 		return add.call(this, type, ...rest);
 	};`
 
-// fromTheCDN answers what Ghost's pages ask of a public server: Portal, and
-// nothing else.
-func fromTheCDN(t *testing.T, portal []byte) setting {
-	return func(ctx context.Context) error {
-		ctx, cancel := context.WithCancel(ctx)
-		paused := chromedp.Events(ctx, fetch.RequestPaused)
-		done := make(chan struct{})
-		t.Cleanup(func() { cancel(); <-done })
-		go func() {
-			defer close(done)
-			for event, err := range paused {
-				if err != nil {
-					return
-				}
-				if strings.Contains(event.Request.URL, "/portal.min.js") {
-					_, err = chromedp.Call(ctx, fetch.FulfillRequest, fetch.FulfillRequestParams{
-						RequestID: event.RequestID, ResponseCode: http.StatusOK, Body: portal,
-						ResponseHeaders: []*fetch.HeaderEntry{
-							{Name: "Content-Type", Value: "text/javascript"},
-							{Name: "Access-Control-Allow-Origin", Value: "*"},
-						},
-					})
-				} else {
-					_, err = chromedp.Call(ctx, fetch.FailRequest, fetch.FailRequestParams{
-						RequestID: event.RequestID, ErrorReason: network.ErrorReasonBlockedByClient,
-					})
-				}
-				if err != nil {
-					return
-				}
-			}
-		}()
-		_, err := chromedp.Call(ctx, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: "https://*"}}})
-		return err
+// front passes a Ghost on at an address of its own, which it returns. Its pages
+// load Portal from there instead of a public server, and nothing from anywhere
+// else, and note the forms that Portal has found.
+func front(t *testing.T, ghost string, portal []byte) string {
+	t.Helper()
+	target, err := url.Parse(ghost)
+	if err != nil {
+		t.Fatal(err)
 	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host
+			r.Out.Header.Del("Accept-Encoding") // so that the answer can be read
+		},
+		ModifyResponse: func(response *http.Response) error {
+			kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+			if kind != "text/html" && kind != "application/json" {
+				return nil
+			}
+			body, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			if err != nil {
+				return err
+			}
+			text := strings.ReplaceAll(string(body), ghost, "http://"+response.Request.Host)
+			if kind == "text/html" {
+				response.Header.Set("Content-Security-Policy", "default-src 'self' http://localhost:* http://127.0.0.1:* data: 'unsafe-inline' 'unsafe-eval'")
+				text = publicPortal.ReplaceAllString(text, "/portal.min.js")
+				text = strings.Replace(text, "<head>", "<head><script>"+listening+"</script>", 1)
+			}
+			response.Header.Del("Content-Length")
+			response.ContentLength = int64(len(text))
+			response.Body = io.NopCloser(strings.NewReader(text))
+			return nil
+		},
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", proxy)
+	mux.HandleFunc("/portal.min.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		w.Write(portal)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
 }
+
+var publicPortal = regexp.MustCompile(`https://[^"']*/portal\.min\.js`)
 
 // inject puts code into all pages of a Ghost, as its owner does in the settings,
 // and takes it out when the test ends.

@@ -98,11 +98,11 @@ func TestLinks(t *testing.T) {
 // address sets recipient and sender, whatever is in them.
 func (p *page) address(recipient, sender string) {
 	p.t.Helper()
-	js[any](p, `{
-		const button = document.querySelector('lychgate-inbox-button');
+	p.do(`
+		const button = find();
 		button.recipient = %q;
 		button.sender = %q;
-	}`, recipient, sender)
+	`, recipient, sender)
 }
 
 // Whatever a reader types, and whatever a theme gives as the sender, stays where
@@ -155,10 +155,10 @@ func strictlyEncoded(text string) string {
 // Half of a character, which no URL can hold, is left out.
 func TestLoneSurrogates(t *testing.T) {
 	p := visit(t, element, before(clock))
-	js[any](p, `{
-		const button = document.querySelector('lychgate-inbox-button');
+	p.do(`
+		const button = find();
 		button.sender = 'n\udc00ews@daily.example';
 		button.recipient = 'j\ud800ane@gmail.com';
-	}`)
+	`)
 	diff(t, "link", "https://mail.google.com/mail/?authuser=jane%40gmail.com#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h", p.shown().Href)
 }

@@ -1,34 +1,83 @@
-// Package button tests the inbox button as readers meet it: in Chromium, on
-// pages that the built Caddy serves, with its own lookup behind them.
+// Package button tests the inbox button as readers meet it: in the engines of
+// Chrome, Firefox and Safari, on pages that the built Caddy serves, with its own
+// lookup behind them.
 package button
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/chromedp/cdproto/emulation"
-	cdppage "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/chromedp"
-	"github.com/miekg/dns"
 )
 
-// edge is the built Caddy, and chromium the browser. They are started once.
+// An engine is a browser that has been started.
+type engine interface {
+	// open opens a page in a window of its own, which shares no cookies and no
+	// cache with others if the engine can do that. It returns when the page is
+	// loaded. The tab ends with ctx.
+	open(ctx context.Context, url string, how look) (tab, error)
+	stop()
+}
+
+// look is how a page is shown. Zero values are the engine's own.
+type look struct {
+	width, height int64 // CSS pixels
+	phone         bool
+	media         map[string]string // media features, such as prefers-color-scheme
+}
+
+// A tab is a page that has been opened. Only the last one of an engine is used.
+type tab interface {
+	// evaluate runs a JavaScript expression and returns the string of its promise.
+	evaluate(expression string) (string, error)
+	// press types into the element that has the focus; "\t" and "\r" are keys too.
+	press(keys string) error
+	// picture returns what is seen, as a PNG.
+	picture() ([]byte, error)
+	// offline cuts the page off from all servers.
+	offline() error
+	close()
+}
+
+// engines start a browser, by the values of LYCHGATE_TEST_ENGINE. What they keep
+// is kept in the folder.
+var engines = map[string]func(folder string) (engine, error){
+	"chromium": startChromium,
+	"firefox":  startFirefox,
+	"webkit":   startWebKit,
+}
+
+// notInstalled says what an engine needs on this computer.
+type notInstalled string
+
+func (n notInstalled) Error() string { return string(n) + " is not installed" }
+
+// unable says what an engine cannot do, and why. A test that needs it skips.
+type unable string
+
+func (u unable) Error() string { return string(u) }
+
+// edge is the built Caddy, and browser the engine. They are started once.
 var (
-	edge     string          // http://localhost:<port>
-	pages    string          // the folder that the edge serves
-	chromium context.Context // nil without Chromium
+	edge    string // http://localhost:<port>
+	pages   string // the folder that the edge serves
+	browser engine // nil if it is not installed
+	lacks   string // what is not installed
 )
+
+// engineName is the engine that the tests run in.
+func engineName() string {
+	if name := os.Getenv("LYCHGATE_TEST_ENGINE"); name != "" {
+		return name
+	}
+	return "chromium"
+}
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -40,9 +89,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (int, error) {
-	browser := findChromium()
-	if browser == "" {
-		return m.Run(), nil // each test says that it skips
+	start, ok := engines[engineName()]
+	if !ok {
+		return 0, fmt.Errorf("LYCHGATE_TEST_ENGINE=%s: not one of chromium, firefox and webkit", engineName())
 	}
 	folder, err := os.MkdirTemp("", "lychgate-button-")
 	if err != nil {
@@ -50,6 +99,15 @@ func run(m *testing.M) (int, error) {
 	}
 	defer os.RemoveAll(folder)
 
+	browser, err = start(folder)
+	if missing, ok := errors.AsType[notInstalled](err); ok {
+		lacks = string(missing)
+		return m.Run(), nil // each test says that it skips
+	}
+	if err != nil {
+		return 0, fmt.Errorf("starting %s: %w", engineName(), err)
+	}
+	defer browser.stop()
 	stopDNS, resolver, err := startDNS()
 	if err != nil {
 		return 0, err
@@ -60,206 +118,37 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer stopEdge()
-
-	window, stopBrowser, err := startChromium(browser, folder)
-	if err != nil {
-		return 0, err
-	}
-	chromium = window //nolint:fatcontext // set once
-	defer stopBrowser()
 	return m.Run(), nil
 }
 
-func findChromium() string {
-	for _, name := range []string{os.Getenv("LYCHGATE_TEST_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
-func startChromium(browser, folder string) (window context.Context, stop func(), err error) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(browser),
-		chromedp.NoSandbox, // which root cannot have
-		chromedp.Flag("headless", "new"),
-		chromedp.UserDataDir(filepath.Join(folder, "profile")),
-		chromedp.WSURLReadTimeout(time.Minute),
-	)
-	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
-	window, stopBrowser := chromedp.NewContext(allocator)
-	stop = func() { stopBrowser(); stopAllocator() }
-	if err := chromedp.Do(window); err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("starting %s: %w", browser, err)
-	}
-	return window, stop, nil
-}
-
-// startDNS starts the server that the edge asks about these domains.
-func startDNS() (stop func(), address string, err error) {
-	zone := map[string]string{
-		"workspace.example.":    "workspace.example. 300 IN MX 1 aspmx.l.google.com.",
-		"company.example.":      "company.example. 300 IN MX 0 company-example.mail.protection.outlook.com.",
-		"live.example.":         "live.example. 300 IN MX 1 aspmx.l.google.com.",
-		"live.company.example.": "live.company.example. 300 IN MX 0 company-example.mail.protection.outlook.com.",
-		"hotmail.fr.":           "hotmail.fr. 300 IN MX 2 hotmail-com.olc.protection.outlook.com.",
-		"own.example.":          "own.example. 300 IN MX 10 mail.own.example.",
-		// What a browser makes of bücher.example.
-		"xn--bcher-kva.example.": "xn--bcher-kva.example. 300 IN MX 10 mail.protonmail.ch.",
-	}
-	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		return nil, "", err
-	}
-	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) {
-		reply := new(dns.Msg).SetReply(query)
-		reply.RecursionAvailable = true
-		if record, ok := zone[strings.ToLower(query.Question[0].Name)]; ok {
-			rr, err := dns.NewRR(record)
-			if err != nil {
-				panic(err)
-			}
-			reply.Answer = []dns.RR{rr}
-		} else {
-			reply.Rcode = dns.RcodeNameError
-		}
-		w.WriteMsg(reply)
-	})}
-	go server.ActivateAndServe()
-	return func() { server.Shutdown() }, conn.LocalAddr().String(), nil
-}
-
-const caddyfile = `{
-	admin off
-	persist_config off
-	storage file_system {{folder}}/data
-	lychgate {
-		store sqlite {{folder}}/lychgate.db
-		resolvers {{dns}}
-		site daily {
-			hosts localhost
-			platform none
-		}
+// only skips a test in all engines but one, and says why.
+func only(t *testing.T, name, reason string) {
+	t.Helper()
+	if engineName() != name {
+		t.Skipf("only in %s: %s", name, reason)
 	}
 }
 
-http://localhost:{{port}} {
-	bind fd/3
-	inbox_provider {
-		limit 1000 1m
-	}
-	handle / {
-		root {{web}}
-		rewrite /demo.html
-		file_server
-	}
-	handle {
-		root {{pages}}
-		file_server
-	}
-}
-`
-
-// caddyBinary is the built Caddy.
-var caddyBinary string
-
-// startEdge builds Caddy with Lychgate and starts it.
-func startEdge(folder, resolver string) (stop func(), err error) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		return nil, err
-	}
-	caddyBinary = filepath.Join(folder, "caddy")
-	build := exec.Command("go", "build", "-o", caddyBinary, "./cmd/caddy")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building Caddy: %w: %s", err, out)
-	}
-	dnsAddress, pages = resolver, filepath.Join(folder, "pages")
-	if err := os.Mkdir(pages, 0o700); err != nil {
-		return nil, err
-	}
-	listener, _, err := listen()
-	if err != nil {
-		return nil, err
-	}
-	edge, stop, err = runCaddy(folder, listener, strings.NewReplacer("{{web}}", filepath.Join(root, "web"), "{{pages}}", pages).Replace(caddyfile))
-	return stop, err
-}
-
-// dnsAddress is where the edge asks.
-var dnsAddress string
-
-// listen opens a socket at a free port, for runCaddy.
-func listen() (listener *net.TCPListener, port string, err error) {
-	listener, err = net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return nil, "", err
-	}
-	_, port, err = net.SplitHostPort(listener.Addr().String())
-	return listener, port, err
-}
-
-// runCaddy runs Caddy until it is stopped, and returns its address. Caddy is
-// handed the socket, which is fd/3 in the Caddyfile.
-func runCaddy(folder string, listener *net.TCPListener, config string) (address string, stop func(), err error) {
-	defer listener.Close()
-	socket, err := listener.File()
-	if err != nil {
-		return "", nil, err
-	}
-	defer socket.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		return "", nil, err
-	}
-	config = strings.NewReplacer("{{folder}}", folder, "{{dns}}", dnsAddress, "{{port}}", port).Replace(config)
-	path := filepath.Join(folder, "Caddyfile")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		return "", nil, err
-	}
-	var log bytes.Buffer
-	cmd := exec.Command(caddyBinary, "run", "--config", path)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.ExtraFiles = []*os.File{socket}
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer cancel()
-		cmd.Wait()
-	}()
-	stop = func() {
-		cmd.Process.Signal(os.Interrupt)
-		<-ended
-	}
-	// The socket is open, so Caddy answers once it runs.
-	address = "http://localhost:" + port
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/ghost/inbox-provider?domain=gmail.com", nil)
-	if err != nil {
-		stop()
-		return "", nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		stop()
-		lines := strings.SplitAfter(log.String(), "\n")
-		return "", nil, fmt.Errorf("caddy does not answer: %w, %v; its log ends with\n%s", err, cmd.ProcessState, strings.Join(lines[max(0, len(lines)-10):], ""))
-	}
-	response.Body.Close()
-	return address, stop, nil
-}
-
-// page is one page in a browser window of its own, without cookies or a cache.
+// page is one page in the browser.
 type page struct {
 	t   *testing.T
-	ctx context.Context
+	tab tab
+}
+
+// must ends the test after an error, and skips it where the engine is unable.
+func (p *page) must(err error) {
+	p.t.Helper()
+	must(p.t, err)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if reason, ok := errors.AsType[unable](err); ok {
+		t.Skip(reason)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // device is what a browser says of itself.
@@ -268,18 +157,20 @@ type device struct {
 	touchPoints         int64
 }
 
-// A setting is made before a page is loaded.
-type setting func(context.Context) error
+// settings are made before a page is loaded.
+type settings struct {
+	look
+
+	before string // JavaScript
+}
+
+type setting func(*settings)
 
 func on(d device) setting {
-	return func(ctx context.Context) error {
-		_, err := chromedp.Call(ctx, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{
-			UserAgent: d.userAgent, Platform: d.platform,
-		})
-		if err != nil {
-			return err
-		}
-		return property("maxTouchPoints", d.touchPoints)(ctx)
+	return func(s *settings) {
+		property("userAgent", d.userAgent)(s)
+		property("platform", d.platform)(s)
+		property("maxTouchPoints", d.touchPoints)(s)
 	}
 }
 
@@ -294,13 +185,40 @@ func property(name string, value any) setting {
 	return before(fmt.Sprintf("Object.defineProperty(Navigator.prototype, %q, {get: () => (%s)})", name, encoded))
 }
 
-// before runs JavaScript before any of the page's.
+// before runs JavaScript before any of the page's. The page is one that visit or
+// a stand-in writes, for the script is written into it.
 func before(script string) setting {
-	return func(ctx context.Context) error {
-		_, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument,
-			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
-		return err
+	return func(s *settings) { s.before += script + ";\n" }
+}
+
+// media sets media features, given as name and value in turn.
+func media(features ...string) setting {
+	return func(s *settings) {
+		s.media = make(map[string]string)
+		for i := 0; i < len(features); i += 2 {
+			s.media[features[i]] = features[i+1]
+		}
 	}
+}
+
+func phoneOrDesktop(width, height int64, phone bool) setting {
+	return func(s *settings) { s.width, s.height, s.phone = width, height, phone }
+}
+
+func all(list []setting) settings {
+	var s settings
+	for _, set := range list {
+		set(&s)
+	}
+	return s
+}
+
+// written is a page with a script before all of its own.
+func written(before, html string) []byte {
+	if before != "" {
+		before = "<script>" + before + "</script>"
+	}
+	return []byte("<!doctype html>" + before + html)
 }
 
 // clock makes timers wait for probe.advance, and notes each request.
@@ -341,52 +259,86 @@ const clock = `
 var visits atomic.Int64
 
 // visit opens a page with a body, at the edge.
-func visit(t *testing.T, html string, settings ...setting) *page {
+func visit(t *testing.T, html string, list ...setting) *page {
 	t.Helper()
+	s := all(list)
 	name := fmt.Sprintf("%d.html", visits.Add(1))
-	if chromium != nil { // else the folder is not there, and open skips
-		if err := os.WriteFile(filepath.Join(pages, name), []byte("<!doctype html>"+html), 0o600); err != nil {
+	if browser != nil { // else the folder is not there, and load skips
+		if err := os.WriteFile(filepath.Join(pages, name), written(s.before, html), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return open(t, "/"+name, settings...)
+	return load(t, edge+"/"+name, s.look)
 }
 
 // open opens a page of the edge, or a whole URL.
-func open(t *testing.T, url string, settings ...setting) *page {
+func open(t *testing.T, url string, list ...setting) *page {
 	t.Helper()
-	if chromium == nil {
-		need(t, "Chromium in the PATH, or in LYCHGATE_TEST_CHROMIUM")
-	}
 	if strings.HasPrefix(url, "/") {
 		url = edge + url
 	}
-	ctx, cancel := context.WithTimeout(chromium, 5*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
-	t.Cleanup(cancel)
-	for _, set := range settings {
-		if err := set(ctx); err != nil {
-			t.Fatal(err)
+	s := all(list)
+	if s.before != "" {
+		standIn := standInAt(url)
+		if standIn == nil {
+			t.Fatalf("%s is not written here, so nothing can run before its scripts", url)
 		}
+		standIn.begin(s.before)
 	}
-	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
-		t.Fatal(err)
-	}
-	return &page{t, ctx}
+	return load(t, url, s.look)
 }
 
-// js runs JavaScript, waits for what it promises, and returns it.
-func js[T any](p *page, format string, args ...any) T {
+func load(t *testing.T, url string, how look) *page {
+	t.Helper()
+	if browser == nil {
+		need(t, lacks)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	tab, err := browser.open(ctx, url, how)
+	must(t, err)
+	t.Cleanup(tab.close)
+	return &page{t, tab}
+}
+
+// finders find buttons wherever they are: in the document or, at any depth, in a
+// shadow root.
+const finders = `
+	const findAll = (root = document) => [...root.querySelectorAll('*')].flatMap(element =>
+		[...element.localName === 'lychgate-inbox-button' ? [element] : [], ...element.shadowRoot ? findAll(element.shadowRoot) : []]);
+	const find = () => findAll()[0] ?? null;
+`
+
+func (p *page) evaluate(body, format string, args ...any) string {
 	p.t.Helper()
 	if len(args) > 0 {
 		format = fmt.Sprintf(format, args...)
 	}
-	result, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](format, chromedp.EvalAwaitPromise))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	result, err := p.tab.evaluate("(async () => {" + finders + fmt.Sprintf(body, format) + "})()")
+	p.must(err)
 	return result
+}
+
+// js evaluates a JavaScript expression, in which find() is the page's first
+// button and findAll() are all of them. It returns what the expression promises.
+func js[T any](p *page, format string, args ...any) (result T) {
+	p.t.Helper()
+	text := p.evaluate("return JSON.stringify(await (%s\n) ?? null)", format, args...)
+	p.must(json.Unmarshal([]byte(text), &result))
+	return result
+}
+
+// do runs JavaScript statements, with find and findAll.
+func (p *page) do(format string, args ...any) {
+	p.t.Helper()
+	p.evaluate("%s\nreturn ''", format, args...)
+}
+
+// keys types into an element.
+func (p *page) keys(selector, keys string) {
+	p.t.Helper()
+	p.do("document.querySelector(%q).focus()", selector)
+	p.must(p.tab.press(keys))
 }
 
 // until waits for what a JavaScript expression tells.
@@ -410,7 +362,7 @@ type button struct {
 }
 
 const seen = `(() => {
-	const button = document.querySelector('lychgate-inbox-button');
+	const button = find();
 	const link = button?.shadowRoot?.querySelector('a');
 	if (!link?.checkVisibility({visibilityProperty: true, opacityProperty: true})) return null;
 	return {Provider: button.getAttribute('provider'), Href: link.href, Text: link.textContent, Lang: link.lang, Target: link.target, Rel: link.rel};

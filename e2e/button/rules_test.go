@@ -1,16 +1,12 @@
 package button
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/chromedp"
 )
 
 // The five rules of the spec's "Rules for a client that builds its own inbox
@@ -23,7 +19,7 @@ const element = script + `<lychgate-inbox-button></lychgate-inbox-button>`
 
 func (p *page) recipient(address string) {
 	p.t.Helper()
-	js[any](p, "void (document.querySelector('lychgate-inbox-button').recipient = %q)", address)
+	p.do("find().recipient = %q", address)
 }
 
 // advance moves the clock by milliseconds and returns how many requests there
@@ -38,7 +34,7 @@ func (p *page) advance(ms int) int {
 func (p *page) settled() {
 	p.t.Helper()
 	p.until("probe.fetches.length === probe.settled")
-	js[any](p, "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))")
+	p.do("for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame)")
 }
 
 func TestRule1BuiltInDomainsNeedNoRequest(t *testing.T) {
@@ -83,7 +79,7 @@ func TestRule2WaitsForTheEndOfTyping(t *testing.T) {
 			t.Fatalf("%d requests 399 ms after %q was typed", n, typed)
 		}
 	}
-	js[any](p, "void (document.querySelector('lychgate-inbox-button').sender = 'news@daily.example')") // no key
+	p.do("find().sender = 'news@daily.example'") // no key
 	if n := p.advance(1); n != 1 {
 		t.Fatalf("%d requests 400 ms after the last key", n)
 	}
@@ -125,7 +121,7 @@ func TestRule2AsksOnceForEachDomain(t *testing.T) {
 			})
 			p := open(t, s.URL+"/page", before(clock))
 			ask := func(address string) {
-				js[any](p, "document.querySelectorAll('lychgate-inbox-button').forEach(b => { b.recipient = %q })", address)
+				p.do("for (const button of findAll()) button.recipient = %q", address)
 				p.advance(400)
 			}
 			ask("jane@workspace.example")
@@ -159,27 +155,21 @@ func TestKnownDomainIsShownAtOnce(t *testing.T) {
 
 func TestRule3FailureIsSilence(t *testing.T) {
 	refused := "http://localhost:1/ghost/inbox-provider"
-	offline := func(ctx context.Context) error {
-		_, err := chromedp.Call(ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-			MatchedNetworkConditions: []*network.Conditions{{Offline: true, DownloadThroughput: -1, UploadThroughput: -1}},
-		})
-		return err
-	}
-	if chromium != nil {
+	if browser != nil {
 		refused = strings.Replace(edge, "localhost", "127.0.0.2", 1) + "/ghost/inbox-provider" // where the edge does not listen
 	}
 	tests := []struct {
 		name     string
 		endpoint string
 		lookup   http.HandlerFunc
-		then     setting // when the page is there
+		offline  bool // once the page is there
 		shown    bool
 	}{
 		{name: "control", lookup: answering(`{"provider":"gmail"}`), shown: true},
 		{name: "null", lookup: answering(`{"provider":null}`)},
 		{name: "refused", endpoint: refused},
 		{name: "no URL", endpoint: "http://["},
-		{name: "offline", lookup: answering(`{"provider":"gmail"}`), then: offline},
+		{name: "offline", lookup: answering(`{"provider":"gmail"}`), offline: true},
 		{name: "404", lookup: status(http.StatusNotFound)},
 		{name: "422", lookup: status(http.StatusUnprocessableEntity)},
 		{name: "429", lookup: status(http.StatusTooManyRequests)},
@@ -218,12 +208,10 @@ func TestRule3FailureIsSilence(t *testing.T) {
 				test.endpoint = newStandIn(t, "", test.lookup).URL + "/ghost/inbox-provider"
 			}
 			p := visit(t, "<body><p>The plain notice.</p>"+element, before(clock))
-			if test.then != nil {
-				if err := test.then(p.ctx); err != nil {
-					t.Fatal(err)
-				}
+			if test.offline {
+				p.must(p.tab.offline())
 			}
-			js[any](p, "void (document.querySelector('lychgate-inbox-button').endpoint = %q)", test.endpoint)
+			p.do("find().endpoint = %q", test.endpoint)
 			p.recipient("jane@company.example")
 			start := time.Now()
 			diff(t, "requests", 1, p.advance(400))
@@ -279,7 +267,7 @@ func TestRule4NothingOnIOS(t *testing.T) {
 				requests = 1
 			}
 			diff(t, "requests for another", requests, p.advance(10_000))
-			height := js[float64](p, "document.querySelector('lychgate-inbox-button').offsetHeight")
+			height := js[float64](p, "find().offsetHeight")
 			diff(t, "place is kept", test.shown, height > 0)
 		})
 	}

@@ -17,7 +17,24 @@ import (
 type standIn struct {
 	*httptest.Server
 	mu      sync.Mutex
+	before  string   // runs before all other scripts of the page
 	lookups []string // whole requests
+}
+
+// standIns are those that run, by the URL of their page.
+var standIns sync.Map
+
+// standInAt returns the stand-in that serves a page, or nil.
+func standInAt(url string) *standIn {
+	s, _ := standIns.Load(url)
+	found, _ := s.(*standIn)
+	return found
+}
+
+func (s *standIn) begin(before string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = before
 }
 
 func newStandIn(t *testing.T, html string, lookup http.HandlerFunc) *standIn {
@@ -27,7 +44,9 @@ func newStandIn(t *testing.T, html string, lookup http.HandlerFunc) *standIn {
 	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		http.SetCookie(w, &http.Cookie{Name: "session", Value: "secret"})
-		w.Write([]byte("<!doctype html>" + html))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.Write(written(s.before, html))
 	})
 	for _, path := range []string{"/ghost/lychgate/inbox-button.js", "/assets/js/inbox-button.js"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
@@ -54,7 +73,8 @@ func newStandIn(t *testing.T, html string, lookup http.HandlerFunc) *standIn {
 	})
 	s.Server = httptest.NewServer(mux)
 	s.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1) // cookies of the edge's host are its as well
-	t.Cleanup(s.Close)
+	standIns.Store(s.URL+"/page", s)
+	t.Cleanup(func() { standIns.Delete(s.URL + "/page"); s.Close() })
 	return s
 }
 

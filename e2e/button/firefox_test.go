@@ -1,0 +1,235 @@
+package button
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
+)
+
+// firefox is driven through WebDriver BiDi, https://w3c.github.io/webdriver-bidi/.
+type firefox struct {
+	process *exec.Cmd
+	conn    *websocket.Conn
+	calls   int
+	chrome  string // the browsing context of the browser's own window
+}
+
+func startFirefox(folder string) (engine, error) {
+	program, err := exec.LookPath("firefox-esr")
+	if err != nil {
+		program, err = exec.LookPath("firefox")
+	}
+	if err != nil {
+		return nil, notInstalled("Firefox in the PATH")
+	}
+	profile := filepath.Join(folder, "profile")
+	if err := os.Mkdir(profile, 0o700); err != nil {
+		return nil, err
+	}
+	f := &firefox{process: exec.Command(program, "--headless", "--no-remote", "--profile", profile,
+		"--remote-debugging-port", "0", "--remote-allow-system-access")}
+	f.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	log, err := f.process.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.process.Start(); err != nil {
+		return nil, err
+	}
+	if err := f.connect(log); err != nil {
+		f.stop()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *firefox) connect(log io.Reader) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	defer context.AfterFunc(ctx, f.kill)()
+	address := ""
+	for lines := bufio.NewScanner(log); address == ""; {
+		if !lines.Scan() {
+			return errors.New("ended, or did not say within a minute where it listens")
+		}
+		_, address, _ = strings.Cut(lines.Text(), "WebDriver BiDi listening on ")
+	}
+	go io.Copy(io.Discard, log) // else it would block
+	var err error
+	f.conn, _, err = websocket.Dial(ctx, address+"/session", nil) //nolint:bodyclose // there is none
+	if err != nil {
+		return err
+	}
+	f.conn.SetReadLimit(-1) // for pictures
+	if err := f.call(ctx, "session.new", object{"capabilities": object{}}, nil); err != nil {
+		return err
+	}
+	var tree struct{ Contexts []struct{ Context string } }
+	if err := f.call(ctx, "browsingContext.getTree", object{"moz:scope": "chrome"}, &tree); err != nil {
+		return err
+	}
+	f.chrome = tree.Contexts[0].Context
+	return nil
+}
+
+// object is one of JSON.
+type object = map[string]any
+
+// call is for one goroutine. Nothing else is awaited, so events are ignored.
+func (f *firefox) call(ctx context.Context, method string, params, result any) error {
+	f.calls++
+	if err := wsjson.Write(ctx, f.conn, object{"id": f.calls, "method": method, "params": params}); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	for {
+		var reply struct {
+			ID      int
+			Result  json.RawMessage
+			Error   string
+			Message string
+		}
+		if err := wsjson.Read(ctx, f.conn, &reply); err != nil {
+			return fmt.Errorf("%s: %w", method, err)
+		}
+		switch {
+		case reply.ID != f.calls:
+		case reply.Error != "":
+			return fmt.Errorf("%s: %s: %s", method, reply.Error, reply.Message)
+		case result == nil:
+			return nil
+		default:
+			return json.Unmarshal(reply.Result, result)
+		}
+	}
+}
+
+// evaluate runs an expression in a browsing context.
+func (f *firefox) evaluate(ctx context.Context, where, expression string) (string, error) {
+	var result struct {
+		Result           struct{ Value string }
+		ExceptionDetails *struct{ Text string }
+	}
+	err := f.call(ctx, "script.evaluate", object{
+		"expression": expression, "target": object{"context": where}, "awaitPromise": true,
+	}, &result)
+	if err == nil && result.ExceptionDetails != nil {
+		err = errors.New(result.ExceptionDetails.Text)
+	}
+	return result.Result.Value, err
+}
+
+func (f *firefox) kill() { syscall.Kill(-f.process.Process.Pid, syscall.SIGKILL) }
+
+func (f *firefox) stop() {
+	f.kill() // with the processes that it has started
+	if f.conn != nil {
+		f.conn.CloseNow()
+	}
+	f.process.Wait()
+}
+
+// firefoxMedia are the settings behind media features. BiDi has no command for
+// these, but they take effect in pages that are open.
+var firefoxMedia = map[string]object{
+	"prefers-color-scheme":   {"light": "layout.css.prefers-color-scheme.content-override=1", "dark": "layout.css.prefers-color-scheme.content-override=0"},
+	"prefers-reduced-motion": {"reduce": "ui.prefersReducedMotion=1"},
+	"forced-colors":          {"active": "browser.display.document_color_use=2"},
+}
+
+func (f *firefox) setMedia(ctx context.Context, media map[string]string) error {
+	var script strings.Builder
+	for feature, values := range firefoxMedia {
+		for _, setting := range values {
+			name, _, _ := strings.Cut(setting.(string), "=")
+			fmt.Fprintf(&script, "Services.prefs.clearUserPref(%q);", name)
+		}
+		if value, ok := media[feature]; ok {
+			setting, ok := values[value].(string)
+			if !ok {
+				return unable("Firefox has no setting for " + feature + ": " + value)
+			}
+			name, number, _ := strings.Cut(setting, "=")
+			fmt.Fprintf(&script, "Services.prefs.setIntPref(%q, %s);", name, number)
+		}
+	}
+	_, err := f.evaluate(ctx, f.chrome, script.String()+"''")
+	return err
+}
+
+func (f *firefox) open(ctx context.Context, url string, how look) (tab, error) {
+	if err := f.setMedia(ctx, how.media); err != nil {
+		return nil, err
+	}
+	t := &firefoxTab{firefox: f, ctx: ctx}
+	var user struct{ UserContext string }
+	if err := f.call(ctx, "browser.createUserContext", object{}, &user); err != nil {
+		return nil, err
+	}
+	t.user = user.UserContext
+	var created struct{ Context string }
+	if err := f.call(ctx, "browsingContext.create", object{"type": "tab", "userContext": t.user}, &created); err != nil {
+		return nil, err
+	}
+	t.context = created.Context
+	if how.width > 0 {
+		err := f.call(ctx, "browsingContext.setViewport", object{
+			"context": t.context, "viewport": object{"width": how.width, "height": how.height}, "devicePixelRatio": 2,
+		}, nil)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return t, f.call(ctx, "browsingContext.navigate", object{"context": t.context, "url": url, "wait": "complete"}, nil)
+}
+
+type firefoxTab struct {
+	*firefox
+
+	ctx           context.Context
+	context, user string
+}
+
+func (t *firefoxTab) close() {
+	t.call(context.WithoutCancel(t.ctx), "browser.removeUserContext", object{"userContext": t.user}, nil)
+}
+
+func (t *firefoxTab) evaluate(expression string) (string, error) {
+	return t.firefox.evaluate(t.ctx, t.context, expression)
+}
+
+func (t *firefoxTab) press(keys string) error {
+	return t.call(t.ctx, "input.performActions", object{"context": t.context, "actions": keyActions(keys)}, nil)
+}
+
+// keyActions presses keys one by one, as both WebDriver and BiDi understand it.
+func keyActions(keys string) []object {
+	var strokes []object
+	for _, key := range strings.NewReplacer("\t", "\ue004", "\r", "\ue007").Replace(keys) {
+		strokes = append(strokes, object{"type": "keyDown", "value": string(key)}, object{"type": "keyUp", "value": string(key)})
+	}
+	return []object{{"type": "key", "id": "keyboard", "actions": strokes}}
+}
+
+func (t *firefoxTab) picture() ([]byte, error) {
+	var shot struct{ Data []byte }
+	err := t.call(t.ctx, "browsingContext.captureScreenshot", object{"context": t.context}, &shot)
+	return shot.Data, err
+}
+
+func (t *firefoxTab) offline() error {
+	return t.call(t.ctx, "emulation.setNetworkConditions", object{
+		"contexts": []string{t.context}, "networkConditions": object{"type": "offline"},
+	}, nil)
+}

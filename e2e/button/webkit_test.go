@@ -1,0 +1,243 @@
+package button
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// webKit is driven through WebDriver, https://www.w3.org/TR/webdriver2/. It has
+// one window for all pages, one after the other.
+type webKit struct {
+	screen, driver *exec.Cmd
+	session        string // its URL
+	framed         bool   // the page is in a frame
+}
+
+func startWebKit(folder string) (engine, error) {
+	browsers, err := filepath.Glob("/usr/lib/*/webkit2gtk-4.1/MiniBrowser")
+	if err != nil {
+		return nil, err
+	}
+	for _, program := range []string{"WebKitWebDriver", "Xvfb"} {
+		if _, err := exec.LookPath(program); err != nil || len(browsers) == 0 {
+			return nil, notInstalled("WebKit, of Debian's packages webkit2gtk-driver and xvfb")
+		}
+	}
+	w := new(webKit)
+	if err := w.start(browsers[0], folder); err != nil {
+		w.stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *webKit) start(program, folder string) error {
+	display, err := w.startScreen()
+	if err != nil {
+		return fmt.Errorf("starting Xvfb: %w", err)
+	}
+	listener, port, err := listen()
+	if err != nil {
+		return err
+	}
+	listener.Close() // which the driver takes
+	w.driver = exec.Command("WebKitWebDriver", "--port="+port)
+	w.driver.Env = append(os.Environ(), "DISPLAY=:"+display, "XDG_CACHE_HOME="+folder, "XDG_CONFIG_HOME="+folder, "XDG_DATA_HOME="+folder)
+	w.driver.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := w.driver.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	root := "http://127.0.0.1:" + port
+	for { // until it listens
+		w.session = root
+		if err = w.call(ctx, http.MethodGet, "/status", nil, nil); err == nil || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err != nil {
+		return err
+	}
+	var session struct{ SessionID string }
+	err = w.call(ctx, http.MethodPost, "/session", object{"capabilities": object{"alwaysMatch": object{
+		"webkitgtk:browserOptions": object{"binary": program, "args": []string{"--automation"}},
+		"timeouts":                 object{"script": (5 * time.Minute).Milliseconds()},
+	}}}, &session)
+	w.session = root + "/session/" + session.SessionID
+	return err
+}
+
+// startScreen starts a screen that nobody sees, and returns its number.
+func (w *webKit) startScreen() (display string, err error) {
+	out, in, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer out.Close()
+	w.screen = exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "1600x1200x24", "-nolisten", "tcp")
+	w.screen.ExtraFiles = []*os.File{in}
+	err = w.screen.Start()
+	in.Close()
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fscan(out, &display)
+	return display, err
+}
+
+// call sends a command to the session.
+func (w *webKit) call(ctx context.Context, method, path string, params, result any) error {
+	var body bytes.Buffer
+	if method == http.MethodPost {
+		if err := json.NewEncoder(&body).Encode(params); err != nil {
+			return err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, method, w.session+path, &body)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var reply struct{ Value json.RawMessage }
+	if err := json.NewDecoder(response.Body).Decode(&reply); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		var failure struct{ Error, Message string }
+		if err := json.Unmarshal(reply.Value, &failure); err != nil {
+			return err
+		}
+		return fmt.Errorf("%s: %s: %s", path, failure.Error, failure.Message)
+	}
+	if result == nil {
+		return nil
+	}
+	return json.Unmarshal(reply.Value, result)
+}
+
+func (w *webKit) stop() {
+	if w.driver != nil && w.driver.Process != nil {
+		syscall.Kill(-w.driver.Process.Pid, syscall.SIGKILL) // with the browser, which it has started
+		w.driver.Wait()
+	}
+	if w.screen != nil && w.screen.Process != nil {
+		w.screen.Process.Signal(os.Interrupt)
+		w.screen.Wait()
+	}
+}
+
+func (w *webKit) open(ctx context.Context, url string, how look) (tab, error) {
+	for feature, value := range how.media {
+		if feature+value != "prefers-color-schemelight" { // which is so anyway
+			return nil, unable("WebKit's driver sets no " + feature + ": " + value)
+		}
+	}
+	if w.framed {
+		if err := w.call(ctx, http.MethodPost, "/frame", object{"id": nil}, nil); err != nil {
+			return nil, err
+		}
+		w.framed = false
+	}
+	t := &webKitTab{w, ctx, ""}
+	width, height := how.width, how.height
+	// A window is not as narrow as a phone.
+	phone := width > 0 && width < 500
+	if phone {
+		url = fmt.Sprintf("data:text/html,<!doctype html><body style='margin:0'><iframe src='%s' style='width:%dpx;height:%dpx;border:0'></iframe>", url, width, height)
+	}
+	if width == 0 || phone {
+		width, height = 1024, 900
+	}
+	if err := t.resize(width, height); err != nil {
+		return nil, err
+	}
+	if err := t.call(ctx, http.MethodPost, "/url", object{"url": url}, nil); err != nil {
+		return nil, err
+	}
+	if !phone {
+		return t, nil
+	}
+	var frame map[string]string
+	if err := t.call(ctx, http.MethodPost, "/element", object{"using": "css selector", "value": "iframe"}, &frame); err != nil {
+		return nil, err
+	}
+	t.frame = frame[elementKey]
+	// What is typed goes to the frame.
+	err := t.call(ctx, http.MethodPost, "/execute/sync", object{"script": "arguments[0].focus()", "args": []any{frame}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	w.framed = true
+	return t, t.call(ctx, http.MethodPost, "/frame", object{"id": frame}, nil)
+}
+
+type webKitTab struct {
+	*webKit
+
+	ctx   context.Context
+	frame string // the element that the page is in, if it is in a frame
+}
+
+// resize makes the window as large as a page of this size needs.
+func (t *webKitTab) resize(width, height int64) error {
+	text, err := t.evaluate("`${outerWidth - innerWidth} ${outerHeight - innerHeight} ${innerWidth} ${innerHeight}`")
+	if err != nil {
+		return err
+	}
+	var moreWidth, moreHeight, oldWidth, oldHeight int64
+	if _, err := fmt.Sscan(text, &moreWidth, &moreHeight, &oldWidth, &oldHeight); err != nil {
+		return err
+	}
+	if oldWidth == width && oldHeight == height {
+		return nil
+	}
+	return t.call(t.ctx, http.MethodPost, "/window/rect", object{"x": 0, "y": 0, "width": width + moreWidth, "height": height + moreHeight}, nil)
+}
+
+// elementKey is the name of an element's identifier, in each WebDriver.
+const elementKey = "element-6066-11e4-a52e-4f735466cecf"
+
+// close leaves the window to the next page.
+func (t *webKitTab) close() {}
+
+func (t *webKitTab) evaluate(expression string) (result string, err error) {
+	err = t.call(t.ctx, http.MethodPost, "/execute/sync", object{"script": "return " + strings.TrimSpace(expression), "args": []any{}}, &result)
+	return result, err
+}
+
+func (t *webKitTab) press(keys string) error {
+	return t.call(t.ctx, http.MethodPost, "/actions", object{"actions": keyActions(keys)}, nil)
+}
+
+func (t *webKitTab) picture() (picture []byte, err error) {
+	path := "/screenshot"
+	if t.frame != "" {
+		if err := t.call(t.ctx, http.MethodPost, "/frame", object{"id": nil}, nil); err != nil {
+			return nil, err
+		}
+		path = "/element/" + t.frame + path
+	}
+	if err := t.call(t.ctx, http.MethodGet, path, nil, &picture); err != nil || t.frame == "" {
+		return picture, err
+	}
+	return picture, t.call(t.ctx, http.MethodPost, "/frame", object{"id": object{elementKey: t.frame}}, nil)
+}
+
+func (t *webKitTab) offline() error {
+	return unable("WebKit's driver cannot take a page off the network")
+}
