@@ -40,7 +40,7 @@ func startFirefox(folder string) (engine, error) {
 	}
 	f := &firefox{process: exec.Command(program, "--headless", "--no-remote", "--profile", profile,
 		"--remote-debugging-port", "0", "--remote-allow-system-access")}
-	f.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	f.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	log, err := f.process.StderrPipe()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +53,7 @@ func (w *webKit) start(program, folder string) error {
 	listener.Close() // which the driver takes
 	w.driver = exec.Command("WebKitWebDriver", "--port="+port)
 	w.driver.Env = append(os.Environ(), "DISPLAY=:"+display, "XDG_CACHE_HOME="+folder, "XDG_CONFIG_HOME="+folder, "XDG_DATA_HOME="+folder)
-	w.driver.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	w.driver.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := w.driver.Start(); err != nil {
 		return err
 	}
@@ -86,6 +87,7 @@ func (w *webKit) startScreen() (display string, err error) {
 	}
 	defer out.Close()
 	w.screen = exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "1600x1200x24", "-nolisten", "tcp")
+	w.screen.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	w.screen.ExtraFiles = []*os.File{in}
 	err = w.screen.Start()
 	in.Close()
@@ -141,7 +143,7 @@ func (w *webKit) stop() {
 	}
 }
 
-func (w *webKit) open(ctx context.Context, url string, how look) (tab, error) {
+func (w *webKit) open(ctx context.Context, address string, how look) (tab, error) {
 	for feature, value := range how.media {
 		if feature+value != "prefers-color-schemelight" { // which is so anyway
 			return nil, unable("WebKit's driver sets no " + feature + ": " + value)
@@ -154,36 +156,16 @@ func (w *webKit) open(ctx context.Context, url string, how look) (tab, error) {
 		w.framed = false
 	}
 	t := &webKitTab{w, ctx, ""}
-	width, height := how.width, how.height
-	// A window is not as narrow as a phone.
-	phone := width > 0 && width < 500
-	if phone {
-		url = fmt.Sprintf("data:text/html,<!doctype html><body style='margin:0'><iframe src='%s' style='width:%dpx;height:%dpx;border:0'></iframe>", url, width, height)
+	if how.width > 0 && how.width < 500 { // a window cannot be as narrow as a phone
+		return t, t.openFrame(address, how.width, how.height)
 	}
-	if width == 0 || phone {
-		width, height = 1024, 900
+	if how.width == 0 {
+		how.width, how.height = 1024, 768
 	}
-	if err := t.resize(width, height); err != nil {
+	if err := t.resize(how.width, how.height); err != nil {
 		return nil, err
 	}
-	if err := t.call(ctx, http.MethodPost, "/url", object{"url": url}, nil); err != nil {
-		return nil, err
-	}
-	if !phone {
-		return t, nil
-	}
-	var frame map[string]string
-	if err := t.call(ctx, http.MethodPost, "/element", object{"using": "css selector", "value": "iframe"}, &frame); err != nil {
-		return nil, err
-	}
-	t.frame = frame[elementKey]
-	// What is typed goes to the frame.
-	err := t.call(ctx, http.MethodPost, "/execute/sync", object{"script": "arguments[0].focus()", "args": []any{frame}}, nil)
-	if err != nil {
-		return nil, err
-	}
-	w.framed = true
-	return t, t.call(ctx, http.MethodPost, "/frame", object{"id": frame}, nil)
+	return t, t.call(ctx, http.MethodPost, "/url", object{"url": address}, nil)
 }
 
 type webKitTab struct {
@@ -191,6 +173,35 @@ type webKitTab struct {
 
 	ctx   context.Context
 	frame string // the element that the page is in, if it is in a frame
+}
+
+// openFrame opens a page in a frame. Only if the page around it has the same
+// origin does what is typed go to the frame, so this is the page that says that
+// there is no icon.
+func (t *webKitTab) openFrame(address string, width, height int64) error {
+	around, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	around.Path = "/favicon.ico"
+	if err := t.resize(1024, height+100); err != nil {
+		return err
+	}
+	if err := t.call(t.ctx, http.MethodPost, "/url", object{"url": around.String()}, nil); err != nil {
+		return err
+	}
+	var frame map[string]string
+	err = t.call(t.ctx, http.MethodPost, "/execute/sync", object{"script": `
+		const [src, width, height] = arguments;
+		const frame = Object.assign(document.createElement('iframe'), {src, width, height, style: 'border: 0'});
+		document.body.replaceChildren(frame);
+		return new Promise(done => frame.addEventListener('load', () => { frame.focus(); done(frame); }));
+	`, "args": []any{address, width, height}}, &frame)
+	if err != nil {
+		return err
+	}
+	t.frame, t.framed = frame[elementKey], true
+	return t.call(t.ctx, http.MethodPost, "/frame", object{"id": frame}, nil)
 }
 
 // resize makes the window as large as a page of this size needs.
