@@ -65,7 +65,8 @@
 		} catch {}
 	}
 
-	// Whatever goes wrong, there is no provider.
+	// Whatever goes wrong, there is no provider. What was broken off, as when the
+	// reader leaves the page and comes back, is no answer.
 	async function ask(domain, endpoint) {
 		let provider;
 		try {
@@ -75,8 +76,10 @@
 				referrerPolicy: 'no-referrer',
 				signal: AbortSignal.timeout(3000),
 			});
-			if (response.ok) ({provider} = await response.json());
-		} catch {}
+			if (response.ok) provider = (await response.json())?.provider;
+		} catch ({name}) {
+			if (/^(Type|Abort)/.test(name)) return answers.delete(domain);
+		}
 		answers.set(domain, Object.keys(list).includes(provider) ? provider : null);
 	}
 
@@ -87,33 +90,55 @@
 		const [page, search, app] = webmails[provider];
 		// Microsoft keeps people's own accounts apart from companies'.
 		const personal = /^(outlook|hotmail|live|msn|passport)\.[a-z.]{2,6}$/.test(domain);
-		const url = 'https://' + ((personal ? page.replace('office', 'live') : page) + (sender && search))
-			.replace('{to}', encode(recipient)).replace('{from}', encode(sender));
+		let link = (personal ? page.replace('office', 'live') : page) + (sender && search);
+		try {
+			[, link] = /^https:\/\/(.+)/.exec(JSON.parse(settings.links)[provider]);
+		} catch {}
+		// The account of jane+news@ is jane@.
+		const url = 'https://' + link.replace('{to}', encode(recipient.replace(/^([^+"]+)\+.*@/, '$1@'))).replace('{from}', encode(sender));
 		return android && app
 			? `intent:#Intent;action=android.intent.action.MAIN;category=android.intent.category.LAUNCHER;package=${app};S.browser_fallback_url=${encode(url)};end`
 			: url;
 	}
 
-	// No style element: policies may forbid it.
+	// No style element: policies may forbid it. Black, white and an edge of the
+	// other stand out on anything. --w is 1 where white can be read better than
+	// black, by the luminance of WCAG.
 	const style = new CSSStyleSheet();
 	style.replaceSync(`
 :host { display: block; min-height: max(2.75em, 44px) }
 :host([hidden]) { display: none }
-:host([floating]) { position: absolute; z-index: 2; top: 100%; inset-inline: 0; min-height: 0; pointer-events: none }
-:host([floating][provider]) { padding-top: .75em }
+:host([floating]) {
+	position: absolute !important; inset: auto !important; z-index: 9 !important; min-height: 0 !important;
+	margin: 0 !important; padding: 0 !important; border: 0 !important; float: none !important; pointer-events: none !important;
+}
+:host([floating]), :host([below]) { display: block !important }
 a {
-	box-sizing: border-box; display: inline-flex; align-items: center; gap: .6em; min-height: max(2.75em, 44px); padding: .5em 1.1em;
-	border: 1px solid transparent; border-radius: var(--lychgate-inbox-radius, .5em);
-	background: var(--lychgate-inbox-background, CanvasText); color: var(--lychgate-inbox-color, Canvas);
-	font-weight: 600; line-height: 1.2; text-decoration: none; pointer-events: auto;
+	--b: var(--lychgate-inbox-background, #000);
+	--w: clamp(0, (.179 - y) * 1e6, 1);
+	--e: 0 0 #0000;
+	box-sizing: border-box; display: inline-flex; align-items: center; gap: .6em; max-width: 100%;
+	min-height: max(2.75em, 44px); padding: .5em 1.1em;
+	border: 2px solid; border-radius: var(--lychgate-inbox-radius, .5em); box-shadow: var(--e);
+	background: var(--b); color: var(--lychgate-inbox-color, #fff);
+	font-weight: 600; line-height: 1.2; letter-spacing: normal; text-transform: none; text-indent: 0;
+	text-decoration: none; white-space: nowrap; pointer-events: auto;
 }
-a::before {
-	content: ""; box-sizing: border-box; width: 1.3em; height: 1em; border: .1em solid; border-radius: .2em;
-	background: conic-gradient(from -53deg at 50% 65%, currentColor 106deg, #0000 0);
+@supports (color: color(from red xyz y y y)) {
+	a {
+		--e: 0 0 0 1px color(from var(--lychgate-inbox-background, #0000) xyz calc(1 - var(--w)) calc(1 - var(--w)) calc(1 - var(--w)) / alpha);
+		color: var(--lychgate-inbox-color, color(from var(--b) xyz calc(var(--w) * .95) var(--w) calc(var(--w) * 1.09)));
+	}
 }
-a:hover { opacity: .85 }
-a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em; box-shadow: 0 0 0 .15em Canvas }
-@media (forced-colors: active) { a { background: ButtonFace; color: ButtonText; border-color: ButtonText } a::before { content: none } }`);
+:host([floating]) [role], :host([below]) [role] { font-size: max(1em, 14px) }
+:host([provider][floating]) [role], :host([below]) [role] { padding-top: 12px }
+:host([floating]) a { box-shadow: var(--e), 0 .2em .8em #0006 }
+span { overflow: hidden; text-overflow: ellipsis }
+svg { flex: none; width: 1.3em; height: 1em; fill: none; stroke: currentColor; stroke-width: 2 }
+a:hover { text-decoration: underline }
+a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff }
+@media (forced-colors: active) { a { background: ButtonFace; color: ButtonText; border-color: ButtonText } svg { display: none } }
+@media print { :host { display: none !important } }`);
 
 	const attributes = ['recipient', 'sender', 'endpoint', 'text'];
 
@@ -127,6 +152,7 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em; box-sh
 
 		#status = document.createElement('div');
 		#link = document.createElement('a');
+		#text = document.createElement('span');
 		#domain;
 		#timer;
 
@@ -137,7 +163,14 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em; box-sh
 			root.append(this.#status);
 			// Is read out when the button comes.
 			this.#status.setAttribute('role', 'status');
-			Object.assign(this.#link, {part: 'button', target: '_blank', rel: 'noopener noreferrer', dir: 'auto'});
+			Object.assign(this.#link, {target: '_blank', rel: 'noopener noreferrer', dir: 'auto'});
+			const icon = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+			icon.setAttribute('viewBox', '0 0 26 20');
+			icon.setAttribute('aria-hidden', 'true');
+			icon.setAttribute('part', 'icon');
+			icon.append(document.createElementNS(icon.namespaceURI, 'path'));
+			icon.firstChild.setAttribute('d', 'M1 1h24v18H1zl12 10L25 1');
+			this.#link.append(icon, this.#text);
 		}
 
 		connectedCallback() {
@@ -149,15 +182,17 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em; box-sh
 				this[name] = value;
 			}
 			this.hidden ||= ios;
-			this.#find();
+			this.#domain ? this.#show() : this.#find();
 		}
 
 		disconnectedCallback() {
 			clearTimeout(this.#timer);
+			this.#domain = '';
 		}
 
 		attributeChangedCallback(name, before, now) {
-			if (!this.isConnected || before === now) return;
+			// A form's looks up before it is on the page.
+			if (!this.isConnected && !this.hasAttribute('hold') || before === now) return;
 			name === 'recipient' ? this.#find() : this.#show();
 		}
 
@@ -168,6 +203,7 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em; box-sh
 			if (domain) this.#timer = setTimeout(async () => {
 				if (!answers.has(domain)) answers.set(domain, ask(domain, this.endpoint || folder + '/inbox-provider'));
 				await answers.get(domain);
+				if (!answers.has(domain)) addEventListener('pageshow', () => this.#find(), {once: true});
 				this.#show();
 			}, answers.has(domain) ? 0 : 400);
 		}
@@ -184,7 +220,9 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em; box-sh
 				.map(lang => lang.toLowerCase().split(/[-_]/)[0]).find(lang => phrases[lang]) || 'en';
 			this.text ? link.removeAttribute('lang') : link.lang = lang;
 			const text = (this.text || phrases[lang]).replace('*', list[provider][0]);
-			if (link.textContent !== text) link.textContent = text;
+			if (this.#text.textContent !== text) this.#text.textContent = text;
+			link.part = 'button ' + provider;
+			this.setAttribute('exportparts', 'icon,button,' + provider);
 			if (!link.parentNode) this.#status.append(link);
 			this.setAttribute('provider', provider);
 		}
@@ -193,37 +231,83 @@ a:focus-visible { outline: .15em solid CanvasText; outline-offset: .15em; box-sh
 	for (const name of attributes) {
 		Object.defineProperty(InboxButton.prototype, name, {
 			get() { return this.getAttribute(name) ?? settings[name] ?? ''; },
-			set(value) { this.setAttribute(name, value ?? ''); },
+			set(value) { value == null ? this.removeAttribute(name) : this.setAttribute(name, value); },
 		});
 	}
 	customElements.define(tag, InboxButton);
 
+	// Puts a button below a form, in a shadow root around it: there no style of the
+	// theme's reaches it, no selector counts it, and nothing makes room for it.
+	const roots = new WeakMap();
+	function attach(button, form) {
+		const parent = form.parentElement;
+		try {
+			// Custom elements want their own, and nothing else has slots.
+			if (!roots.has(parent) && !/-/.test(parent.localName) && ![...parent.children].some(child => child.slot)) {
+				const root = parent.attachShadow({mode: 'open'});
+				root.append(document.createElement('slot'));
+				roots.set(parent, root);
+			}
+		} catch {}
+		button.setAttribute('floating', '');
+		roots.has(parent) ? roots.get(parent).append(button) : form.after(button);
+
+		const end = new AbortController(), {style} = button;
+		function place() {
+			if (form.parentElement !== parent || !form.isConnected) {
+				button.remove();
+				sizes.disconnect();
+				return end.abort();
+			}
+			style.translate = '';
+			button.removeAttribute('below');
+			button.setAttribute('floating', '');
+			const box = form.getBoundingClientRect();
+			// Where the form is hidden, there is nothing to be below.
+			style.width = box.width ? box.width + 'px' : '';
+			const own = button.getBoundingClientRect();
+			// Ghost's notice may be longer than its form.
+			const spill = getComputedStyle(form).overflowY === 'visible' ? Math.min(form.scrollHeight - form.clientHeight, 99) : 0;
+			if (box.width) style.translate = `${box.left - own.left}px ${box.bottom + spill - own.top}px`;
+			// What would be cut off makes room for itself.
+			const {bottom} = button.getBoundingClientRect();
+			for (let outer = parent; outer && outer !== document.body; outer = outer.parentElement) {
+				const overflow = getComputedStyle(outer).overflowY;
+				if (/auto|scroll/.test(overflow)) break;
+				if (overflow === 'visible' || outer.getBoundingClientRect().bottom >= bottom) continue;
+				style.width = style.translate = '';
+				button.removeAttribute('floating');
+				button.setAttribute('below', '');
+			}
+		}
+		const sizes = new ResizeObserver(place);
+		for (const element of [form, parent, document.body]) sizes.observe(element);
+		new MutationObserver(place).observe(button, {attributeFilter: ['provider']});
+		document.addEventListener('scroll', ({target}) => {
+			if (target !== document && target.contains(form)) place();
+		}, {capture: true, passive: true, signal: end.signal});
+	}
+
 	// Ghost's forms: asked while the reader types, shown when the link is sent.
+	const buttons = new WeakMap();
 	const watched = new WeakSet();
+	const buttonOf = form => form.querySelector(tag) ?? buttons.get(form);
 	const sent = form => form.classList.contains('success');
-	const styleOf = element => getComputedStyle(element).position;
 
 	function watch({target, type}) {
 		const form = target.closest?.(settings.forms || 'form[data-members-form]');
 		const field = form?.querySelector('[data-members-email]');
 		if (!field) return;
-		let button = form.querySelector(tag);
-		if (!button) {
-			// Below the form, where it moves nothing, if that is possible.
-			const isStatic = styleOf(form) === 'static';
-			if (!isStatic || [...form.querySelectorAll('*')].every(element => styleOf(element) !== 'absolute')) {
-				if (isStatic) form.style.position = 'relative';
-				button = document.createElement(tag);
-				button.setAttribute('floating', '');
-			}
-			form.append(button ??= Object.assign(document.createElement(tag), {style: 'min-height: 0'}));
-		}
-		const hold = () => form.querySelector(tag)?.toggleAttribute('hold', !sent(form));
+		if (!buttonOf(form)) buttons.set(form, document.createElement(tag));
+		const button = buttonOf(form);
+		const hold = () => buttonOf(form).toggleAttribute('hold', !sent(form));
 		hold();
 		if (!watched.has(form)) new MutationObserver(hold).observe(form, {attributeFilter: ['class']});
 		watched.add(form);
 		// What is typed after the link was sent is another address.
 		if (type !== 'input' || !sent(form)) button.recipient = field.value;
+		// Not while a reader types, which it might disturb.
+		if (type !== 'input' && !button.isConnected) attach(button, form);
 	}
 
 	let watching = ios;

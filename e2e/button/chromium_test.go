@@ -64,9 +64,12 @@ func (c *chromium) open(ctx context.Context, url string, how look) (tab, error) 
 	}
 	var features []*emulation.MediaFeature
 	for name, value := range how.media {
+		if name == "type" {
+			continue
+		}
 		features = append(features, &emulation.MediaFeature{Name: name, Value: value})
 	}
-	_, err := chromedp.Call(own, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+	_, err := chromedp.Call(own, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: how.media["type"], Features: features})
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,11 @@ func TestLinks(t *testing.T) {
 		{"jane@hotmail.fr", "", "https://outlook.live.com/mail/?login_hint=jane%40hotmail.fr", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.live.com%2Fmail%2F%3Flogin_hint%3Djane%2540hotmail.fr;end"},
 		{"jane@bücher.example", "", "https://mail.proton.me/", intent + "ch.protonmail.android;S.browser_fallback_url=https%3A%2F%2Fmail.proton.me%2F;end"},
 
+		// The part after a plus is no part of the account's name.
+		{"jane+daily+news@gmail.com", "", "https://mail.google.com/mail/?authuser=jane%40gmail.com", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2F%3Fauthuser%3Djane%2540gmail.com;end"},
+		{"jane+news@company.example", "", "https://outlook.office.com/mail/?login_hint=jane%40company.example", intent + "com.microsoft.office.outlook;S.browser_fallback_url=https%3A%2F%2Foutlook.office.com%2Fmail%2F%3Flogin_hint%3Djane%2540company.example;end"},
+		{"+news@gmail.com", "", "https://mail.google.com/mail/?authuser=%2Bnews%40gmail.com", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2F%3Fauthuser%3D%252Bnews%2540gmail.com;end"},
+
 		// Without a sender there is nothing to search for.
 		{"jane@gmail.com", "", "https://mail.google.com/mail/?authuser=jane%40gmail.com", intent + "com.google.android.gm;S.browser_fallback_url=https%3A%2F%2Fmail.google.com%2Fmail%2F%3Fauthuser%3Djane%2540gmail.com;end"},
 		{"jane@yahoo.com", "", "https://mail.yahoo.com/", intent + "com.yahoo.mobile.client.android.mail;S.browser_fallback_url=https%3A%2F%2Fmail.yahoo.com%2F;end"},
@@ -161,4 +166,23 @@ func TestLoneSurrogates(t *testing.T) {
 		button.recipient = 'j\ud800ane@gmail.com';
 	`)
 	diff(t, "link", "https://mail.google.com/mail/?authuser=jane%40gmail.com#search/from%3A(news%40daily.example)+in%3Aanywhere+newer_than%3A1h", p.shown().Href)
+}
+
+// A webmail that has moved is found again without a new release; what is no link
+// of the web changes nothing.
+func TestLinksOfThePage(t *testing.T) {
+	const own = "https://mail.yahoo.com/d/search/keyword=from:news%40daily.example"
+	for links, want := range map[string]string{
+		`{"yahoo": "https://mail.yahoo.example/?q={from}&me={to}"}`: "https://mail.yahoo.example/?q=news%40daily.example&me=jane%40yahoo.com",
+		`{"yahoo": "https://mail.yahoo.example/"}`:                  "https://mail.yahoo.example/",
+		`{"gmail": "https://mail.example/"}`:                        own,
+		`{"yahoo": "javascript:alert(1)"}`:                          own,
+		`{"yahoo": "http://mail.example/"}`:                         own,
+		`{"yahoo": 1}`:                                              own,
+		`yahoo`:                                                     own,
+		`null`:                                                      own,
+	} {
+		p := visit(t, strings.Replace(script, "defer", "data-links='"+links+"' defer", 1)+`<lychgate-inbox-button recipient="jane@yahoo.com" sender="news@daily.example"></lychgate-inbox-button>`)
+		diff(t, links, want, p.shown().Href)
+	}
 }

@@ -29,7 +29,7 @@ type engine interface {
 type look struct {
 	width, height int64 // CSS pixels
 	phone         bool
-	media         map[string]string // media features, such as prefers-color-scheme
+	media         map[string]string // media features, such as prefers-color-scheme, and the type
 }
 
 // A tab is a page that has been opened. Only the last one of an engine is used.

@@ -231,6 +231,33 @@ func TestRule3FailureIsSilence(t *testing.T) {
 	}
 }
 
+// A reader who leaves the page during a lookup, and comes back to it as it was,
+// has the button: what was broken off is no answer.
+func TestLookupThatIsBrokenOff(t *testing.T) {
+	const breakOff = `{
+		const send = window.fetch;
+		let first = true;
+		window.fetch = (...all) => first ? (first = false, Promise.reject(new TypeError('Load failed'))) : send(...all);
+	}`
+	for name, then := range map[string]string{
+		"comes back":  "dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))",
+		"types again": "find().recipient = 'joan@workspace.example'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := visit(t, element, before(breakOff), before(clock))
+			p.recipient("jane@workspace.example")
+			diff(t, "requests", 1, p.advance(400))
+			p.settled()
+			diff(t, "shown", (*button)(nil), p.button())
+			diff(t, "requests while nothing happens", 1, p.advance(60_000))
+			p.do(then)
+			diff(t, "requests then", 2, p.advance(400))
+			diff(t, "provider", "gmail", p.shown().Provider)
+			diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
+		})
+	}
+}
+
 var devices = map[string]struct {
 	device
 	shown bool
