@@ -68,7 +68,7 @@ func (f *firefox) connect(log io.Reader) error {
 	}
 	go io.Copy(io.Discard, log) // else it would block
 	var err error
-	f.conn, _, err = websocket.Dial(ctx, address+"/session", nil) //nolint:bodyclose // there is none
+	f.conn, _, err = websocket.Dial(ctx, address+"/session", nil)
 	if err != nil {
 		return err
 	}

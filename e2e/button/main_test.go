@@ -121,14 +121,6 @@ func run(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// only skips a test in all engines but one, and says why.
-func only(t *testing.T, name, reason string) {
-	t.Helper()
-	if engineName() != name {
-		t.Skipf("only in %s: %s", name, reason)
-	}
-}
-
 // page is one page in the browser.
 type page struct {
 	t   *testing.T
