@@ -184,7 +184,7 @@ func (t *webKitTab) openFrame(address string, width, height int64) error {
 		return err
 	}
 	around.Path = "/favicon.ico"
-	if err := t.resize(1024, height+100); err != nil {
+	if err := t.resize(1024, height); err != nil {
 		return err
 	}
 	if err := t.call(t.ctx, http.MethodPost, "/url", object{"url": around.String()}, nil); err != nil {
@@ -193,7 +193,8 @@ func (t *webKitTab) openFrame(address string, width, height int64) error {
 	var frame map[string]string
 	err = t.call(t.ctx, http.MethodPost, "/execute/sync", object{"script": `
 		const [src, width, height] = arguments;
-		const frame = Object.assign(document.createElement('iframe'), {src, width, height, style: 'border: 0'});
+		const frame = Object.assign(document.createElement('iframe'), {src, width, height, style: 'display: block; border: 0'});
+		document.body.style.margin = 0;
 		document.body.replaceChildren(frame);
 		return new Promise(done => frame.addEventListener('load', () => { frame.focus(); done(frame); }));
 	`, "args": []any{address, width, height}}, &frame)
