@@ -136,9 +136,13 @@ func TestThemes(t *testing.T) {
 			got := js[place](p, `(() => {
 				const link = find().shadowRoot.querySelector('a').getBoundingClientRect();
 				const form = document.querySelector('form').getBoundingClientRect();
-				const words = document.createRange();
-				words.selectNodeContents(document.querySelector('form'));
-				const bottom = Math.max(form.bottom, words.getBoundingClientRect().bottom);
+				let {bottom} = form;
+				const texts = document.createTreeWalker(document.querySelector('form'), NodeFilter.SHOW_TEXT), words = document.createRange();
+				while (texts.nextNode()) {
+					if (!texts.currentNode.data.trim() || !texts.currentNode.parentElement.checkVisibility()) continue;
+					words.selectNodeContents(texts.currentNode);
+					bottom = Math.max(bottom, words.getBoundingClientRect().bottom);
+				}
 				const at = find().getRootNode().elementFromPoint(link.x + link.width / 2, link.y + link.height / 2);
 				return {Hit: at === find(), Below: link.top >= bottom, Gap: link.top - bottom >= 4 && link.top - bottom < 60 || !form.height,
 					Within: !form.height || link.left >= form.left - 1 && link.left <= form.right && link.width > 100, Height: Math.round(link.height)};
