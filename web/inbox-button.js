@@ -126,7 +126,7 @@ a {
 }
 @supports (color: color(from red xyz y y y)) {
 	a {
-		--e: 0 0 0 1px color(from var(--lychgate-inbox-background, #0000) xyz calc(1 - var(--w)) calc(1 - var(--w)) calc(1 - var(--w)) / alpha);
+		--e: 0 0 0 1px color(from var(--lychgate-inbox-background, #0000) xyz calc(1 - var(--w)) calc(1 - var(--w)) calc(1 - var(--w)) / calc(alpha * .55));
 		color: var(--lychgate-inbox-color, color(from var(--b) xyz calc(var(--w) * .95) var(--w) calc(var(--w) * 1.09)));
 	}
 }

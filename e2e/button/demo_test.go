@@ -122,3 +122,26 @@ func (p *page) audit(axe string) {
 	}
 	p.t.Logf("axe-core: %d rules passed, %d violated, %d undecided", result.Passes, len(result.Violations), len(result.Incomplete))
 }
+
+// Whoever tries the demo page sees what came of each lookup, refused ones
+// included, and the page stands still meanwhile.
+func TestDemoListsLookups(t *testing.T) {
+	p := open(t, demo)
+	heights := func() []float64 {
+		return js[[]float64](p, "[document.querySelector('.card'), find()].map(e => e.getBoundingClientRect().height)")
+	}
+	start := heights()
+	for _, domain := range []string{"own.example", "nobody.example", "workspace.example", "company.example"} {
+		p.do("Object.assign(document.querySelector('#address'), {value: 'jane@%s'}).dispatchEvent(new Event('input'))", domain)
+		p.until("document.querySelector('#requests').textContent.includes('?domain=" + domain + "answer')")
+	}
+	p.do("await fetch('/nothing')") // which is refused
+	diff(t, "lookups", []string{
+		"GET /nothing: refused: 404",
+		"GET /ghost/inbox-provider?domain=company.example: answer: outlook",
+		"GET /ghost/inbox-provider?domain=workspace.example: answer: gmail",
+		"GET /ghost/inbox-provider?domain=nobody.example: answer: no webmail that Lychgate knows, so no button",
+		"GET /ghost/inbox-provider?domain=own.example: answer: no webmail that Lychgate knows, so no button",
+	}, js[[]string](p, "Array.from(document.querySelectorAll('#requests li'), item => item.firstChild.textContent + ': ' + item.lastChild.textContent)"))
+	diff(t, "heights", start, heights())
+}
