@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// DefaultTTL is how long an answer is kept, null answers included (spec,
-	// Limits: answer cache).
+	// DefaultTTL is how long an answer is kept, null answers included.
 	DefaultTTL = 24 * time.Hour
 
 	// DefaultSize is how many answers a cache holds.

@@ -3,8 +3,7 @@
 //
 // A [Classifier] answers from three places, cheapest first: the built-in list
 // of 30 domains, a [Cache], and the domain's MX records, which a [Resolver]
-// reads. The rules are those of the spec's "Inbox provider lookup" and "Inbox
-// provider answer", one to a file: [ParseDomain] (domain.go), the built-in
+// reads. The rules are those of docs/inbox_provider.md, one to a file: [ParseDomain] (domain.go), the built-in
 // list (provider.go) and [Decide] (mx.go).
 package classifier
 

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// MaxDomainLength is the longest domain, in bytes (spec, Limits).
+	// MaxDomainLength is the longest domain, in bytes (RFC 1035, section 2.3.4).
 	MaxDomainLength = 253
 
 	// maxLabelLength is the longest label, in bytes (RFC 1035, section 2.3.4).
@@ -37,8 +37,8 @@ const (
 	ErrDomainSingleWord  DomainError = "The domain is a single word: at least one dot is needed, as in example.com."
 )
 
-// ParseDomain checks an email domain (spec, "Domain validity") and returns it
-// with its letters in lower case. Nothing is trimmed.
+// ParseDomain checks an email domain (docs/inbox_provider.md, "The request")
+// and returns it with its letters in lower case. Nothing is trimmed.
 //
 // A domain is at most 253 bytes of dot-separated labels, at least two, each of
 // 1 to 63 ASCII letters, digits and hyphens with no hyphen at its ends. The

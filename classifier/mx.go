@@ -3,7 +3,7 @@ package classifier
 import "net"
 
 // Decide returns the provider that a domain's MX records point to, or None
-// (spec, "Inbox provider lookup", decision rule 2).
+// (docs/inbox_provider.md, "How a domain is placed").
 //
 // The most preferred level, that is the lowest number, that holds at least one
 // recognized server decides alone: its provider if all servers of that level

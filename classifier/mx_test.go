@@ -69,7 +69,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// decideSlowly is the spec's rule word by word: group by level, look at the
+// decideSlowly is the documented rule word by word: group by level, look at the
 // levels from the most preferred on, stop at the first with a known server.
 func decideSlowly(records []net.MX) Provider {
 	levels := make(map[uint16][]string)

@@ -22,7 +22,7 @@ const (
 	Feedbin Provider = "feedbin"
 )
 
-// Providers returns the nine providers, in the spec's order.
+// Providers returns the nine providers, as they are documented.
 func Providers() []Provider {
 	list := make([]Provider, len(providers))
 	for i, p := range providers {
@@ -42,9 +42,8 @@ type Webmail struct {
 	Domains []string
 }
 
-// BuiltIn returns the built-in list, in the spec's order. A page that builds its
-// own inbox button answers these domains without a request (spec, "Rules for a
-// client that builds its own inbox button", 1).
+// BuiltIn returns the built-in list. A page that builds its own inbox button
+// answers these domains without a request.
 func BuiltIn() []Webmail {
 	list := make([]Webmail, len(providers))
 	for i, p := range providers {
@@ -53,8 +52,7 @@ func BuiltIn() []Webmail {
 	return list
 }
 
-// providers is the one list that everything else here is made from (spec,
-// "Inbox provider answer").
+// providers is the one list that everything else here is made from.
 var providers = []struct {
 	provider Provider
 

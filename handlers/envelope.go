@@ -19,7 +19,7 @@ import (
 )
 
 // This file holds what every answer of the members API looks like, and which
-// error gets which (spec, "Response envelope" and Errors).
+// error gets which (docs/members_api.md, "Answers").
 
 // envelope is the body of every answer.
 type envelope struct {
@@ -28,7 +28,7 @@ type envelope struct {
 	Message string `json:"message"`
 }
 
-// record is a member as a caller sees it: the spec's fields, in its order.
+// record is a member as a caller sees it, with the fields in their documented order.
 type record struct {
 	GUID       string   `json:"guid"`
 	Email      string   `json:"email"`

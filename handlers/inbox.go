@@ -1,5 +1,5 @@
 // Package handlers turns HTTP requests into answers. It knows the wire formats
-// of the spec, and nothing of Caddy: what the edge knows about a request, such
+// of docs/openapi.yaml, and nothing of Caddy: what the edge knows about a request, such
 // as the reader's address, is handed in.
 package handlers
 
@@ -15,8 +15,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
-// InboxProvider answers inbox provider lookups (spec, "Inbox provider
-// lookup"). All fields are required.
+// InboxProvider answers inbox provider lookups
+// (docs/inbox_provider.md). All fields are required.
 type InboxProvider struct {
 	Classifier *classifier.Classifier
 

@@ -31,7 +31,7 @@ func (h KeyHash) String() string { return hex.EncodeToString(h[:]) }
 // HashKey returns the hash of a key.
 func HashKey(key string) KeyHash { return sha256.Sum256([]byte(key)) }
 
-// MembersAPI answers the members API of the spec. All fields are required.
+// MembersAPI answers the members API (docs/members_api.md). All fields are required.
 type MembersAPI struct {
 	// Path is what the paths of the API begin with, such as /integration.
 	Path string

@@ -190,8 +190,7 @@ type listedEventType struct {
 }
 
 // featureImage is what the editor shows and does where the type has a hint on the
-// featured image (spec, "Featured image hint rules"). Without one the site's
-// setting counts.
+// featured image. Without one the site's setting counts.
 type featureImage struct {
 	Phrase    string `json:"phrase"`
 	CropRatio string `json:"crop_ratio,omitempty"` // free if there is none

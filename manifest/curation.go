@@ -6,7 +6,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// curation reads the spec's "homepage_curation". It returns nil if no section is
+// curation reads homepage_curation. It returns nil if no section is
 // left.
 func (p *parser) curation(f field) *Curation {
 	at := (*path)(nil).child(f.name)

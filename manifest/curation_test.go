@@ -2,7 +2,7 @@ package manifest
 
 import "testing"
 
-// Each row of the spec's Errors table on homepage_curation.
+// Each problem in homepage_curation (docs/manifest.md, "Findings").
 func TestCurationErrors(t *testing.T) {
 	for _, c := range curationErrors() {
 		t.Run(c.name, c.check)

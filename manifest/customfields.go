@@ -8,7 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// customFields reads the spec's "Custom field definition". It also returns the
+// customFields reads custom fields (docs/manifest.md, "Custom fields"). It also returns the
 // keys of all the fields, dropped or not.
 func (p *parser) customFields(m mapping, in *path) (fields []CustomField, keys map[string]bool) {
 	entries, _ := p.list(m, in, "custom_fields")

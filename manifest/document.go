@@ -32,7 +32,7 @@ import (
 
 const (
 	// maxDepth is how deep mappings and lists may be nested. The deepest that
-	// the spec has is 8.
+	// a manifest needs is 8.
 	maxDepth = 64
 
 	// maxDirectives is how many lines may start with a `%`, as directives do. The

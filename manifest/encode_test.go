@@ -118,7 +118,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { checkFile(t, text) })
 }
 
-// Files that are likelier to be nearly right than those of a fuzzer: the spec's
+// Files that are likelier to be nearly right than those of a fuzzer: all
 // keys, each with values that fit and values that do not.
 func TestLikelyFiles(t *testing.T) {
 	word := rapid.SampledFrom([]string{

@@ -73,7 +73,7 @@ func asText(findings []Finding) []string {
 	return lines
 }
 
-// errorCase is a row of the spec's Errors table in a file.
+// errorCase is a problem in a file.
 type errorCase struct {
 	name     string
 	in       string
@@ -97,8 +97,8 @@ func (c errorCase) check(t *testing.T) {
 	}
 }
 
-// What theme developers are told, and what the editor keeps: each row of the
-// spec's Errors table on events, and the two that its text adds.
+// What theme developers are told, and what the editor keeps: each problem
+// in an event type (docs/manifest.md, "Findings").
 func TestEventErrors(t *testing.T) {
 	for _, c := range eventErrors() {
 		t.Run(c.name, c.check)

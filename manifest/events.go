@@ -6,7 +6,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// events reads the spec's "events". It returns nil if no type is left: the
+// events reads the events. It returns nil if no type is left: the
 // default tags are nothing without one.
 func (p *parser) events(f field) *Events {
 	at := (*path)(nil).child(f.name)
@@ -52,7 +52,7 @@ func typeEntries(types *yaml.Node) mapping {
 	return entries
 }
 
-// eventType reads the spec's "Event type configuration". It reports false if the
+// eventType reads an event type. It reports false if the
 // type is dropped.
 func (p *parser) eventType(at *path, f field) (EventType, bool) {
 	m := mappingOf(f.value)
@@ -114,7 +114,7 @@ func (p *parser) requiredFields(m mapping, at *path, supported []string, customK
 	return required
 }
 
-// fieldConstraints reads the spec's "Field constraints": of each standard field
+// fieldConstraints reads the hints for standard fields: of each standard field
 // the constraints of its kind. A field without any is left out.
 func (p *parser) fieldConstraints(m mapping, at *path) FieldConstraints {
 	list := FieldConstraints{}

@@ -12,7 +12,7 @@ import (
 )
 
 // Severity is how a finding is worded. It changes nothing else: a warning keeps
-// Homepage Curation from becoming active as an error does (spec, Errors).
+// Homepage Curation from becoming active as an error does.
 type Severity string
 
 // The two severities.

@@ -7,7 +7,7 @@ import (
 )
 
 // BuiltInImageSize is recommended for a featured image if neither the type nor
-// the site says otherwise (spec, Limits).
+// the site says otherwise.
 const BuiltInImageSize = "1200 x 630 px"
 
 // FeatureImage returns the hint on the featured image, and whether there is any.
@@ -21,8 +21,8 @@ func (t EventType) FeatureImage() (Constraints, bool) {
 }
 
 // ImagePhrase is what the editor shows under the Featured Image field and in the
-// Crop Image dialog, such as "1200px wide, 630px tall, 16:9 aspect ratio" (spec,
-// "Featured image hint rules"). siteSize is the site's Default Featured Image
+// Crop Image dialog, such as "1200px wide, 630px tall, 16:9 aspect ratio"
+// (docs/manifest.md, "Hints for standard fields"). siteSize is the site's Default Featured Image
 // Size, or "".
 func (t EventType) ImagePhrase(siteSize string) string {
 	c, there := t.FeatureImage()

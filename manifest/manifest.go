@@ -6,16 +6,16 @@
 // an event before it is published. Everything here is a function of its
 // arguments: no files, no network, no database.
 //
-// "Spec" is the document "Theme Manifest File".
+// docs/manifest.md describes the file to those who write one.
 package manifest
 
-// Version is the only manifest_version there is (spec, Versioning).
+// Version is the only manifest_version there is.
 const Version = 1
 
 // MaxSize is the longest file, in bytes: 256 KiB.
 const MaxSize = 256 << 10
 
-// What a picker has unless the manifest says otherwise (spec, Limits).
+// What a picker has unless the manifest says otherwise.
 const (
 	// RecentView and SearchView are the tabs of a slot's picker.
 	RecentView = "recent"
@@ -38,7 +38,7 @@ type Manifest struct {
 	Curation *Curation `json:"homepage_curation,omitempty"`
 }
 
-// Events are the event types, at least one (spec, events).
+// Events are the event types, at least one.
 type Events struct {
 	DefaultTags []string `json:"default_tags"` // as written; EventTags merges them
 	Types       Types    `json:"types"`
@@ -49,7 +49,7 @@ type Events struct {
 type Types []EventType
 
 // EventType says what the editor offers for one type of event, and what a post
-// of it looks like (spec, Event type configuration).
+// of it looks like.
 type EventType struct {
 	Key          string   `json:"-"` // its key in Types
 	PostTemplate string   `json:"post_template"`
@@ -79,7 +79,7 @@ type FieldConstraint struct {
 }
 
 // Constraints are the bounds of a field's value; those that its kind has not
-// are zero (spec, Field constraints and Custom field definition).
+// are zero.
 type Constraints struct {
 	MaxLength   int      `json:"max_length,omitempty"` // code points
 	Pattern     string   `json:"pattern,omitempty"`    // regular expression; stored, not enforced
@@ -92,7 +92,7 @@ type Constraints struct {
 	MaxFileSizeKB int `json:"max_file_size_kb,omitempty"` // stored, not enforced
 }
 
-// CustomField is a field of the theme's own (spec, Custom field definition).
+// CustomField is a field of the theme's own.
 type CustomField struct {
 	Key      string   `json:"key"` // unique in its type, no standard field's
 	Label    string   `json:"label"`
@@ -103,8 +103,7 @@ type CustomField struct {
 	Constraints
 }
 
-// Curation are the sections of the homepage, at least one (spec,
-// homepage_curation).
+// Curation are the sections of the homepage, at least one.
 type Curation struct {
 	Sections []Section `json:"sections"`
 }

@@ -81,7 +81,7 @@ var full = &Manifest{
 	}},
 }
 
-// Everything that the spec has arrives, in the order of the file.
+// Everything that a manifest may have arrives, in the order of the file.
 func TestParse(t *testing.T) {
 	want := Result{Manifest: full, Findings: []Finding{}}
 	if diff := cmp.Diff(want, Parse(fixture(t, "full.yaml"))); diff != "" {
@@ -93,7 +93,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Whoever answers an upload sends what the spec has, and no more.
+// Whoever answers an upload sends what is documented, and no more.
 func TestFindingJSON(t *testing.T) {
 	text, err := json.Marshal(Parse([]byte(inEvents("default_tags: a"))).Findings)
 	if err != nil {
@@ -118,7 +118,7 @@ func TestFindingsInOrder(t *testing.T) {
 	}
 }
 
-// Both sides of each limit on a picker (spec, Limits).
+// Both sides of each limit on a picker.
 func TestRecentLimit(t *testing.T) {
 	for _, test := range []struct {
 		in       string

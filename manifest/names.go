@@ -17,15 +17,16 @@ const (
 	numberKind
 )
 
-// constraintKeys are the constraints of a standard field of a kind (spec, Field
-// constraints).
+// constraintKeys are the constraints of a standard field of a kind
+// (docs/manifest.md, "Hints for standard fields").
 var constraintKeys = map[kind][]string{
 	textKind:   {"max_length", "pattern"},
 	imageKind:  {"aspect_ratio", "min_width", "min_height"},
 	numberKind: {"min", "max"},
 }
 
-// standardFields and standardKinds are the spec's "Standard field keys".
+// standardFields and standardKinds are the fields that each event has
+// (docs/manifest.md, "Hints for standard fields").
 var (
 	standardFields = []string{
 		"name", "slug", "description", "event_date", "event_time_start", "event_time_end", "event_time_zone", "location",
@@ -40,8 +41,8 @@ var (
 	}
 )
 
-// customFieldTypes and typeProperties are the spec's "Custom field definition";
-// the options of a select are read apart.
+// customFieldTypes and typeProperties are those of docs/manifest.md, "Custom
+// fields"; the options of a select are read apart.
 var (
 	customFieldTypes = []string{"text", "textarea", "number", "select", "url", "date", "toggle", "image"}
 	typeProperties   = map[string][]string{
@@ -52,7 +53,8 @@ var (
 	}
 )
 
-// messagingStates are the spec's "Messaging states".
+// messagingStates are what a reader can be told of an event (docs/manifest.md,
+// `events`).
 var messagingStates = []string{
 	"can_register", "login_required_free", "login_required_paid", "upgrade_required", "registered", "registration_closed",
 	"event_passed",
@@ -60,17 +62,17 @@ var messagingStates = []string{
 
 var views = []string{RecentView, SearchView}
 
-// StandardFields returns the keys of the standard fields, in the spec's order.
+// StandardFields returns the keys of the standard fields, as the editor orders them.
 func StandardFields() []string { return slices.Clone(standardFields) }
 
-// CustomFieldTypes returns the types of custom fields, in the spec's order.
+// CustomFieldTypes returns the types of custom fields.
 func CustomFieldTypes() []string { return slices.Clone(customFieldTypes) }
 
-// MessagingStates returns the names of the states, in the spec's order.
+// MessagingStates returns the names of the states.
 func MessagingStates() []string { return slices.Clone(messagingStates) }
 
 // labelOf makes a label of a key: underscores become spaces and the first
-// letter a capital (spec, Event type configuration).
+// letter a capital.
 func labelOf(key string) string {
 	label := strings.ReplaceAll(key, "_", " ")
 	first, size := utf8.DecodeRuneInString(label)
@@ -123,7 +125,7 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// longestName bounds what is compared. The longest name of the spec has 21 bytes.
+// longestName bounds what is compared. The longest name there is has 21 bytes.
 const longestName = 40
 
 // distance counts the bytes to insert, delete, replace or swap with their

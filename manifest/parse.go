@@ -20,10 +20,10 @@ type Result struct {
 
 // Parse reads a manifest file of at most [MaxSize] bytes.
 //
-// Each problem in a category of the spec's Errors table is a finding, also
+// Each problem in a category of docs/manifest.md, "Findings", is a finding, also
 // inside a part that is dropped, so that mending one does not bring up another.
 // For the same reason a key that has to be unique is taken by the first that
-// has it, dropped or not. Two problems that the spec's text forbids are errors
+// has it, dropped or not. Two problems are errors
 // too, and drop the custom field: a key that another custom field of the type
 // has, and a key with spaces. Any other wrong value, and any unknown key outside
 // a picker, is left out without a finding.

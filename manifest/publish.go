@@ -18,8 +18,8 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Publish checks the values of an event before it is published (spec, Custom
-// field definition). values are by the keys of standard and custom fields, as
+// Publish checks the values of an event before it is published (docs/manifest.md,
+// "Custom fields"). values are by the keys of standard and custom fields, as
 // encoding/json decodes them into `any`.
 //
 // Checked are the required standard fields and, of the custom fields, required,

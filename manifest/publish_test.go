@@ -132,7 +132,7 @@ func TestPublishStandardFields(t *testing.T) {
 	}
 }
 
-// The phrase under the Featured Image field (spec, "Featured image hint rules").
+// The phrase under the Featured Image field.
 func TestImagePhrase(t *testing.T) {
 	for _, test := range []struct{ constraints, site, want string }{
 		{"{min_width: 1200, min_height: 675, aspect_ratio: 16:9}", "800 x 600 px", "1200px wide, 675px tall, 16:9 aspect ratio"},

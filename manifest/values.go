@@ -194,7 +194,7 @@ func number(n *yaml.Node) *float64 {
 var ratio = regexp.MustCompile(`^0*[1-9][0-9]*(\.[0-9]+)?:0*[1-9][0-9]*(\.[0-9]+)?$`)
 
 // constraints reads those keys of a mapping. A value that is wrong is left out,
-// which is no finding: the spec has no category for it.
+// which is no finding.
 func (m mapping) constraints(keys []string) Constraints {
 	var c Constraints
 	for _, key := range keys {

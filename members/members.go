@@ -26,8 +26,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Mode is how an integration identifies members (spec, "What the service
-// does", 6).
+// Mode is how an integration identifies members (docs/members_api.md).
 type Mode string
 
 // The modes.
@@ -412,8 +411,8 @@ func usePlaceholder(i Integration, m *memberstore.Member, suffix string) {
 	unsubscribe(m)
 }
 
-// placeholder returns an address for a member whose own email is taken (spec,
-// "What the service does", 7). The suffix makes it unique where the member ID
+// placeholder returns an address for a member whose own email is taken
+// (docs/members_api.md). The suffix makes it unique where the member ID
 // alone does not.
 func placeholder(i Integration, m memberstore.Member, suffix string) string {
 	const longest = 64 // of the part before the at-sign (RFC 5321, section 4.5.3.1.1)

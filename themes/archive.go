@@ -94,8 +94,7 @@ var (
 	wholeName   = regexp.MustCompile(`-manifest(\.ya?ml)?$`)
 )
 
-// FileName returns the name that the manifest of a service has (spec, "What the
-// service does").
+// FileName returns the name that the manifest of a service has.
 func FileName(service string) (string, error) {
 	if !serviceName.MatchString(service) {
 		return "", fmt.Errorf("the service name %q: write 1 to 63 letters, digits, dots, dashes or underscores, a letter or a digit first", service)

@@ -1,9 +1,7 @@
 // Package themes reads the manifest out of a theme, whether that is a folder or
 // a zip as Ghost takes it, and keeps it over time: what the last upload or
-// refresh brought, what was wrong with it, and the last known-good copy (spec,
-// States and transitions).
-//
-// "Spec" is the document "Theme Manifest File".
+// refresh brought, what was wrong with it, and the last known-good copy
+// (docs/theme_manifest.md).
 package themes
 
 import (

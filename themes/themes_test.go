@@ -93,8 +93,8 @@ func stateOf(t testing.TB, s *Service) state {
 	return now
 }
 
-// The transitions of the spec, one row one test, and what the Errors table says
-// of files that are ignored entirely.
+// What is kept after each upload and refresh, one row one test, and after a file
+// that is ignored entirely.
 func TestTransitions(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The five rules of the spec's "Rules for a client that builds its own inbox
-// button", in its order.
+// The five rules for whoever builds an inbox button (docs/inbox_button.md, "When it
+// is shown" and "What leaves the page").
 
 const script = `<script src="/ghost/lychgate/inbox-button.js" defer></script>`
 

@@ -318,7 +318,7 @@ func text(s *string) string {
 // not take.
 func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
-// status returns the spec's word for a status of Ghost's.
+// status returns the members API's word for a status of Ghost's.
 func status(ghost string) string {
 	switch ghost {
 	case "comped":
