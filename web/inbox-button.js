@@ -65,8 +65,14 @@
 		} catch {}
 	}
 
-	// Whatever goes wrong, there is no provider. What was broken off, as when the
-	// reader leaves the page and comes back, is no answer.
+	// A lookup that a reader has left, who comes back to the page as it was, will
+	// not be answered.
+	addEventListener('pageshow', ({persisted}) => {
+		for (const [domain, answer] of answers) if (persisted && answer instanceof Promise) answers.delete(domain);
+	});
+
+	// Whatever goes wrong, there is no provider. It is undefined if that is no
+	// answer, because the lookup was broken off.
 	async function ask(domain, endpoint) {
 		let provider;
 		try {
@@ -78,9 +84,9 @@
 			});
 			if (response.ok) provider = (await response.json())?.provider;
 		} catch ({name}) {
-			if (/^(Type|Abort)/.test(name)) return answers.delete(domain);
+			if (name !== 'SyntaxError') return;
 		}
-		answers.set(domain, Object.keys(list).includes(provider) ? provider : null);
+		return Object.keys(list).includes(provider) ? provider : null;
 	}
 
 	// Ends no part of a URL, nor of a webmail's search.
@@ -183,12 +189,16 @@ a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff }
 			}
 			this.hidden ||= ios;
 			this.#domain ? this.#show() : this.#find();
+			addEventListener('pageshow', this.#again);
 		}
 
 		disconnectedCallback() {
 			clearTimeout(this.#timer);
 			this.#domain = '';
+			removeEventListener('pageshow', this.#again);
 		}
+
+		#again = ({persisted}) => persisted && this.#find();
 
 		attributeChangedCallback(name, before, now) {
 			// A form's looks up before it is on the page.
@@ -202,8 +212,8 @@ a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff }
 			this.#show();
 			if (domain) this.#timer = setTimeout(async () => {
 				if (!answers.has(domain)) answers.set(domain, ask(domain, this.endpoint || folder + '/inbox-provider'));
-				await answers.get(domain);
-				if (!answers.has(domain)) addEventListener('pageshow', () => this.#find(), {once: true});
+				const asked = answers.get(domain), answer = await asked;
+				if (answers.get(domain) === asked) answer === undefined ? answers.delete(domain) : answers.set(domain, answer);
 				this.#show();
 			}, answers.has(domain) ? 0 : 400);
 		}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -256,6 +258,53 @@ func TestLookupThatIsBrokenOff(t *testing.T) {
 			diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
 		})
 	}
+}
+
+// The same with the engine's own cache of pages, while a lookup is under way. An
+// engine that loads the page anew has nothing to remember.
+func TestComingBack(t *testing.T) {
+	var lookups atomic.Int64
+	asked, left := make(chan struct{}), make(chan struct{})
+	s := newStandIn(t, element, func(w http.ResponseWriter, r *http.Request) {
+		if lookups.Add(1) > 1 {
+			answering(`{"provider":"gmail"}`)(w, r)
+			return
+		}
+		close(asked)
+		select {
+		case <-left:
+		case <-r.Context().Done():
+		}
+	})
+	defer sync.OnceFunc(func() { close(left) })()
+	p := open(t, s.URL+"/page")
+	p.do("addEventListener('pageshow', ({persisted}) => { window.cached = persisted })")
+	p.recipient("jane@workspace.example")
+	<-asked
+	p.do("setTimeout(() => { location.href = '/elsewhere' })")
+	p.arrives("location.pathname === '/elsewhere' && document.readyState === 'complete'")
+	p.do("setTimeout(() => history.back())")
+	p.arrives("location.pathname === '/page' && document.readyState === 'complete' && !!customElements.get('lychgate-inbox-button')")
+	if !js[bool](p, "window.cached ?? false") {
+		t.Logf("%s has loaded the page anew", engineName())
+		p.recipient("jane@workspace.example")
+	}
+	diff(t, "provider", "gmail", p.shown().Provider)
+	diff(t, "lookups", int64(2), lookups.Load())
+}
+
+// arrives waits for another page, in which something is true.
+func (p *page) arrives(what string) {
+	p.t.Helper()
+	var result string
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		// While the pages change, there is none that could answer.
+		if result, err = p.tab.evaluate("(async () => String(" + what + "))()"); err == nil && result == "true" {
+			return
+		}
+	}
+	p.t.Fatalf("never: %s: %s, %v", what, result, err)
 }
 
 var devices = map[string]struct {
