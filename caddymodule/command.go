@@ -39,7 +39,7 @@ or not Caddy runs. What is changed takes effect at once, without a reload.
 manifest and inbox-button need no configuration.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
-			cmd.AddCommand(integrationCommand(), membersCommand(), manifestCommand(), buttonCommand())
+			group(cmd, integrationCommand(), membersCommand(), manifestCommand(), buttonCommand())
 		},
 	})
 }
@@ -49,7 +49,7 @@ func integrationCommand() *cobra.Command {
 	addStoreFlags(root)
 
 	add := &cobra.Command{
-		Use: "add <name>", Short: "Adds an integration and prints its API URL and key, this once", Args: cobra.ExactArgs(1),
+		Use: "add <name>", Short: "Adds an integration and prints its API URL and key, this once", Args: one("the integration"),
 	}
 	mode := add.Flags().String("mode", "email", "How members are identified: email or custom_id")
 	duplicates := add.Flags().Bool("allow-duplicate-emails", false, "With custom_id: let members share an email")
@@ -108,7 +108,7 @@ func integrationCommand() *cobra.Command {
 		return table.Flush()
 	})
 
-	rotate := &cobra.Command{Use: "rotate <name>", Short: "Gives an integration another key and prints it, this once", Args: cobra.ExactArgs(1)}
+	rotate := &cobra.Command{Use: "rotate <name>", Short: "Gives an integration another key and prints it, this once", Args: one("the integration")}
 	rotate.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
 		key, hash := newKey(args[0])
 		if err := s.store.RotateIntegration(ctx, s.site, args[0], hash.String()); err != nil {
@@ -118,7 +118,7 @@ func integrationCommand() *cobra.Command {
 		return nil
 	})
 
-	revoke := &cobra.Command{Use: "revoke <name>", Short: "Makes an integration's key no longer good", Args: cobra.ExactArgs(1)}
+	revoke := &cobra.Command{Use: "revoke <name>", Short: "Makes an integration's key no longer good", Args: one("the integration")}
 	revoke.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
 		if err := s.store.RevokeIntegration(ctx, s.site, args[0], time.Now()); err != nil {
 			return s.unknown(err, args[0])
@@ -127,7 +127,7 @@ func integrationCommand() *cobra.Command {
 		return nil
 	})
 
-	root.AddCommand(add, list, rotate, revoke)
+	group(root, add, list, rotate, revoke)
 	return root
 }
 

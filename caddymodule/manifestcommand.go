@@ -64,7 +64,7 @@ The exit code is 0 without any, 1 with some, and 2 if there is nothing to read.
 		}
 		return nil
 	}
-	root.AddCommand(validate)
+	group(root, validate)
 	return root
 }
 

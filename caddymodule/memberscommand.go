@@ -41,7 +41,7 @@ the next time.
 		return s.importMembers(ctx, out, *anew)
 	})
 	show := &cobra.Command{
-		Use: "show <guid>", Short: "Shows whom a guid of the log or of the admin API names", Args: cobra.ExactArgs(1),
+		Use: "show <guid>", Short: "Shows whom a guid of the log or of the admin API names", Args: one("the member"),
 	}
 	show.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
 		m, err := s.store.Find(ctx, memberstore.Key{Site: s.site, GUID: args[0]})
@@ -55,7 +55,7 @@ the next time.
 		fmt.Fprintf(out, "%s\n", text)
 		return err
 	})
-	root.AddCommand(importAll, show)
+	group(root, importAll, show)
 	return root
 }
 
