@@ -83,8 +83,8 @@
 				signal: AbortSignal.timeout(3000),
 			});
 			if (response.ok) provider = (await response.json())?.provider;
-		} catch ({name}) {
-			if (name !== 'SyntaxError') return;
+		} catch (error) {
+			if (error?.name !== 'SyntaxError') return;
 		}
 		return Object.keys(list).includes(provider) ? provider : null;
 	}
@@ -128,7 +128,8 @@ a {
 	border: 2px solid; border-radius: var(--lychgate-inbox-radius, .5em); box-shadow: var(--e);
 	background: var(--b); color: var(--lychgate-inbox-color, #fff);
 	font-weight: 600; line-height: 1.2; letter-spacing: normal; text-transform: none; text-indent: 0;
-	text-decoration: none; white-space: nowrap; pointer-events: auto;
+	text-decoration: none; text-shadow: none; -webkit-text-fill-color: currentColor; writing-mode: horizontal-tb;
+	white-space: nowrap; pointer-events: auto;
 }
 @supports (color: color(from red xyz y y y)) {
 	a {
@@ -142,9 +143,9 @@ a {
 span { overflow: hidden; text-overflow: ellipsis }
 svg { flex: none; width: 1.3em; height: 1em; fill: none; stroke: currentColor; stroke-width: 2 }
 a:hover { text-decoration: underline }
-a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff }
+a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff !important }
 @media (forced-colors: active) { a { background: ButtonFace; color: ButtonText; border-color: ButtonText } svg { display: none } }
-@media print { :host { display: none !important } }`);
+@media print { :host, :host([floating]), :host([below]) { display: none !important } }`);
 
 	const attributes = ['recipient', 'sender', 'endpoint', 'text'];
 
@@ -161,6 +162,7 @@ a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff }
 		#text = document.createElement('span');
 		#domain;
 		#timer;
+		#lost; // the lookup had no answer
 
 		constructor() {
 			super();
@@ -202,17 +204,19 @@ a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff }
 
 		attributeChangedCallback(name, before, now) {
 			// A form's looks up before it is on the page.
-			if (!this.isConnected && !this.hasAttribute('hold') || before === now) return;
+			if (!this.isConnected && !this.hasAttribute('hold') || before === now && !(name === 'recipient' && this.#lost)) return;
 			name === 'recipient' ? this.#find() : this.#show();
 		}
 
 		#find() {
 			const domain = this.#domain = domainOf(this.recipient);
 			clearTimeout(this.#timer);
+			this.#lost = false;
 			this.#show();
 			if (domain) this.#timer = setTimeout(async () => {
 				if (!answers.has(domain)) answers.set(domain, ask(domain, this.endpoint || folder + '/inbox-provider'));
 				const asked = answers.get(domain), answer = await asked;
+				this.#lost = answer === undefined;
 				if (answers.get(domain) === asked) answer === undefined ? answers.delete(domain) : answers.set(domain, answer);
 				this.#show();
 			}, answers.has(domain) ? 0 : 400);
@@ -246,55 +250,80 @@ a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff }
 	}
 	customElements.define(tag, InboxButton);
 
-	// Puts a button below a form, in a shadow root around it: there no style of the
-	// theme's reaches it, no selector counts it, and nothing makes room for it.
-	const roots = new WeakMap();
-	function attach(button, form) {
-		const parent = form.parentElement;
+	// A form's button is in a shadow root around the form: there no selector of the
+	// theme's counts it or reaches it, and nothing makes room for it.
+	const roots = new WeakMap(), through = new CSSStyleSheet();
+	// What inherits from the parent does so through the slot.
+	through.replaceSync('slot { all: inherit; display: contents; animation: none; transition: none }');
+	function makeRoot({parentElement: parent}) {
+		// Custom elements want their own, and nothing else has slots.
+		if (roots.has(parent) || parent.shadowRoot || /-/.test(parent.localName) || [...parent.children].some(child => child.slot)) return;
 		try {
-			// Custom elements want their own, and nothing else has slots.
-			if (!roots.has(parent) && !/-/.test(parent.localName) && ![...parent.children].some(child => child.slot)) {
-				const root = parent.attachShadow({mode: 'open'});
-				root.append(document.createElement('slot'));
-				roots.set(parent, root);
-			}
+			const root = parent.attachShadow({mode: 'open'});
+			root.adoptedStyleSheets = [through];
+			root.append(document.createElement('slot'));
+			roots.set(parent, root);
 		} catch {}
-		button.setAttribute('floating', '');
-		roots.has(parent) ? roots.get(parent).append(button) : form.after(button);
+	}
 
-		const end = new AbortController(), {style} = button;
+	function attach(button, form) {
+		makeRoot(form);
+		const parent = form.parentElement, end = new AbortController(), {style} = button;
+		const boxOf = element => element.getBoundingClientRect();
+		button.setAttribute('floating', '');
+		(roots.get(parent) ?? parent).append(button);
+
 		function place() {
+			if (end.signal.aborted) return;
 			if (form.parentElement !== parent || !form.isConnected) {
-				button.remove();
 				sizes.disconnect();
-				return end.abort();
+				changes.disconnect();
+				end.abort();
+				button.remove();
+				return form.isConnected && attach(button, form);
 			}
-			style.translate = '';
+			style.width = style.translate = style.visibility = '';
 			button.removeAttribute('below');
 			button.setAttribute('floating', '');
-			const box = form.getBoundingClientRect();
+			const box = boxOf(form);
+			const scale = boxOf(button).width / button.offsetWidth || 1;
 			// Where the form is hidden, there is nothing to be below.
-			style.width = box.width ? box.width + 'px' : '';
-			const own = button.getBoundingClientRect();
+			if (box.width) style.width = box.width / scale + 'px';
+			const own = boxOf(button);
+			const move = y => {
+				if (box.width) style.translate = `${(box.left - own.left) / scale}px ${(y - own.top) / scale}px`;
+			};
 			// Ghost's notice may be longer than its form.
 			const spill = getComputedStyle(form).overflowY === 'visible' ? Math.min(form.scrollHeight - form.clientHeight, 99) : 0;
-			if (box.width) style.translate = `${box.left - own.left}px ${box.bottom + spill - own.top}px`;
-			// What would be cut off makes room for itself.
-			const {bottom} = button.getBoundingClientRect();
-			for (let outer = parent; outer && outer !== document.body; outer = outer.parentElement) {
-				const overflow = getComputedStyle(outer).overflowY;
-				if (/auto|scroll/.test(overflow)) break;
-				if (overflow === 'visible' || outer.getBoundingClientRect().bottom >= bottom) continue;
+			move(box.bottom + spill * scale);
+			const {bottom} = boxOf(button);
+			let stuck = /hidden|clip/.test(getComputedStyle(document.body).overflowY + getComputedStyle(document.documentElement).overflowY);
+			for (let outer = form; outer && outer !== document.body; outer = outer.parentElement) {
+				const {overflowY, position} = getComputedStyle(outer), frame = boxOf(outer);
+				stuck ||= position === 'fixed';
+				if (outer === form || overflowY === 'visible' || frame.bottom >= bottom && frame.top < bottom) continue;
+				if (/auto|scroll/.test(overflowY) && outer.scrollHeight > bottom - frame.top + outer.scrollTop + 1) {
+					// Scrolled away, with the form.
+					if (box.bottom > frame.bottom || box.bottom < frame.top) style.visibility = 'hidden';
+					break;
+				}
+				if (frame.bottom >= bottom) continue;
+				// What would be cut off makes room for itself.
 				style.width = style.translate = '';
 				button.removeAttribute('floating');
 				button.setAttribute('below', '');
+				return;
 			}
+			// Where nobody can scroll to it, it is above the form.
+			if (stuck && bottom > innerHeight && box.top > own.height) move(box.top - own.height - 12);
 		}
-		const sizes = new ResizeObserver(place);
-		for (const element of [form, parent, document.body]) sizes.observe(element);
-		new MutationObserver(place).observe(button, {attributeFilter: ['provider']});
+		// In a frame of its own, as it changes sizes.
+		const sizes = new ResizeObserver(() => requestAnimationFrame(place)), changes = new MutationObserver(place);
+		for (const element of [...parent.children, parent, document.body]) sizes.observe(element);
+		changes.observe(button, {attributeFilter: ['provider']});
+		changes.observe(parent, {childList: true});
 		document.addEventListener('scroll', ({target}) => {
-			if (target !== document && target.contains(form)) place();
+			if (target === document ? /fixed|sticky/.test(getComputedStyle(form).position) : target.contains(form)) place();
 		}, {capture: true, passive: true, signal: end.signal});
 	}
 
@@ -310,7 +339,7 @@ a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff }
 		if (!field) return;
 		if (!buttonOf(form)) buttons.set(form, document.createElement(tag));
 		const button = buttonOf(form);
-		const hold = () => buttonOf(form).toggleAttribute('hold', !sent(form));
+		const hold = () => buttonOf(form)?.toggleAttribute('hold', !sent(form));
 		hold();
 		if (!watched.has(form)) new MutationObserver(hold).observe(form, {attributeFilter: ['class']});
 		watched.add(form);
@@ -326,6 +355,8 @@ a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff }
 		watching = true;
 		for (const type of ['input', 'submit']) document.addEventListener(type, watch, true);
 		for (const target of document.querySelectorAll(settings.forms || 'form[data-members-form]')) {
+			// Now, since the theme's animations around it start anew with that.
+			if (!target.querySelector(tag)) makeRoot(target);
 			// Before the script was here.
 			if (sent(target)) watch({target});
 		}

@@ -249,7 +249,13 @@ func TestPropertySetToNothing(t *testing.T) {
 func TestPrint(t *testing.T) {
 	p := visit(t, element, before(clock), media("type", "print"))
 	p.recipient("jane@gmail.com")
-	diff(t, "shown", "none", js[string](p, "getComputedStyle(find()).display"))
+	diff(t, "placed", "none", js[string](p, "getComputedStyle(find()).display"))
+
+	p = visit(t, sourceForm+formsScript+members, before(clock), media("type", "print"))
+	p.fill("jane@gmail.com")
+	p.submit()
+	p.answer("success")
+	diff(t, "of a form", "none", js[string](p, "getComputedStyle(find()).display"))
 }
 
 // With a keyboard the button is reached and seen, and a screen reader is told of
@@ -277,6 +283,19 @@ func TestKeyboardAndScreenReader(t *testing.T) {
 		return [link?.tagName, link?.matches(':focus-visible'), parseFloat(getComputedStyle(link).outlineWidth) >= 2, link.offsetHeight >= 44];
 	})()`)
 	diff(t, "focus", []any{"A", true, true, true}, got)
+
+	// Below a form too, where it has a shadow: the ring is black and white.
+	p = visit(t, sourceForm+formsScript+members, before(clock))
+	p.fill("jane@gmail.com")
+	p.submit()
+	p.answer("success")
+	p.shown()
+	p.do("document.querySelector('button').focus()")
+	p.must(p.tab.press("\t"))
+	diff(t, "focus below a form", []any{true, "rgb(255, 255, 255) 0px 0px 0px 4px"}, js[[]any](p, `(() => {
+		const link = find().shadowRoot.activeElement;
+		return [link?.matches(':focus-visible'), link && getComputedStyle(link).boxShadow];
+	})()`))
 }
 
 func TestReducedMotion(t *testing.T) {

@@ -150,6 +150,11 @@ var firefoxMedia = map[string]object{
 
 func (f *firefox) setMedia(ctx context.Context, media map[string]string) error {
 	var script strings.Builder
+	for feature := range media {
+		if firefoxMedia[feature] == nil {
+			return unable("Firefox has no setting for the media feature " + feature)
+		}
+	}
 	for feature, values := range firefoxMedia {
 		for _, setting := range values {
 			name, _, _ := strings.Cut(setting.(string), "=")

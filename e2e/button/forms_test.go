@@ -290,3 +290,65 @@ func TestFormsShiftNothing(t *testing.T) {
 		})
 	}
 }
+
+// A form that a theme moves takes its button along, and one that it draws anew
+// leaves nothing behind, even if the theme hides it when the link is sent.
+func TestFormMoves(t *testing.T) {
+	p := visit(t, `<style>form.success { display: none }</style><body><section id="from"><form data-members-form><input type="email" data-members-email></form></section><section id="to"></section>`+formsScript+members, before(clock))
+	p.fill("jane@gmail.com")
+	p.submit()
+	p.answer("success")
+	p.shown()
+	p.do("document.querySelector('#to').append(document.querySelector('form'))")
+	p.until("find()?.getRootNode().host?.id === 'to'")
+	diff(t, "provider", "gmail", p.shown().Provider)
+	for range 20 {
+		p.do("const form = document.querySelector('form'), next = form.cloneNode(true); next.className = ''; form.replaceWith(next); next.addEventListener('submit', event => event.preventDefault())")
+		p.fill("jane@hey.com")
+		p.submit()
+		p.do("document.querySelector('form').classList.add('success')")
+	}
+	p.until("findAll().length === 1")
+	diff(t, "provider of the last", "hey", p.shown().Provider)
+	p.do("document.querySelector('form').remove()")
+	p.until("findAll().length === 0")
+	diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
+}
+
+// A lookup that failed while the address was typed is made again when it is sent.
+func TestLookupFailsWhileTyping(t *testing.T) {
+	const breakOff = `{
+		const send = window.fetch;
+		let first = true;
+		window.fetch = (...all) => first ? (first = false, Promise.reject(undefined)) : send(...all);
+	}`
+	p := visit(t, sourceForm+formsScript+members, before(breakOff), before(clock))
+	p.fill("jane@workspace.example")
+	p.advance(400)
+	p.settled()
+	p.submit()
+	p.answer("success")
+	p.advance(400)
+	diff(t, "provider", "gmail", p.shown().Provider)
+	diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
+}
+
+// A theme may put its thanks where the form's own button was.
+func TestFormIsEmptied(t *testing.T) {
+	p := visit(t, `<body><form data-members-form><input type="email" data-members-email><lychgate-inbox-button></lychgate-inbox-button></form>`+formsScript+members, before(clock))
+	p.fill("jane@gmail.com")
+	p.submit()
+	p.do("document.querySelector('form').innerHTML = 'Thanks!'")
+	p.answer("success")
+	diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
+}
+
+// Where a theme uses the shadow root around the form, it keeps it.
+func TestShadowRootOfTheTheme(t *testing.T) {
+	p := visit(t, `<body><section><template shadowrootmode="open"><h1>Its own</h1><slot></slot></template><form data-members-form><input type="email" data-members-email></form></section>`+formsScript+members, before(clock))
+	p.fill("jane@gmail.com")
+	p.submit()
+	p.answer("success")
+	diff(t, "provider", "gmail", p.shown().Provider)
+	diff(t, "its own", "Its own", js[string](p, "document.querySelector('section').shadowRoot.querySelector('h1').textContent"))
+}

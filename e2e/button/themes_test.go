@@ -59,6 +59,12 @@ var hostile = map[string]struct{ sheets, html string }{
 	"Casper 1":            {"{{casper-1.css}}", plainForm},
 	"Source":              {"{{source.css}}", strings.TrimPrefix(sourceForm[strings.Index(sourceForm, "<body>"):], "<body>\n")},
 	"Source, dark":        {"{{source.css}}<style>:root { --background-color: #15171a }</style><script>document.documentElement.classList.add('has-light-text')</script>", strings.TrimPrefix(sourceForm[strings.Index(sourceForm, "<body>"):], "<body>\n")},
+	"Casper, dark":        {"{{casper.css}}{{signup.css}}<script>document.documentElement.classList.add('dark-mode')</script>", signupCard},
+	"inherited":           {"<style>*, ::before { box-sizing: inherit } section { box-sizing: border-box; border-radius: 20px; padding: 20px } form, p { border-radius: inherit; padding: 10px; width: 100% }</style>", plainForm},
+	"scaled":              {"<style>section { transform: scale(.8); transform-origin: 0 0 }</style>", plainForm + "<p>Below</p>"},
+	"fixed height":        {"<style>section { height: 60px }</style>", plainForm + "<p style='height: 300px'>Below</p>"},
+	"fixed form":          {"<style>form { position: fixed; bottom: 0; left: 40px; background: #fff } main { height: 3000px }</style>", plainForm},
+	"one screen":          {"<style>html, body { overflow: hidden; height: 100% } form { position: absolute; bottom: 10px }</style>", plainForm},
 	"Casper, signup card": {"{{casper.css}}{{signup.css}}", signupCard},
 	"Source, signup card": {"{{source.css}}{{signup.css}}", signupCard},
 }
@@ -125,7 +131,7 @@ func TestThemes(t *testing.T) {
 			p.do("await new Promise(requestAnimationFrame)")
 			if name == "cut off" { // the one that makes room, since it would not be seen
 				diff(t, "in the card", true, js[bool](p, "find().getBoundingClientRect().bottom <= document.querySelector('section').getBoundingClientRect().bottom"))
-			} else if name != "scrolled" { // which scrollIntoView has moved
+			} else if name != "scrolled" && name != "fixed form" { // which scrollIntoView has moved
 				diff(t, "when it is shown", want, p.layout())
 			}
 			type place struct {
@@ -144,10 +150,16 @@ func TestThemes(t *testing.T) {
 					bottom = Math.max(bottom, words.getBoundingClientRect().bottom);
 				}
 				const at = find().getRootNode().elementFromPoint(link.x + link.width / 2, link.y + link.height / 2);
-				return {Hit: at === find(), Below: link.top >= bottom, Gap: link.top - bottom >= 4 && link.top - bottom < 60 || !form.height,
+				const gap = link.top >= bottom ? link.top - bottom : form.top - link.bottom;
+				return {Hit: at === find(), Below: link.top >= bottom, Gap: gap >= 4 && gap < 60 || !form.height,
 					Within: !form.height || link.left >= form.left - 1 && link.left <= form.right && link.width > 100, Height: Math.round(link.height)};
 			})()`)
-			diff(t, "the button", place{true, true, true, max(44, got.Height), true}, got)
+			above := name == "fixed form" || name == "one screen" // where nobody could scroll to it
+			least := 44.0
+			if name == "scaled" {
+				least *= .8
+			}
+			diff(t, "the button", place{true, !above, true, max(math.Floor(least), got.Height), true}, got)
 			if got.Height > 56 {
 				t.Errorf("the button is %.0f px high", got.Height)
 			}
@@ -169,6 +181,7 @@ func TestStandsOut(t *testing.T) {
 		"on itself":    "background: #ff1a75; --lychgate-inbox-background: #ff1a75",
 		"near itself":  "background: #ffd400; --lychgate-inbox-background: #ff7a00",
 		"half-way":     "background: #3b3b8f; --lychgate-inbox-background: #8f8fe0",
+		"darker grey":  "background: #4a4a4a; --lychgate-inbox-background: #7c7c7c",
 		"picture":      "background: repeating-conic-gradient(#000 0 25%, #fff 0 50%) 0 0 / 90px 90px",
 		"gradient":     "background: linear-gradient(90deg, #000, #fff)",
 	} {
