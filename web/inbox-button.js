@@ -65,8 +65,8 @@
 		} catch {}
 	}
 
-	// A lookup that a reader has left, who comes back to the page as it was, will
-	// not be answered.
+	// Lookups under way when the reader left for another page get no answer after
+	// the page comes back from the back-forward cache.
 	addEventListener('pageshow', ({persisted}) => {
 		for (const [domain, answer] of answers) if (persisted && answer instanceof Promise) answers.delete(domain);
 	});
@@ -107,9 +107,9 @@
 			: url;
 	}
 
-	// No style element: policies may forbid it. Black, white and an edge of the
-	// other stand out on anything. --w is 1 where white can be read better than
-	// black, by the luminance of WCAG.
+	// No style element: policies may forbid it. --b is the background. --w is 1
+	// where white on it has more contrast than black (WCAG), else 0. --e is an outer
+	// ring, since an edge in one colour may be lost on some background.
 	const style = new CSSStyleSheet();
 	style.replaceSync(`
 :host { display: block; min-height: max(2.75em, 44px) }
@@ -203,7 +203,7 @@ a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff !important
 		#again = ({persisted}) => persisted && this.#find();
 
 		attributeChangedCallback(name, before, now) {
-			// A form's looks up before it is on the page.
+			// A form's button looks up before it is on the page.
 			if (!this.isConnected && !this.hasAttribute('hold') || before === now && !(name === 'recipient' && this.#lost)) return;
 			name === 'recipient' ? this.#find() : this.#show();
 		}
@@ -253,7 +253,7 @@ a:focus-visible { outline: 2px solid #000; box-shadow: 0 0 0 4px #fff !important
 	// A form's button is in a shadow root around the form: there no selector of the
 	// theme's counts it or reaches it, and nothing makes room for it.
 	const roots = new WeakMap(), through = new CSSStyleSheet();
-	// What inherits from the parent does so through the slot.
+	// A theme's box-sizing: inherit must find the parent's value in the slot.
 	through.replaceSync('slot { all: inherit; display: contents; animation: none; transition: none }');
 	function makeRoot({parentElement: parent}) {
 		// Custom elements want their own, and nothing else has slots.
