@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -276,7 +275,7 @@ func TestComingBack(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	defer sync.OnceFunc(func() { close(left) })()
+	defer close(left)
 	p := open(t, s.URL+"/page")
 	p.do("addEventListener('pageshow', ({persisted}) => { window.cached = persisted })")
 	p.recipient("jane@workspace.example")
