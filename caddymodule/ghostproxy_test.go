@@ -101,7 +101,10 @@ func (p *ghostProxy) listen() {
 func (p *ghostProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	fault := p.fault
-	p.token = r.Header.Get("Authorization")
+	// What anybody may ask, like a Ghost's address, is asked without one.
+	if token := r.Header.Get("Authorization"); token != "" {
+		p.token = token
+	}
 	p.mu.Unlock()
 	if fault == nil {
 		p.ghost.ServeHTTP(w, r)
