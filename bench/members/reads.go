@@ -20,7 +20,7 @@ func (b *bench) reads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(verdict(ratio >= 0.35, "ratio to respond ≥ 0.35"))
+	fmt.Println(verdict(ratio >= 0.5, "ratio to respond ≥ 0.5"))
 	if source := os.Getenv("LYCHGATE_TEST_POSTGRES"); source != "" {
 		fresh, drop, err := freshPostgres(ctx, source)
 		if err != nil {
