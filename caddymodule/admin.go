@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
 
 func init() {
@@ -64,37 +64,36 @@ type behindMember struct {
 
 func serveBehind(w http.ResponseWriter, r *http.Request) error {
 	const limit = 100
-	return eachSite(w, r, http.MethodGet, func(service *members.Service) (any, error) {
-		list, n, err := service.Behind(r.Context(), limit)
-		site := behindSite{Behind: n, Members: []behindMember{}}
+	return eachSite(w, r, http.MethodGet, func(site string, outbox *outbox.Outbox) (any, error) {
+		list, n, err := outbox.Pending(r.Context(), site, limit)
+		answer := behindSite{Behind: n, Members: []behindMember{}}
 		for _, m := range list {
-			site.Members = append(site.Members, behindMember{
+			answer.Members = append(answer.Members, behindMember{
 				m.GUID, m.Version, m.Applied, m.Deleted, m.Attempts, m.Problem, m.NextAttempt,
 			})
 		}
-		return site, err
+		return answer, err
 	})
 }
 
 func serveTry(w http.ResponseWriter, r *http.Request) error {
-	return eachSite(w, r, http.MethodPost, func(service *members.Service) (any, error) {
-		return service.TryNow(r.Context())
+	return eachSite(w, r, http.MethodPost, func(site string, outbox *outbox.Outbox) (any, error) {
+		return outbox.TryNow(r.Context(), site)
 	})
 }
 
 // eachSite answers with what a function returns for each site, by name.
-func eachSite(w http.ResponseWriter, r *http.Request, method string, of func(*members.Service) (any, error)) error {
+func eachSite(w http.ResponseWriter, r *http.Request, method string, of func(site string, outbox *outbox.Outbox) (any, error)) error {
 	if r.Method != method {
 		w.Header().Set("Allow", method)
 		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
 	}
 	answer := make(map[string]any)
-	if state := running.Load(); state != nil {
-		for name, site := range state.sites() {
-			var err error
-			if answer[name], err = of(site.Members); err != nil {
-				return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: err}
-			}
+	serving := nowServing()
+	for name := range serving.sites {
+		var err error
+		if answer[name], err = of(name, serving.outbox); err != nil {
+			return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: err}
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -115,16 +114,11 @@ func (membersBehind) Describe(descriptions chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (membersBehind) Collect(metrics chan<- prometheus.Metric) {
-	state := running.Load()
-	if state == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	sites := state.sites()
-	for _, name := range slices.Sorted(maps.Keys(sites)) {
-		service := sites[name].Members
-		n, err := service.Store.CountBehind(ctx, name)
+	serving := nowServing()
+	for _, name := range slices.Sorted(maps.Keys(serving.sites)) {
+		n, err := serving.outbox.Count(ctx, name)
 		if err != nil {
 			return // a store that is away must not take the other metrics with it
 		}

@@ -23,7 +23,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lychgate/caddy-lychgate/database"
-	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 )
@@ -62,17 +61,14 @@ func integrationCommand() *cobra.Command {
 		} else if options.Key != "" {
 			return fmt.Errorf("the configuration declares an integration %s with a key: choose another name, or take the key out there", args[0])
 		}
-		_, plain, err := options.resolve(args[0])
+		_, integration, err := options.resolve(args[0])
 		if err != nil {
 			return err
 		}
 		key, hash := newKey(args[0])
-		err = s.store.AddIntegration(ctx, memberstore.Integration{
-			Site: s.site, Name: plain.Name, Mode: string(plain.Mode), DuplicateEmails: plain.DuplicateEmails,
-			PlaceholderDomain: plain.PlaceholderDomain, SubscribeByDefault: plain.SubscribeByDefault,
-			KeyHash: hash.String(), CreatedAt: time.Now(),
-		})
-		if errors.Is(err, memberstore.ErrIntegrationTaken) {
+		integration.Site, integration.KeyHash, integration.CreatedAt = s.site, hash, time.Now()
+		err = s.store.AddIntegration(ctx, integration)
+		if errors.Is(err, members.ErrIntegrationTaken) {
 			return fmt.Errorf("site %s has an integration %s: choose another name, or give it another key with rotate", s.site, args[0])
 		}
 		if err == nil {
@@ -91,7 +87,7 @@ func integrationCommand() *cobra.Command {
 		fmt.Fprintln(table, "NAME\tMODE\tKEY")
 		keys, modes := make(map[string]string), make(map[string]string)
 		for _, i := range integrations {
-			modes[i.Name], keys[i.Name] = i.Mode, "made "+i.CreatedAt.Format(time.DateOnly)
+			modes[i.Name], keys[i.Name] = string(i.Mode), "made "+i.CreatedAt.Format(time.DateOnly)
 			if !i.RevokedAt.IsZero() {
 				keys[i.Name] = "revoked " + i.RevokedAt.Format(time.DateOnly)
 			}
@@ -111,7 +107,7 @@ func integrationCommand() *cobra.Command {
 	rotate := &cobra.Command{Use: "rotate <name>", Short: "Gives an integration another key and prints it, this once", Args: one("the integration")}
 	rotate.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
 		key, hash := newKey(args[0])
-		if err := s.store.RotateIntegration(ctx, s.site, args[0], hash.String()); err != nil {
+		if err := s.store.RotateIntegration(ctx, s.site, args[0], hash); err != nil {
 			return s.unknown(err, args[0])
 		}
 		s.printKey(out, key)
@@ -153,7 +149,7 @@ func (s *siteStore) printKey(out io.Writer, key string) {
 
 func (s *siteStore) unknown(err error, name string) error {
 	switch {
-	case !errors.Is(err, memberstore.ErrNotFound):
+	case !errors.Is(err, members.ErrNotFound):
 		return err
 	case s.declared[name] != nil && s.declared[name].Key != "":
 		return fmt.Errorf("the key of %s is in the configuration: change it there", name)
@@ -350,9 +346,9 @@ func (a *App) siteNamed(name string) (string, error) {
 
 // newKey makes a key. It says whose it is, so that one who finds it somewhere
 // knows what to revoke.
-func newKey(integration string) (string, handlers.KeyHash) {
+func newKey(integration string) (string, members.KeyHash) {
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails
 	key := "lg_" + integration + "_" + hex.EncodeToString(secret[:])
-	return key, handlers.HashKey(key)
+	return key, members.HashKey(key)
 }

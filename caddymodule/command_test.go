@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
-	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
@@ -209,12 +209,12 @@ func TestImportCommand(t *testing.T) {
 	}
 	store := openStore(t, source)
 	for i := range n {
-		m, err := store.Find(t.Context(), memberstore.Key{Site: "daily", Email: fmt.Sprintf("import%d+%d@example.com", i, unique)})
+		m, err := store.Find(t.Context(), members.Key{Site: "daily", Email: fmt.Sprintf("import%d+%d@example.com", i, unique)})
 		if err != nil || !slices.Equal(m.Labels, []string{"old"}) {
 			t.Fatalf("member %d: %+v, %v, after %q", i, m, err, first)
 		}
 	}
-	m, err := store.Find(t.Context(), memberstore.Key{Site: "daily", Email: fmt.Sprintf("import0+%d@example.com", unique)})
+	m, err := store.Find(t.Context(), members.Key{Site: "daily", Email: fmt.Sprintf("import0+%d@example.com", unique)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestImportCommand(t *testing.T) {
 	}
 	// Again, nothing changes for them, whatever other tests do in this Ghost.
 	again := run("daily")
-	if after, err := store.Find(t.Context(), memberstore.Key{Site: "daily", GUID: m.GUID}); err != nil || after.Version != m.Version || !strings.Contains(again, " members: ") {
+	if after, err := store.Find(t.Context(), members.Key{Site: "daily", GUID: m.GUID}); err != nil || after.Version != m.Version || !strings.Contains(again, " members: ") {
 		t.Errorf("%+v, %v: %s", after, err, again)
 	}
 	if got := run("other"); !strings.Contains(got, "site other has platform none, so there is nobody to import") {

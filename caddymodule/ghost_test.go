@@ -10,6 +10,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
@@ -103,7 +104,7 @@ func TestNoticesFromGhost(t *testing.T) {
 	e := startEdge(t, nil, membersConfig(source, ghostPlatform(url, key, "http://127.0.0.1:{{port}}")))
 	store := openStore(t, source)
 	has := func(email string) bool { // without asking Ghost, as a read would
-		_, err := store.Find(ctx, memberstore.Key{Site: "daily", Email: email})
+		_, err := store.Find(ctx, members.Key{Site: "daily", Email: email})
 		return err == nil
 	}
 	unique := strconv.FormatInt(time.Now().UnixNano(), 10)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/members"
 )
 
 const (
@@ -576,7 +576,7 @@ func TestMembersIdempotencyKeyAfterACrash(t *testing.T) {
 		{"an update", "PUT", "/made@example.com", `{"name":"x"}`, unknown},
 	} {
 		hash := sha256.Sum256([]byte(test.method + " " + strings.TrimPrefix(test.path, "/") + "\n" + test.body))
-		_, err := store.BeginRequest(t.Context(), memberstore.Request{
+		_, err := store.BeginRequest(t.Context(), members.Request{
 			Site: "daily", Integration: "form", Key: test.name, Hash: hex.EncodeToString(hash[:]), GUID: guid.FindString(made.Body),
 		}, time.Now().Add(-2*time.Minute))
 		if err != nil {

@@ -18,8 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/memberstore"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
 func membersCommand() *cobra.Command {
@@ -44,8 +43,8 @@ the next time.
 		Use: "show <guid>", Short: "Shows whom a guid of the log or of the admin API names", Args: one("the member"),
 	}
 	show.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
-		m, err := s.store.Find(ctx, memberstore.Key{Site: s.site, GUID: args[0]})
-		if errors.Is(err, memberstore.ErrNotFound) {
+		m, err := s.store.Find(ctx, members.Key{Site: s.site, GUID: args[0]})
+		if errors.Is(err, members.ErrNotFound) {
 			return fmt.Errorf("site %s has no member %s", s.site, args[0])
 		}
 		if err != nil {
@@ -64,14 +63,14 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 	if err != nil {
 		return fmt.Errorf("site %s: %w", s.site, err)
 	}
+	if from == nil {
+		return fmt.Errorf("site %s has platform none, so there is nobody to import", s.site)
+	}
 	if closer, ok := from.(io.Closer); ok {
 		defer func() { err = errors.Join(err, closer.Close()) }()
 	}
-	if _, none := from.(platform.None); none {
-		return fmt.Errorf("site %s has platform none, so there is nobody to import", s.site)
-	}
-	service := members.New(members.Config{
-		Site: s.site, Store: s.store, Comparisons: s.store, Platform: from, Logger: zap.NewNop(),
+	sync := inbound.New(inbound.Config{
+		Store: s.store, Sites: map[string]inbound.Site{s.site: {Platform: from}}, Logger: zap.NewNop(),
 	})
 	terminal := term.IsTerminal(int(os.Stderr.Fd()))
 	bar := progressbar.NewOptions(-1,
@@ -85,7 +84,7 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionUseANSICodes(false),
 	)
-	result, err := service.Import(ctx, s.store, anew, func(seen, total int) {
+	result, err := sync.Import(ctx, s.site, s.store, anew, func(seen, total int) {
 		if bar.GetMax() != total {
 			bar.ChangeMax(total)
 		}

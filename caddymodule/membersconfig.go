@@ -140,10 +140,10 @@ func checkWebhooks(address string) error {
 	return nil
 }
 
-// noticeURL returns where the platform is to send its notices, empty for
+// webhookURL returns where the platform is to send its webhook events, empty for
 // nowhere. The path is that of the members API.
-func (s *Site) noticeURL(app *App, path string) (string, error) {
-	if s.Platform.Kind != "ghost" || s.Platform.Webhooks == "off" {
+func (s *Site) webhookURL(app *App, path string) (string, error) {
+	if s.Platform.Webhooks == "off" {
 		return "", nil
 	}
 	address := "https://" + s.host
@@ -171,13 +171,13 @@ func (s *Site) noticeURL(app *App, path string) (string, error) {
 	return address + handlers.NoticePath(path), nil
 }
 
-// connect returns the platform. Nothing is sent to it yet.
+// connect returns the platform, nil for none. Nothing is sent to it yet.
 func (p *Platform) connect() (platform.Platform, error) {
 	switch {
 	case p == nil:
 		return nil, errPlatform
 	case p.Kind == "none":
-		return platform.None{}, nil
+		return nil, nil
 	case p.Kind != "ghost":
 		return nil, errPlatform
 	}
@@ -288,20 +288,20 @@ func (i *Integration) checkPlaceholderDomain() error {
 
 // resolve checks the integration and returns what the members API needs: the
 // hash of its key, nil if that is not declared, and its options.
-func (i *Integration) resolve(name string) (*handlers.KeyHash, members.Integration, error) {
+func (i *Integration) resolve(name string) (*members.KeyHash, members.Integration, error) {
 	plain := members.Integration{
 		Name: name, Mode: members.EmailMode, DuplicateEmails: i.AllowDuplicateEmails,
 		PlaceholderDomain: "members.invalid", SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
 	}
 	errs := []error{checkIntegrationName(name)}
-	var hash *handlers.KeyHash
+	var hash *members.KeyHash
 	if i.Key != "" {
 		key, err := caddy.NewReplacer().ReplaceOrErr(i.Key, true, true)
 		if err == nil {
 			err = checkKey(key)
 		}
 		errs = append(errs, err)
-		hash = new(handlers.HashKey(key))
+		hash = new(members.HashKey(key))
 	}
 	if i.Mode != "" {
 		errs = append(errs, i.checkMode())

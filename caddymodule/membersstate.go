@@ -2,7 +2,6 @@ package caddymodule
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,24 +13,30 @@ import (
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// membersState is what the members API of one configuration runs on: a service
-// for each site.
+// membersState is what the members API of one configuration runs on.
 type membersState struct {
 	path      string // of the API
 	store     *openStore
 	logger    *zap.Logger
-	platforms map[string]platform.Platform // by site name
-	notices   map[string]string            // where the platforms send theirs, by site name
-	reconcile map[string]time.Duration     // by site name
-	declared  map[string]*integrations     // by site name
+	platforms map[string]platform.Platform // by site name, of sites that have one
+	inbound   map[string]inbound.Site      // by site name, of the same sites
+	declared  map[string]*integrations     // by site name, of all sites
 
-	serving atomic.Pointer[map[string]*handlers.MembersSite] // by site name; nil while the store is away
+	serving atomic.Pointer[serving] // nil while the store is away
 
 	previous *membersState // the configuration's that ran before
+}
+
+// serving is what runs on the open store.
+type serving struct {
+	outbox *outbox.Outbox
+	sites  map[string]*handlers.MembersSite // by name
 }
 
 // running is the state of the configuration that runs, for the admin API and
@@ -40,7 +45,7 @@ var running atomic.Pointer[membersState]
 
 // integrations are those that the configuration declares for a site.
 type integrations struct {
-	byKey  map[handlers.KeyHash]members.Integration
+	byKey  map[members.KeyHash]members.Integration
 	byName map[string]members.Integration // those without a key of their own
 	names  map[string]bool                // all
 }
@@ -58,8 +63,7 @@ func (a *App) useMembers(path string) (*membersState, error) {
 		path:      path,
 		logger:    a.logger,
 		platforms: make(map[string]platform.Platform),
-		notices:   make(map[string]string),
-		reconcile: make(map[string]time.Duration),
+		inbound:   make(map[string]inbound.Site),
 		declared:  make(map[string]*integrations),
 	}
 	var err error
@@ -68,16 +72,10 @@ func (a *App) useMembers(path string) (*membersState, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
 		site := a.Sites[name]
-		if state.platforms[name], err = a.connect(site); err != nil {
+		if err := state.usePlatform(a, site); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
-		if state.notices[name], err = site.noticeURL(a, path); err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
-		}
-		if state.reconcile[name], err = site.Platform.reconcile(); err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
-		}
-		declared := &integrations{make(map[handlers.KeyHash]members.Integration), make(map[string]members.Integration), make(map[string]bool)}
+		declared := &integrations{make(map[members.KeyHash]members.Integration), make(map[string]members.Integration), make(map[string]bool)}
 		state.declared[name] = declared
 		for _, integration := range slices.Sorted(maps.Keys(site.Integrations)) {
 			hash, plain, err := site.Integrations[integration].resolve(integration)
@@ -99,46 +97,76 @@ func (a *App) useMembers(path string) (*membersState, error) {
 	return state, nil
 }
 
+// usePlatform connects a site to its platform, if it has one.
+func (s *membersState) usePlatform(a *App, site *Site) error {
+	connected, err := a.connect(site)
+	if err != nil || connected == nil {
+		return err
+	}
+	webhookURL, err := site.webhookURL(a, s.path)
+	if err != nil {
+		return err
+	}
+	reconcile, err := site.Platform.reconcile()
+	if err != nil {
+		return err
+	}
+	s.platforms[site.name] = connected
+	s.inbound[site.name] = inbound.Site{Platform: connected, WebhookURL: webhookURL, Reconcile: reconcile}
+	return nil
+}
+
 // begin implements [storeUser].
 func (s *membersState) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
 	store, err := memberstore.NewSQL(ctx, db)
 	if err != nil {
 		return err
 	}
+	toPlatform := outbox.New(outbox.Config{Store: store, Platforms: s.platforms, Logger: s.logger})
+	fromPlatform := inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger})
 	sites := make(map[string]*handlers.MembersSite)
-	for name, platform := range s.platforms {
-		service := members.New(members.Config{
-			Site: name, Store: store, Platform: platform, Logger: s.logger.With(zap.String("site", name)),
-			Webhooks: store, NoticeURL: s.notices[name],
-			Comparisons: store, Reconcile: s.reconcile[name],
-		})
-		declared := s.declared[name]
-		sites[name] = &handlers.MembersSite{
-			Members:  service,
-			Requests: store,
-			Integration: func(ctx context.Context, hash handlers.KeyHash) (members.Integration, error) {
-				if integration, ok := declared.byKey[hash]; ok {
-					return integration, nil
-				}
-				stored, err := storedIntegration(ctx, store, name, hash)
-				if integration, ok := declared.byName[stored.Name]; ok && err == nil {
-					return integration, nil // the configuration has the last word
-				}
-				if declared.names[stored.Name] && err == nil {
-					err = members.ErrNotFound // and another key
-				}
-				return stored, err
-			},
+	for name, declared := range s.declared {
+		config := members.Config{Site: name, Store: store}
+		if s.platforms[name] != nil {
+			config.Outbox, config.Inbound = toPlatform, fromPlatform
 		}
-		run(service.Run)
+		sites[name] = &handlers.MembersSite{
+			Members:     members.New(config),
+			Inbound:     fromPlatform,
+			Requests:    store,
+			Integration: declared.find(store, name),
+		}
 	}
+	run(toPlatform.Run)
+	run(fromPlatform.Run)
 	run(func(ctx context.Context) { purgeRequests(ctx, store, s.logger) })
-	s.serving.Store(&sites)
+	s.serving.Store(&serving{toPlatform, sites})
 	return nil
 }
 
+// find returns a function that finds the integration of a key, declared or in the
+// store. The store is asked each time, so a revoked key is refused at once.
+func (i *integrations) find(store members.Integrations, site string) func(context.Context, members.KeyHash) (members.Integration, error) {
+	return func(ctx context.Context, key members.KeyHash) (members.Integration, error) {
+		if declared, ok := i.byKey[key]; ok {
+			return declared, nil
+		}
+		stored, err := store.FindIntegration(ctx, site, key)
+		if err != nil {
+			return members.Integration{}, err
+		}
+		if declared, ok := i.byName[stored.Name]; ok {
+			return declared, nil // the configuration has the last word
+		}
+		if i.names[stored.Name] { // with another key
+			return members.Integration{}, members.ErrNotFound
+		}
+		return stored, nil
+	}
+}
+
 // purgeRequests forgets old answers from time to time, until ctx is done.
-func purgeRequests(ctx context.Context, requests memberstore.Requests, logger *zap.Logger) {
+func purgeRequests(ctx context.Context, requests members.Requests, logger *zap.Logger) {
 	ticker := time.NewTicker(time.Hour)
 	defer ticker.Stop()
 	for {
@@ -153,35 +181,24 @@ func purgeRequests(ctx context.Context, requests memberstore.Requests, logger *z
 	}
 }
 
-// storedIntegration finds the integration of a key that was made by a command.
-// It asks the store each time, so a key that is revoked is refused at once.
-func storedIntegration(ctx context.Context, store memberstore.Integrations, site string, hash handlers.KeyHash) (members.Integration, error) {
-	i, err := store.FindIntegration(ctx, site, hash.String())
-	if errors.Is(err, memberstore.ErrNotFound) {
-		err = members.ErrNotFound
-	}
-	return members.Integration{
-		Name: i.Name, Mode: members.Mode(i.Mode), DuplicateEmails: i.DuplicateEmails,
-		PlaceholderDomain: i.PlaceholderDomain, SubscribeByDefault: i.SubscribeByDefault,
-	}, err
-}
-
 // site returns the site of a name. Errors: errStoreAway.
 func (s *membersState) site(name string) (*handlers.MembersSite, error) {
 	if err := s.store.open(); err != nil {
 		return nil, err
 	}
-	sites := s.serving.Load()
-	if sites == nil {
+	serving := s.serving.Load()
+	if serving == nil {
 		return nil, errStoreAway
 	}
-	return (*sites)[name], nil
+	return serving.sites[name], nil
 }
 
-// sites returns all sites, none while the store is away.
-func (s *membersState) sites() map[string]*handlers.MembersSite {
-	if sites := s.serving.Load(); sites != nil {
-		return *sites
+// nowServing returns what runs in the process. It is empty while nothing does.
+func nowServing() *serving {
+	if state := running.Load(); state != nil {
+		if serving := state.serving.Load(); serving != nil {
+			return serving
+		}
 	}
-	return nil
+	return new(serving)
 }

@@ -11,7 +11,7 @@ import (
 // the platform did it, the site's members are compared with the platform's. The error
 // is that of next.
 func (h *MembersAPI) Pass(w http.ResponseWriter, r *http.Request, site *MembersSite, next Next) error {
-	later, overlooked := site.Members.Overlooks(r.Method, r.URL.Path)
+	later, overlooked := site.Inbound.Overlooks(site.Members.Site, r.Method, r.URL.Path)
 	if !overlooked {
 		return next(w, r)
 	}
@@ -21,12 +21,12 @@ func (h *MembersAPI) Pass(w http.ResponseWriter, r *http.Request, site *MembersS
 	defer func() { // also when the answer does not get through, for which Caddy panics
 		switch answer.status {
 		case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
-			if err := site.Members.CompareSoon(ctx, later...); err != nil {
+			if err := site.Inbound.CompareSoon(ctx, site.Members.Site, later...); err != nil {
 				h.Logger.Error("a change of many members could not be noted now", zap.Error(err))
 			}
 		case 0, http.StatusBadGateway, http.StatusGatewayTimeout: // the platform may be at it
-			if site.Members.HasCredentials(r.Header.Get("Cookie"), r.Header.Get("Authorization")) {
-				site.Members.CompareLater()
+			if site.Inbound.HasCredentials(site.Members.Site, r.Header.Get("Cookie"), r.Header.Get("Authorization")) {
+				site.Inbound.CompareLater(site.Members.Site)
 			}
 		}
 	}()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -54,9 +55,12 @@ func TestPass(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			site := &MembersSite{Members: members.New(members.Config{
-				Site: "daily", Store: store, Comparisons: store, Platform: overlooker{platform.None{}}, Logger: zap.NewNop(),
-			})}
+			site := &MembersSite{
+				Members: members.New(members.Config{Site: "daily", Store: store}),
+				Inbound: inbound.New(inbound.Config{
+					Store: store, Sites: map[string]inbound.Site{"daily": {Platform: overlooker{}}}, Logger: zap.NewNop(),
+				}),
+			}
 			api := &MembersAPI{Logger: zap.NewNop()}
 			ctx, leave := context.WithCancel(t.Context())
 			leave() // whoever asked has left by then

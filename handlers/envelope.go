@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
@@ -43,7 +42,7 @@ type record struct {
 	UpdatedAt  string   `json:"updated_at"`
 }
 
-func recordOf(m memberstore.Member) record {
+func recordOf(m members.Member) record {
 	r := record{
 		GUID: m.GUID, Email: m.Email, Name: m.Name, Subscribed: m.Subscribed, Note: m.Note, Labels: m.Labels,
 		TierID: m.TierID, Status: m.Status, CreatedAt: timestamp(m.CreatedAt), UpdatedAt: timestamp(m.UpdatedAt),
@@ -63,7 +62,7 @@ func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z
 // it last changed, to the millisecond: so it is another after each write. It is no
 // count of writes: one that the platform refused, and that was undone, leaves it as
 // it was.
-func etagOf(m memberstore.Member) string { return etag(plainJSON(recordOf(m)), m.UpdatedAt) }
+func etagOf(m members.Member) string { return etag(plainJSON(recordOf(m)), m.UpdatedAt) }
 
 func etag(record string, updated time.Time) string {
 	sum := sha256.Sum256(strconv.AppendInt([]byte(record), updated.UnixMilli(), 10))
@@ -169,7 +168,7 @@ func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
 		fail(http.StatusOK, invalid.Message)
 	case errors.Is(err, members.ErrNotFound):
 		fail(http.StatusNotFound, "Member not found.")
-	case errors.Is(err, members.ErrChanged):
+	case errors.Is(err, members.ErrPrecondition):
 		fail(http.StatusPreconditionFailed, "The member was changed since it was read. Read it again.")
 	case errors.As(err, &tooMany):
 		fail(http.StatusTooManyRequests, tooMany.retryAfter(w))
@@ -189,7 +188,7 @@ func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
 // handled reports whether an error says that what was asked for was not done.
 func handled(err error) bool {
 	_, invalid := errors.AsType[*members.InvalidError](err)
-	return invalid || errors.Is(err, members.ErrNotFound) || errors.Is(err, members.ErrChanged)
+	return invalid || errors.Is(err, members.ErrNotFound) || errors.Is(err, members.ErrPrecondition)
 }
 
 // outcomeOf says for Served what became of a request.
@@ -204,7 +203,7 @@ func outcomeOf(answer *memberAnswer, err error) string {
 		return "queued"
 	case err == nil:
 		return "done"
-	case errors.As(err, &invalid), errors.Is(err, members.ErrChanged):
+	case errors.As(err, &invalid), errors.Is(err, members.ErrPrecondition):
 		return "rejected"
 	case errors.Is(err, members.ErrNotFound):
 		return "not_found"

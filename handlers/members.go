@@ -19,17 +19,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
-
-// KeyHash is the SHA-256 of an integration key. A key itself is never kept.
-type KeyHash [sha256.Size]byte
-
-func (h KeyHash) String() string { return hex.EncodeToString(h[:]) }
-
-// HashKey returns the hash of a key.
-func HashKey(key string) KeyHash { return sha256.Sum256([]byte(key)) }
 
 // MembersAPI answers the members API (docs/members_api.md). All fields are required.
 type MembersAPI struct {
@@ -52,11 +44,12 @@ type MembersAPI struct {
 // MembersSite is a site as the members API sees it.
 type MembersSite struct {
 	Members  *members.Service
-	Requests memberstore.Requests
+	Inbound  *inbound.Sync
+	Requests members.Requests
 
 	// Integration returns the integration that a key opens, or
 	// members.ErrNotFound.
-	Integration func(context.Context, KeyHash) (members.Integration, error)
+	Integration func(context.Context, members.KeyHash) (members.Integration, error)
 }
 
 // Served is what became of a request, for whoever counts them.
@@ -132,7 +125,7 @@ type memberCall struct {
 	method      string
 	identifier  string // empty for a create
 	body        []byte
-	match       func(memberstore.Member) bool
+	match       func(members.Member) bool
 	integration members.Integration
 	guid        string // that a create is to give, or empty
 }
@@ -177,14 +170,14 @@ const (
 func (c *memberCall) run(ctx context.Context, service *members.Service) (*memberAnswer, error) {
 	switch c.method {
 	case http.MethodPost:
-		fields, err := parseFields(c.body, c.method == http.MethodPost && c.integration.Mode == members.CustomIDMode)
+		fields, err := parseFields(c.body, c.integration.Mode == members.CustomIDMode)
 		if err != nil {
 			return nil, err
 		}
 		fields.GUID = c.guid
 		return answerWith(memberCreated)(service.Create(ctx, c.integration, fields))
 	case http.MethodPut:
-		fields, err := parseFields(c.body, c.method == http.MethodPost && c.integration.Mode == members.CustomIDMode)
+		fields, err := parseFields(c.body, false)
 		if err != nil {
 			return nil, err
 		}
@@ -208,17 +201,17 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 		return nil, &members.InvalidError{Message: "The Idempotency-Key has more than 255 characters."}
 	}
 	hash := sha256.Sum256(slices.Concat([]byte(c.method+" "+c.identifier+"\n"), c.body))
-	request := memberstore.Request{Site: site.Members.Site, Integration: c.integration.Name, Key: key, Hash: hex.EncodeToString(hash[:])}
+	request := members.Request{Site: site.Members.Site, Integration: c.integration.Name, Key: key, Hash: hex.EncodeToString(hash[:])}
 	if c.method == http.MethodPost {
 		request.GUID = members.NewGUID()
 	}
 	begun, err := site.Requests.BeginRequest(ctx, request, time.Now())
 	switch {
-	case errors.Is(err, memberstore.ErrOtherRequest):
+	case errors.Is(err, members.ErrOtherRequest):
 		return nil, &members.InvalidError{Message: "The Idempotency-Key was used for another request."}
-	case errors.Is(err, memberstore.ErrNotText):
+	case errors.Is(err, members.ErrNotText):
 		return nil, &members.InvalidError{Message: "The Idempotency-Key is not UTF-8."}
-	case errors.Is(err, memberstore.ErrUnderWay):
+	case errors.Is(err, members.ErrUnderWay):
 		return nil, &members.InvalidError{Message: "A request with this Idempotency-Key is under way. Send it again in a moment."}
 	case err != nil:
 		return nil, err
@@ -255,8 +248,8 @@ const (
 )
 
 // keep returns what is kept of an answer: its body too, unless that is large.
-func keep(answer *memberAnswer) *memberstore.Answer {
-	kept := &memberstore.Answer{Header: plainJSON(answer)}
+func keep(answer *memberAnswer) *members.Answer {
+	kept := &members.Answer{Header: plainJSON(answer)}
 	if len(answer.Body) <= maxKeptBody {
 		kept.Body = answer.Body
 	}
@@ -265,26 +258,26 @@ func keep(answer *memberAnswer) *memberstore.Answer {
 
 // replay returns an answer once more. Where its body was too large to be kept, it
 // has the member's record as it is now.
-func (c *memberCall) replay(ctx context.Context, service *members.Service, kept *memberstore.Answer) (*memberAnswer, error) {
+func (c *memberCall) replay(ctx context.Context, service *members.Service, kept *members.Answer) (*memberAnswer, error) {
 	answer := &memberAnswer{Body: kept.Body}
 	if err := json.Unmarshal([]byte(kept.Header), answer); err != nil || answer.Body != "" {
 		return answer, err
 	}
-	m, err := service.GetByGUID(ctx, answer.GUID)
+	result, err := service.GetByGUID(ctx, answer.GUID)
 	if errors.Is(err, members.ErrNotFound) {
 		return nil, &members.InvalidError{Message: "The request was done, and the member was deleted since."}
 	}
-	m.MemberID = answer.MemberID
+	result.Member.MemberID = answer.MemberID
 	message := memberUpdated
 	if c.method == http.MethodPost {
 		message = memberCreated
 	}
-	return answerWith(message)(members.Result{Member: m, Queued: m.Applied < m.Version}, err)
+	return answerWith(message)(result, err)
 }
 
 // attempt does what the call asks for. If that may have been done before, it is
 // not done again where doing it twice would harm.
-func (c *memberCall) attempt(ctx context.Context, service *members.Service, begun memberstore.Begun) (*memberAnswer, error) {
+func (c *memberCall) attempt(ctx context.Context, service *members.Service, begun members.Begun) (*memberAnswer, error) {
 	unknown := &members.InvalidError{Message: "It is not known whether the request with this Idempotency-Key was done, because it was cut off. Read the member, and send what is to be changed with another key."}
 	switch {
 	case !begun.CutOff || c.method == http.MethodPost: // whose GUID tells
@@ -338,7 +331,7 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
-		hash := HashKey(strings.TrimSpace(key))
+		hash := members.HashKey(strings.TrimSpace(key))
 		integration, err := site.Integration(ctx, hash)
 		switch {
 		case err == nil:
@@ -359,11 +352,11 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 
 // ifMatch returns whether a member is in one of the states that If-Match (RFC
 // 9110, section 13.1.1) names, or nil if it names none.
-func ifMatch(values []string) func(memberstore.Member) bool {
+func ifMatch(values []string) func(members.Member) bool {
 	if len(values) == 0 {
 		return nil
 	}
-	return func(m memberstore.Member) bool {
+	return func(m members.Member) bool {
 		want := etagOf(m) // once: there is room in a header for a million tags
 		for _, value := range values {
 			for tag := range strings.SplitSeq(value, ",") {
@@ -450,9 +443,9 @@ func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 		}
 	}
 	if newsletters != nil {
-		list := []memberstore.Newsletter{}
+		list := []members.Newsletter{}
 		for _, n := range *newsletters {
-			var plain memberstore.Newsletter
+			var plain members.Newsletter
 			if n.ID != nil {
 				plain.ID = *n.ID
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -53,8 +54,8 @@ func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.
 const forgedEvents = "webhook events from this address that are not the platform's"
 
 func (h *MembersAPI) readWebhookEvent(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, token string) (*memberAnswer, error) {
-	url, err := site.Members.NoticeURLOf(ctx, token)
-	if errors.Is(err, members.ErrGone) {
+	url, err := site.Inbound.WebhookURL(ctx, site.Members.Site, token)
+	if errors.Is(err, inbound.ErrGone) {
 		return nil, errGone
 	}
 	if err != nil {
@@ -67,13 +68,13 @@ func (h *MembersAPI) readWebhookEvent(ctx context.Context, w http.ResponseWriter
 	if err != nil {
 		return nil, &members.InvalidError{Message: "The notice could not be read."}
 	}
-	err = site.Members.Notice(url, r.Header.Get(platform.SignatureHeader), body)
+	err = site.Inbound.Receive(site.Members.Site, url, r.Header.Get(platform.SignatureHeader), body)
 	switch {
-	case errors.Is(err, members.ErrGone):
+	case errors.Is(err, inbound.ErrGone):
 		return nil, errGone
 	case errors.Is(err, platform.ErrForged):
 		return nil, errForged
-	case errors.Is(err, members.ErrTooMany):
+	case errors.Is(err, inbound.ErrTooMany):
 		return nil, errNoRoom
 	case err != nil:
 		return nil, err

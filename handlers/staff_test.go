@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
@@ -337,8 +338,9 @@ func (u unread) Read([]byte) (int, error) {
 func TestBodiesOfStrangersAreNotRead(t *testing.T) {
 	h := &MembersAPI{Path: "/integration", MaxBody: 64 << 10, Strangers: strangers(t), Webhooks: strangers(t), Logger: zap.NewNop()}
 	site := &MembersSite{
-		Members: members.New(members.Config{Site: "daily", Platform: platform.None{}, Logger: zap.NewNop()}),
-		Integration: func(context.Context, KeyHash) (members.Integration, error) {
+		Members: members.New(members.Config{Site: "daily"}),
+		Inbound: inbound.New(inbound.Config{}),
+		Integration: func(context.Context, members.KeyHash) (members.Integration, error) {
 			return members.Integration{}, members.ErrNotFound
 		},
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/lineartest"
-	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/members"
 )
 
 // Nobody can keep the edge busy with what a request has room for: a megabyte of
@@ -30,7 +30,7 @@ func TestTimeIsLinear(t *testing.T) {
 			acceptsJSON([]string{s})
 		}},
 		{name: "If-Match", parts: []string{",", `"a",`, "W/,", "W/W/", `"`, " "}, read: func(s string) {
-			ifMatch([]string{s})(memberstore.Member{Note: strings.Repeat("a", 2000)})
+			ifMatch([]string{s})(members.Member{Note: strings.Repeat("a", 2000)})
 		}},
 		{name: "a query", parts: []string{"&", "a=b&", "=", "%", "%64&", "domain", "domain=", "+"}, read: func(s string) {
 			_, _ = domainOf(s)
@@ -71,7 +71,7 @@ func TestIfMatchMakesOneTag(t *testing.T) {
 	const most = 5 * time.Second // it takes milliseconds; with a tag for each, 20 seconds
 	matches := ifMatch([]string{strings.Repeat(",", 1<<20)})
 	start := time.Now()
-	if matches(memberstore.Member{Note: strings.Repeat("a", 2000)}) {
+	if matches(members.Member{Note: strings.Repeat("a", 2000)}) {
 		t.Error("it matches")
 	}
 	if took := time.Since(start); took > most {

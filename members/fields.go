@@ -7,29 +7,28 @@ import (
 	"unicode/utf8"
 
 	"github.com/lychgate/caddy-lychgate/emailaddr"
-	"github.com/lychgate/caddy-lychgate/memberstore"
 )
 
-// Limits on what a member says, in code points. They are Ghost's, so that a
-// site without a platform does not grow members that no platform would take.
+// Limits of a member's fields, in code points. They are Ghost's, so that a site
+// without a platform does not get members that no platform would take.
 const (
 	maxText   = 191 // email, name, a label, identifiers
 	maxNote   = 2000
 	maxLabels = 100 // and newsletters
 )
 
-// Fields is what a create or an update says. What is nil was left out.
+// Fields are the fields of a create or an update. A nil field was left out.
 type Fields struct {
 	Email       *string
 	Name        *string
 	Subscribed  *bool
-	Newsletters *[]memberstore.Newsletter
+	Newsletters *[]Newsletter
 	Note        *string
 	Labels      *[]string
 	TierID      **string // a pointer to nil unlinks the tier
 	MemberID    *string
 
-	// GUID is what a new member is to be called. Default: a NewGUID.
+	// GUID is that of a new member. Default: a NewGUID.
 	GUID string
 }
 
@@ -91,34 +90,33 @@ func (f *Fields) check() error {
 	return nil
 }
 
-// apply puts the fields into a member, and notes that they were named. They have
-// been checked.
-func (f *Fields) apply(m *memberstore.Member) {
+// apply puts checked fields into a record, and notes that they were named.
+func (f *Fields) apply(m *Record) {
 	if f.Email != nil {
 		m.Email = *f.Email
-		m.Names(memberstore.Email)
+		m.MarkNamed(EmailField)
 	}
 	if f.Name != nil {
 		m.Name = *f.Name
-		m.Names(memberstore.Name)
+		m.MarkNamed(NameField)
 	}
 	if f.Note != nil {
 		m.Note = *f.Note
-		m.Names(memberstore.Note)
+		m.MarkNamed(NoteField)
 	}
 	if f.TierID != nil {
 		m.TierID = *f.TierID
 	}
 	if f.Labels != nil {
 		m.Labels = withoutDoubles(*f.Labels)
-		m.Names(memberstore.Labels)
+		m.MarkNamed(LabelsField)
 	}
 	if f.Newsletters != nil || f.Subscribed != nil {
-		m.Names(memberstore.Subscription)
+		m.MarkNamed(SubscriptionField)
 	}
 	if f.Newsletters != nil {
 		m.Newsletters = *f.Newsletters
-		m.Subscribed = slices.ContainsFunc(m.Newsletters, func(n memberstore.Newsletter) bool { return n.Status != "inactive" })
+		m.Subscribed = slices.ContainsFunc(m.Newsletters, Newsletter.IsActive)
 	}
 	if f.Subscribed != nil {
 		m.Subscribed = *f.Subscribed

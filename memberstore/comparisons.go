@@ -6,61 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
-
-// Comparison is how far comparing all members of a site with its platform's is.
-type Comparison struct {
-	Site      string
-	LastID    string    // the platform's, of the last member that was compared
-	StartedAt time.Time // zero before the first
-
-	FinishedAt time.Time // when the last one was; zero before
-	Surplus    int       // how many members of the platform were not kept, so far
-
-	// Requested counts the requests for a comparison, and Served those that were
-	// made before this one started.
-	Requested, Served int64
-}
-
-// Comparisons keeps at most one comparison of each site, and does what it finds to
-// be done. What is said of [Store] holds for it too.
-type Comparisons interface {
-	// FindComparison returns the comparison of a site, zero but for Site if there
-	// was none yet.
-	FindComparison(ctx context.Context, site string) (Comparison, error)
-
-	// RequestComparison asks for a comparison that starts after now.
-	RequestComparison(ctx context.Context, site string) error
-
-	// ClaimComparison makes the lease's owner the only one who compares the site,
-	// until it saves with a lease that is over. Errors: ErrConflict, while there is
-	// another.
-	ClaimComparison(ctx context.Context, site string, lease Lease) (Comparison, error)
-
-	// SaveComparison notes how far the owner of the lease is, and until when it
-	// goes on; Requested is not noted. Errors: ErrConflict, if another owns it.
-	SaveComparison(ctx context.Context, c Comparison, lease Lease) error
-
-	// OnPlatform returns members of a site that have a PlatformID, tombstones too,
-	// in its order, from the first that is behind after.
-	OnPlatform(ctx context.Context, site, after string, limit int) ([]Member, error)
-
-	// CountOnPlatform returns how many members of a site have a PlatformID, without
-	// tombstones.
-	CountOnPlatform(ctx context.Context, site string) (int, error)
-
-	// Reconcile does what a comparison has found: those that have gone from the
-	// platform become applied tombstones; members that it has changed are replaced,
-	// all but their emails, and made the next version, which is applied; those that
-	// it has beside them are added as by Insert, without a MemberID. It returns
-	// those with which nothing was done: who are behind, leased, or of another
-	// version than read, who are not text, and of those to be added, whose GUID,
-	// email or PlatformID is there.
-	Reconcile(ctx context.Context, d Differences) (left Differences, err error)
-}
-
-// Differences are what a comparison has found.
-type Differences struct{ Changed, Added, Gone []Member }
 
 const (
 	findComparison = `SELECT last_id, started_at, finished_at, surplus, requested, served FROM comparisons WHERE site = $1`
@@ -84,17 +33,17 @@ const (
 		WHERE guid = $1 AND version = $2` + settled
 )
 
-// FindComparison implements [Comparisons].
-func (s *SQL) FindComparison(ctx context.Context, site string) (Comparison, error) {
+// FindComparison implements [inbound.Comparisons].
+func (s *SQL) FindComparison(ctx context.Context, site string) (inbound.Comparison, error) {
 	c, err := scanComparison(s.db.Read.QueryRowContext(ctx, findComparison, site), site)
 	if err != nil {
-		return Comparison{}, fmt.Errorf("finding a comparison: %w", err)
+		return inbound.Comparison{}, fmt.Errorf("finding a comparison: %w", err)
 	}
 	return c, nil
 }
 
-func scanComparison(row *sql.Row, site string) (Comparison, error) {
-	c := Comparison{Site: site}
+func scanComparison(row *sql.Row, site string) (inbound.Comparison, error) {
+	c := inbound.Comparison{Site: site}
 	var started, finished int64
 	err := row.Scan(&c.LastID, &started, &finished, &c.Surplus, &c.Requested, &c.Served)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -104,7 +53,7 @@ func scanComparison(row *sql.Row, site string) (Comparison, error) {
 	return c, err
 }
 
-// RequestComparison implements [Comparisons].
+// RequestComparison implements [inbound.Comparisons].
 func (s *SQL) RequestComparison(ctx context.Context, site string) error {
 	if _, err := s.db.Write.ExecContext(ctx, requestComparison, site, 1); err != nil {
 		return fmt.Errorf("asking for a comparison: %w", err)
@@ -112,8 +61,8 @@ func (s *SQL) RequestComparison(ctx context.Context, site string) error {
 	return nil
 }
 
-// ClaimComparison implements [Comparisons].
-func (s *SQL) ClaimComparison(ctx context.Context, site string, lease Lease) (c Comparison, err error) {
+// ClaimComparison implements [inbound.Comparisons].
+func (s *SQL) ClaimComparison(ctx context.Context, site string, lease members.Lease) (c inbound.Comparison, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, knowComparison, site, 0); err != nil {
 			return err
@@ -126,13 +75,13 @@ func (s *SQL) ClaimComparison(ctx context.Context, site string, lease Lease) (c 
 		return err
 	})
 	if err != nil {
-		return Comparison{}, fmt.Errorf("claiming a comparison: %w", err)
+		return inbound.Comparison{}, fmt.Errorf("claiming a comparison: %w", err)
 	}
 	return c, nil
 }
 
-// SaveComparison implements [Comparisons].
-func (s *SQL) SaveComparison(ctx context.Context, c Comparison, lease Lease) error {
+// SaveComparison implements [inbound.Comparisons].
+func (s *SQL) SaveComparison(ctx context.Context, c inbound.Comparison, lease members.Lease) error {
 	err := changeOne(s.db.Write.ExecContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, millis(c.StartedAt), millis(c.FinishedAt),
 		c.Surplus, c.Served, millis(lease.Until)))
 	if err != nil {
@@ -141,8 +90,8 @@ func (s *SQL) SaveComparison(ctx context.Context, c Comparison, lease Lease) err
 	return nil
 }
 
-// OnPlatform implements [Comparisons].
-func (s *SQL) OnPlatform(ctx context.Context, site, after string, limit int) ([]Member, error) {
+// OnPlatform implements [inbound.Comparisons].
+func (s *SQL) OnPlatform(ctx context.Context, site, after string, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, onPlatform, site, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing who is on the platform: %w", err)
@@ -150,7 +99,7 @@ func (s *SQL) OnPlatform(ctx context.Context, site, after string, limit int) ([]
 	return list, nil
 }
 
-// CountOnPlatform implements [Comparisons].
+// CountOnPlatform implements [inbound.Comparisons].
 func (s *SQL) CountOnPlatform(ctx context.Context, site string) (n int, err error) {
 	if err = s.db.Read.QueryRowContext(ctx, countOnPlatform, site).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting who is on the platform: %w", err)
@@ -158,13 +107,13 @@ func (s *SQL) CountOnPlatform(ctx context.Context, site string) (n int, err erro
 	return n, nil
 }
 
-// Reconcile implements [Comparisons].
-func (s *SQL) Reconcile(ctx context.Context, d Differences) (left Differences, err error) {
+// Reconcile implements [inbound.Comparisons].
+func (s *SQL) Reconcile(ctx context.Context, d inbound.Differences) (left inbound.Differences, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
-		left = Differences{}
+		left = inbound.Differences{}
 		for _, m := range d.Gone {
 			switch err := changeOne(tx.ExecContext(ctx, endMember, m.GUID, m.Version)); {
-			case errors.Is(err, ErrConflict):
+			case errors.Is(err, members.ErrConflict):
 				left.Gone = append(left.Gone, m)
 				continue
 			case err != nil:
@@ -179,7 +128,7 @@ func (s *SQL) Reconcile(ctx context.Context, d Differences) (left Differences, e
 		}
 		for _, m := range d.Changed {
 			switch err := replace(ctx, tx, reconcileMember, m, m.Version); {
-			case errors.Is(err, ErrConflict), errors.Is(err, ErrNotText):
+			case errors.Is(err, members.ErrConflict), errors.Is(err, members.ErrNotText):
 				left.Changed = append(left.Changed, m)
 			case err != nil:
 				return err
@@ -190,8 +139,8 @@ func (s *SQL) Reconcile(ctx context.Context, d Differences) (left Differences, e
 				left.Added = append(left.Added, m)
 				continue
 			}
-			switch err := changeOne(tx.ExecContext(ctx, insertMember+` ON CONFLICT DO NOTHING`, insertArgs(m, Lease{})...)); {
-			case errors.Is(err, ErrConflict):
+			switch err := changeOne(tx.ExecContext(ctx, insertMember+` ON CONFLICT DO NOTHING`, insertArgs(m, members.Lease{})...)); {
+			case errors.Is(err, members.ErrConflict):
 				left.Added = append(left.Added, m)
 			case err != nil:
 				return err
@@ -200,9 +149,9 @@ func (s *SQL) Reconcile(ctx context.Context, d Differences) (left Differences, e
 		return nil
 	})
 	if err != nil {
-		return Differences{}, fmt.Errorf("reconciling members: %w", err)
+		return inbound.Differences{}, fmt.Errorf("reconciling members: %w", err)
 	}
 	return left, nil
 }
 
-var _ Comparisons = (*SQL)(nil)
+var _ inbound.Comparisons = (*SQL)(nil)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
 // One edge at a time compares, and whatever was asked for is not forgotten.
@@ -20,7 +22,7 @@ func TestComparisons(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		check := func(want Comparison) {
+		check := func(want inbound.Comparison) {
 			t.Helper()
 			got, err := store.FindComparison(ctx, "daily")
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -33,25 +35,25 @@ func TestComparisons(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		check(Comparison{Site: "daily"})
-		one, two := Lease{"one", time.Now().Add(time.Hour)}, Lease{"two", time.Now().Add(time.Hour)}
-		if c, err := store.ClaimComparison(ctx, "daily", one); c != (Comparison{Site: "daily"}) || err != nil {
+		check(inbound.Comparison{Site: "daily"})
+		one, two := members.Lease{Owner: "one", Until: time.Now().Add(time.Hour)}, members.Lease{Owner: "two", Until: time.Now().Add(time.Hour)}
+		if c, err := store.ClaimComparison(ctx, "daily", one); c != (inbound.Comparison{Site: "daily"}) || err != nil {
 			t.Errorf("%+v, %v", c, err)
 		}
 		for range 2 {
-			if _, err := store.ClaimComparison(ctx, "daily", two); !errors.Is(err, ErrConflict) {
+			if _, err := store.ClaimComparison(ctx, "daily", two); !errors.Is(err, members.ErrConflict) {
 				t.Errorf("claimed by two: %v", err)
 			}
 			request()
 		}
-		if c, err := store.ClaimComparison(ctx, "daily", one); c != (Comparison{Site: "daily", Requested: 2}) || err != nil {
+		if c, err := store.ClaimComparison(ctx, "daily", one); c != (inbound.Comparison{Site: "daily", Requested: 2}) || err != nil {
 			t.Errorf("claimed again: %+v, %v", c, err)
 		}
-		c := Comparison{Site: "daily", LastID: "p-1", StartedAt: then, FinishedAt: later, Surplus: -3, Served: 1}
-		if err := store.SaveComparison(ctx, c, Lease{Owner: "one"}); err != nil {
+		c := inbound.Comparison{Site: "daily", LastID: "p-1", StartedAt: then, FinishedAt: later, Surplus: -3, Served: 1}
+		if err := store.SaveComparison(ctx, c, members.Lease{Owner: "one"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.SaveComparison(ctx, c, two); !errors.Is(err, ErrConflict) {
+		if err := store.SaveComparison(ctx, c, two); !errors.Is(err, members.ErrConflict) {
 			t.Errorf("saved by another: %v", err)
 		}
 		c.Requested = 2
@@ -73,7 +75,7 @@ func TestReconcile(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		add := func(name string, change func(*Member), lease Lease) Member {
+		add := func(name string, change func(*members.Record), lease members.Lease) members.Record {
 			m := joe()
 			m.GUID, m.Email, m.PlatformID, m.MemberID, m.Applied = "guid-"+name, name+"@example.com", "p-"+name, "c-"+name, 1
 			change(&m)
@@ -82,14 +84,14 @@ func TestReconcile(t *testing.T) {
 			}
 			return m
 		}
-		as := func(*Member) {}
-		settled := add("settled", as, Lease{})
-		gone := add("gone", as, Lease{})
-		behind := add("behind", func(m *Member) { m.Applied = 0 }, Lease{})
-		leased := add("leased", as, Lease{"me", time.Now().Add(time.Hour)})
-		written := add("written", as, Lease{})
+		as := func(*members.Record) {}
+		settled := add("settled", as, members.Lease{})
+		gone := add("gone", as, members.Lease{})
+		behind := add("behind", func(m *members.Record) { m.Applied = 0 }, members.Lease{})
+		leased := add("leased", as, members.Lease{Owner: "me", Until: time.Now().Add(time.Hour)})
+		written := add("written", as, members.Lease{})
 		written.Version = 7
-		changed := func(list ...Member) []Member {
+		changed := func(list ...members.Record) []members.Record {
 			for i := range list {
 				list[i].Name, list[i].Applied = "changed", list[i].Version+1
 			}
@@ -99,13 +101,13 @@ func TestReconcile(t *testing.T) {
 		fresh.GUID, fresh.PlatformID, fresh.Applied = "guid-fresh", "p-fresh", 1
 		taken.GUID, taken.PlatformID, taken.Email = "guid-taken", "p-taken", "SETTLED@example.com"
 		known.GUID, known.PlatformID, known.Email = "guid-known", "p-settled", "known@example.com"
-		d := Differences{
+		d := inbound.Differences{
 			Changed: changed(settled, behind, leased, written),
-			Added:   []Member{fresh, taken, known},
-			Gone:    []Member{gone, behind, leased, written},
+			Added:   []members.Record{fresh, taken, known},
+			Gone:    []members.Record{gone, behind, leased, written},
 		}
 		left, err := store.Reconcile(ctx, d)
-		want := Differences{Changed: d.Changed[1:], Added: d.Added[1:], Gone: d.Gone[1:]}
+		want := inbound.Differences{Changed: d.Changed[1:], Added: d.Added[1:], Gone: d.Gone[1:]}
 		if diff := cmp.Diff(want, left); diff != "" || err != nil {
 			t.Errorf("left: %s, %v", diff, err)
 		}
@@ -117,11 +119,11 @@ func TestReconcile(t *testing.T) {
 		settled.Name, settled.Version, settled.Applied = "changed", 2, 2
 		gone.Version, gone.Applied, gone.Deleted, gone.Email, gone.Labels = 2, 2, true, "", []string{}
 		written.Version = 1
-		all := []Member{behind, fresh, gone, leased, settled, written}
+		all := []members.Record{behind, fresh, gone, leased, settled, written}
 		for i := range all {
 			all[i].MemberID = ""
 		}
-		if diff := cmp.Diff(all, list, cmpopts.IgnoreFields(Member{}, "NextAttempt")); diff != "" {
+		if diff := cmp.Diff(all, list, cmpopts.IgnoreFields(members.Record{}, "NextAttempt")); diff != "" {
 			t.Error(diff)
 		}
 		if list, err := store.OnPlatform(ctx, "daily", "p-fresh", 2); len(list) != 2 || list[0].PlatformID != "p-gone" || err != nil {
@@ -130,7 +132,7 @@ func TestReconcile(t *testing.T) {
 		if n, err := store.CountOnPlatform(ctx, "daily"); n != 5 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
-		if _, err := store.Find(ctx, Key{Site: "daily", Integration: "crm", MemberID: "c-gone"}); !errors.Is(err, ErrNotFound) {
+		if _, err := store.Find(ctx, members.Key{Site: "daily", Integration: "crm", MemberID: "c-gone"}); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("the member ID of one who has gone: %v", err)
 		}
 	})

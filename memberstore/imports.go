@@ -5,30 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
-
-// Import is how far bringing in all members of a site's platform is.
-type Import struct {
-	Site      string
-	LastID    string // of the platform's, of the last member that was looked at
-	Done      int    // how many were
-	StartedAt time.Time
-}
-
-// Imports keeps at most one import of each site. What is said of [Store] holds
-// for it too.
-type Imports interface {
-	// FindImport returns the import of a site that was not ended. Errors:
-	// ErrNotFound.
-	FindImport(ctx context.Context, site string) (Import, error)
-
-	// SaveImport notes how far the import is.
-	SaveImport(ctx context.Context, i Import) error
-
-	// EndImport forgets the import of a site.
-	EndImport(ctx context.Context, site string) error
-}
 
 const (
 	findImport = `SELECT last_id, done, started_at FROM imports WHERE site = $1`
@@ -37,30 +17,30 @@ const (
 	endImport = `DELETE FROM imports WHERE site = $1`
 )
 
-// FindImport implements [Imports].
-func (s *SQL) FindImport(ctx context.Context, site string) (Import, error) {
-	i := Import{Site: site}
+// FindImport implements [inbound.Imports].
+func (s *SQL) FindImport(ctx context.Context, site string) (inbound.Import, error) {
+	i := inbound.Import{Site: site}
 	var started int64
-	err := s.db.Read.QueryRowContext(ctx, findImport, site).Scan(&i.LastID, &i.Done, &started)
+	err := s.db.Read.QueryRowContext(ctx, findImport, site).Scan(&i.LastID, &i.Seen, &started)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Import{}, ErrNotFound
+		return inbound.Import{}, members.ErrNotFound
 	}
 	if err != nil {
-		return Import{}, fmt.Errorf("finding an import: %w", err)
+		return inbound.Import{}, fmt.Errorf("finding an import: %w", err)
 	}
 	i.StartedAt = unmillis(started)
 	return i, nil
 }
 
-// SaveImport implements [Imports].
-func (s *SQL) SaveImport(ctx context.Context, i Import) error {
-	if _, err := s.db.Write.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Done, millis(i.StartedAt)); err != nil {
+// SaveImport implements [inbound.Imports].
+func (s *SQL) SaveImport(ctx context.Context, i inbound.Import) error {
+	if _, err := s.db.Write.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Seen, millis(i.StartedAt)); err != nil {
 		return fmt.Errorf("saving an import: %w", err)
 	}
 	return nil
 }
 
-// EndImport implements [Imports].
+// EndImport implements [inbound.Imports].
 func (s *SQL) EndImport(ctx context.Context, site string) error {
 	if _, err := s.db.Write.ExecContext(ctx, endImport, site); err != nil {
 		return fmt.Errorf("ending an import: %w", err)
@@ -68,4 +48,4 @@ func (s *SQL) EndImport(ctx context.Context, site string) error {
 	return nil
 }
 
-var _ Imports = (*SQL)(nil)
+var _ inbound.Imports = (*SQL)(nil)

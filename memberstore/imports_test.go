@@ -8,6 +8,8 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
 // An import that is cut off goes on where it was.
@@ -18,12 +20,12 @@ func TestImports(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		if _, err := store.FindImport(ctx, "daily"); !errors.Is(err, ErrNotFound) {
+		if _, err := store.FindImport(ctx, "daily"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("none yet: %v", err)
 		}
-		for _, i := range []Import{
-			{Site: "daily", LastID: "p-2", Done: 3, StartedAt: then},
-			{Site: "daily", LastID: "p-3", Done: 4, StartedAt: then},
+		for _, i := range []inbound.Import{
+			{Site: "daily", LastID: "p-2", Seen: 3, StartedAt: then},
+			{Site: "daily", LastID: "p-3", Seen: 4, StartedAt: then},
 		} {
 			if err := store.SaveImport(ctx, i); err != nil {
 				t.Fatal(err)
@@ -36,7 +38,7 @@ func TestImports(t *testing.T) {
 		if err := store.EndImport(ctx, "daily"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.FindImport(ctx, "daily"); !errors.Is(err, ErrNotFound) {
+		if _, err := store.FindImport(ctx, "daily"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("after its end: %v", err)
 		}
 	})

@@ -8,44 +8,8 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/members"
 )
-
-// Integration is a caller of the members API whose key was made by a command.
-type Integration struct {
-	Site               string
-	Name               string // unique in its site
-	Mode               string
-	DuplicateEmails    bool
-	PlaceholderDomain  string
-	SubscribeByDefault bool
-	KeyHash            string // the SHA-256 of the key, hexadecimal; unique everywhere
-	CreatedAt          time.Time
-	RevokedAt          time.Time // zero while the key is good
-}
-
-// ErrIntegrationTaken means that the site has an integration of that name.
-var ErrIntegrationTaken = errors.New("there is an integration of this name")
-
-// Integrations keeps integrations. What is said of [Store] holds for it too.
-type Integrations interface {
-	// AddIntegration adds one. Errors: ErrIntegrationTaken, also if the one
-	// that has the name is revoked.
-	AddIntegration(ctx context.Context, i Integration) error
-
-	// ListIntegrations returns those of a site by name, revoked ones too.
-	ListIntegrations(ctx context.Context, site string) ([]Integration, error)
-
-	// FindIntegration returns the one of a site whose key has a hash, if it is
-	// not revoked. Errors: ErrNotFound.
-	FindIntegration(ctx context.Context, site, keyHash string) (Integration, error)
-
-	// RotateIntegration gives one another key, which is good even if it was
-	// revoked. The key that it had is no longer. Errors: ErrNotFound.
-	RotateIntegration(ctx context.Context, site, name, keyHash string) error
-
-	// RevokeIntegration makes a key no longer good. Errors: ErrNotFound.
-	RevokeIntegration(ctx context.Context, site, name string, at time.Time) error
-}
 
 const (
 	integrationColumns = `site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default, key_hash, created_at, revoked_at`
@@ -57,12 +21,12 @@ const (
 	revokeIntegration = `UPDATE integrations SET revoked_at = $3 WHERE site = $1 AND name = $2`
 )
 
-// AddIntegration implements [Integrations].
-func (s *SQL) AddIntegration(ctx context.Context, i Integration) error {
+// AddIntegration implements [members.Integrations].
+func (s *SQL) AddIntegration(ctx context.Context, i members.Integration) error {
 	_, err := s.db.Write.ExecContext(ctx, insertIntegration, i.Site, i.Name, i.Mode, i.DuplicateEmails, i.PlaceholderDomain,
-		i.SubscribeByDefault, i.KeyHash, i.CreatedAt.UnixMilli())
+		i.SubscribeByDefault, i.KeyHash.String(), i.CreatedAt.UnixMilli())
 	if database.ViolatedUnique(err) {
-		err = ErrIntegrationTaken
+		err = members.ErrIntegrationTaken
 	}
 	if err != nil {
 		return fmt.Errorf("adding an integration: %w", err)
@@ -70,14 +34,14 @@ func (s *SQL) AddIntegration(ctx context.Context, i Integration) error {
 	return nil
 }
 
-// ListIntegrations implements [Integrations].
-func (s *SQL) ListIntegrations(ctx context.Context, site string) ([]Integration, error) {
+// ListIntegrations implements [members.Integrations].
+func (s *SQL) ListIntegrations(ctx context.Context, site string) ([]members.Integration, error) {
 	rows, err := s.db.Read.QueryContext(ctx, listIntegrations, site)
 	if err != nil {
 		return nil, fmt.Errorf("listing integrations: %w", err)
 	}
 	defer rows.Close()
-	var list []Integration
+	var list []members.Integration
 	for rows.Next() {
 		i, err := scanIntegration(rows)
 		if err != nil {
@@ -88,29 +52,29 @@ func (s *SQL) ListIntegrations(ctx context.Context, site string) ([]Integration,
 	return list, rows.Err()
 }
 
-// FindIntegration implements [Integrations].
-func (s *SQL) FindIntegration(ctx context.Context, site, keyHash string) (Integration, error) {
-	i, err := scanIntegration(s.db.Read.QueryRowContext(ctx, findIntegration, site, keyHash))
+// FindIntegration implements [members.Integrations].
+func (s *SQL) FindIntegration(ctx context.Context, site string, key members.KeyHash) (members.Integration, error) {
+	i, err := scanIntegration(s.db.Read.QueryRowContext(ctx, findIntegration, site, key.String()))
 	if err != nil {
-		return Integration{}, fmt.Errorf("finding an integration: %w", err)
+		return members.Integration{}, fmt.Errorf("finding an integration: %w", err)
 	}
 	return i, nil
 }
 
-// RotateIntegration implements [Integrations].
-func (s *SQL) RotateIntegration(ctx context.Context, site, name, keyHash string) error {
-	return s.changeIntegration(ctx, rotateIntegration, site, name, keyHash)
+// RotateIntegration implements [members.Integrations].
+func (s *SQL) RotateIntegration(ctx context.Context, site, name string, key members.KeyHash) error {
+	return s.changeIntegration(ctx, rotateIntegration, site, name, key.String())
 }
 
-// RevokeIntegration implements [Integrations].
+// RevokeIntegration implements [members.Integrations].
 func (s *SQL) RevokeIntegration(ctx context.Context, site, name string, at time.Time) error {
 	return s.changeIntegration(ctx, revokeIntegration, site, name, at.UnixMilli())
 }
 
 func (s *SQL) changeIntegration(ctx context.Context, query, site, name string, value any) error {
 	err := changeOne(s.db.Write.ExecContext(ctx, query, site, name, value))
-	if errors.Is(err, ErrConflict) {
-		err = ErrNotFound
+	if errors.Is(err, members.ErrConflict) {
+		err = members.ErrNotFound
 	}
 	if err != nil {
 		return fmt.Errorf("changing an integration: %w", err)
@@ -118,13 +82,17 @@ func (s *SQL) changeIntegration(ctx context.Context, query, site, name string, v
 	return nil
 }
 
-func scanIntegration(row interface{ Scan(...any) error }) (Integration, error) {
-	var i Integration
+func scanIntegration(row interface{ Scan(...any) error }) (members.Integration, error) {
+	var i members.Integration
+	var key string
 	var created int64
 	var revoked sql.NullInt64
-	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &i.KeyHash, &created, &revoked)
+	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &key, &created, &revoked)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Integration{}, ErrNotFound
+		return members.Integration{}, members.ErrNotFound
+	}
+	if err == nil {
+		i.KeyHash, err = members.ParseKeyHash(key)
 	}
 	i.CreatedAt = time.UnixMilli(created).UTC()
 	if revoked.Valid {
@@ -133,4 +101,4 @@ func scanIntegration(row interface{ Scan(...any) error }) (Integration, error) {
 	return i, err
 }
 
-var _ Integrations = (*SQL)(nil)
+var _ members.Integrations = (*SQL)(nil)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/members"
 )
 
 func TestRequests(t *testing.T) {
@@ -18,35 +19,35 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		r := Request{Site: "daily", Integration: "crm", Key: "k", Hash: "h", GUID: "guid-1"}
+		r := members.Request{Site: "daily", Integration: "crm", Key: "k", Hash: "h", GUID: "guid-1"}
 		other := r
 		other.Hash = "other"
 		again := r
 		again.GUID = "guid-2"
 		elsewhere := r
 		elsewhere.Integration = "form"
-		answered := &Answer{Header: "{}", Body: `{"success":true}`}
+		answered := &members.Answer{Header: "{}", Body: `{"success":true}`}
 
 		steps := []struct {
 			name    string
-			request Request
+			request members.Request
 			at      time.Duration // since the first
-			want    Begun
+			want    members.Begun
 			err     error
-			end     bool    // after it was begun
-			answer  *Answer // with
+			end     bool            // after it was begun
+			answer  *members.Answer // with
 		}{
-			{name: "first", request: r, want: Begun{GUID: "guid-1"}},
-			{name: "while it is under way", request: r, at: time.Second, err: ErrUnderWay},
-			{name: "another integration's", request: elsewhere, at: time.Second, end: true, want: Begun{GUID: "guid-1"}},
-			{name: "forgotten, so first again", request: elsewhere, at: 2 * time.Second, want: Begun{GUID: "guid-1"}},
-			{name: "after its process died", request: again, at: time.Minute, want: Begun{CutOff: true, GUID: "guid-1"}, end: true, answer: answered},
-			{name: "again", request: r, at: 2 * time.Minute, want: Begun{GUID: "guid-1", Answer: answered}},
-			{name: "with another body", request: other, at: 2 * time.Minute, err: ErrOtherRequest},
-			{name: "to the end of the day", request: r, at: 24*time.Hour + time.Minute - time.Millisecond, want: Begun{GUID: "guid-1", Answer: answered}},
-			{name: "a key that is not UTF-8", request: Request{Site: "daily", Integration: "crm", Key: "\xff\xfe", Hash: "h"}, err: ErrNotText},
-			{name: "a key with NUL", request: Request{Site: "daily", Integration: "crm", Key: "\x00", Hash: "h"}, err: ErrNotText},
-			{name: "the next day", request: other, at: 24*time.Hour + time.Minute, want: Begun{GUID: "guid-1"}},
+			{name: "first", request: r, want: members.Begun{GUID: "guid-1"}},
+			{name: "while it is under way", request: r, at: time.Second, err: members.ErrUnderWay},
+			{name: "another integration's", request: elsewhere, at: time.Second, end: true, want: members.Begun{GUID: "guid-1"}},
+			{name: "forgotten, so first again", request: elsewhere, at: 2 * time.Second, want: members.Begun{GUID: "guid-1"}},
+			{name: "after its process died", request: again, at: time.Minute, want: members.Begun{CutOff: true, GUID: "guid-1"}, end: true, answer: answered},
+			{name: "again", request: r, at: 2 * time.Minute, want: members.Begun{GUID: "guid-1", Answer: answered}},
+			{name: "with another body", request: other, at: 2 * time.Minute, err: members.ErrOtherRequest},
+			{name: "to the end of the day", request: r, at: 24*time.Hour + time.Minute - time.Millisecond, want: members.Begun{GUID: "guid-1", Answer: answered}},
+			{name: "a key that is not UTF-8", request: members.Request{Site: "daily", Integration: "crm", Key: "\xff\xfe", Hash: "h"}, err: members.ErrNotText},
+			{name: "a key with NUL", request: members.Request{Site: "daily", Integration: "crm", Key: "\x00", Hash: "h"}, err: members.ErrNotText},
+			{name: "the next day", request: other, at: 24*time.Hour + time.Minute, want: members.Begun{GUID: "guid-1"}},
 		}
 		for _, step := range steps {
 			got, err := store.BeginRequest(ctx, step.request, then.Add(step.at))

@@ -3,6 +3,8 @@ package memberstore
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lychgate/caddy-lychgate/members"
 )
 
 // checkText returns ErrNotText if one of some values cannot be kept: PostgreSQL
@@ -10,7 +12,7 @@ import (
 func checkText(values ...string) error {
 	for _, value := range values {
 		if !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0 {
-			return ErrNotText
+			return members.ErrNotText
 		}
 	}
 	return nil
@@ -18,7 +20,7 @@ func checkText(values ...string) error {
 
 // checkMember is checkText for what a member says. Labels and newsletters are kept
 // as JSON, which escapes what is not text.
-func checkMember(m Member) error {
+func checkMember(m members.Record) error {
 	if m.TierID != nil {
 		if err := checkText(*m.TierID); err != nil {
 			return err

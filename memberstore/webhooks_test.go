@@ -9,6 +9,8 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
 // A site has one webhook, however many edges register it.
@@ -19,51 +21,51 @@ func TestWebhooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		check := func(want Webhook) {
+		check := func(want inbound.Webhook) {
 			t.Helper()
 			got, err := store.FindWebhook(ctx, "daily")
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("%s, %v", diff, err)
 			}
 		}
-		if _, err := store.FindWebhook(ctx, "daily"); !errors.Is(err, ErrNotFound) {
+		if _, err := store.FindWebhook(ctx, "daily"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("none yet: %v", err)
 		}
-		one := Webhook{Site: "daily", URL: "/1", Platform: "ghost", ClaimedAt: then, SeenAt: then}
+		one := inbound.Webhook{Site: "daily", URL: "/1", Platform: "ghost", ClaimedAt: then, SeenAt: then}
 		if err := store.ClaimWebhook(ctx, one, ""); err != nil {
 			t.Fatal(err)
 		}
 		check(one)
 		late := one
 		late.URL = "/late"
-		if err := store.ClaimWebhook(ctx, late, ""); !errors.Is(err, ErrConflict) {
+		if err := store.ClaimWebhook(ctx, late, ""); !errors.Is(err, members.ErrConflict) {
 			t.Errorf("the second: %v", err)
 		}
-		if err := store.WebhookRegistered(ctx, "daily", "/late", later); err != nil {
+		if err := store.MarkWebhookRegistered(ctx, "daily", "/late", later); err != nil {
 			t.Fatal(err)
 		}
 		check(one)
-		if err := store.WebhookRegistered(ctx, "daily", "/1", later); err != nil {
+		if err := store.MarkWebhookRegistered(ctx, "daily", "/1", later); err != nil {
 			t.Fatal(err)
 		}
 		one.RegisteredAt = later
 		check(one)
 
-		if err := store.WebhookSeen(ctx, "daily", later); err != nil {
+		if err := store.MarkWebhookSeen(ctx, "daily", later); err != nil {
 			t.Fatal(err)
 		}
 		one.SeenAt = later
 		check(one)
 
-		two := Webhook{Site: "daily", URL: "/2", Previous: "/1", Platform: "other", ClaimedAt: later, SeenAt: later}
+		two := inbound.Webhook{Site: "daily", URL: "/2", Previous: "/1", Platform: "other", ClaimedAt: later, SeenAt: later}
 		if err := store.ClaimWebhook(ctx, two, "/1"); err != nil {
 			t.Fatal(err)
 		}
 		check(two)
-		if err := store.ClaimWebhook(ctx, two, "/1"); !errors.Is(err, ErrConflict) {
+		if err := store.ClaimWebhook(ctx, two, "/1"); !errors.Is(err, members.ErrConflict) {
 			t.Errorf("from an old one: %v", err)
 		}
-		if err := store.WebhookRegistered(ctx, "daily", "/2", later.Add(time.Second)); err != nil {
+		if err := store.MarkWebhookRegistered(ctx, "daily", "/2", later.Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		two.Previous, two.RegisteredAt = "", later.Add(time.Second)

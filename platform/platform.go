@@ -184,33 +184,3 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string { return "refused by the platform: " + r.Reason }
-
-// None is the platform of a site whose members live in Lychgate's store alone.
-// It takes everything and has nobody.
-type None struct{}
-
-// Create implements [Platform].
-func (None) Create(_ context.Context, m Member) (Member, error) { return m, nil }
-
-// Update implements [Platform].
-func (None) Update(context.Context, string, Change) (Member, error) { return Member{}, nil }
-
-// Delete implements [Platform].
-func (None) Delete(context.Context, string) error { return nil }
-
-// FindByEmail implements [Platform].
-func (None) FindByEmail(context.Context, string) (Member, error) { return Member{}, ErrNotFound }
-
-// Get implements [Platform].
-func (None) Get(context.Context, string) (Member, error) { return Member{}, ErrNotFound }
-
-// GetAll implements [Platform].
-func (None) GetAll(context.Context, []string) ([]Member, error) { return nil, nil }
-
-// Count implements [Platform].
-func (None) Count(context.Context) (int, error) { return 0, nil }
-
-// List implements [Platform].
-func (None) List(context.Context, string, time.Time) ([]Member, int, error) { return nil, 0, nil }
-
-var _ Platform = None{}

@@ -13,12 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // writes measures durable writes beside what a bare INSERT does on the same
@@ -142,7 +139,7 @@ func serviceOf(ctx context.Context, path string) (service *members.Service, done
 	if err != nil {
 		return nil, nil, err
 	}
-	return members.New(members.Config{Site: "bench", Store: store, Platform: platform.None{}, Logger: zap.NewNop()}), db.Close, nil
+	return members.New(members.Config{Site: "bench", Store: store}), db.Close, nil
 }
 
 // bare is SQLite with one connection and two tables: one with the columns and

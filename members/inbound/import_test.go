@@ -1,4 +1,4 @@
-package members
+package inbound_test
 
 import (
 	"context"
@@ -11,53 +11,55 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
-	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Everybody is brought in, whoever is known is brought up to date, and nobody
 // who is being deleted comes back.
 func TestImport(t *testing.T) {
-	eachStore(t, func(t *testing.T, b *bench) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ctx := t.Context()
-		known := b.create(byEmail, with("known@example.com")).Member
-		gone := b.create(byEmail, with("gone@example.com")).Member
+		known := b.Record(b.Create(byEmail, with("known@example.com")))
+		gone := b.Record(b.Create(byEmail, with("gone@example.com")))
 		for i := range 7 {
-			b.platform.staff(fmt.Sprint("q-", i), func(m *platform.Member) {
+			b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) {
 				m.Email, m.Status, m.Labels = fmt.Sprintf("m%d@example.com", i), "free", []string{"old"}
 			})
 		}
-		b.platform.staff(known.PlatformID, func(m *platform.Member) { m.Name = "Known" })
-		b.platform.breakWith(errDown)
-		if _, err := b.service.Delete(ctx, byEmail, "gone@example.com", nil); err != nil {
+		b.Platform.Staff(known.PlatformID, func(m *platform.Member) { m.Name = "Known" })
+		b.Platform.Break(membertest.ErrDown)
+		if _, err := b.Service.Delete(ctx, byEmail, "gone@example.com", nil); err != nil {
 			t.Fatal(err)
 		}
-		b.platform.mend()
+		b.Platform.Mend()
 
 		var told [][2]int
-		got, err := b.service.Import(ctx, b.imports(), false, func(seen, total int) { told = append(told, [2]int{seen, total}) })
-		if diff := cmp.Diff(Compared{Seen: 9, Added: 7, Changed: 1}, got); diff != "" || err != nil {
+		got, err := b.Sync.Import(ctx, membertest.Site, b.Store, false, func(seen, total int) { told = append(told, [2]int{seen, total}) })
+		if diff := cmp.Diff(inbound.Compared{Seen: 9, Added: 7, Changed: 1}, got); diff != "" || err != nil {
 			t.Errorf("%s, %v", diff, err)
 		}
 		if diff := cmp.Diff([][2]int{{3, 9}, {6, 9}, {9, 9}}, told); diff != "" {
 			t.Error(diff)
 		}
-		m, err := b.store.Find(ctx, memberstore.Key{Site: "daily", Email: "m6@example.com"})
+		m, err := b.Store.Find(ctx, members.Key{Site: "daily", Email: "m6@example.com"})
 		if err != nil || m.PlatformID != "q-6" || len(m.Labels) != 1 || m.Applied != m.Version {
 			t.Errorf("%+v, %v", m, err)
 		}
-		if m := b.get("known@example.com"); m.Name != "Known" {
+		if m := b.Get("known@example.com"); m.Name != "Known" {
 			t.Errorf("%+v", m)
 		}
-		if _, err := b.service.Get(ctx, byEmail, "gone@example.com"); !errors.Is(err, ErrNotFound) {
+		if _, err := b.Service.Get(ctx, byEmail, "gone@example.com"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("%v", err)
 		}
-		b.catchUp()
-		got, err = b.service.Import(ctx, b.imports(), false, func(int, int) {})
-		if diff := cmp.Diff(Compared{Seen: 8}, got); diff != "" || err != nil {
+		b.CatchUp()
+		got, err = b.Sync.Import(ctx, membertest.Site, b.Store, false, func(int, int) {})
+		if diff := cmp.Diff(inbound.Compared{Seen: 8}, got); diff != "" || err != nil {
 			t.Errorf("again: %s, %v", diff, err)
 		}
-		if m, err := b.store.Find(ctx, memberstore.Key{Site: "daily", PlatformID: gone.PlatformID}); err != nil || !m.Deleted {
+		if m, err := b.Store.Find(ctx, members.Key{Site: "daily", PlatformID: gone.PlatformID}); err != nil || !m.Deleted {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})
@@ -65,43 +67,41 @@ func TestImport(t *testing.T) {
 
 // An import that is interrupted goes on where it was.
 func TestImportIsResumed(t *testing.T) {
-	b := newBench(t, dbtest.SQLite(t))
+	b := membertest.New(t, dbtest.SQLite(t))
 	for i := range 7 {
-		b.platform.staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("m%d@example.com", i) })
+		b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("m%d@example.com", i) })
 	}
-	interrupted := func(anew bool) (Compared, error) {
+	interrupted := func(anew bool) (inbound.Compared, error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		return b.service.Import(ctx, b.imports(), anew, func(int, int) {
+		return b.Sync.Import(ctx, membertest.Site, b.Store, anew, func(int, int) {
 			cancel()
-			b.platform.breakWith(context.Canceled)
+			b.Platform.Break(context.Canceled)
 		})
 	}
 	for _, step := range []struct {
 		anew bool
-		want Compared
+		want inbound.Compared
 	}{
-		{false, Compared{Seen: 3, Added: 3}},
-		{false, Compared{Seen: 6, Added: 3}},
-		{true, Compared{Seen: 3}},
+		{false, inbound.Compared{Seen: 3, Added: 3}},
+		{false, inbound.Compared{Seen: 6, Added: 3}},
+		{true, inbound.Compared{Seen: 3}},
 	} {
 		got, err := interrupted(step.anew)
 		if diff := cmp.Diff(step.want, got); diff != "" || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, %v", diff, err)
 		}
-		b.platform.mend()
+		b.Platform.Mend()
 	}
-	got, err := b.service.Import(t.Context(), b.imports(), false, func(int, int) {})
-	if diff := cmp.Diff(Compared{Seen: 7, Added: 1}, got); diff != "" || err != nil {
+	got, err := b.Sync.Import(t.Context(), membertest.Site, b.Store, false, func(int, int) {})
+	if diff := cmp.Diff(inbound.Compared{Seen: 7, Added: 1}, got); diff != "" || err != nil {
 		t.Errorf("%s, %v", diff, err)
 	}
 }
 
-func (b *bench) imports() memberstore.Imports { return b.store.(memberstore.Imports) }
-
 // crowd is a platform with many members.
 type crowd struct {
-	platform.None
+	platform.Platform
 	n int
 }
 
@@ -122,8 +122,8 @@ func (c crowd) List(_ context.Context, after string, _ time.Time) (page []platfo
 // However many members there are, an import needs no more memory.
 func TestImportMemory(t *testing.T) {
 	const n, most = 20_000, 2 << 20
-	b := newBench(t, dbtest.SQLite(t))
-	service := b.edge(crowd{n: n})
+	b := membertest.New(t, dbtest.SQLite(t))
+	sync := b.NewEdge(inbound.Site{Platform: crowd{n: n}}, time.Minute).Sync
 	heap := func() int64 {
 		runtime.GC()
 		var stats runtime.MemStats
@@ -131,7 +131,7 @@ func TestImportMemory(t *testing.T) {
 		return int64(stats.HeapAlloc)
 	}
 	var early int64
-	got, err := service.Import(t.Context(), b.imports(), false, func(seen, _ int) {
+	got, err := sync.Import(t.Context(), membertest.Site, b.Store, false, func(seen, _ int) {
 		switch seen {
 		case n / 10:
 			early = heap()
@@ -141,7 +141,7 @@ func TestImportMemory(t *testing.T) {
 			}
 		}
 	})
-	if diff := cmp.Diff(Compared{Seen: n, Added: n}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(inbound.Compared{Seen: n, Added: n}, got); diff != "" || err != nil {
 		t.Errorf("%s, %v", diff, err)
 	}
 }

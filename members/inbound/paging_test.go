@@ -1,4 +1,4 @@
-package members
+package inbound_test
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
-	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // carousel is a platform whose list of members repeats its last pages for ever,
 // as if something ignored which page is asked for.
 type carousel struct {
-	*faulty
+	*membertest.Platform
 	pages, repeated int
 	asked           *int
 }
@@ -39,20 +40,20 @@ func (c carousel) List(context.Context, string, time.Time) (page []platform.Memb
 func TestListRepeats(t *testing.T) {
 	for _, test := range []struct{ pages, repeated int }{{1, 1}, {2, 1}, {2, 2}, {7, 3}, {9, 1}, {30, 30}} {
 		t.Run(fmt.Sprintf("the last %d of %d pages", test.repeated, test.pages), func(t *testing.T) {
-			b := newBench(t, dbtest.SQLite(t))
-			c := carousel{newFaulty(), test.pages, test.repeated, new(int)}
-			service := b.edge(c)
+			b := membertest.New(t, dbtest.SQLite(t))
+			c := carousel{membertest.NewPlatform(), test.pages, test.repeated, new(int)}
+			sync := b.NewEdge(inbound.Site{Platform: c}, time.Minute).Sync
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			got, err := service.Import(ctx, b.imports(), false, func(int, int) {})
-			if !errors.Is(err, ErrListRepeats) || got.Added != 3*test.pages {
+			got, err := sync.Import(ctx, membertest.Site, b.Store, false, func(int, int) {})
+			if !errors.Is(err, inbound.ErrListRepeats) || got.Added != 3*test.pages {
 				t.Errorf("an import ends with %+v, %v", got, err)
 			}
 			if most := 4 * (test.pages + 1); *c.asked > most {
 				t.Errorf("%d pages were asked for", *c.asked)
 			}
 			*c.asked = 0
-			if err := service.catchUpSince(ctx, b.now); !errors.Is(err, ErrListRepeats) {
+			if err := sync.CatchUpSince(ctx, membertest.Site, b.Now); !errors.Is(err, inbound.ErrListRepeats) {
 				t.Errorf("what was missed is made up for with %v", err)
 			}
 		})
@@ -61,7 +62,7 @@ func TestListRepeats(t *testing.T) {
 
 // An operator is told that the list of members has no end.
 func TestListRepeatsIsLogged(t *testing.T) {
-	b := newBench(t, dbtest.SQLite(t))
+	b := membertest.New(t, dbtest.SQLite(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var logged string
@@ -69,12 +70,12 @@ func TestListRepeatsIsLogged(t *testing.T) {
 		logged += string(line)
 		cancel()
 	})), zapcore.WarnLevel))
-	service := New(Config{
-		Site: "daily", Store: b.store, Platform: carousel{b.platform, 1, 1, new(int)}, Logger: logger, Timeout: time.Second, Now: time.Now,
-		Webhooks: b.store.(memberstore.Webhooks), NoticeURL: "https://edge/webhooks",
+	sync := inbound.New(inbound.Config{
+		Store: b.Store, Logger: logger, Timeout: time.Second,
+		Sites: map[string]inbound.Site{membertest.Site: {Platform: carousel{b.Platform, 1, 1, new(int)}, WebhookURL: "https://edge/webhooks"}},
 	})
-	service.listen(ctx)
-	want := `{"msg":"what is changed on the platform may be seen late","problem":"` + ErrListRepeats.Error() + `"}` + "\n"
+	sync.Run(ctx)
+	want := `{"msg":"what is changed on the platform may be seen late","site":"daily","problem":"` + inbound.ErrListRepeats.Error() + `"}` + "\n"
 	if logged != want {
 		t.Errorf("logged %q, want %q", logged, want)
 	}

@@ -1,4 +1,4 @@
-package members
+package inbound
 
 import (
 	"errors"

@@ -1,0 +1,71 @@
+package members
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Errors that a [Store] and the services return, wrapped or not.
+var (
+	// ErrNotFound means that there is no such member, or other thing.
+	ErrNotFound = errors.New("not found")
+
+	// ErrPrecondition means that the member is not as the caller last read it.
+	ErrPrecondition = errors.New("member was changed since the caller read it")
+
+	// ErrConflict means that the record is not at the version that was read, or
+	// that another process holds its lease.
+	ErrConflict = errors.New("member was changed meanwhile")
+
+	// ErrEmailTaken means that another member of the site has the email.
+	ErrEmailTaken = errors.New("email is taken")
+
+	// ErrMemberIDTaken means that another member has the identifier in the
+	// integration.
+	ErrMemberIDTaken = errors.New("member ID is taken")
+
+	// ErrNotText means that a value is not UTF-8 or has U+0000, which PostgreSQL
+	// refuses. No store takes or finds such a value.
+	ErrNotText = errors.New("not text that can be kept")
+)
+
+// InvalidError is a handled error: the request cannot be done, for a reason that
+// the caller is told.
+type InvalidError struct{ Message string }
+
+func (e *InvalidError) Error() string { return e.Message }
+
+func invalid(format string, args ...any) error {
+	return &InvalidError{fmt.Sprintf(format, args...)}
+}
+
+// EmailTaken is the message of an [InvalidError] for an email that another
+// member has.
+const EmailTaken = "The email is already taken."
+
+// TakenError means that the platform refuses an email because another of its
+// members has it, and that this other member is not pending here. Nothing was
+// changed.
+type TakenError struct{ Reason string }
+
+func (e *TakenError) Error() string { return e.Reason }
+
+// Is reports whether target is [platform.ErrNoEffect].
+func (*TakenError) Is(target error) bool { return target == platform.ErrNoEffect }
+
+// IsTaken reports whether an error is a *TakenError.
+func IsTaken(err error) bool {
+	_, taken := errors.AsType[*TakenError](err)
+	return taken
+}
+
+// ForLog returns what a log may say of an error: not what the platform says of a
+// member, which may have the member's data in it.
+func ForLog(err error) string {
+	if _, ok := errors.AsType[*platform.Refusal](err); ok {
+		return "refused"
+	}
+	return err.Error()
+}

@@ -1,0 +1,467 @@
+package inbound_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+var (
+	byEmail    = membertest.ByEmail
+	with, name = membertest.With, membertest.Name
+)
+
+func TestMain(m *testing.M) { wait.Goroutines(m) }
+
+// comparing is an edge that compares.
+type comparing struct {
+	*inbound.Sync
+	t *testing.T
+}
+
+func newComparing(b *membertest.Bench, p platform.Platform) *comparing {
+	site := inbound.Site{Platform: p, Reconcile: 6 * time.Hour}
+	return &comparing{b.NewEdge(site, time.Minute).Sync, b.T}
+}
+
+// look does what is due.
+func (c *comparing) look() {
+	c.t.Helper()
+	if err := c.CompareIfDue(c.t.Context(), membertest.Site); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// soon asks for a comparison.
+func (c *comparing) soon(later ...time.Duration) {
+	c.t.Helper()
+	if err := c.CompareSoon(c.t.Context(), membertest.Site, later...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// lists counts the pages that the platform is asked for.
+func lists(b *membertest.Bench, do func()) (n int) {
+	b.Platform.Set(func(method string) error {
+		if method == "list" {
+			n++
+		}
+		return nil
+	}, false)
+	defer b.Platform.Mend()
+	do()
+	return n
+}
+
+// stored returns the members of the store by their ID on the platform, as that
+// should have them.
+func stored(b *membertest.Bench) map[string]platform.Member {
+	b.T.Helper()
+	list, err := b.Store.OnPlatform(b.T.Context(), membertest.Site, "", 10_000)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	members := make(map[string]platform.Member)
+	for _, r := range list {
+		if !r.Deleted {
+			members[r.PlatformID] = membertest.OnPlatform(r)
+		}
+	}
+	return members
+}
+
+// same fails unless both sides have the same members.
+func same(b *membertest.Bench) {
+	b.T.Helper()
+	ignored := cmpopts.IgnoreFields(platform.Member{}, "CreatedAt", "UpdatedAt", "Newsletters", "TierID")
+	if diff := cmp.Diff(b.Platform.Members, stored(b), ignored, cmpopts.EquateEmpty()); diff != "" {
+		b.T.Error(diff)
+	}
+}
+
+// Whatever is changed on the platform without a word is here when it was compared,
+// and what is pending is not undone.
+func TestCompare(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		for i := range 20 {
+			b.Create(byEmail, with(fmt.Sprintf("m%d@example.com", i), name("Before"), func(f *members.Fields) { f.Labels = &[]string{"VIP"} }))
+		}
+		ids := b.Platform.IDs()
+		b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
+		for _, write := range []func() (members.Result, error){
+			func() (members.Result, error) {
+				return b.Service.Update(t.Context(), byEmail, "m1@example.com", members.Fields{Name: new("pending")}, nil)
+			},
+			func() (members.Result, error) {
+				return b.Service.Update(t.Context(), byEmail, "m2@example.com", members.Fields{Name: new("pending")}, nil)
+			},
+			func() (members.Result, error) { return b.Service.Delete(t.Context(), byEmail, "m3@example.com", nil) },
+			func() (members.Result, error) {
+				return b.Service.Create(t.Context(), byEmail, with("mine@example.com"))
+			},
+		} {
+			if result, err := write(); err != nil || !result.Queued {
+				t.Fatalf("%+v, %v", result, err)
+			}
+		}
+		b.Platform.Mend()
+		for _, id := range ids { // in bulk
+			b.Platform.Staff(id, func(m *platform.Member) { m.Labels, m.Subscribed = []string{"new"}, false })
+		}
+		b.Platform.Staff("p-99", func(m *platform.Member) { m.Email, m.Status = "imported@example.com", "free" })
+		b.Platform.Staff("p-98", func(m *platform.Member) { m.Email, m.Status = "Mine@example.com", "free" })
+		b.Platform.Staff(b.Get("m4@example.com").PlatformID, func(m *platform.Member) { m.Email = "moved@example.com" })
+		b.Platform.Staff(b.Get("m5@example.com").PlatformID, func(m *platform.Member) { m.Status = "complimentary" })
+		for _, email := range []string{"m2@example.com", "m6@example.com", "m7@example.com", "m8@example.com"} {
+			if err := b.Platform.Delete(t.Context(), b.Get(email).PlatformID); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		edge := newComparing(b, b.Platform)
+		edge.look()
+		// What is pending is as it was: one is deleted here and there on the platform,
+		// one the other way around.
+		if b.Pending() != 4 {
+			t.Errorf("%d are behind", b.Pending())
+		}
+		if got := b.Get("m1@example.com"); got.Name != "pending" || len(got.Labels) != 1 || got.Labels[0] != "new" || got.Subscribed {
+			t.Errorf("%+v", got)
+		}
+		if got := b.Get("m2@example.com"); got.Name != "pending" {
+			t.Errorf("%+v", got)
+		}
+		b.CatchUp()
+		same(b)
+		if again := lists(b, edge.look); again != 0 {
+			t.Errorf("at once it was compared again: %d pages", again)
+		}
+		b.Now = b.Now.Add(6 * time.Hour)
+		if again := lists(b, edge.look); again == 0 {
+			t.Error("it was not compared again")
+		}
+		same(b)
+	})
+}
+
+// More have gone than are read at a time, and nobody else goes with them.
+func TestCompareAfterManyHaveGone(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		for i := range 2*inbound.RangeSize + 50 {
+			b.Platform.Staff(fmt.Sprintf("q-%04d", i), func(m *platform.Member) {
+				m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free"
+			})
+		}
+		edge := newComparing(b, b.Platform)
+		edge.look()
+		same(b)
+		for i := range 2*inbound.RangeSize + 40 {
+			if i%7 == 0 {
+				continue
+			}
+			if err := b.Platform.Delete(t.Context(), fmt.Sprintf("q-%04d", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		edge.soon()
+		edge.look()
+		same(b)
+		if got, err := b.Service.Get(t.Context(), byEmail, "m1@example.com"); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		b.Create(byEmail, with("m1@example.com")) // the email is free
+	})
+}
+
+// A page that is wrong takes nobody with it.
+func TestCompareAsksAgainForWhoIsMissing(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	for i := range 7 {
+		b.Create(byEmail, with(fmt.Sprintf("m%d@example.com", i)))
+	}
+	edge := newComparing(b, forgetful{b.Platform})
+	edge.look()
+	same(b)
+}
+
+// forgetful is a platform that lists nobody.
+type forgetful struct{ *membertest.Platform }
+
+func (forgetful) List(context.Context, string, time.Time) ([]platform.Member, int, error) {
+	return nil, 0, nil
+}
+
+// A member who is written while the platform is asked is not taken back to what the
+// page said.
+func TestCompareWhileWriting(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		jane := b.Record(b.Create(byEmail, with("jane@example.com", name("Before"))))
+		b.Platform.Staff(jane.PlatformID, func(m *platform.Member) { m.Note = "staff's" })
+		edge := newComparing(b, &stale{Platform: b.Platform, before: func() {
+			if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("After")}, nil); err != nil {
+				t.Error(err)
+			}
+		}})
+		edge.look()
+		same(b)
+		b.SameOnPlatform("jane@example.com After")
+	})
+}
+
+// stale is a platform whose first page is from before something is done.
+type stale struct {
+	*membertest.Platform
+	before func()
+}
+
+func (p *stale) List(ctx context.Context, after string, since time.Time) ([]platform.Member, int, error) {
+	page, total, err := p.Platform.List(ctx, after, since)
+	if p.before != nil {
+		p.before()
+		p.before = nil
+	}
+	return page, total, err
+}
+
+// A comparison that is cut off goes on where it was, by whatever edge; while one is at
+// it others leave it alone; and what is asked for meanwhile starts it anew.
+func TestCompareIsResumed(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		for i := range 9 {
+			b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
+		}
+		one, two := newComparing(b, b.Platform), newComparing(b, b.Platform)
+		cut := func(pages int) {
+			t.Helper()
+			b.Platform.Set(func(method string) error {
+				if method == "list" {
+					if pages--; pages < 0 {
+						return fmt.Errorf("away: %w", context.Canceled)
+					}
+				}
+				return nil
+			}, false)
+			defer b.Platform.Mend()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it would try again
+			defer cancel()
+			if err := one.CompareIfDue(ctx, membertest.Site); err == nil {
+				t.Error("it was not cut off")
+			}
+		}
+		cut(2)
+		if n := len(stored(b)); n != 6 {
+			t.Errorf("after two pages %d are here", n)
+		}
+		if pages := lists(b, two.look); pages != 2 { // the third, and what is behind the last
+			t.Errorf("it went on with %d pages", pages)
+		}
+		same(b)
+
+		// An edge that is at it, and does not answer.
+		two.soon()
+		lease := members.Lease{Owner: "three", Until: time.Now().Add(time.Hour)}
+		if _, err := b.Store.ClaimComparison(t.Context(), "daily", lease); err != nil {
+			t.Fatal(err)
+		}
+		if pages := lists(b, two.look); pages != 0 {
+			t.Errorf("two edges compare: %d pages", pages)
+		}
+		lease.Until = time.Time{}
+		if err := b.Store.SaveComparison(t.Context(), inbound.Comparison{Site: "daily"}, lease); err != nil {
+			t.Fatal(err)
+		}
+
+		// Asked for while it is under way, after the first page.
+		asked := false
+		pages := 0
+		b.Platform.Set(func(method string) error {
+			if method == "list" {
+				if pages++; pages == 2 && !asked {
+					asked = true
+					b.Platform.Members["q-0"] = platform.Member{ID: "q-0", Email: "m0@example.com", Status: "free", Name: "Late"}
+					return two.CompareSoon(t.Context(), membertest.Site)
+				}
+			}
+			return nil
+		}, false)
+		one.look()
+		b.Platform.Mend()
+		if pages := lists(b, one.look); pages != 4 {
+			t.Errorf("what was asked for meanwhile was %d pages", pages)
+		}
+		same(b)
+	})
+}
+
+// Who was deleted on the platform and made again, or has the email that another had, is
+// here after one comparison.
+func TestCompareEmailsThatWentOn(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		plant := func(id, email string) {
+			b.Platform.Staff(id, func(m *platform.Member) { m.Email, m.Status = email, "free" })
+		}
+		plant("q-1", "jane@example.com")
+		plant("q-2", "joe@example.com")
+		edge := newComparing(b, b.Platform)
+		edge.look()
+		if err := b.Platform.Delete(t.Context(), "q-1"); err != nil {
+			t.Fatal(err)
+		}
+		plant("q-2", "moved@example.com")
+		plant("q-3", "jane@example.com")
+		plant("q-4", "joe@example.com")
+		edge.soon()
+		edge.look()
+		same(b)
+		c, err := b.Store.FindComparison(t.Context(), "daily")
+		if c.Surplus != 0 || err != nil {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
+
+// One member who cannot be looked at stands in nobody's way.
+func TestCompareWithOneWhoFails(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	for i := range 5 {
+		b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
+	}
+	edge := newComparing(b, b.Platform)
+	edge.look()
+	for i := range 5 { // so that each has to be looked at by itself
+		b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("n%d@example.com", i) })
+	}
+	gets := 0
+	b.Platform.Set(func(method string) error {
+		if method == "get" {
+			if gets++; gets == 2 {
+				return errors.New("Ghost answers 500")
+			}
+		}
+		return nil
+	}, false)
+	edge.soon()
+	edge.look()
+	b.Platform.Mend()
+	behind := 0
+	for id, m := range stored(b) {
+		if m.Email != b.Platform.Members[id].Email {
+			behind++
+		}
+	}
+	if ids := edge.DueEvents(membertest.Site, b.Now.Add(time.Hour)); behind != 1 || len(ids) != 0 {
+		t.Errorf("%d are not as on the platform; looked at every few seconds: %q", behind, ids)
+	}
+	b.Now = b.Now.Add(6 * time.Hour)
+	edge.look()
+	same(b)
+}
+
+// What strangers can cause is one comparison in some minutes.
+func TestCompareLaterOnce(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	edge := &comparing{b.Sync, t} // which compares on request only
+	var compared []int
+	for minute := range 20 {
+		for range 100 {
+			edge.CompareLater(membertest.Site)
+		}
+		if lists(b, edge.look) > 0 {
+			compared = append(compared, minute)
+		}
+		b.Now = b.Now.Add(time.Minute)
+	}
+	if diff := cmp.Diff([]int{5, 11, 17}, compared); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// That the platform has more or fewer members than it should is seen within minutes,
+// and a difference that stays is no news.
+func TestCompareWhenTheCountIsOdd(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	edge := newComparing(b, b.Platform)
+	b.Create(byEmail, with("jane@example.com"))
+	b.Platform.Staff("q-1", func(m *platform.Member) { m.Email = "JANE@example.com" }) // who cannot be kept
+	edge.look()
+	minutes := func(n int) (pages int) {
+		return lists(b, func() {
+			for range n {
+				b.Now = b.Now.Add(inbound.CountInterval)
+				edge.look()
+			}
+		})
+	}
+	if pages := minutes(10); pages != 0 {
+		t.Errorf("as it was, and it was compared: %d pages", pages)
+	}
+	b.Platform.Staff("q-2", func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })
+	if pages := minutes(1); pages != 0 {
+		t.Errorf("odd for the first time, and it was compared: %d pages", pages)
+	}
+	if pages := minutes(9); pages != 2 {
+		t.Errorf("one more, and it was compared: %d pages", pages)
+	}
+	if _, there := stored(b)["q-2"]; !there {
+		t.Error("the new one is not here")
+	}
+	if err := b.Platform.Delete(t.Context(), "q-2"); err != nil {
+		t.Fatal(err)
+	}
+	if pages := minutes(10); pages != 2 {
+		t.Errorf("one less, and it was compared: %d pages", pages)
+	}
+	if _, there := stored(b)["q-2"]; there {
+		t.Error("who has gone is here")
+	}
+	for _, id := range []string{"q-3", "q-4"} { // as many again, another day
+		b.Platform.Staff(id, func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })
+		if pages := minutes(10); pages != 2 {
+			t.Errorf("one more, again, and it was compared: %d pages", pages)
+		}
+		if err := b.Platform.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if pages := minutes(10); pages != 2 {
+			t.Errorf("one less, again, and it was compared: %d pages", pages)
+		}
+	}
+}
+
+// What the platform does when it has answered is looked for later.
+func TestCompareLater(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	edge := &comparing{b.Sync, t} // which compares on request only
+	if pages := lists(b, edge.look); pages != 0 {
+		t.Errorf("nobody asked, and it was compared: %d pages", pages)
+	}
+	edge.soon(time.Minute, 5*time.Minute)
+	var compared []int
+	for minute := range 8 {
+		if lists(b, edge.look) > 0 {
+			compared = append(compared, minute)
+		}
+		b.Now = b.Now.Add(time.Minute)
+	}
+	if diff := cmp.Diff([]int{0, 1, 5}, compared); diff != "" {
+		t.Error(diff)
+	}
+	for range 2 * inbound.MaxAlarms {
+		edge.AddAlarm(membertest.Site, b.Now)
+	}
+	if n := edge.Alarms(membertest.Site); n != inbound.MaxAlarms {
+		t.Errorf("%d times are remembered", n)
+	}
+}

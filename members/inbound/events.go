@@ -1,0 +1,150 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+const (
+	// maxEvents bounds the members of a site that are to be refreshed.
+	maxEvents = 10_000
+
+	// refreshInterval is how long after a failure a member is refreshed again.
+	refreshInterval = 5 * time.Second
+
+	// concurrency bounds the members of a site that are refreshed at once.
+	concurrency = 4
+)
+
+// ErrGone means that the platform sends webhook events to an address that is no
+// longer this site's, and should stop.
+var ErrGone = errors.New("no webhook events are wanted at this address")
+
+// ErrTooMany means that no more webhook events can be kept.
+var ErrTooMany = errors.New("too many webhook events at once")
+
+// WebhookURL returns the address of a site's webhook events that has a token at
+// its end. Errors: ErrGone.
+func (s *Sync) WebhookURL(ctx context.Context, site, token string) (string, error) {
+	found, ok := s.sites[site]
+	if !ok || found.notifier() == nil {
+		return "", ErrGone
+	}
+	w, err := s.Store.FindWebhook(ctx, site)
+	if err != nil && !errors.Is(err, members.ErrNotFound) {
+		return "", err
+	}
+	for _, url := range []string{w.URL, w.Previous} {
+		if strings.HasSuffix(url, "/"+token) {
+			return url, nil
+		}
+	}
+	return "", ErrGone
+}
+
+// Receive takes a webhook event that was sent to one of a site's addresses, and
+// has Run refresh the member that it is about. Errors: ErrGone,
+// platform.ErrForged, ErrTooMany.
+func (s *Sync) Receive(site, url, signature string, body []byte) error {
+	found, ok := s.sites[site]
+	if !ok || found.notifier() == nil {
+		return ErrGone
+	}
+	id, err := found.notifier().ReadNotice(url, signature, body, s.Now())
+	if err != nil {
+		return err
+	}
+	if !found.events.add(id, time.Time{}) {
+		return ErrTooMany
+	}
+	found.refreshes.ask()
+	return nil
+}
+
+// notifier returns the site's platform if it sends webhook events here, or nil.
+func (s *site) notifier() platform.Notifier {
+	notifier, ok := s.Platform.(platform.Notifier)
+	if !ok || s.WebhookURL == "" {
+		return nil
+	}
+	return notifier
+}
+
+// events holds the members to be refreshed. An event is no more than a hint:
+// several of one member are one.
+type events struct {
+	mu  sync.Mutex
+	ids map[string]time.Time // the platform's → not before
+}
+
+func newEvents() *events { return &events{ids: make(map[string]time.Time)} }
+
+// add reports false if there are too many.
+func (e *events) add(id string, notBefore time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.ids) >= maxEvents {
+		return false
+	}
+	e.ids[id] = notBefore
+	return true
+}
+
+// due removes and returns the members that are due.
+func (e *events) due(now time.Time) (ids []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, notBefore := range e.ids {
+		if !notBefore.After(now) {
+			ids = append(ids, id)
+			delete(e.ids, id)
+		}
+	}
+	return ids
+}
+
+func (e *events) isEmpty() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.ids) == 0
+}
+
+// refreshDue refreshes the members that events were about, several at a time.
+// Those that fail are kept for later.
+func (s *site) refreshDue(ctx context.Context) (next, rest time.Duration) {
+	var refreshes sync.WaitGroup
+	slots := make(chan struct{}, concurrency)
+	for _, id := range s.events.due(s.Now()) {
+		slots <- struct{}{}
+		refreshes.Go(func() {
+			defer func() { <-slots }()
+			s.refreshEvent(ctx, id)
+		})
+	}
+	refreshes.Wait()
+	if s.events.isEmpty() {
+		return 0, 0
+	}
+	return refreshInterval, 0
+}
+
+func (s *site) refreshEvent(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout+2*s.Timeout)
+	defer cancel()
+	err := s.refresh(ctx, id)
+	if err == nil {
+		return
+	}
+	s.events.add(id, s.Now().Add(refreshInterval))
+	if ctx.Err() == nil {
+		s.warnings.Warn("a member that was changed on the platform could not be refreshed", zap.String("problem", members.ForLog(err)))
+	}
+}

@@ -1,0 +1,204 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file brings single members here.
+
+// ReadThrough implements [members.Inbound].
+func (s *Sync) ReadThrough(ctx context.Context, site, email string) (members.Record, error) {
+	found, ok := s.sites[site]
+	if !ok {
+		return members.Record{}, members.ErrNotFound
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	return found.readThrough(ctx, email)
+}
+
+func (s *site) readThrough(ctx context.Context, email string) (members.Record, error) {
+	// A member that is being deleted may be gone here when the platform's answer
+	// arrives, so that is looked for before too.
+	if err := s.checkLingers(ctx, email); err != nil {
+		return members.Record{}, err
+	}
+	found, err := s.Platform.FindByEmail(ctx, email)
+	switch {
+	case errors.Is(err, platform.ErrNotFound):
+		return members.Record{}, members.ErrNotFound
+	case err != nil:
+		s.warnings.Warn("a member could not be looked up on the platform", zap.String("problem", members.ForLog(err)))
+		return members.Record{}, &members.InvalidError{
+			Message: "The member is not known here, and the publishing platform does not answer. Try again later.",
+		}
+	}
+	_, err = s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: found.ID})
+	if err == nil {
+		// The platform lags behind: here the member has another email by now, or
+		// is deleted.
+		return members.Record{}, members.ErrNotFound
+	}
+	if !errors.Is(err, members.ErrNotFound) {
+		return members.Record{}, err
+	}
+	r, err := s.keep(ctx, found)
+	if errors.Is(err, members.ErrEmailTaken) { // by another caller who asked for it too
+		return s.Store.Find(ctx, members.Key{Site: s.name, Email: email})
+	}
+	return r, err
+}
+
+// checkLingers returns ErrNotFound for the email of a member that was deleted or
+// renamed here and may still have it on the platform.
+func (s *site) checkLingers(ctx context.Context, email string) error {
+	lingers, err := s.Store.EmailLingers(ctx, s.name, email, "")
+	if lingers && err == nil {
+		err = members.ErrNotFound
+	}
+	return err
+}
+
+// keep adds a member that the platform has. Errors: ErrNotFound as by
+// checkLingers; ErrEmailTaken.
+func (s *site) keep(ctx context.Context, found platform.Member) (members.Record, error) {
+	if err := s.checkLingers(ctx, found.Email); err != nil {
+		return members.Record{}, err
+	}
+	r := s.recordOf(found)
+	return r, s.Store.Insert(ctx, r, "", members.Lease{})
+}
+
+// recordOf returns a new record of a member that the platform has.
+func (s *site) recordOf(p platform.Member) members.Record {
+	r := members.Record{
+		Member: members.Member{
+			GUID: members.NewGUID(), Email: p.Email, Name: p.Name, Note: p.Note, Subscribed: p.Subscribed,
+			Labels: p.Labels, Status: p.Status, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
+		},
+		Site: s.name, Version: 1, Applied: 1, PlatformID: p.ID,
+	}
+	if p.TierID != "" {
+		r.TierID = &p.TierID
+	}
+	if r.CreatedAt.IsZero() {
+		r.CreatedAt = s.Now().UTC()
+	}
+	if r.UpdatedAt.IsZero() {
+		r.UpdatedAt = r.CreatedAt
+	}
+	return r
+}
+
+// errBusy means that another process writes the member.
+var errBusy = errors.New("the member is being written by another")
+
+// refresh brings here what the platform has of a member now: one that was
+// created, changed or deleted there. Fields that are pending stay.
+func (s *site) refresh(ctx context.Context, platformID string) error {
+	for {
+		r, err := s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: platformID})
+		if errors.Is(err, members.ErrNotFound) {
+			again, err := s.keepUnknown(ctx, platformID)
+			if !again || err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil || r.Deleted {
+			return err
+		}
+		// No process changes the member on the platform while it is looked at.
+		owner, err := s.leases().Acquire(ctx, &r)
+		if errors.Is(err, members.ErrNotFound) {
+			continue
+		}
+		if err == nil && owner == "" {
+			err = errBusy
+		}
+		if err != nil {
+			return err
+		}
+		return s.takeOver(ctx, r, owner)
+	}
+}
+
+// keepUnknown adds a member of the platform that the store does not know. It
+// reports true if the store may know it by now.
+func (s *site) keepUnknown(ctx context.Context, platformID string) (again bool, err error) {
+	found, err := s.Platform.Get(ctx, platformID)
+	if errors.Is(err, platform.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = s.keep(ctx, found)
+	if !errors.Is(err, members.ErrEmailTaken) {
+		if errors.Is(err, members.ErrNotFound) {
+			err = nil
+		}
+		return false, err
+	}
+	// A member with this email may have been sent to the platform just now, and
+	// its ID not be noted yet.
+	r, err := s.Store.Find(ctx, members.Key{Site: s.name, Email: found.Email})
+	if errors.Is(err, members.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil || r.PlatformID != "" {
+		return r.PlatformID == platformID, err
+	}
+	owner, err := s.leases().Acquire(ctx, &r)
+	switch {
+	case errors.Is(err, members.ErrNotFound):
+		return true, nil
+	case err != nil:
+		return false, err
+	case owner == "":
+		return false, errBusy
+	}
+	return r.PlatformID == platformID, s.leases().Release(ctx, r, owner)
+}
+
+// takeOver changes a leased record to what the platform has, and ends the lease.
+func (s *site) takeOver(ctx context.Context, r members.Record, owner string) error {
+	found, err := s.Platform.Get(ctx, r.PlatformID)
+	if errors.Is(err, platform.ErrNotFound) {
+		if r.IsPending() {
+			s.logger.Warn("a member was removed on the platform before it had all writes", zap.String("guid", r.GUID))
+		}
+		return s.leases().Forget(ctx, r, owner)
+	}
+	if err != nil {
+		return errors.Join(err, s.leases().Release(ctx, r, owner))
+	}
+	after, changed := r.Merge(found)
+	if changed {
+		if after.UpdatedAt = members.Latest(found.UpdatedAt, r.UpdatedAt); !r.IsPending() {
+			after.Applied = r.Version + 1
+		}
+		err = s.Store.Update(ctx, after)
+		if errors.Is(err, members.ErrEmailTaken) {
+			s.warnings.Warn("a member has an email on the platform that another has here", zap.String("guid", r.GUID))
+			after.Email = r.Email // until the other lets go of it
+			err = s.Store.Update(ctx, after)
+		}
+	}
+	return errors.Join(err, s.leases().Release(ctx, r, owner))
+}
+
+// Refresh brings here what the platform of a site has of a member now.
+func (s *Sync) Refresh(ctx context.Context, site, platformID string) error {
+	found, ok := s.sites[site]
+	if !ok {
+		return ErrNoPlatform
+	}
+	return found.refresh(ctx, platformID)
+}

@@ -1,0 +1,176 @@
+package inbound_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// What staff do on the platform is seen here.
+func TestRefresh(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*platform.Member)
+		want   func(*members.Record) // nil if nothing is to change
+	}{
+		{"nothing", func(*platform.Member) {}, nil},
+		{"labels in another order and case", func(m *platform.Member) { m.Labels = []string{"B", "A"} }, nil},
+		{
+			"a label",
+			func(m *platform.Member) { m.Labels = append(m.Labels, "staff") },
+			func(m *members.Record) { m.Labels = []string{"a", "b", "staff"} },
+		},
+		{
+			"what it says",
+			func(m *platform.Member) { m.Email, m.Name, m.Note = "new@example.com", "New", "n" },
+			func(m *members.Record) { m.Email, m.Name, m.Note = "new@example.com", "New", "n" },
+		},
+		{
+			"unsubscribed",
+			func(m *platform.Member) { m.Subscribed, m.Newsletters = false, []string{} },
+			func(m *members.Record) { m.Subscribed, m.Newsletters = false, nil },
+		},
+		{
+			"another newsletter",
+			func(m *platform.Member) { m.Newsletters = []string{"n1", "n2"} },
+			func(m *members.Record) { m.Newsletters = nil },
+		},
+		{
+			"pays",
+			func(m *platform.Member) { m.Status, m.TierID = "paid", "prod_1" },
+			func(m *members.Record) { m.Status, m.TierID = "paid", new("prod_1") },
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+				before := b.Record(b.Create(byEmail, with("jane@example.com", func(f *members.Fields) {
+					f.Labels, f.TierID = &[]string{"a", "b"}, new(new("prod_0"))
+					f.Newsletters = &[]members.Newsletter{{ID: "n1"}}
+				})))
+				before.Applied = before.Version
+				found := b.Platform.Staff(before.PlatformID, func(m *platform.Member) {
+					test.change(m)
+					m.UpdatedAt = b.Now.Add(time.Hour)
+				})
+				b.Refresh(found.ID)
+				b.Refresh(found.ID)
+				want := before
+				if test.want != nil {
+					test.want(&want)
+					want.Version, want.Applied, want.UpdatedAt = 2, 2, found.UpdatedAt
+				}
+				if diff := cmp.Diff(want, b.Get(found.Email), cmpopts.EquateEmpty()); diff != "" {
+					t.Error(diff)
+				}
+				if b.Pending() != 0 {
+					t.Errorf("%d are behind", b.Pending())
+				}
+			})
+		})
+	}
+}
+
+// A tier that a CRM linked to a free member is its own; one that came with
+// paying goes with it.
+func TestRefreshTier(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	m := b.Record(b.Create(byEmail, with("jane@example.com", func(f *members.Fields) { f.TierID = new(new("prod_0")) })))
+	for _, step := range []struct{ status, tier, want string }{{"free", "", "prod_0"}, {"complimentary", "t1", "t1"}, {"free", "", ""}} {
+		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Status, m.TierID = step.status, step.tier })
+		b.Refresh(m.PlatformID)
+		got := b.Get("jane@example.com")
+		tier := ""
+		if got.TierID != nil {
+			tier = *got.TierID
+		}
+		if got.Status != step.status || tier != step.want {
+			t.Errorf("%+v: %s, %s", step, got.Status, tier)
+		}
+	}
+}
+
+// A write that the platform does not have yet is not undone by what the
+// platform has.
+func TestRefreshBehind(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		m := b.Record(b.Create(byEmail, with("jane@example.com", name("Jane"))))
+		b.Platform.Break(membertest.ErrDown)
+		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("mine")}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Sync.Refresh(t.Context(), membertest.Site, m.PlatformID); !errors.Is(err, membertest.ErrDown) {
+			t.Errorf("%v", err)
+		}
+		b.Platform.Mend()
+		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Name, m.Status, m.TierID = "theirs", "paid", "prod_1" })
+		b.Refresh(m.PlatformID)
+		if got := b.Get("jane@example.com"); got.Name != "mine" || got.Status != "paid" || *got.TierID != "prod_1" {
+			t.Errorf("%+v", got)
+		}
+		b.CatchUp()
+		b.SameOnPlatform("jane@example.com mine")
+	})
+}
+
+// Whoever is new on the platform is known here, and whoever has gone is not,
+// unless they were deleted here and have not gone yet.
+func TestRefreshComingAndGoing(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Platform.Staff("p-7", func(m *platform.Member) { m.Email, m.Status, m.TierID = "new@example.com", "complimentary", "t1" })
+		b.Refresh("p-7")
+		b.Refresh("p-nobody")
+		m, err := b.Store.Find(t.Context(), members.Key{Site: "daily", Email: "new@example.com"})
+		if err != nil || m.Status != "complimentary" || *m.TierID != "t1" {
+			t.Errorf("%+v, %v", m, err)
+		}
+		if err := b.Platform.Delete(t.Context(), "p-7"); err != nil {
+			t.Fatal(err)
+		}
+		b.Refresh("p-7")
+		if _, err := b.Service.Get(t.Context(), byEmail, "new@example.com"); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+		gone := b.Record(b.Create(byEmail, with("gone@example.com")))
+		b.Platform.Break(membertest.ErrDown)
+		if _, err := b.Service.Delete(t.Context(), byEmail, "gone@example.com", nil); err != nil {
+			t.Fatal(err)
+		}
+		b.Platform.Mend()
+		b.Refresh(gone.PlatformID)
+		b.CatchUp()
+		b.SameOnPlatform()
+	})
+}
+
+// A member whose create is under way is noticed before it is answered. It is
+// not kept twice.
+func TestNoticedBeforeItIsAnswered(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	done := make(chan error)
+	b.Platform.Set(func(method string) error {
+		if method == "create" {
+			go func() {
+				ids := b.Platform.IDs()
+				done <- b.Sync.Refresh(context.Background(), membertest.Site, ids[0])
+			}()
+		}
+		return nil
+	}, true)
+	b.Create(byEmail, with("jane@example.com"))
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if m := b.Get("jane@example.com"); m.Version != 1 || m.PlatformID != "p-1" {
+		t.Errorf("%+v", m)
+	}
+}

@@ -1,0 +1,108 @@
+package inbound
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// clock is a clock that is set by hand.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// A task is done when it is due or asked for, not again before it has rested, and
+// once more if it was asked for while it was done.
+func TestSchedule(t *testing.T) {
+	c := &clock{now: time.Unix(1, 0)}
+	s := newSchedule(c.Now)
+	const next, rest = time.Minute, 10 * time.Second
+	task := s.add(func(context.Context) (time.Duration, time.Duration) { return next, rest }, c.Now().Add(time.Second))
+	onRequest := s.add(func(context.Context) (time.Duration, time.Duration) { return 0, 0 }, time.Time{})
+	var got []string
+	note := func(what string, begun bool) {
+		if begun {
+			got = append(got, what)
+		}
+	}
+	note("before it is due", task.begin())
+	note("without a request", onRequest.begin())
+	c.pass(time.Second)
+	note("when it is due", task.begin())
+	note("while it is done", task.begin())
+	task.end(next, rest)
+	c.pass(next)
+	note("when it is due again", task.begin())
+	task.ask()
+	task.end(next, rest)
+	note("asked for meanwhile, before it has rested", task.begin())
+	c.pass(rest)
+	note("asked for meanwhile", task.begin())
+	task.end(next, rest)
+	c.pass(rest)
+	note("without a further request", task.begin())
+	onRequest.ask()
+	note("on request", onRequest.begin())
+	onRequest.end(0, 0)
+	c.pass(time.Hour)
+	note("without a further request", onRequest.begin())
+	want := []string{"when it is due", "when it is due again", "asked for meanwhile", "on request"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A task that takes long delays no other, and what is asked for is done at once,
+// not with the next tick.
+func TestScheduleRun(t *testing.T) {
+	s := newSchedule(time.Now)
+	var mu sync.Mutex
+	done := 0
+	s.add(func(ctx context.Context) (time.Duration, time.Duration) {
+		<-ctx.Done()
+		return 0, 0
+	}, time.Now())
+	quick := s.add(func(context.Context) (time.Duration, time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		return 0, 0
+	}, time.Time{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		s.run(ctx)
+		close(ended)
+	}()
+	for n := range 20 {
+		quick.ask()
+		wait.Until(t, func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			if done <= n {
+				return "it is not done"
+			}
+			return ""
+		})
+	}
+	cancel()
+	<-ended
+}

@@ -1,0 +1,169 @@
+package inbound_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+func withWebhooks(b *membertest.Bench) inbound.Site {
+	return inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks"}
+}
+
+// The platform's notices reach the member that they are about, and what was
+// changed while none were sent is caught up with.
+func TestListen(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Edge = b.NewEdge(withWebhooks(b), time.Minute)
+		ctx := t.Context()
+		register := func(want int, err error) {
+			t.Helper()
+			if got := b.Sync.Register(ctx, membertest.Site); !errors.Is(got, err) {
+				t.Errorf("%v, want %v", got, err)
+			}
+			if len(b.Platform.URLs) != want {
+				t.Fatalf("events go to %q", b.Platform.URLs)
+			}
+		}
+		send := func(to, id string) error {
+			url, err := b.Sync.WebhookURL(ctx, membertest.Site, to[strings.LastIndex(to, "/")+1:])
+			if err != nil {
+				return err
+			}
+			return b.Sync.Receive(membertest.Site, url, url, []byte(id))
+		}
+
+		register(1, nil)
+		register(1, nil)
+		first := b.Platform.URLs[0]
+		m := b.Record(b.Create(byEmail, with("jane@example.com")))
+		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Name = "Jane" })
+		if err := send(first, m.PlatformID); err != nil {
+			t.Fatal(err)
+		}
+		b.Sync.RefreshDue(ctx, membertest.Site)
+		if got := b.Get("jane@example.com"); got.Name != "Jane" {
+			t.Errorf("%+v", got)
+		}
+		if err := b.Sync.Receive(membertest.Site, first, "x", nil); !errors.Is(err, platform.ErrForged) {
+			t.Errorf("forged: %v", err)
+		}
+		if err := send("https://edge/webhooks/old", "x"); !errors.Is(err, inbound.ErrGone) {
+			t.Errorf("elsewhere: %v", err)
+		}
+
+		// A day later the platform is asked again, and the old address is good
+		// until it has agreed.
+		b.Now = b.Now.Add(inbound.RegistrationTTL)
+		b.Platform.Break(membertest.ErrDown)
+		register(1, membertest.ErrDown)
+		if err := send(first, m.PlatformID); err != nil {
+			t.Errorf("to the old address: %v", err)
+		}
+		b.Platform.Mend()
+		register(1, nil) // another edge may be at it
+		b.Now = b.Now.Add(inbound.ClaimTimeout)
+		register(2, nil)
+		if err := send(first, m.PlatformID); !errors.Is(err, inbound.ErrGone) {
+			t.Errorf("to the old address, after that: %v", err)
+		}
+		if err := send(b.Platform.URLs[1], m.PlatformID); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What was changed while no notices came is seen all the same, however long that
+// was, and however often the platform was not there to be asked.
+func TestMakeUp(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		ctx := t.Context()
+		var sync *inbound.Sync
+		start := func() { sync = b.NewEdge(withWebhooks(b), time.Minute).Sync }
+		step := func() {
+			t.Helper()
+			if err := errors.Join(sync.Register(ctx, membertest.Site), sync.CatchUp(ctx, membertest.Site)); err != nil && !errors.Is(err, membertest.ErrDown) {
+				t.Error(err)
+			}
+		}
+		plant := func(name string, when time.Time) {
+			b.Platform.Staff("p-"+name, func(m *platform.Member) { m.Email, m.UpdatedAt = name+"@example.com", when })
+		}
+		known := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, name := range []string{"before", "a", "b", "c", "d", "e", "f", "g"} {
+				if _, err := b.Store.Find(ctx, members.Key{Site: "daily", Email: name + "@example.com"}); err == nil {
+					got = append(got, name)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("known: %s", diff)
+			}
+		}
+		plant("before", b.Now.Add(-time.Hour))
+		start()
+		step()
+		known()
+
+		// The edge is down for two days, and then Ghost is not up yet.
+		for i, name := range []string{"a", "b", "c", "d"} { // more than a page
+			plant(name, b.Now.Add(time.Duration(i)*time.Hour))
+		}
+		b.Now = b.Now.Add(48 * time.Hour)
+		start()
+		b.Platform.Break(membertest.ErrDown)
+		step()
+		b.Platform.Mend()
+		b.Now = b.Now.Add(inbound.ClaimTimeout)
+		step()
+		known("a", "b", "c", "d")
+
+		// A notice does not arrive.
+		plant("e", b.Now.Add(time.Minute))
+		b.Now = b.Now.Add(inbound.CatchUpInterval / 2)
+		step()
+		known("a", "b", "c", "d")
+		b.Now = b.Now.Add(inbound.CatchUpInterval / 2)
+		step()
+		known("a", "b", "c", "d", "e")
+
+		plant("f", b.Now)
+		start()
+		step()
+		known("a", "b", "c", "d", "e", "f")
+	})
+}
+
+// A refresh that fails is tried again, and no more is remembered than is
+// bounded.
+func TestNoticed(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Platform.Break(membertest.ErrDown)
+	b.Sync.AddEvent(membertest.Site, "p-1")
+	b.Sync.RefreshDue(t.Context(), membertest.Site)
+	if ids := b.Sync.DueEvents(membertest.Site, b.Now); len(ids) != 0 {
+		t.Errorf("at once: %q", ids)
+	}
+	if ids := b.Sync.DueEvents(membertest.Site, b.Now.Add(inbound.RefreshInterval)); len(ids) != 1 {
+		t.Errorf("later: %q", ids)
+	}
+	for i := range inbound.MaxEvents {
+		if !b.Sync.AddEvent(membertest.Site, strconv.Itoa(i)) {
+			t.Fatalf("number %d is too many", i)
+		}
+	}
+	if b.Sync.AddEvent(membertest.Site, "one more") {
+		t.Error("there is no bound")
+	}
+}

@@ -1,0 +1,143 @@
+package members
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/emailaddr"
+)
+
+// Mode is how an integration identifies members (docs/members_api.md).
+type Mode string
+
+// The modes.
+const (
+	EmailMode    Mode = "email"
+	CustomIDMode Mode = "custom_id"
+)
+
+// Integration is a caller of the members API.
+type Integration struct {
+	Site string
+	Name string // unique in its site
+	Mode Mode
+
+	// DuplicateEmails lets several members of an integration in Custom ID mode
+	// share an email: all but the first are kept under a placeholder address at
+	// PlaceholderDomain.
+	DuplicateEmails   bool
+	PlaceholderDomain string
+
+	// SubscribeByDefault is what is_subscribed is when a new member's is left
+	// out.
+	SubscribeByDefault bool
+
+	// KeyHash is that of the integration's key. It is zero for an integration of
+	// the configuration whose key is in the store.
+	KeyHash KeyHash
+
+	// CreatedAt and RevokedAt are those of a key in the store. RevokedAt is zero
+	// while the key is valid.
+	CreatedAt, RevokedAt time.Time
+}
+
+// KeyHash is the SHA-256 of an integration key. A key itself is never kept.
+type KeyHash [sha256.Size]byte
+
+// HashKey returns the hash of a key.
+func HashKey(key string) KeyHash { return sha256.Sum256([]byte(key)) }
+
+// String returns the hash in hexadecimal.
+func (h KeyHash) String() string { return hex.EncodeToString(h[:]) }
+
+// ParseKeyHash undoes String.
+func ParseKeyHash(text string) (h KeyHash, err error) {
+	if len(text) != hex.EncodedLen(len(h)) {
+		return KeyHash{}, fmt.Errorf("a key's hash has %d digits, not %d", hex.EncodedLen(len(h)), len(text))
+	}
+	_, err = hex.Decode(h[:], []byte(text))
+	return h, err
+}
+
+// ErrIntegrationTaken means that the site has an integration of that name.
+var ErrIntegrationTaken = errors.New("there is an integration of this name")
+
+// Integrations keeps integrations whose keys were made by a command. What is said
+// of [Store] holds for it too.
+type Integrations interface {
+	// AddIntegration adds one. Errors: ErrIntegrationTaken, also if the one that
+	// has the name is revoked.
+	AddIntegration(ctx context.Context, i Integration) error
+
+	// ListIntegrations returns those of a site by name, revoked ones too.
+	ListIntegrations(ctx context.Context, site string) ([]Integration, error)
+
+	// FindIntegration returns the one of a site whose key has a hash, if it is
+	// not revoked. Errors: ErrNotFound.
+	FindIntegration(ctx context.Context, site string, key KeyHash) (Integration, error)
+
+	// RotateIntegration gives one another key, which is valid even if the
+	// integration was revoked. The key before it is not. Errors: ErrNotFound.
+	RotateIntegration(ctx context.Context, site, name string, key KeyHash) error
+
+	// RevokeIntegration revokes a key. Errors: ErrNotFound.
+	RevokeIntegration(ctx context.Context, site, name string, at time.Time) error
+}
+
+func (i Integration) allowsDuplicates() bool { return i.Mode == CustomIDMode && i.DuplicateEmails }
+
+// silence unsubscribes a member that has a placeholder address.
+func (i Integration) silence(r *Record) {
+	if i.allowsDuplicates() && strings.HasSuffix(emailaddr.Key(r.Email), "@"+i.PlaceholderDomain) {
+		r.unsubscribe()
+	}
+}
+
+// usePlaceholder gives a member whose email is taken another address, and
+// unsubscribes it.
+func (r *Record) usePlaceholder(address string) {
+	r.Email = address
+	r.MarkNamed(EmailField)
+	r.unsubscribe()
+}
+
+func (r *Record) unsubscribe() {
+	if r.Subscribed || r.Newsletters != nil {
+		r.Subscribed, r.Newsletters = false, nil
+		r.MarkNamed(SubscriptionField)
+	}
+}
+
+// placeholders returns the addresses that a member whose email is taken may get,
+// in this order; none if the integration allows no duplicates.
+func (i Integration) placeholders(r Record) []string {
+	if !i.allowsDuplicates() {
+		return nil
+	}
+	return []string{i.placeholder(r.MemberID, ""), i.placeholder(r.MemberID, r.GUID)}
+}
+
+// placeholder returns the placeholder address of a member
+// (docs/members_api.md). The suffix makes it unique where the member ID alone
+// does not.
+func (i Integration) placeholder(memberID, suffix string) string {
+	const longest = 64 // of the part before the at-sign (RFC 5321, section 4.5.3.1.1)
+	safe := strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+			return c
+		case 'A' <= c && c <= 'Z':
+			return c + 'a' - 'A'
+		}
+		return '-'
+	}, memberID)
+	if suffix != "" {
+		safe = safe[:min(len(safe), longest-len(suffix)-1)] + "-" + suffix
+	}
+	return safe[:min(len(safe), longest)] + "@" + i.PlaceholderDomain
+}

@@ -1,0 +1,183 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file makes one attempt to bring a record to the platform. taken.go says
+// what it means that the platform has another member with the record's email.
+
+// arrivalTime is how long an attempt that had no answer may take to take effect.
+// Ghost lets a request wait for its database for a minute.
+const arrivalTime = time.Minute
+
+// attempt is one attempt to bring a record to the platform.
+type attempt struct {
+	members.Write
+
+	// isRetry means that the write was queued. An earlier attempt may have
+	// arrived.
+	isRetry bool
+}
+
+// isFirst reports whether nothing of the member was ever sent to the platform.
+func (a attempt) isFirst() bool { return a.Before == nil && !a.isRetry }
+
+// keepsEmail reports whether the platform certainly has the member with this
+// email.
+func (a attempt) keepsEmail() bool {
+	return a.Before != nil && a.After.PlatformID != "" && !a.Before.IsPending() &&
+		emailaddr.Key(a.Before.Email) == emailaddr.Key(a.After.Email)
+}
+
+// awaitedError means that a member may still turn up on the platform.
+type awaitedError struct{ until time.Time }
+
+func (e *awaitedError) Error() string {
+	return "an earlier attempt had no answer, and may still arrive until " + e.until.Format(time.TimeOnly)
+}
+
+// errGone means that the platform's member with the record's email was removed
+// while it was taken for this one.
+var errGone = errors.New("the platform's member with this email has gone meanwhile")
+
+// apply brings to the platform what it does not have yet of a record, and returns
+// what it has then. With an error that is no more than an ID, if it is known.
+func (s *site) apply(ctx context.Context, a attempt) (platform.Member, error) {
+	r, wasKnown := &a.After, a.After.PlatformID != ""
+	if !wasKnown && !a.isFirst() {
+		var err error
+		if r.PlatformID, err = s.findArrived(ctx, *r); err != nil {
+			return platform.Member{}, err
+		}
+	}
+	if r.Deleted {
+		return platform.Member{ID: r.PlatformID}, s.remove(ctx, *r)
+	}
+	if r.HasPending(members.EmailField) && !a.keepsEmail() {
+		// The platform's refusal cannot be relied upon: Ghost may hold an email
+		// twice, in different case.
+		other, err := s.findOther(ctx, *r)
+		if err != nil {
+			return platform.Member{ID: r.PlatformID}, &unsentError{err}
+		}
+		if other != nil {
+			return s.resolveTaken(ctx, a, *other)
+		}
+	}
+	found, err := s.put(ctx, a)
+	if err == nil {
+		return found, nil
+	}
+	found = platform.Member{ID: r.PlatformID}
+	if refusal, refused := errors.AsType[*platform.Refusal](err); refused && r.HasPending(members.EmailField) {
+		found, err = s.explainRefusal(ctx, a, refusal)
+	}
+	if !wasKnown && errors.Is(err, platform.ErrNotFound) {
+		err = errGone
+	}
+	return found, err
+}
+
+// remove removes a record's member from the platform.
+func (s *site) remove(ctx context.Context, r members.Record) error {
+	if r.PlatformID == "" {
+		return nil
+	}
+	err := s.platform.Delete(ctx, r.PlatformID)
+	if errors.Is(err, platform.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// put creates a record's member on the platform, or changes it there.
+func (s *site) put(ctx context.Context, a attempt) (platform.Member, error) {
+	r := a.After
+	if r.PlatformID != "" {
+		return s.update(ctx, r)
+	}
+	if !a.isFirst() {
+		if err := s.Store.MarkSent(ctx, r.GUID, r.Email, s.Now()); err != nil {
+			return platform.Member{}, err
+		}
+	}
+	return s.platform.Create(ctx, platform.Member{
+		Email: r.Email, Name: r.Name, Note: r.Note, Subscribed: r.Subscribed, Labels: r.Labels, Newsletters: r.ActiveNewsletters(),
+	})
+}
+
+// update changes a member that the platform has, and returns what it has then.
+func (s *site) update(ctx context.Context, r members.Record) (platform.Member, error) {
+	change := pendingChange(r)
+	if change == (platform.Change{}) {
+		return s.platform.Get(ctx, r.PlatformID)
+	}
+	return s.platform.Update(ctx, r.PlatformID, change)
+}
+
+// pendingChange returns the fields of a record that the platform does not have
+// yet.
+func pendingChange(r members.Record) platform.Change {
+	var c platform.Change
+	if r.HasPending(members.EmailField) {
+		c.Email = &r.Email
+	}
+	if r.HasPending(members.NameField) {
+		c.Name = &r.Name
+	}
+	if r.HasPending(members.NoteField) {
+		c.Note = &r.Note
+	}
+	if r.HasPending(members.LabelsField) {
+		c.Labels = &r.Labels
+	}
+	if r.HasPending(members.SubscriptionField) {
+		c.Subscription = &platform.Subscription{Subscribed: r.Subscribed, Newsletters: r.ActiveNewsletters()}
+	}
+	return c
+}
+
+// findArrived looks for a member that was sent to the platform without an answer,
+// and that has another email by now or is deleted, so it is not to be created
+// again. It returns the ID on the platform, or none if it is not there and will
+// not arrive.
+func (s *site) findArrived(ctx context.Context, r members.Record) (id string, err error) {
+	if r.Sent == "" || !r.Deleted && emailaddr.Key(r.Sent) == emailaddr.Key(r.Email) {
+		return "", nil
+	}
+	found, err := s.platform.FindByEmail(ctx, r.Sent)
+	switch {
+	case err == nil:
+		isIt, err := s.mayBe(ctx, found, r)
+		if isIt || err != nil {
+			return found.ID, err
+		}
+	case !errors.Is(err, platform.ErrNotFound):
+		return "", err
+	}
+	if until := r.SentAt.Add(arrivalTime); s.Now().Before(until) {
+		return "", &awaitedError{until}
+	}
+	return "", nil
+}
+
+// mayBe reports whether a member of the platform may be a record's, which was sent
+// there without an answer. It is not if it is another record's, or older.
+func (s *site) mayBe(ctx context.Context, found platform.Member, r members.Record) (bool, error) {
+	const skew = time.Minute // between the two clocks
+	if found.CreatedAt.Before(r.CreatedAt.Add(-skew)) {
+		return false, nil
+	}
+	_, err := s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: found.ID})
+	if errors.Is(err, members.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}

@@ -1,0 +1,261 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file delivers a leased record: it makes an attempt, and notes its outcome.
+
+const (
+	// minBackoff is how long after a failed attempt the next one is due. It
+	// doubles with each, up to maxBackoff, and varies by a fifth.
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
+)
+
+// Deliver implements [members.Outbox].
+func (o *Outbox) Deliver(ctx context.Context, w members.Write) (members.Delivered, error) {
+	s, isOurs := o.sites[w.After.Site]
+	if !isOurs {
+		return members.Delivered{}, fmt.Errorf("site %s has no platform", w.After.Site)
+	}
+	if w.Owner == "" {
+		s.Wake()
+		return members.Delivered{Record: w.After, Queued: true}, nil
+	}
+	// The caller may leave: the write stands, and its outcome must be noted.
+	return s.deliver(context.WithoutCancel(ctx), attempt{Write: w}, s.Timeout)
+}
+
+// retry delivers a pending record, unless another process does.
+func (s *site) retry(ctx context.Context, guid string) error {
+	lease := s.leases().New()
+	lease.Until = s.Now().Add(retryLease)
+	bounded, cancel := context.WithTimeout(ctx, members.StoreTimeout)
+	defer cancel()
+	r, err := s.Store.Lease(bounded, guid, lease)
+	if errors.Is(err, members.ErrConflict) || errors.Is(err, members.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !r.IsPending() {
+		return s.leases().Release(ctx, r, lease.Owner)
+	}
+	_, err = s.deliver(ctx, attempt{Write: members.Write{After: r, Owner: lease.Owner}, isRetry: true}, retryTimeout)
+	if errors.Is(err, members.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (o *Outbox) leases() members.Leases {
+	return members.Leases{Store: o.Store, Now: o.Now, Timeout: o.Timeout}
+}
+
+// deliver makes an attempt that takes no longer than the timeout, and notes its
+// outcome even if ctx is done by then. Errors are those of Deliver.
+func (s *site) deliver(ctx context.Context, a attempt, timeout time.Duration) (members.Delivered, error) {
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	found, err := s.apply(bounded, a)
+	cancel()
+	ctx, cancel = members.Detached(ctx)
+	defer cancel()
+
+	isGone := errors.Is(err, platform.ErrNotFound)
+	if a.isRetry && members.IsTaken(err) {
+		if isGone, err = s.yield(ctx, a, err); err == nil {
+			return members.Delivered{Record: a.After, Queued: true}, nil
+		}
+	}
+	switch {
+	case err == nil:
+		return s.noteApplied(ctx, a, found), nil
+	case isGone: // deleted by the platform's staff
+		s.forget(ctx, a)
+		return members.Delivered{}, members.ErrNotFound
+	case !a.isRetry && isRefused(err) && !a.After.Deleted: // half of a delete may be done
+		undone, undoErr := s.undo(ctx, a)
+		if undoErr != nil {
+			return members.Delivered{}, undoErr
+		}
+		if undone {
+			return members.Delivered{Record: a.After}, toCaller(err)
+		}
+	}
+	s.postpone(ctx, a, found.ID, err)
+	return members.Delivered{Record: a.After, Queued: true}, nil
+}
+
+func isRefused(err error) bool {
+	_, refused := errors.AsType[*platform.Refusal](err)
+	return refused || members.IsTaken(err)
+}
+
+// toCaller returns what the caller of a write is told of a refusal.
+func toCaller(err error) error {
+	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
+		return &members.InvalidError{Message: refusal.Reason}
+	}
+	return err
+}
+
+// undo puts a record back to what it was before a write that was refused. It
+// reports false if that is too late: a later write stands on this one, or has
+// taken the email.
+func (s *site) undo(ctx context.Context, a attempt) (undone bool, err error) {
+	err = s.Store.Revert(ctx, a.After.GUID, a.After.Version, a.Before, a.Owner)
+	if errors.Is(err, members.ErrConflict) || errors.Is(err, members.ErrEmailTaken) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// yield settles that a queued write cannot have its email. If the member was
+// never on the platform, it becomes one with the platform's own member, and is
+// applied again. If it was, it may be gone: nothing else is sent while the email
+// is taken, so nothing else would tell.
+func (s *site) yield(ctx context.Context, a attempt, taken error) (isGone bool, err error) {
+	r := a.After
+	if r.PlatformID != "" {
+		_, err := s.platform.Get(ctx, r.PlatformID)
+		return errors.Is(err, platform.ErrNotFound), taken
+	}
+	if err := s.unite(ctx, r); err != nil {
+		return false, err
+	}
+	s.Wake()
+	return false, s.leases().Release(ctx, r, a.Owner)
+}
+
+// unite makes one of a leased record that was never on the platform and the
+// platform's own member with its email, which was not known here when the create
+// was acknowledged. The fields that the caller named win.
+func (s *site) unite(ctx context.Context, r members.Record) error {
+	found, err := s.platform.FindByEmail(ctx, r.Email)
+	if errors.Is(err, platform.ErrNotFound) {
+		return &members.TakenError{Reason: errFolded}
+	}
+	if err != nil {
+		return err
+	}
+	tier := r.TierID
+	r, _ = r.Merge(found)
+	if r.PlatformID = found.ID; tier != nil {
+		r.TierID = tier
+	}
+	return s.Store.Update(ctx, r)
+}
+
+// noteApplied notes that the platform has a record, and what it says of it.
+func (s *site) noteApplied(ctx context.Context, a attempt, found platform.Member) members.Delivered {
+	r, pending, err := s.markApplied(ctx, a.After, found, a.Owner)
+	if err != nil {
+		// Both sides have the write; it is only not noted, so it is applied again.
+		s.logger.Error("a write that was applied could not be noted", zap.String("guid", r.GUID), zap.Error(err))
+		return members.Delivered{Record: a.After, Queued: true}
+	}
+	if pending {
+		s.Wake()
+	}
+	return members.Delivered{Record: r}
+}
+
+// markApplied returns the record as the platform has it, and whether it is
+// pending, because it was written meanwhile.
+//
+// If an earlier attempt had no answer, it may still reach the platform after this
+// one. Then the fields are applied once more when that can no longer happen.
+func (s *site) markApplied(ctx context.Context, r members.Record, found platform.Member, owner string) (after members.Record, pending bool, err error) {
+	before, email := r.Applied, r.Email
+	r.PlatformID, r.Applied, r.Sent, r.SentAt = found.ID, r.Version, "", time.Time{}
+	if !r.Deleted {
+		r, _ = r.MergeFields(found)
+	}
+	mark := func() error {
+		pending, err = s.Store.MarkApplied(ctx, r, owner)
+		return err
+	}
+	if again := r.UnansweredAt.Add(arrivalTime); !r.Deleted && !r.UnansweredAt.IsZero() && s.Now().Before(again) {
+		mark = func() error {
+			uncertain, f := r, Failure{Problem: appliedAgain, Next: again}
+			if uncertain.Applied = before; r.Subscribed {
+				f.UnnameUpTo = r.Version // a reader who unsubscribes until then is not subscribed again
+			}
+			return s.Store.MarkApplyAgain(ctx, uncertain, f, owner)
+		}
+	}
+	if err = mark(); errors.Is(err, members.ErrEmailTaken) {
+		s.warnings.Warn("a member has an email on the platform that another has here", zap.String("guid", r.GUID))
+		r.Email = email // until the other lets go of it
+		err = mark()
+	}
+	return r, pending, err
+}
+
+// appliedAgain is the problem of a record that is applied once more.
+const appliedAgain = "the platform has it, and gets it once more because an earlier attempt had no answer"
+
+// forget deletes a record that the platform no longer has.
+func (s *site) forget(ctx context.Context, a attempt) {
+	r := a.After
+	if r.IsPending() {
+		s.logger.Warn("a member was removed on the platform before it had all writes", zap.String("guid", r.GUID))
+	}
+	if err := s.leases().Forget(ctx, r, a.Owner); err != nil {
+		s.logger.Error("a member that was removed on the platform could not be removed here", zap.String("guid", r.GUID), zap.Error(err))
+	}
+}
+
+// postpone notes that an attempt failed. The ID is the platform's, if it is known.
+func (s *site) postpone(ctx context.Context, a attempt, id string, problem error) {
+	r := a.After
+	s.troubled.Store(true)
+	message := "the platform does not take a write now, so it is queued"
+	if a.isRetry {
+		message = "the platform still does not take a write"
+	}
+	s.warnings.Warn(message, zap.String("guid", r.GUID), zap.String("problem", members.ForLog(problem)))
+
+	f := Failure{
+		Problem:    problem.Error(),
+		Next:       s.Now().Add(backoff(r.Attempts)),
+		NotSent:    (a.isFirst() || r.Sent == "") && !mayArrive(problem),
+		PlatformID: id,
+	}
+	if id != "" && mayArrive(problem) { // a create is looked for by its email
+		f.UnansweredAt = s.Now()
+	}
+	if awaited, ok := errors.AsType[*awaitedError](problem); ok {
+		f.Next = awaited.until
+	}
+	if a.Before != nil && r.RepeatsSubscription(*a.Before) {
+		f.UnnameUpTo = r.Version
+	}
+	if err := s.Store.MarkFailed(ctx, r.GUID, f, a.Owner); err != nil {
+		s.logger.Error("a queued write could not be noted", zap.String("guid", r.GUID), zap.Error(err))
+	}
+}
+
+// backoff returns how long to wait after so many failed attempts, and one more.
+func backoff(failed int64) time.Duration {
+	pause := min(minBackoff<<min(failed, 20), maxBackoff)
+	return pause + time.Duration((mathrand.Float64()-0.5)*0.4*float64(pause)) // so that not all come at once
+}
+
+// mayArrive reports whether an attempt that failed may still take effect.
+func mayArrive(err error) bool {
+	_, refused := errors.AsType[*platform.Refusal](err)
+	_, awaited := errors.AsType[*awaitedError](err)
+	return !refused && !awaited && !errors.Is(err, platform.ErrNoEffect)
+}

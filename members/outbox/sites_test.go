@@ -1,0 +1,87 @@
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// hanging is a platform that answers no write before it is let go.
+type hanging struct {
+	*membertest.Platform
+	calls chan struct{}
+	free  chan struct{}
+}
+
+func (p hanging) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
+	p.calls <- struct{}{}
+	select {
+	case <-p.free:
+		return p.Platform.Create(ctx, m)
+	case <-ctx.Done():
+		return platform.Member{}, ctx.Err()
+	}
+}
+
+// A platform that hangs delays no other, however much is pending for it, and is not
+// asked for more at a time.
+func TestSitesDoNotWaitForEachOther(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	slow := hanging{membertest.NewPlatform(), make(chan struct{}, 1000), make(chan struct{})}
+	quick := membertest.NewPlatform()
+	o := outbox.New(outbox.Config{
+		Store: b.Store, Platforms: map[string]platform.Platform{"slow": slow, "quick": quick}, Logger: zap.NewNop(),
+	})
+	queue := func(site string, n int) {
+		t.Helper()
+		for i := range n {
+			r := members.Record{
+				Member: members.Member{GUID: fmt.Sprint(site, i), Email: fmt.Sprintf("m%d@example.com", i), Status: "free", CreatedAt: b.Now, UpdatedAt: b.Now},
+				Site:   site, Named: [5]int64{1},
+			}
+			if err := b.Store.Insert(t.Context(), r, "", members.Lease{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	queue("slow", 100)
+	queue("other", 3) // of another process
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		o.Run(ctx)
+		close(done)
+	}()
+	for range 4 {
+		<-slow.calls
+	}
+	queue("quick", 100)
+	o.Wake()
+	left := func(site string) string {
+		n, err := o.Count(t.Context(), site)
+		if n > 0 || err != nil {
+			return fmt.Sprintf("%s: %d are pending, %v", site, n, err)
+		}
+		return ""
+	}
+	wait.Until(t, func() string { return left("quick") })
+	if n := len(slow.calls); n > 0 {
+		t.Errorf("the slow platform has %d requests at a time", 4+n)
+	}
+	close(slow.free)
+	wait.Until(t, func() string { return left("slow") })
+	cancel()
+	<-done
+	if n, err := o.Count(t.Context(), "other"); n != 3 || err != nil {
+		t.Errorf("of another process's site %d are pending, %v", n, err)
+	}
+}

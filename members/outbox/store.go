@@ -1,0 +1,68 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+// Store keeps what is pending. What is said of [members.Store] holds for it too.
+type Store interface {
+	members.Store
+
+	// MarkSent notes that a member is about to be sent to the platform, to be
+	// created there under an email.
+	MarkSent(ctx context.Context, guid, email string, now time.Time) error
+
+	// MarkApplyAgain is MarkApplied for a record that has to be applied once
+	// more, because an earlier attempt had no answer and may still take effect.
+	// r.Applied is less than the version that the platform has, so the record
+	// stays pending until f.Next. Of f, Problem, Next and UnnameUpTo count.
+	MarkApplyAgain(ctx context.Context, r members.Record, f Failure, owner string) error
+
+	// MarkFailed notes that an attempt failed, and ends the owner's lease.
+	MarkFailed(ctx context.Context, guid string, f Failure, owner string) error
+
+	// Revert puts a record back to what it was before a write that the platform
+	// refused, as the version after refused; before nil removes it. Errors:
+	// ErrConflict, if there was a later write, and then nothing is changed;
+	// ErrEmailTaken.
+	Revert(ctx context.Context, guid string, refused int64, before *members.Record, owner string) error
+
+	// DueSites returns the sites, of all in the store, with a pending record
+	// whose next attempt is due and that nobody leases.
+	DueSites(ctx context.Context, now time.Time) ([]string, error)
+
+	// Due returns those records of a site, the longest due first.
+	Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error)
+
+	// MakeDue makes the next attempt of all pending records of a site due, and
+	// returns how many these are.
+	MakeDue(ctx context.Context, site string) (int, error)
+
+	// CountPending returns how many records of a site are pending.
+	CountPending(ctx context.Context, site string) (int, error)
+
+	// PurgeTombstones removes the tombstones that were applied before some time.
+	PurgeTombstones(ctx context.Context, before time.Time) error
+}
+
+// Failure is why a record could not be applied, and when to try again.
+type Failure struct {
+	Problem string
+	Next    time.Time
+
+	// NotSent means that the platform certainly did not create the member.
+	NotSent bool
+
+	// PlatformID is the platform's own identifier, if that is known by now.
+	PlatformID string
+
+	// UnansweredAt is now if the attempt had no answer, else zero.
+	UnansweredAt time.Time
+
+	// UnnameUpTo is the version up to which a write that named the subscription
+	// need no longer be applied, or 0.
+	UnnameUpTo int64
+}

@@ -1,0 +1,97 @@
+package members
+
+import "time"
+
+// Record is a member as it is stored, with what the outbox needs.
+//
+// A member is pending while the platform does not have its last write. What is
+// pending of it are single fields: those that writes have named since.
+type Record struct {
+	Member
+	Site        string
+	Newsletters []Newsletter // as last asked for; nil leaves them to the platform
+
+	// PlatformID is the platform's own identifier, empty until it is known.
+	PlatformID string
+
+	// Version counts the writes, from 1. Applied is the version that the
+	// platform has.
+	Version, Applied int64
+
+	// Named is the version of the write that last named each field.
+	Named [fields]int64
+
+	// Deleted marks a tombstone: the member is deleted here, and may still be on
+	// the platform.
+	Deleted bool
+
+	// Sent is the email under which the member was last sent to the platform to
+	// be created, while the outcome is not known; SentAt is when. Both are zero
+	// otherwise.
+	Sent   string
+	SentAt time.Time
+
+	// UnansweredAt is when an attempt to apply the member last had no answer. It
+	// may still take effect. Zero if there was none.
+	UnansweredAt time.Time
+
+	// Attempts counts the failed attempts to apply the current version. Problem
+	// is why the last one failed, and NextAttempt is when the next one is due.
+	Attempts    int64
+	Problem     string
+	NextAttempt time.Time
+}
+
+// Field is a field of a member that the platform keeps too.
+type Field int
+
+// The fields.
+const (
+	EmailField Field = iota
+	NameField
+	NoteField
+	LabelsField
+	SubscriptionField // Subscribed and Newsletters
+	fields
+)
+
+// PlatformFields returns all fields that the platform keeps too.
+func PlatformFields() []Field {
+	return []Field{EmailField, NameField, NoteField, LabelsField, SubscriptionField}
+}
+
+// MarkNamed notes that the current write, which makes version r.Version + 1, names a
+// field.
+func (r *Record) MarkNamed(f Field) { r.Named[f] = r.Version + 1 }
+
+// IsPending reports whether the platform does not have the last write.
+func (r *Record) IsPending() bool { return r.Applied < r.Version }
+
+// HasPending reports whether the platform does not have the last write that
+// named a field.
+func (r *Record) HasPending(f Field) bool { return r.Named[f] > r.Applied }
+
+// ActiveNewsletters returns the IDs of the newsletters that the member is signed
+// up for, or nil if the platform chooses them.
+func (r *Record) ActiveNewsletters() []string {
+	if r.Newsletters == nil {
+		return nil
+	}
+	ids := []string{}
+	for _, n := range r.Newsletters {
+		if n.IsActive() {
+			ids = append(ids, n.ID)
+		}
+	}
+	return ids
+}
+
+// RepeatsSubscription reports whether a write, which made r of before, subscribes
+// a member who was subscribed to the same newsletters. Such a write changes
+// nothing that is known here. If it has to wait for the platform, it must not
+// subscribe somebody who unsubscribed there meanwhile (docs/guarantees.md).
+func (r *Record) RepeatsSubscription(before Record) bool {
+	return r.Named[SubscriptionField] != before.Named[SubscriptionField] && !before.HasPending(SubscriptionField) &&
+		before.Subscribed && r.Subscribed &&
+		(before.Newsletters == nil) == (r.Newsletters == nil) && sameElements(before.ActiveNewsletters(), r.ActiveNewsletters())
+}

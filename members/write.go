@@ -1,0 +1,166 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// This file puts writes into the store and hands them to the outbox.
+//
+// In a store, and on the platform, an email belongs to one member. If the
+// integration allows duplicates, a member whose email is taken gets a placeholder
+// address: first a short one, then one that is unique. The store tells at once
+// that an email is taken. The platform tells it later, of members that only it
+// knows; then the write was undone and is made again.
+
+// insert adds a new record and delivers it.
+func (s *Service) insert(ctx context.Context, i Integration, r Record) (Delivered, error) {
+	d, err := s.tryInsert(ctx, i, r)
+	for _, address := range i.placeholders(r) {
+		if !IsTaken(err) {
+			break
+		}
+		r = d.Record
+		r.Version = 0 // it was removed again
+		r.usePlaceholder(address)
+		d, err = s.tryInsert(ctx, i, r)
+	}
+	return d, err
+}
+
+func (s *Service) tryInsert(ctx context.Context, i Integration, r Record) (Delivered, error) {
+	var lease Lease
+	if s.Outbox != nil {
+		lease = s.leases.New()
+	}
+	err := i.store(&r, func() error {
+		if s.Outbox == nil {
+			r.Applied = 1
+		} else {
+			r.Sent, r.SentAt = r.Email, s.Now()
+		}
+		return s.Store.Insert(ctx, r, i.Name, lease)
+	})
+	if err != nil {
+		return Delivered{}, err
+	}
+	r.Version = 1
+	return s.deliver(ctx, Write{After: r, Owner: lease.Owner})
+}
+
+// write changes a member and delivers the change.
+func (s *Service) write(ctx context.Context, i Integration, identifier string, match func(Member) bool, change func(*Record)) (Delivered, error) {
+	matches := func(r Record) bool { return match == nil || match(r.Member) }
+	d, err := s.tryWrite(ctx, i, identifier, matches, change)
+	for _, address := range i.placeholders(d.Record) {
+		if !IsTaken(err) {
+			break
+		}
+		undone := d.Version + 1
+		d, err = s.tryWrite(ctx, i, identifier, func(r Record) bool { return match == nil || r.Version == undone }, func(r *Record) {
+			change(r)
+			r.usePlaceholder(address)
+		})
+	}
+	return d, err
+}
+
+// tryWrite is write without placeholders. With a *TakenError it returns the
+// record that the platform refused.
+//
+// No other process changes the member meanwhile, unless that takes too long: then
+// the change is queued.
+func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string, matches func(Record) bool, change func(*Record)) (Delivered, error) {
+	for { // each time that this starts again, another write was done
+		before, owner, err := s.lease(ctx, i, identifier)
+		if errors.Is(err, errStale) {
+			continue
+		}
+		if err != nil {
+			return Delivered{}, err
+		}
+		after, err := s.change(ctx, i, before, owner, matches, change)
+		if err == nil {
+			return s.deliver(ctx, Write{After: after, Before: &before, Owner: owner})
+		}
+		err = errors.Join(err, s.leases.Release(ctx, before, owner))
+		if !errors.Is(err, ErrConflict) {
+			return Delivered{}, err
+		}
+	}
+}
+
+// errStale means that a member was deleted while its lease was waited for.
+var errStale = errors.New("the record is stale")
+
+// lease finds a record and leases it. The owner is empty if another process holds
+// the lease for too long, and if there is no outbox.
+func (s *Service) lease(ctx context.Context, i Integration, identifier string) (r Record, owner string, err error) {
+	r, err = s.find(ctx, i, identifier)
+	if err != nil || s.Outbox == nil {
+		return r, "", err
+	}
+	owner, err = s.leases.Acquire(ctx, &r)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Record{}, "", errStale
+	case err == nil && owner == "": // the other process may have changed it
+		r, err = s.find(ctx, i, identifier)
+	}
+	return r, owner, err
+}
+
+// change changes a record in the store. Errors: ErrConflict, ErrPrecondition,
+// *InvalidError.
+func (s *Service) change(ctx context.Context, i Integration, before Record, owner string, matches func(Record) bool, change func(*Record)) (Record, error) {
+	if !matches(before) {
+		return Record{}, ErrPrecondition
+	}
+	after := before
+	after.Labels = slices.Clone(before.Labels)
+	change(&after)
+	i.silence(&after)
+	if s.Outbox != nil && owner == "" && after.RepeatsSubscription(before) { // it has to wait
+		after.Named[SubscriptionField] = before.Named[SubscriptionField]
+	}
+	if s.Outbox == nil {
+		after.Applied = after.Version + 1
+	}
+	err := i.store(&after, func() error {
+		if s.Outbox == nil && after.Deleted {
+			return s.Store.Remove(ctx, after.GUID, after.Version)
+		}
+		return s.Store.Update(ctx, after)
+	})
+	after.Version++
+	after.Attempts = 0
+	return after, err
+}
+
+// store puts a record into the store, by a function. If its email is taken there
+// and the integration allows duplicates, it gets a placeholder address.
+func (i Integration) store(r *Record, put func() error) error {
+	err := put()
+	for _, address := range i.placeholders(*r) {
+		if !errors.Is(err, ErrEmailTaken) {
+			break
+		}
+		r.usePlaceholder(address)
+		err = put()
+	}
+	switch {
+	case errors.Is(err, ErrEmailTaken):
+		return &InvalidError{EmailTaken}
+	case errors.Is(err, ErrMemberIDTaken):
+		return invalid("The member_id is already taken.")
+	}
+	return err
+}
+
+func (s *Service) deliver(ctx context.Context, w Write) (Delivered, error) {
+	if s.Outbox == nil {
+		return Delivered{Record: w.After}, nil
+	}
+	return s.Outbox.Deliver(ctx, w)
+}

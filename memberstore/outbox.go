@@ -1,0 +1,138 @@
+package memberstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
+)
+
+const (
+	markSent = `UPDATE members SET sent_email = $2, sent_key = $3, sent_at = $4 WHERE guid = $1`
+
+	isDue    = ` m.applied < m.version AND m.next_attempt <= $1 AND m.lease_until <= $1`
+	dueSites = `SELECT DISTINCT m.site FROM members m WHERE` + isDue + ` ORDER BY m.site`
+	due      = `SELECT '', ` + columns + ` FROM members m WHERE m.site = $2 AND` + isDue + ` ORDER BY m.next_attempt LIMIT $3`
+	makeDue  = `UPDATE members SET next_attempt = 0 WHERE site = $1 AND applied < version`
+
+	countPending = `SELECT count(*) FROM members m WHERE m.applied < m.version AND m.site = $1`
+
+	purgeTombstones = `DELETE FROM members WHERE deleted AND applied >= version AND next_attempt < $1`
+)
+
+var (
+	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3,
+			unanswered_at = CASE WHEN unanswered_at > $5 THEN unanswered_at ELSE $5 END,
+			platform_id = COALESCE($6, platform_id),
+			named_subscription = CASE WHEN named_subscription <= $7 THEN 0 ELSE named_subscription END, ` + fmt.Sprintf(endLease, 4) + `
+		WHERE guid = $1`
+	markNotSent = `UPDATE members SET sent_email = '', sent_key = '', sent_at = 0 WHERE guid = $1`
+)
+
+// MarkSent implements [outbox.Store].
+func (s *SQL) MarkSent(ctx context.Context, guid, email string, now time.Time) error {
+	if _, err := s.db.Write.ExecContext(ctx, markSent, guid, email, emailaddr.Key(email), millis(now)); err != nil {
+		return fmt.Errorf("noting that a member is sent: %w", err)
+	}
+	return nil
+}
+
+// MarkApplyAgain implements [outbox.Store].
+func (s *SQL) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Failure, owner string) error {
+	if _, err := s.markApplied(ctx, m, f, owner); err != nil {
+		return fmt.Errorf("noting that a member is to be applied once more: %w", err)
+	}
+	return nil
+}
+
+// MarkFailed implements [outbox.Store].
+func (s *SQL) MarkFailed(ctx context.Context, guid string, f outbox.Failure, owner string) error {
+	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, markFailed, guid, asText(f.Problem), millis(f.Next), owner, millis(f.UnansweredAt), null(f.PlatformID), f.UnnameUpTo)
+		if err == nil && f.NotSent {
+			_, err = tx.ExecContext(ctx, markNotSent, guid)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("noting that a member is not applied: %w", err)
+	}
+	return nil
+}
+
+// Revert implements [outbox.Store].
+func (s *SQL) Revert(ctx context.Context, guid string, refused int64, before *members.Record, owner string) error {
+	var err error
+	if before == nil {
+		err = changeOne(s.db.Write.ExecContext(ctx, removeMember, guid, refused))
+	} else {
+		m := *before
+		m.GUID = guid
+		if m.Applied >= m.Version {
+			m.Applied = refused + 1 // what was put back is what the platform has
+		}
+		err = replace(ctx, s.db.Write, revertMember, m, refused)
+	}
+	if err != nil {
+		return fmt.Errorf("putting a member back: %w", err)
+	}
+	return nil
+}
+
+// DueSites implements [outbox.Store].
+func (s *SQL) DueSites(ctx context.Context, now time.Time) (sites []string, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, dueSites, millis(now))
+	if err != nil {
+		return nil, fmt.Errorf("listing sites with due members: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var site string
+		if err := rows.Scan(&site); err != nil {
+			return nil, fmt.Errorf("listing sites with due members: %w", err)
+		}
+		sites = append(sites, site)
+	}
+	return sites, rows.Err()
+}
+
+// Due implements [outbox.Store].
+func (s *SQL) Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error) {
+	list, err := s.list(ctx, due, millis(now), site, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing due members: %w", err)
+	}
+	return list, nil
+}
+
+// MakeDue implements [outbox.Store].
+func (s *SQL) MakeDue(ctx context.Context, site string) (int, error) {
+	result, err := s.db.Write.ExecContext(ctx, makeDue, site)
+	if err != nil {
+		return 0, fmt.Errorf("making members due: %w", err)
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
+// CountPending implements [outbox.Store].
+func (s *SQL) CountPending(ctx context.Context, site string) (n int, err error) {
+	if err = s.db.Read.QueryRowContext(ctx, countPending, site).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting pending members: %w", err)
+	}
+	return n, nil
+}
+
+// PurgeTombstones implements [outbox.Store].
+func (s *SQL) PurgeTombstones(ctx context.Context, before time.Time) error {
+	if _, err := s.db.Write.ExecContext(ctx, purgeTombstones, millis(before)); err != nil {
+		return fmt.Errorf("removing old tombstones: %w", err)
+	}
+	return nil
+}
+
+var _ outbox.Store = (*SQL)(nil)

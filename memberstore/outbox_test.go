@@ -1,0 +1,231 @@
+package memberstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
+)
+
+// What was sent to the platform without an answer is not forgotten, whatever is
+// written meanwhile.
+func TestSent(t *testing.T) {
+	each(t, func(t *testing.T, store outbox.Store) {
+		leaving := func(but string) bool {
+			t.Helper()
+			leaving, err := store.EmailLingers(t.Context(), "daily", "JOE@example.com", but)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return leaving
+		}
+		m := joe()
+		m.Sent, m.SentAt = "Joe@Example.com", then
+		insert(t, store, m)
+		if leaving("") {
+			t.Error("a member leaves its own email")
+		}
+		m.Email = "joseph@example.com"
+		if err := store.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		m.Version = 2
+		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
+		if !leaving("") || leaving("guid-joe") {
+			t.Errorf("leaving: %t, but for itself: %t", leaving(""), leaving("guid-joe"))
+		}
+
+		if err := store.MarkFailed(t.Context(), "guid-joe", outbox.Failure{Problem: "down", Next: later}, ""); err != nil {
+			t.Fatal(err)
+		}
+		m.Attempts, m.Problem, m.NextAttempt = 1, "down", later
+		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
+		if err := store.MarkSent(t.Context(), "guid-joe", m.Email, later); err != nil {
+			t.Fatal(err)
+		}
+		m.Sent, m.SentAt = m.Email, later
+		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
+		if err := store.MarkFailed(t.Context(), "guid-joe", outbox.Failure{Problem: "key", Next: later, NotSent: true}, ""); err != nil {
+			t.Fatal(err)
+		}
+		m.Sent, m.SentAt, m.Attempts, m.Problem = "", time.Time{}, 2, "key"
+		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
+
+		if err := store.MarkSent(t.Context(), "guid-joe", m.Email, later); err != nil {
+			t.Fatal(err)
+		}
+		m.Applied, m.PlatformID = 2, "p-1"
+		if _, err := store.MarkApplied(t.Context(), m, ""); err != nil {
+			t.Fatal(err)
+		}
+		m.Attempts, m.Problem, m.NextAttempt = 0, "", time.Time{}
+		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
+	})
+}
+
+// What is to be applied once more is behind until then.
+func TestUnsure(t *testing.T) {
+	each(t, func(t *testing.T, store outbox.Store) {
+		m := joe()
+		m.Sent, m.SentAt = m.Email, then
+		if err := store.Insert(t.Context(), m, "", members.Lease{Owner: "me", Until: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.MarkFailed(t.Context(), "guid-joe", outbox.Failure{Problem: "down", Next: then, UnansweredAt: then, PlatformID: "p-1"}, "me"); err != nil {
+			t.Fatal(err)
+		}
+		m.Attempts, m.Problem, m.NextAttempt, m.UnansweredAt, m.PlatformID = 1, "down", then, then, "p-1"
+		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
+		if err := store.MarkApplyAgain(t.Context(), m, outbox.Failure{Problem: "again", Next: later}, "me"); err != nil {
+			t.Fatal(err)
+		}
+		m.Attempts, m.Problem, m.NextAttempt, m.PlatformID, m.Sent, m.SentAt = 0, "again", later, "p-1", "", time.Time{}
+		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
+		m.Applied = 1
+		if _, err := store.MarkApplied(t.Context(), m, "me"); err != nil {
+			t.Fatal(err)
+		}
+		m.Problem, m.NextAttempt, m.UnansweredAt = "", time.Time{}, time.Time{}
+		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
+	})
+}
+
+func TestDue(t *testing.T) {
+	each(t, func(t *testing.T, store outbox.Store) {
+		guids := func(now time.Time) (list []string) {
+			members, err := store.Due(t.Context(), "daily", now, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range members {
+				list = append(list, m.GUID)
+			}
+			if len(list) == 2 && members[0].NextAttempt.Equal(members[1].NextAttempt) {
+				slices.Sort(list) // nobody is longer due
+			}
+			return list
+		}
+		now := time.Now()
+		insert(t, store, jane()) // is applied
+		for i, lease := range []members.Lease{{}, {}, {Owner: "me", Until: now.Add(time.Hour)}} {
+			m := joe()
+			m.GUID, m.Email = fmt.Sprint("guid-", i), fmt.Sprint(i, "@example.com")
+			if err := store.Insert(t.Context(), m, "", lease); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := store.MarkFailed(t.Context(), "guid-0", outbox.Failure{Problem: "down", Next: now.Add(time.Minute)}, "me"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"guid-1"}, guids(now)); diff != "" {
+			t.Errorf("due now: %s", diff)
+		}
+		if diff := cmp.Diff([]string{"guid-1", "guid-0"}, guids(now.Add(time.Minute))); diff != "" {
+			t.Errorf("due in a minute: %s", diff)
+		}
+		if n, err := store.CountPending(t.Context(), "daily"); n != 3 || err != nil {
+			t.Errorf("%d are pending, want 3: %v", n, err)
+		}
+		waiting := find(t, store, members.Key{Site: "daily", Email: "0@example.com"})
+		if want := now.Add(time.Minute).UTC().Truncate(time.Millisecond); !waiting.NextAttempt.Equal(want) || waiting.Problem != "down" || waiting.Attempts != 1 {
+			t.Errorf("waits %+v, want until %s", waiting, want)
+		}
+		if n, err := store.MakeDue(t.Context(), "daily"); n != 3 || err != nil {
+			t.Errorf("%d are due now, want 3: %v", n, err)
+		}
+		if diff := cmp.Diff([]string{"guid-0", "guid-1"}, guids(now)); diff != "" {
+			t.Errorf("made due: %s", diff)
+		}
+		// Written meanwhile: the version that was applied is not the last.
+		m := find(t, store, members.Key{Site: "daily", Email: "1@example.com"})
+		if err := store.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		applied := func(m members.Record, version int64, want bool) {
+			t.Helper()
+			m.Applied, m.PlatformID = version, "p-9"
+			if behind, err := store.MarkApplied(t.Context(), m, "me"); behind != want || err != nil {
+				t.Errorf("behind %t, %v", behind, err)
+			}
+		}
+		applied(m, 1, true)
+		applied(m, 2, false)
+		applied(m, 1, false) // notes may come in any order
+		m.GUID = "guid-nobody"
+		if _, err := store.MarkApplied(t.Context(), m, "me"); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("nobody's: %v", err)
+		}
+	})
+}
+
+func TestRevert(t *testing.T) {
+	each(t, func(t *testing.T, store outbox.Store) {
+		insert(t, store, jane())
+		before := find(t, store, members.Key{Site: "daily", Email: "jane@example.com"})
+		refused := before
+		refused.Email, refused.Name = "bad@example.com", "Bad"
+		if err := store.Update(t.Context(), refused); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Revert(t.Context(), before.GUID, 2, &before, "me"); err != nil {
+			t.Fatal(err)
+		}
+		want := before
+		want.Version, want.Applied = 3, 3
+		same(t, want, find(t, store, members.Key{Site: "daily", Email: "jane@example.com"}))
+		if err := store.Revert(t.Context(), before.GUID, 2, &before, "me"); !errors.Is(err, members.ErrConflict) {
+			t.Errorf("after a further write: %v", err)
+		}
+
+		// A member that was new is gone.
+		insert(t, store, joe())
+		if err := store.Revert(t.Context(), "guid-joe", 1, nil, "me"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Find(t.Context(), members.Key{Site: "daily", Email: "joe@example.com"}); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("a refused new member is there: %v", err)
+		}
+	})
+}
+
+// Sites with something due are found, whoever serves them, and no others.
+func TestDueSites(t *testing.T) {
+	each(t, func(t *testing.T, store outbox.Store) {
+		now := time.Now()
+		for site, set := range map[string]func(*members.Record, *members.Lease){
+			"due":     func(*members.Record, *members.Lease) {},
+			"applied": func(r *members.Record, _ *members.Lease) { r.Applied = 1 },
+			"leased":  func(_ *members.Record, l *members.Lease) { l.Owner, l.Until = "me", now.Add(time.Minute) },
+			"waiting": func(*members.Record, *members.Lease) {},
+		} {
+			for i := range 2 {
+				r, lease := joe(), members.Lease{}
+				r.Site, r.GUID, r.Email = site, fmt.Sprint(site, i), fmt.Sprint(i, "@example.com")
+				set(&r, &lease)
+				if err := store.Insert(t.Context(), r, "", lease); err != nil {
+					t.Fatal(err)
+				}
+				if site != "waiting" {
+					continue
+				}
+				if err := store.MarkFailed(t.Context(), r.GUID, outbox.Failure{Problem: "down", Next: now.Add(time.Hour)}, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for after, want := range map[time.Duration][]string{
+			0: {"due"}, 2 * time.Minute: {"due", "leased"}, 2 * time.Hour: {"due", "leased", "waiting"},
+		} {
+			got, err := store.DueSites(t.Context(), now.Add(after))
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("after %s: %s, %v", after, diff, err)
+			}
+		}
+	})
+}
