@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,6 +46,12 @@ type App struct {
 	// Sites are the publications, by name. A name has up to 63 letters,
 	// digits, hyphens and underscores; it names the site in metrics and logs.
 	Sites map[string]*Site `json:"sites,omitempty"`
+
+	// Lines are where a Caddyfile has the options, by their paths here, such as
+	// sites.daily.platform.admin_key. They are written by the Caddyfile adapter,
+	// for messages about values that are only known when the configuration is
+	// loaded. Leave them out of JSON.
+	Lines map[string]string `json:"lines,omitempty"`
 
 	sites     map[string]*Site            // by host
 	platforms map[*Site]platform.Platform // those that are used
@@ -98,13 +105,14 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
-	if err := checkService(a.serviceName()); err != nil {
-		return err
+	err := checkService(a.serviceName())
+	if err == nil {
+		err = a.provisionSites()
 	}
-	if err := a.provisionSites(); err != nil {
-		return err
+	if err == nil {
+		err = a.provisionResolver(a.logger)
 	}
-	return a.provisionResolver(a.logger)
+	return explain(a.Lines, err)
 }
 
 func (a *App) provisionSites() error {
@@ -114,29 +122,35 @@ func (a *App) provisionSites() error {
 		if err := checkSiteName(name); err != nil {
 			return err
 		}
-		if site == nil || len(site.Hosts) == 0 {
-			return fmt.Errorf("site %s: %w", name, errNoHosts)
-		}
-		for _, host := range site.Hosts {
-			host, err := caddy.NewReplacer().ReplaceOrErr(host, true, true)
-			if err != nil {
-				return fmt.Errorf("site %s: hosts: %w", name, err)
-			}
-			host, err = parseHost(host)
-			if err != nil {
-				return fmt.Errorf("site %s: %w", name, err)
-			}
-			if other, taken := a.sites[host]; taken && other != site {
-				return fmt.Errorf("site %s: host %s already belongs to site %s", name, host, other.name)
-			}
-			a.sites[host] = site
-			site.host = cmp.Or(site.host, host)
-		}
-		if err := site.checkThemes(); err != nil {
-			return fmt.Errorf("site %s: %w", name, err)
+		if site == nil {
+			return inSite(name, errNoHosts)
 		}
 		site.name = name
+		if err := cmp.Or(a.provisionHosts(site), site.checkThemes()); err != nil {
+			return inSite(name, err)
+		}
 		site.metrics = loadSiteMetrics(name, &a.release)
+	}
+	return nil
+}
+
+func (a *App) provisionHosts(site *Site) error {
+	if len(site.Hosts) == 0 {
+		return errNoHosts
+	}
+	for _, host := range site.Hosts {
+		host, err := replace("hosts", host)
+		if err != nil {
+			return err
+		}
+		if host, err = parseHost(host); err != nil {
+			return err
+		}
+		if other, taken := a.sites[host]; taken && other != site {
+			return hostTaken(host, other.name)
+		}
+		a.sites[host] = site
+		site.host = cmp.Or(site.host, host)
 	}
 	return nil
 }
@@ -144,13 +158,13 @@ func (a *App) provisionSites() error {
 func (a *App) provisionResolver(logger *zap.Logger) error {
 	var servers []netip.AddrPort
 	for _, resolver := range a.Resolvers {
-		resolver, err := caddy.NewReplacer().ReplaceOrErr(resolver, true, true)
+		resolver, err := replace("resolvers", resolver)
 		if err != nil {
-			return fmt.Errorf("resolvers: %w", err)
+			return inBlock("lychgate", "", err)
 		}
 		server, err := parseResolver(resolver)
 		if err != nil {
-			return err
+			return inBlock("lychgate", "", err)
 		}
 		servers = append(servers, server)
 	}
@@ -246,23 +260,32 @@ func (a *App) siteOf(host string) *Site {
 	return a.sites[hostOf(host)]
 }
 
-var errNoHosts = errors.New("needs at least one host, such as: hosts news.example.com")
+var errNoHosts = &mistake{
+	text:  "needs at least one host, such as: hosts news.example.com",
+	field: "hosts", json: `needs at least one host, such as ["news.example.com"]`,
+}
+
+func hostTaken(host, site string) error {
+	return &mistake{text: "host " + host + " already belongs to site " + site, field: "hosts"}
+}
 
 const (
 	exampleSite = "site daily {\n\thosts news.example.com\n}"
 	exampleApp  = "lychgate {\n\tsite daily {\n\t\thosts news.example.com\n\t}\n}"
 )
 
-func checkSiteName(name string) error { return checkName("site", name, "daily") }
+func checkSiteName(name string) error { return checkName("site", "sites", name, "daily") }
 
-func checkIntegrationName(name string) error { return checkName("integration", name, "crm") }
+func checkIntegrationName(name string) error {
+	return checkName("integration", "integrations", name, "crm")
+}
 
-func checkName(of, name, example string) error {
+func checkName(of, field, name, example string) error {
 	valid := func(c rune) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 	}
 	if name == "" || len(name) > 63 || strings.ContainsFunc(name, func(c rune) bool { return !valid(c) }) {
-		return fmt.Errorf("%s %q: a name has 1 to 63 letters, digits, hyphens and underscores, such as %s", of, name, example)
+		return &mistake{name: of, text: fmt.Sprintf("%q: a name has 1 to 63 letters, digits, hyphens and underscores, such as %s", name, example), field: field}
 	}
 	return nil
 }
@@ -274,7 +297,10 @@ func parseResolver(s string) (netip.AddrPort, error) {
 	}
 	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("resolvers: %q is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53", s)
+		return netip.AddrPort{}, &mistake{
+			name: "resolvers",
+			text: strconv.Quote(s) + " is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53",
+		}
 	}
 	return netip.AddrPortFrom(address, 53), nil
 }

@@ -1,7 +1,6 @@
 package caddymodule
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,19 +20,20 @@ func init() {
 type directive interface {
 	caddyhttp.MiddlewareHandler
 	caddyfile.Unmarshaler
+
+	// checkParsed checks what the directive needs of a Caddyfile's sites.
+	checkParsed(app *App) error
+
+	// reach returns the requests that a matcher must not keep from the directive.
+	reach(app *App) []reach
 }
 
 // registerDirective gives a handler its directive. It stands just before
 // handle, so ahead of respond and reverse_proxy, and behind encode, header and
 // authentication.
 func registerDirective(name string, construct func() directive) {
-	httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-		handler := construct()
-		err := handler.UnmarshalCaddyfile(h.Dispenser)
-		if err == nil && h.Option("lychgate") == nil {
-			err = h.WrapErr(fmt.Errorf("%s: %w", name, errNoSite))
-		}
-		return handler, err
+	httpcaddyfile.RegisterDirective(name, func(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
+		return parseHandler(h, name, construct())
 	})
 	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "handle")
 }
@@ -44,7 +44,7 @@ func parseDirective(d *caddyfile.Dispenser, name string, known map[string]option
 	if d.NextArg() {
 		return d.Errf("%s takes no argument but a matcher, got %q: write its options into a block", name, d.Val())
 	}
-	return parseBlock(d, name, known)
+	return parseBlock(d, name, block{}, known)
 }
 
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -94,18 +94,23 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.Errf("unexpected %q: write the options into a block", d.Val())
 	}
 	a.Sites = make(map[string]*Site)
+	a.Lines = make(map[string]string)
+	in := block{lines: a.Lines}
 	owners := make(map[string]string) // host → the site that has it
-	return parseBlock(d, "lychgate", map[string]option{
+	return parseBlock(d, "lychgate", in, map[string]option{
 		"resolvers": {example: "resolvers 1.1.1.1 9.9.9.9:53", args: many, set: func(args []string) error {
 			a.Resolvers = args
-			return checkEach(args, func(arg string) error {
+			return checkEach("resolvers", args, func(arg string) error {
 				_, err := parseResolver(arg)
 				return err
 			})
 		}},
-		"store": {example: "store sqlite /var/lib/lychgate/lychgate.db", args: 2, set: func(args []string) error {
+		"store": {example: "store sqlite /var/lib/lychgate/lychgate.db", args: many, set: func(args []string) error {
+			if err := checkStoreArgs(args); err != nil {
+				return err
+			}
 			a.Store = &Store{Kind: args[0], Source: args[1]}
-			return a.Store.check()
+			return a.Store.checkParsed()
 		}},
 		"service": {example: "service lychgate", args: 1, set: func(args []string) error {
 			a.Service = args[0]
@@ -120,22 +125,23 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				return d.WrapErr(err)
 			}
 			a.Sites[name] = new(Site)
-			return a.Sites[name].unmarshalCaddyfile(d, name, owners)
+			return a.Sites[name].unmarshalCaddyfile(d, name, owners, in.below(d, "sites."+name))
 		}},
 	})
 }
 
-func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners map[string]string) error {
-	err := parseBlock(d, "site "+name, map[string]option{
+func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners map[string]string, in block) error {
+	keys := make(map[string]string) // key → the integration that has it
+	err := parseBlock(d, "site "+name, in, map[string]option{
 		"hosts": {example: "hosts news.example.com www.news.example.com", args: many, set: func(args []string) error {
 			s.Hosts = args
-			return checkEach(args, func(arg string) error {
+			return checkEach("hosts", args, func(arg string) error {
 				host, err := parseHost(arg)
 				if err != nil {
 					return err
 				}
 				if owner, taken := owners[host]; taken && owner != name {
-					return fmt.Errorf("host %s already belongs to site %s", host, owner)
+					return hostTaken(host, owner)
 				}
 				owners[host] = name
 				return nil
@@ -143,7 +149,7 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 		}},
 		"platform": {example: "platform ghost http://127.0.0.1:2368", args: many, block: func(args []string) error {
 			s.Platform = new(Platform)
-			return s.Platform.unmarshalCaddyfile(d, args)
+			return s.Platform.unmarshalCaddyfile(d, args, in.below(d, "platform"))
 		}},
 		"integration": {example: "integration crm", args: 1, repeats: true, block: func(args []string) error {
 			if err := checkIntegrationName(args[0]); err != nil {
@@ -156,7 +162,7 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 				s.Integrations = make(map[string]*Integration)
 			}
 			s.Integrations[args[0]] = new(Integration)
-			return s.Integrations[args[0]].unmarshalCaddyfile(d, args[0])
+			return s.Integrations[args[0]].unmarshalCaddyfile(d, args[0], keys, in.below(d, "integrations."+args[0]))
 		}},
 		"theme": {example: "theme nightly", args: 1, repeats: true, block: func(args []string) error {
 			if err := checkThemeName(args[0]); err != nil {
@@ -169,16 +175,34 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 				s.Themes = make(map[string]*Theme)
 			}
 			s.Themes[args[0]] = new(Theme)
-			return s.Themes[args[0]].unmarshalCaddyfile(d, args[0])
+			return s.Themes[args[0]].unmarshalCaddyfile(d, args[0], in.below(d, "themes."+args[0]))
 		}},
 	})
 	if err == nil && len(s.Hosts) == 0 {
-		err = d.WrapErr(fmt.Errorf("site %s: %w", name, errNoHosts))
+		err = d.WrapErr(inSite(name, errNoHosts))
 	}
-	if err == nil && s.Platform != nil && s.Platform.Kind == "none" && len(s.Themes) > 0 {
-		err = d.WrapErr(fmt.Errorf("site %s: %w", name, s.checkThemes()))
+	if err == nil {
+		err = explain(in.lines, inSite(name, s.checkParsed()))
 	}
 	return err
+}
+
+// checkParsed checks what takes several options of a site to see.
+func (s *Site) checkParsed() error {
+	switch {
+	case s.Platform == nil:
+		return nil
+	case s.Platform.Kind == "none" && len(s.Themes) > 0:
+		return inTheme(slices.Min(slices.Collect(maps.Keys(s.Themes))), errNoThemes)
+	case s.Platform.Webhooks == "" || s.Platform.Webhooks == "off" || strings.Contains(strings.Join(s.Hosts, "")+s.Platform.Webhooks, "{"):
+		return nil
+	}
+	return inBlock("platform ghost", "platform", checkWebhooksHost(s.Platform.Webhooks, func(host string) bool {
+		return slices.ContainsFunc(s.Hosts, func(own string) bool {
+			parsed, err := parseHost(own)
+			return err == nil && parsed == host
+		})
+	}))
 }
 
 // homes are the blocks in which options belong that are easily written elsewhere.
@@ -205,8 +229,8 @@ type option struct {
 const many = -1
 
 // parseBlock parses the block that follows, if one does. The name is the
-// block's in error messages.
-func parseBlock(d *caddyfile.Dispenser, name string, known map[string]option) error {
+// block's in error messages. Space around arguments is left out.
+func parseBlock(d *caddyfile.Dispenser, name string, in block, known map[string]option) error {
 	seen := make(map[string]bool)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		key := d.Val()
@@ -216,15 +240,20 @@ func parseBlock(d *caddyfile.Dispenser, name string, known map[string]option) er
 			return d.Errf("%s: unexpected {: the option before it has no block", name)
 		case !ok && homes[key] != "" && !strings.HasPrefix(name, homes[key]):
 			return d.Errf("%s has no option %q: it belongs into the block of %s", name, key, homes[key])
+		case !ok && len(known) == 0:
+			return d.Errf("%s has no options: take %q out", name, key)
 		case !ok:
 			return d.Errf("%s has no option %q: known are %s", name, key,
 				strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		case seen[key] && !o.repeats:
-			return d.Errf("%s: %s is given twice", name, key)
+			return d.Errf("%s: %s is given twice: write it once", name, key)
 		}
 		seen[key] = true
 
 		args := d.RemainingArgs()
+		for i, arg := range args {
+			args[i] = strings.TrimSpace(arg)
+		}
 		if o.args == many && len(args) == 0 || o.args != many && len(args) != o.args {
 			return d.Errf("%s: %s has the wrong number of arguments: write it as in: %s", name, key, o.example)
 		}
@@ -232,21 +261,29 @@ func parseBlock(d *caddyfile.Dispenser, name string, known map[string]option) er
 			if err := o.block(args); err != nil {
 				return err
 			}
-		} else if err := o.set(args); err != nil {
+			continue
+		}
+		in.keep(d, key)
+		if err := o.set(args); err != nil {
 			return d.WrapErr(fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return nil
 }
 
-// checkEach checks the arguments, but for those with placeholders: their values
-// are known when the configuration is loaded.
-func checkEach(args []string, check func(arg string) error) error {
-	var errs []error
+// checkEach checks the arguments of an option, but for those with placeholders:
+// their values are known when the configuration is loaded.
+func checkEach(name string, args []string, check func(arg string) error) error {
 	for _, arg := range args {
-		if !strings.Contains(arg, "{") {
-			errs = append(errs, check(arg))
+		if strings.Contains(arg, "{") {
+			if err := checkPlaceholders(name, arg); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := check(arg); err != nil {
+			return err
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

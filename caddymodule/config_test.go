@@ -25,7 +25,7 @@ func TestConfigMistakes(t *testing.T) {
 	}{
 		{name: "no site", inbox: "", want: []string{"inbox_provider", "no site is configured", "site daily {\n"}},
 		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are resolvers, service, site, store`, "Caddyfile:3"}},
-		{name: "resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", want: []string{`lychgate: resolvers: "dns.google" is not an IP address`, "such as 1.1.1.1", "Caddyfile:3"}},
+		{name: "resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", want: []string{`lychgate: resolvers "dns.google" is not an IP address`, "such as 1.1.1.1", "Caddyfile:3"}},
 		{name: "resolver with a wrong port", lychgate: "resolvers 1.1.1.1:dns", want: []string{`"1.1.1.1:dns" is not an IP address`, "Caddyfile:3"}},
 		{name: "no resolver", lychgate: "resolvers", want: []string{"lychgate: resolvers has the wrong number of arguments: write it as in: resolvers 1.1.1.1 9.9.9.9:53", "Caddyfile:3"}},
 		{name: "resolvers twice", lychgate: "resolvers 1.1.1.1\n resolvers 9.9.9.9", want: []string{"lychgate: resolvers is given twice", "Caddyfile:4"}},
@@ -34,7 +34,7 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "site twice", lychgate: site + "\n" + site, want: []string{"site demo is given twice", "Caddyfile:6"}},
 		{name: "site without hosts", lychgate: "site demo {\n}", want: []string{"site demo: needs at least one host, such as: hosts news.example.com", "Caddyfile:4"}},
 		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, platform, theme`, "Caddyfile:4"}},
-		{name: "host with port", lychgate: "site demo {\n hosts localhost:8080\n}", want: []string{`site demo: hosts: "localhost:8080" has a port: write the host name without it`, "Caddyfile:4"}},
+		{name: "host with port", lychgate: "site demo {\n hosts localhost:8080\n}", want: []string{`site demo: hosts "localhost:8080" has a port: write the host name without it`, "Caddyfile:4"}},
 		{name: "host is a URL", lychgate: "site demo {\n hosts https://news.example.com\n}", want: []string{"is a URL: write only the host name", "Caddyfile:4"}},
 		{name: "host is a pattern", lychgate: "site demo {\n hosts *.example.com\n}", want: []string{"is a pattern: write each host name out", "Caddyfile:4"}},
 		{name: "host is no name", lychgate: "site demo {\n hosts exa!mple.com\n}", want: []string{`"exa!mple.com" is not a host name`, "Caddyfile:4"}},
@@ -46,8 +46,8 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "unknown directive option", lychgate: site, inbox: "{\nlimits 10 1m\n}", want: []string{`inbox_provider has no option "limits": known are cache_size, cache_ttl, limit, path, reject_to`, "Caddyfile:10"}},
 		{name: "option twice", lychgate: site, inbox: "{\npath /a/b\npath /a/c\n}", want: []string{"inbox_provider: path is given twice", "Caddyfile:11"}},
 		{name: "limit without window", lychgate: site, inbox: "{\nlimit 10\n}", want: []string{"inbox_provider: limit has the wrong number of arguments: write it as in: limit 10 1m", "Caddyfile:10"}},
-		{name: "limit in the wrong order", lychgate: site, inbox: "{\nlimit 1m 10\n}", want: []string{`limit: "1m" is not a number of requests`, "10 1m", "Caddyfile:10"}},
-		{name: "limit of a bare number", lychgate: site, inbox: "{\nlimit 10 60\n}", want: []string{`limit: "60" is not a duration, such as 90s`, "Caddyfile:10"}},
+		{name: "limit in the wrong order", lychgate: site, inbox: "{\nlimit 1m 10\n}", want: []string{`limit "1m" is not a number of requests`, "10 1m", "Caddyfile:10"}},
+		{name: "limit of a bare number", lychgate: site, inbox: "{\nlimit 10 60\n}", want: []string{`limit "60" is not a duration, such as 90s`, "Caddyfile:10"}},
 		{name: "limit of none", lychgate: site, inbox: "{\nlimit 0 1m\n}", want: []string{"limit 0 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as 10 1m", "Caddyfile:10"}},
 		{name: "relative path", lychgate: site, inbox: "{\npath ghost/inbox-provider\n}", want: []string{`path "ghost/inbox-provider": write a path of two or more segments, such as /ghost/inbox-provider`, "Caddyfile:10"}},
 		{name: "path of one segment", lychgate: site, inbox: "{\npath /inbox-provider\n}", want: []string{"two or more segments", "Caddyfile:10"}},
@@ -56,10 +56,10 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "option with a block", lychgate: site, inbox: "{\nlimit 10 1m {\n}\n}", want: []string{"inbox_provider: unexpected {: the option before it has no block", "Caddyfile:10"}},
 		{name: "reject_to without host", lychgate: site, inbox: "{\nreject_to https://\n}", want: []string{`reject_to "https://": write a path`, "Caddyfile:10"}},
 		{name: "reject_to is no URL", lychgate: site, inbox: "{\nreject_to example.com\n}", want: []string{`reject_to "example.com": write a path such as / or a URL`, "Caddyfile:10"}},
-		{name: "reject_to with an unknown placeholder", lychgate: site, inbox: "{\nreject_to {nobody.knows}\n}", want: []string{"reject_to", "unrecognized placeholder {nobody.knows}"}},
-		{name: "cache_ttl is no duration", lychgate: site, inbox: "{\ncache_ttl day\n}", want: []string{`cache_ttl: "day" is not a duration`, "Caddyfile:10"}},
+		{name: "reject_to with an unknown placeholder", lychgate: site, inbox: "{\nreject_to {nobody.knows}\n}", want: []string{"reject_to", "{nobody.knows} is no placeholder that is known here", "Caddyfile:10"}},
+		{name: "cache_ttl is no duration", lychgate: site, inbox: "{\ncache_ttl day\n}", want: []string{`cache_ttl "day" is not a duration`, "Caddyfile:10"}},
 		{name: "cache_ttl too short", lychgate: site, inbox: "{\ncache_ttl 0s\n}", want: []string{"cache_ttl 0s: write a duration of 1s or longer, such as 24h", "Caddyfile:10"}},
-		{name: "cache_size is no number", lychgate: site, inbox: "{\ncache_size 1e6\n}", want: []string{`cache_size: "1e6" is not a number of answers, such as 1000000`, "Caddyfile:10"}},
+		{name: "cache_size is no number", lychgate: site, inbox: "{\ncache_size 1e6\n}", want: []string{`cache_size "1e6" is not a number of answers, such as 1000000`, "Caddyfile:10"}},
 		{name: "cache_size of none", lychgate: site, inbox: "{\ncache_size 0\n}", want: []string{"cache_size 0: write a number of answers from 1 to 10000000", "Caddyfile:10"}},
 	}
 	for _, test := range tests {
@@ -96,20 +96,20 @@ func TestJSONConfigMistakes(t *testing.T) {
 	tests := []struct {
 		name, lychgate, inbox, want string
 	}{
-		{"unknown option", `{"site": {}}`, `{}`, `unknown field "site"`},
-		{"null site", `{"sites": {"demo": null}}`, `{}`, "site demo: needs at least one host"},
+		{"unknown option", `{"site": {}}`, `{}`, `site: no such field`},
+		{"null site", `{"sites": {"demo": null}}`, `{}`, "sites.demo.hosts: needs at least one host"},
 		{"site name", `{"sites": {"": {"hosts": ["localhost"]}}}`, `{}`, "a name has 1 to 63 letters"},
 		{"host", `{"sites": {"demo": {"hosts": ["a b"]}}}`, `{}`, `hosts: "a b" is not a host name`},
 		{"empty host", `{"sites": {"demo": {"hosts": [""]}}}`, `{}`, `hosts: "" is not a host name`},
-		{"host of two", `{"sites": {"one": {"hosts": ["a.example"]}, "two": {"hosts": ["A.example."]}}}`, `{}`, "site two: host a.example already belongs to site one"},
+		{"host of two", `{"sites": {"one": {"hosts": ["a.example"]}, "two": {"hosts": ["A.example."]}}}`, `{}`, "sites.two.hosts: host a.example already belongs to site one"},
 		{"unset variable", `{"sites": {"demo": {"hosts": ["{env.LYCHGATE_TEST_UNSET}"]}}}`, `{}`, "LYCHGATE_TEST_UNSET"},
 		{"resolver", `{"resolvers": ["x"], ` + site + `}`, `{}`, `resolvers: "x" is not an IP address`},
 		{"path", `{` + site + `}`, `{"path": "/"}`, "two or more segments"},
-		{"limit", `{` + site + `}`, `{"limit": {"requests": -1, "window": "1m"}}`, "limit -1 1m0s"},
-		{"limit without window", `{` + site + `}`, `{"limit": {"requests": 10}}`, "limit 10 0s"},
+		{"limit", `{` + site + `}`, `{"limit": {"requests": -1, "window": "1m"}}`, "limit: -1 requests in 1m0s"},
+		{"limit without window", `{` + site + `}`, `{"limit": {"requests": 10}}`, "limit: 10 requests in 0s"},
 		{"reject_to", `{` + site + `}`, `{"reject_to": "javascript:alert(1)"}`, "reject_to"},
-		{"cache_ttl", `{` + site + `}`, `{"cache_ttl": -1}`, "cache_ttl -1ns"},
-		{"cache_size", `{` + site + `}`, `{"cache_size": -1}`, "cache_size -1"},
+		{"cache_ttl", `{` + site + `}`, `{"cache_ttl": -1}`, "cache_ttl: -1 has no unit"},
+		{"cache_size", `{` + site + `}`, `{"cache_size": -1}`, "cache_size: -1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -167,7 +167,7 @@ http://localhost:8080 {
 	if err := json.Unmarshal(adapted, &got); err != nil {
 		t.Fatal(err)
 	}
-	wantApp := `{"resolvers":["1.1.1.1","[::1]:5353","{env.RESOLVER}"],"sites":{"demo":{"hosts":["localhost","münchen.example","{env.HOST}"]}}}`
+	wantApp := `{"resolvers":["1.1.1.1","[::1]:5353","{env.RESOLVER}"],"sites":{"demo":{"hosts":["localhost","münchen.example","{env.HOST}"]}},"lines":{"resolvers":"Caddyfile:4","sites.demo":"Caddyfile:5","sites.demo.hosts":"Caddyfile:6"}}`
 	if diff := cmp.Diff(wantApp, string(got.Apps.Lychgate)); diff != "" {
 		t.Error(diff)
 	}

@@ -1,10 +1,10 @@
 package caddymodule
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -19,22 +19,29 @@ func parseHost(s string) (string, error) {
 	}
 	switch {
 	case strings.Contains(s, "/"):
-		return "", fmt.Errorf("hosts: %q is a URL: write only the host name, such as news.example.com", s)
+		return "", wrongHost(s, "is a URL: write only the host name, such as news.example.com")
 	case strings.Contains(s, ":"):
-		return "", fmt.Errorf("hosts: %q has a port: write the host name without it", s)
+		return "", wrongHost(s, "has a port: write the host name without it")
 	case strings.Contains(s, "*"):
-		return "", fmt.Errorf("hosts: %q is a pattern: write each host name out", s)
+		return "", wrongHost(s, "is a pattern: write each host name out")
 	case strings.Contains(s, ","):
-		return "", fmt.Errorf("hosts: %q has a comma: separate host names by spaces", s)
+		return "", &mistake{
+			name: "hosts", text: strconv.Quote(s) + " has a comma: separate host names by spaces",
+			json: strconv.Quote(s) + ` has a comma: write each host name as a string of its own, such as ["news.example.com", "www.news.example.com"]`,
+		}
 	}
 	host, err := strings.ToLower(strings.TrimSuffix(s, ".")), error(nil)
 	if strings.ContainsFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }) {
 		host, err = idna.Lookup.ToASCII(host)
 	}
 	if err != nil || !hostName.MatchString(host) {
-		return "", fmt.Errorf("hosts: %q is not a host name, such as news.example.com", s)
+		return "", wrongHost(s, "is not a host name, such as news.example.com")
 	}
 	return host, nil
+}
+
+func wrongHost(host, problem string) error {
+	return &mistake{name: "hosts", text: strconv.Quote(host) + " " + problem}
 }
 
 // hostName is what a browser takes for the name of a host. Names with

@@ -1,7 +1,7 @@
 package caddymodule
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -65,6 +65,11 @@ type InboxProvider struct {
 	// 1000000.
 	CacheSize int64 `json:"cache_size,omitempty"`
 
+	// Line is where a Caddyfile has reject_to, if that has a placeholder. It is
+	// written by the Caddyfile adapter, for the message if the value cannot be
+	// used. Leave it out of JSON.
+	Line string `json:"line,omitempty"`
+
 	app         *App
 	inbox       handlers.InboxProvider
 	button      handlers.InboxButton
@@ -72,6 +77,8 @@ type InboxProvider struct {
 	membersPath string
 	release     releases
 }
+
+const defaultLookupPath = "/ghost/inbox-provider"
 
 // CaddyModule returns the Caddy module information.
 func (InboxProvider) CaddyModule() caddy.ModuleInfo {
@@ -102,17 +109,20 @@ func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}},
 		"reject_to": {example: "reject_to /", args: 1, set: func(args []string) error {
 			h.RejectTo = args[0]
-			return checkEach(args, checkRejectTo)
+			if strings.Contains(h.RejectTo, "{") {
+				h.Line = lineAt(d)
+			}
+			return checkEach("reject_to", args, checkRejectTo)
 		}},
 		"cache_ttl": {example: "cache_ttl 24h", args: 1, set: func(args []string) (err error) {
-			if h.CacheTTL, err = parseDuration(args[0]); err != nil {
-				return fmt.Errorf("cache_ttl: %w", err)
+			if h.CacheTTL, err = parseDuration("cache_ttl", args[0]); err != nil {
+				return err
 			}
 			return checkCacheTTL(h.CacheTTL)
 		}},
 		"cache_size": {example: "cache_size 1000000", args: 1, set: func(args []string) (err error) {
 			if h.CacheSize, err = strconv.ParseInt(args[0], 10, 64); err != nil {
-				return fmt.Errorf("cache_size: %q is not a number of answers, such as 1000000", args[0])
+				return &mistake{name: "cache_size", text: strconv.Quote(args[0]) + " is not a number of answers, such as 1000000"}
 			}
 			return checkCacheSize(h.CacheSize)
 		}},
@@ -122,7 +132,7 @@ func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // Provision sets up the handler.
 func (h *InboxProvider) Provision(ctx caddy.Context) error {
 	if err := h.setDefaults(); err != nil {
-		return err
+		return explain(h.lines(), inBlock("inbox_provider", "", err))
 	}
 	app, err := ctx.App("lychgate")
 	if err != nil {
@@ -130,7 +140,7 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if len(h.app.sites) == 0 {
-		return errNoSite
+		return explain(nil, errNoSite)
 	}
 	h.app.lookupPaths = append(h.app.lookupPaths, h.Path)
 	limiter, err := loadLimiter(limiterKey{"readers", h.Limit.plain()}, &h.release)
@@ -151,10 +161,18 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 	return nil
 }
 
+// lines returns those by which a mistake is explained.
+func (h *InboxProvider) lines() map[string]string {
+	if h.Line == "" {
+		return nil
+	}
+	return map[string]string{"reject_to": h.Line}
+}
+
 // setDefaults fills in what was left out, and checks the rest.
 func (h *InboxProvider) setDefaults() error {
 	if h.Path == "" {
-		h.Path = "/ghost/inbox-provider"
+		h.Path = defaultLookupPath
 	}
 	if h.Limit == nil {
 		h.Limit = &Limit{Requests: 10, Window: caddy.Duration(time.Minute)}
@@ -172,10 +190,10 @@ func (h *InboxProvider) setDefaults() error {
 	h.buttonPath = path.Dir(h.Path) + handlers.ButtonPath
 
 	var err error
-	if h.RejectTo, err = caddy.NewReplacer().ReplaceOrErr(h.RejectTo, true, true); err != nil {
-		return fmt.Errorf("reject_to: %w", err)
+	if h.RejectTo, err = replace("reject_to", h.RejectTo); err != nil {
+		return err
 	}
-	return errors.Join(checkLookupPath(h.Path), h.Limit.check(), checkRejectTo(h.RejectTo),
+	return cmp.Or(checkLookupPath(h.Path), h.Limit.check(), checkRejectTo(h.RejectTo),
 		checkCacheTTL(h.CacheTTL), checkCacheSize(h.CacheSize))
 }
 
@@ -280,38 +298,46 @@ func clientAddr(r *http.Request) netip.Addr {
 	return address
 }
 
-var errNoSite = errors.New("no site is configured, so there is nothing to answer for: write a global option such as\n" + exampleApp)
+var errNoSite = &mistake{
+	text: "no site is configured, so there is nothing to answer for: write a global option such as\n" + exampleApp,
+	json: `no site is configured, so there is nothing to answer for: write an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}`,
+}
 
 func checkLookupPath(p string) error {
 	switch {
 	case strings.ContainsAny(p, "*?#{}"):
-		return fmt.Errorf("path %q: write a plain path without wildcards and placeholders, such as /ghost/inbox-provider", p)
+		return wrongPath(p, "write a plain path without wildcards and placeholders, such as /ghost/inbox-provider")
 	case len(p) > 1 && strings.HasSuffix(p, "/"):
-		return fmt.Errorf("path %q: write it without the slash at its end", p)
+		return wrongPath(p, "write it without the slash at its end, such as "+strings.TrimRight(p, "/"))
 	case !strings.HasPrefix(p, "/"), path.Clean(p) != p, strings.Count(p, "/") < 2:
-		return fmt.Errorf("path %q: write a path of two or more segments, such as /ghost/inbox-provider", p)
+		return wrongPath(p, "write a path of two or more segments, such as /ghost/inbox-provider")
 	}
 	return nil
 }
 
+func wrongPath(p, write string) error {
+	return &mistake{name: "path", text: strconv.Quote(p) + ": " + write}
+}
+
 func checkRejectTo(target string) error {
 	u, err := url.Parse(target)
-	if err == nil && (strings.HasPrefix(target, "/") || u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")) {
+	if err == nil && (strings.HasPrefix(target, "/") || isAddress(u)) {
 		return nil
 	}
-	return fmt.Errorf("reject_to %q: write a path such as / or a URL such as https://example.com/help", target)
+	return &mistake{name: "reject_to", text: strconv.Quote(target) + ": write a path such as / or a URL such as https://example.com/help"}
 }
 
 func checkCacheTTL(ttl caddy.Duration) error {
 	if time.Duration(ttl) < time.Second {
-		return fmt.Errorf("cache_ttl %s: write a duration of 1s or longer, such as 24h", time.Duration(ttl))
+		const text = "%s: write a duration of 1s or longer, such as %s"
+		return &mistake{name: "cache_ttl", text: fmt.Sprintf(text, time.Duration(ttl), "24h"), json: fmt.Sprintf(text, time.Duration(ttl), `"24h"`)}
 	}
 	return nil
 }
 
 func checkCacheSize(size int64) error {
 	if size < 1 || size > classifier.MaxSize {
-		return fmt.Errorf("cache_size %d: write a number of answers from 1 to %d, such as 1000000", size, classifier.MaxSize)
+		return &mistake{name: "cache_size", text: fmt.Sprintf("%d: write a number of answers from 1 to %d, such as 1000000", size, classifier.MaxSize)}
 	}
 	return nil
 }

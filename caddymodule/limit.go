@@ -26,8 +26,11 @@ func (l *Limit) plain() ratelimit.Limit {
 
 func (l *Limit) check() error {
 	if l.Requests < 1 || l.Requests > ratelimit.MaxRequests || time.Duration(l.Window) < ratelimit.MinWindow {
-		return fmt.Errorf("limit %d %s: write 1 to %d requests and a window of %s or longer, such as 10 1m",
-			l.Requests, time.Duration(l.Window), ratelimit.MaxRequests, ratelimit.MinWindow)
+		text := fmt.Sprintf("write 1 to %d requests and a window of %s or longer, such as ", ratelimit.MaxRequests, ratelimit.MinWindow)
+		return &mistake{
+			name: "limit", text: fmt.Sprintf("%d %s: %s10 1m", l.Requests, time.Duration(l.Window), text),
+			json: fmt.Sprintf("%d requests in %s: ", l.Requests, time.Duration(l.Window)) + text + `{"requests": 10, "window": "1m"}`,
+		}
 	}
 	return nil
 }
@@ -36,20 +39,20 @@ func (l *Limit) check() error {
 func parseLimit(args []string) (*Limit, error) {
 	requests, err := strconv.Atoi(args[0])
 	if err != nil {
-		return nil, fmt.Errorf("limit: %q is not a number of requests: write it and a window, such as 10 1m", args[0])
+		return nil, &mistake{name: "limit", text: strconv.Quote(args[0]) + " is not a number of requests: write it and a window, such as 10 1m"}
 	}
-	window, err := parseDuration(args[1])
+	window, err := parseDuration("limit", args[1])
 	if err != nil {
-		return nil, fmt.Errorf("limit: %w", err)
+		return nil, err
 	}
 	limit := &Limit{Requests: requests, Window: window}
 	return limit, limit.check()
 }
 
-func parseDuration(s string) (caddy.Duration, error) {
+func parseDuration(name, s string) (caddy.Duration, error) {
 	duration, err := caddy.ParseDuration(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration, such as 90s, 10m, 24h or 7d", s)
+		return 0, &mistake{name: name, text: strconv.Quote(s) + " is not a duration, such as 90s, 10m, 24h or 7d"}
 	}
 	return caddy.Duration(duration), nil
 }

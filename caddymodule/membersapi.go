@@ -1,9 +1,10 @@
 package caddymodule
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -74,7 +75,7 @@ func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"max_body": {example: "max_body 64KiB", args: 1, set: func(args []string) error {
 			size, err := humanize.ParseBytes(args[0])
 			if err != nil || size > 1<<30 {
-				return fmt.Errorf("max_body: %q is not a size, such as 64KiB", args[0])
+				return &mistake{name: "max_body", text: strconv.Quote(args[0]) + " is not a size of 1GiB or less, such as 64KiB"}
 			}
 			h.MaxBody = int64(size)
 			return checkMaxBody(h.MaxBody)
@@ -84,17 +85,15 @@ func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // Provision sets up the handler.
 func (h *MembersAPI) Provision(ctx caddy.Context) error {
-	if h.Path == "" {
-		h.Path = defaultAPIPath
-	}
+	h.Path = h.path()
 	if h.Limit == nil {
 		h.Limit = &Limit{Requests: 30, Window: caddy.Duration(time.Minute)}
 	}
 	if h.MaxBody == 0 {
 		h.MaxBody = 64 << 10
 	}
-	if err := errors.Join(checkPath(h.Path, defaultAPIPath), h.Limit.check(), checkMaxBody(h.MaxBody)); err != nil {
-		return err
+	if err := cmp.Or(checkPath(h.Path, defaultAPIPath), h.Limit.check(), checkMaxBody(h.MaxBody)); err != nil {
+		return explain(nil, inBlock("members_api", "", err))
 	}
 	app, err := ctx.App("lychgate")
 	if err != nil {
@@ -102,10 +101,10 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if len(h.app.sites) == 0 {
-		return errNoSite
+		return explain(nil, errNoSite)
 	}
 	if h.state, err = h.app.useMembers(h.Path); err != nil {
-		return err
+		return explain(h.app.Lines, err)
 	}
 	h.api = handlers.MembersAPI{Path: h.Path, MaxBody: h.MaxBody, Logger: sampled(ctx.Logger())}
 	if h.api.Keys, err = loadLimiter(limiterKey{"keys", h.Limit.plain()}, &h.release); err != nil {
@@ -160,7 +159,10 @@ func (h *MembersAPI) pass(w http.ResponseWriter, r *http.Request, next caddyhttp
 
 func checkMaxBody(size int64) error {
 	if size < 1 {
-		return fmt.Errorf("max_body %d: write a size of 1 byte or more, such as 64KiB", size)
+		return &mistake{
+			name: "max_body", text: fmt.Sprintf("%d: write a size of 1 byte or more, such as 64KiB", size),
+			json: fmt.Sprintf("%d: write a number of bytes from 1, such as 65536", size),
+		}
 	}
 	return nil
 }

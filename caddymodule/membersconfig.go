@@ -1,10 +1,13 @@
 package caddymodule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,12 +34,50 @@ type Store struct {
 
 func (s *Store) check() error {
 	if s.Kind != string(database.SQLite) && s.Kind != string(database.Postgres) {
-		return fmt.Errorf("store %q: write store sqlite <file> or store postgres <connection string>", s.Kind)
+		return &mistake{
+			name: "store", text: strconv.Quote(s.Kind) + ": write store sqlite <file> or store postgres <connection string>",
+			field: "kind", json: strconv.Quote(s.Kind) + ` is not a kind of store: write "sqlite" or "postgres"`,
+		}
 	}
-	if s.Source == "" {
-		return errors.New("store: write the file or the connection string behind the kind")
+	if strings.TrimSpace(s.Source) == "" {
+		return &mistake{
+			name: "store", text: "write the file or the connection string behind the kind",
+			field: "source", json: `write the file, such as "/var/lib/lychgate/lychgate.db", or the connection string, such as "postgres://user@127.0.0.1/lychgate"`,
+		}
 	}
 	return nil
+}
+
+// checkStoreArgs checks how many arguments the option has.
+func checkStoreArgs(args []string) error {
+	switch {
+	case len(args) == 2:
+		return nil
+	case args[0] == string(database.Postgres) && len(args) > 2:
+		return &mistake{name: "store", text: fmt.Sprintf("a connection string with spaces needs quotes: write store postgres %q", strings.Join(args[1:], " "))}
+	}
+	return &mistake{name: "store", text: "write the kind and one argument, as in: store sqlite /var/lib/lychgate/lychgate.db"}
+}
+
+// readsFiles matches the parameters of a connection string that name files.
+var readsFiles = regexp.MustCompile(`ssl|passfile|service`)
+
+// checkParsed checks what can be seen where a Caddyfile is parsed, which another
+// user than Caddy's may do.
+func (s *Store) checkParsed() error {
+	err := s.check()
+	if err != nil || strings.Contains(s.Source, "{") || readsFiles.MatchString(s.Source) {
+		return err
+	}
+	return s.checkSource(s.Source)
+}
+
+func (s *Store) checkSource(source string) error {
+	err := database.Check(database.Kind(s.Kind), source)
+	if err == nil {
+		return nil
+	}
+	return &mistake{name: "store " + s.Kind, text: err.Error(), field: "source"}
 }
 
 // resolve returns the kind and source with placeholders replaced, or the
@@ -48,11 +89,14 @@ func (s *Store) resolve() (database.Kind, string, error) {
 	if err := s.check(); err != nil {
 		return "", "", err
 	}
-	source, err := caddy.NewReplacer().ReplaceOrErr(s.Source, true, true)
-	if err != nil {
-		return "", "", fmt.Errorf("store: %w", err)
+	source, err := replace("store", s.Source)
+	if m, ok := errors.AsType[*mistake](err); ok {
+		m.field = "source"
 	}
-	if err := database.Check(database.Kind(s.Kind), source); err != nil {
+	if err == nil {
+		err = s.checkSource(source)
+	}
+	if err != nil {
 		return "", "", err
 	}
 	return database.Kind(s.Kind), source, nil
@@ -94,31 +138,38 @@ func (p *Platform) reconcile() (time.Duration, error) {
 	}
 	pause, err := caddy.ParseDuration(p.Reconcile)
 	if err != nil || pause < time.Minute {
-		return 0, fmt.Errorf("reconcile %q: write off, or a duration of a minute or more, such as 6h", p.Reconcile)
+		const text = "%q: write %s, or a duration of a minute or more, such as %s"
+		return 0, &mistake{name: "reconcile", text: fmt.Sprintf(text, p.Reconcile, "off", "6h"), json: fmt.Sprintf(text, p.Reconcile, `"off"`, `"6h"`)}
 	}
 	return pause, nil
 }
 
-var errPlatform = errors.New("platform: write platform none, or platform ghost http://127.0.0.1:2368 {\n\tadmin_key {env.GHOST_ADMIN_KEY}\n}")
+var errPlatform = &mistake{
+	name: "platform", text: "write platform none, or platform ghost http://127.0.0.1:2368 {\n\tadmin_key {env.GHOST_ADMIN_KEY}\n}",
+	json: `write {"kind": "none"}, or {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.GHOST_ADMIN_KEY}"}`,
+}
 
-func (p *Platform) unmarshalCaddyfile(d *caddyfile.Dispenser, args []string) error {
+func (p *Platform) unmarshalCaddyfile(d *caddyfile.Dispenser, args []string, in block) error {
 	p.Kind = args[0]
 	switch {
 	case p.Kind == "none" && len(args) == 1:
-		return nil
+		return parseBlock(d, "platform none", in, nil)
 	case p.Kind == "ghost" && len(args) == 2:
 		p.URL = args[1]
 	default:
 		return d.WrapErr(errPlatform)
 	}
-	err := parseBlock(d, "platform ghost", map[string]option{
+	if err := checkEach("", args[1:], checkGhostURL); err != nil {
+		return d.WrapErr(inBlock("platform ghost", "", err))
+	}
+	err := parseBlock(d, "platform ghost", in, map[string]option{
 		"admin_key": {example: "admin_key {env.GHOST_ADMIN_KEY}", args: 1, set: func(args []string) error {
 			p.AdminKey = args[0]
-			return nil
+			return checkEach("admin_key", args, checkAdminKey)
 		}},
 		"webhooks": {example: "webhooks https://news.example.com", args: 1, set: func(args []string) error {
 			p.Webhooks = args[0]
-			return checkEach(args, checkWebhooks)
+			return checkEach("webhooks", args, checkWebhooks)
 		}},
 		"reconcile": {example: "reconcile 6h", args: 1, set: func(args []string) error {
 			p.Reconcile = args[0]
@@ -127,15 +178,78 @@ func (p *Platform) unmarshalCaddyfile(d *caddyfile.Dispenser, args []string) err
 		}},
 	})
 	if err == nil && p.AdminKey == "" {
-		err = d.WrapErr(errors.New("platform ghost: needs the key of a custom integration in Ghost's settings, such as: admin_key {env.GHOST_ADMIN_KEY}"))
+		err = d.WrapErr(inBlock("platform ghost", "", errNoAdminKey))
 	}
 	return err
 }
 
+var errNoAdminKey = &mistake{
+	text:  "needs the key of a custom integration in Ghost's settings, such as: admin_key {env.GHOST_ADMIN_KEY}",
+	field: "admin_key", json: `needs the key of a custom integration in Ghost's settings, such as "{env.GHOST_ADMIN_KEY}"`,
+}
+
+// isAddress reports whether a URL is one at which an HTTP server may answer.
+func isAddress(u *url.URL) bool {
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https") &&
+		(u.Port() == "" && !strings.HasSuffix(u.Host, ":") || err == nil && port != 0)
+}
+
+func checkGhostURL(address string) error {
+	wrong := func(problem string) error {
+		return &mistake{text: strconv.Quote(address) + " " + problem, field: "url"}
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || !isAddress(u):
+		return wrong("is not Ghost's address, such as http://127.0.0.1:2368")
+	case u.RawQuery != "" || u.Fragment != "":
+		return wrong("is not Ghost's address alone: write it without what begins at the ? or #")
+	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/ghost"):
+		return wrong("is the address of Ghost's admin: write Ghost's own, without /ghost")
+	}
+	return nil
+}
+
+var (
+	adminKey   = regexp.MustCompile(`^[^:\s]+:(?:[0-9a-fA-F]{2}){32,}$`)
+	contentKey = regexp.MustCompile(`^[0-9a-f]{26}$`)
+)
+
+// checkAdminKey checks an Admin API key. The key is in no error.
+func checkAdminKey(key string) error {
+	switch {
+	case adminKey.MatchString(key):
+		return nil
+	case contentKey.MatchString(key):
+		return &mistake{name: "admin_key", text: "this is a Content API key: write the Admin API key that Ghost shows beside it"}
+	}
+	return cmp.Or(checkVariable("admin_key", key), error(&mistake{
+		name: "admin_key",
+		text: "not one of Ghost's Admin API keys, an ID and 64 hexadecimal digits with a colon between them",
+	}))
+}
+
 func checkWebhooks(address string) error {
-	if u, err := url.Parse(address); address != "off" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
+	if u, err := url.Parse(address); address != "off" && (err != nil || !isAddress(u) ||
 		u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
-		return fmt.Errorf("webhooks %q: write off, or the address at which Ghost reaches the edge, such as https://news.example.com", address)
+		const text = "%q: write %s, or the address at which Ghost reaches the edge, such as %s"
+		return &mistake{
+			name: "webhooks", text: fmt.Sprintf(text, address, "off", "https://news.example.com"),
+			json: fmt.Sprintf(text, address, `"off"`, `"https://news.example.com"`),
+		}
+	}
+	return nil
+}
+
+// checkWebhooksHost checks that webhooks sent to an address arrive at a site.
+func checkWebhooksHost(address string, has func(host string) bool) error {
+	u, err := url.Parse(address)
+	if err == nil && hostOf(u.Host) == "localhost" {
+		return &mistake{name: "webhooks", text: fmt.Sprintf("%q: Ghost looks names up in DNS, where localhost is not: write 127.0.0.1, and add it to hosts", address)}
+	}
+	if err != nil || !has(hostOf(u.Host)) {
+		return &mistake{name: "webhooks", text: fmt.Sprintf("%q: the host is none of the site's, so nothing would arrive: add it to hosts, or write another", address)}
 	}
 	return nil
 }
@@ -154,18 +268,17 @@ func (s *Site) webhookURL(app *App, path string) (string, error) {
 	}
 	if s.Platform.Webhooks != "" {
 		var err error
-		if address, err = caddy.NewReplacer().ReplaceOrErr(s.Platform.Webhooks, true, true); err == nil {
+		if address, err = replace("webhooks", s.Platform.Webhooks); err == nil {
 			err = checkWebhooks(address)
 		}
+		if address == "off" && err == nil {
+			return "", nil
+		}
+		if err == nil {
+			err = checkWebhooksHost(address, func(host string) bool { return app.siteOf(host) == s })
+		}
 		if err != nil {
-			return "", fmt.Errorf("platform ghost: %w", err)
-		}
-		u, err := url.Parse(address)
-		if err == nil && hostOf(u.Host) == "localhost" {
-			return "", fmt.Errorf("platform ghost: webhooks %q: Ghost looks names up in DNS, where localhost is not: write 127.0.0.1, and add it to hosts", address)
-		}
-		if err != nil || app.siteOf(u.Host) != s {
-			return "", fmt.Errorf("platform ghost: webhooks %q: the host is none of the site's, so nothing would arrive: add it to hosts, or write another", address)
+			return "", inBlock("platform ghost", "platform", err)
 		}
 	}
 	return address + handlers.NoticePath(path), nil
@@ -181,18 +294,32 @@ func (p *Platform) connect() (platform.Platform, error) {
 	case p.Kind != "ghost":
 		return nil, errPlatform
 	}
-	var values [2]string
-	for i, value := range []string{p.URL, p.AdminKey} {
-		var err error
-		if values[i], err = caddy.NewReplacer().ReplaceOrErr(value, true, true); err != nil {
-			return nil, fmt.Errorf("platform ghost: %w", err)
-		}
-	}
-	client, err := ghost.New(ghost.Config{URL: values[0], AdminKey: values[1]})
+	client, err := p.connectGhost()
 	if err != nil {
-		return nil, fmt.Errorf("platform ghost: %w", err)
+		return nil, inBlock("platform ghost", "platform", err)
 	}
 	return client, nil
+}
+
+func (p *Platform) connectGhost() (*ghost.Client, error) {
+	address, err := replace("", p.URL)
+	if err == nil {
+		err = checkGhostURL(address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.AdminKey == "" {
+		return nil, errNoAdminKey
+	}
+	key, err := replace("admin_key", p.AdminKey)
+	if err == nil {
+		err = checkAdminKey(key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ghost.New(ghost.Config{URL: address, AdminKey: key})
 }
 
 // Integration is a caller of the members API.
@@ -221,11 +348,17 @@ type Integration struct {
 
 const minKey = 32 // characters of a declared key
 
-func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string) error {
-	err := parseBlock(d, "integration "+name, map[string]option{
+// unmarshalCaddyfile parses the integration of a name. The owners are those of the
+// site's keys.
+func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners map[string]string, in block) error {
+	err := parseBlock(d, "integration "+name, in, map[string]option{
 		"key": {example: "key {env.CRM_KEY}", args: 1, set: func(args []string) error {
 			i.Key = args[0]
-			return checkEach(args, checkKey)
+			if owner, taken := owners[i.Key]; taken {
+				return sameKey(owner)
+			}
+			owners[i.Key] = name
+			return checkEach("key", args, checkKey)
 		}},
 		"mode": {example: "mode custom_id", args: 1, set: func(args []string) error {
 			i.Mode = args[0]
@@ -243,7 +376,7 @@ func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string) er
 			on := args[0] == "on"
 			i.SubscribeByDefault = &on
 			if !on && args[0] != "off" {
-				return fmt.Errorf("subscribe_by_default %q: write on or off", args[0])
+				return &mistake{name: "subscribe_by_default", text: strconv.Quote(args[0]) + ": write on or off"}
 			}
 			return nil
 		}},
@@ -252,28 +385,39 @@ func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string) er
 		return err
 	}
 	if err := i.checkDuplicates(); err != nil {
-		return d.WrapErr(fmt.Errorf("integration %s: %w", name, err))
+		return d.WrapErr(inBlock("integration "+name, "", err))
 	}
 	return nil
 }
 
+// sameKey says that another integration of the site has a key too.
+func sameKey(owner string) error {
+	return &mistake{name: "key", text: "the integration " + owner + " has the same key: give each its own, such as openssl rand -hex 32 makes"}
+}
+
 func (i *Integration) checkDuplicates() error {
 	if i.AllowDuplicateEmails && i.Mode != string(members.CustomIDMode) {
-		return errors.New("allow_duplicate_emails goes with mode custom_id only: write that too")
+		return &mistake{
+			text:  "allow_duplicate_emails goes with mode custom_id only: write that too",
+			field: "allow_duplicate_emails", json: `goes with "mode": "custom_id" only: write that too`,
+		}
 	}
 	return nil
 }
 
 func checkKey(key string) error {
-	if len(key) < minKey || strings.ContainsAny(key, " \t\r\n") {
-		return fmt.Errorf("key: a key has %d characters or more and no spaces; openssl rand -hex 32 makes a good one", minKey)
+	if len(key) >= minKey && !strings.ContainsAny(key, " \t\r\n") {
+		return nil
 	}
-	return nil
+	return cmp.Or(checkVariable("key", key), error(&mistake{
+		name: "key",
+		text: fmt.Sprintf("a key has %d characters or more and no spaces; openssl rand -hex 32 makes a good one", minKey),
+	}))
 }
 
 func (i *Integration) checkMode() error {
 	if i.Mode != string(members.EmailMode) && i.Mode != string(members.CustomIDMode) {
-		return fmt.Errorf("mode %q: write email or custom_id", i.Mode)
+		return &mistake{name: "mode", text: strconv.Quote(i.Mode) + ": write email or custom_id", json: strconv.Quote(i.Mode) + `: write "email" or "custom_id"`}
 	}
 	return nil
 }
@@ -281,7 +425,7 @@ func (i *Integration) checkMode() error {
 func (i *Integration) checkPlaceholderDomain() error {
 	if u, err := url.Parse("//" + i.PlaceholderDomain); err != nil || u.Hostname() != i.PlaceholderDomain ||
 		!hostName.MatchString(i.PlaceholderDomain) || !strings.Contains(i.PlaceholderDomain, ".") {
-		return fmt.Errorf("placeholder_domain %q: write a domain that gets no mail, such as members.invalid", i.PlaceholderDomain)
+		return &mistake{name: "placeholder_domain", text: strconv.Quote(i.PlaceholderDomain) + ": write a domain that gets no mail, such as members.invalid"}
 	}
 	return nil
 }
@@ -289,14 +433,20 @@ func (i *Integration) checkPlaceholderDomain() error {
 // resolve checks the integration and returns what the members API needs: the
 // hash of its key, nil if that is not declared, and its options.
 func (i *Integration) resolve(name string) (*members.KeyHash, members.Integration, error) {
+	if i == nil {
+		i = new(Integration)
+	}
 	plain := members.Integration{
 		Name: name, Mode: members.EmailMode, DuplicateEmails: i.AllowDuplicateEmails,
 		PlaceholderDomain: "members.invalid", SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
 	}
-	errs := []error{checkIntegrationName(name)}
+	if err := checkIntegrationName(name); err != nil {
+		return nil, members.Integration{}, err
+	}
+	var errs []error
 	var hash *members.KeyHash
 	if i.Key != "" {
-		key, err := caddy.NewReplacer().ReplaceOrErr(i.Key, true, true)
+		key, err := replace("key", i.Key)
 		if err == nil {
 			err = checkKey(key)
 		}
@@ -312,8 +462,8 @@ func (i *Integration) resolve(name string) (*members.KeyHash, members.Integratio
 		plain.PlaceholderDomain = i.PlaceholderDomain
 	}
 	errs = append(errs, i.checkDuplicates())
-	if err := errors.Join(errs...); err != nil {
-		return nil, members.Integration{}, fmt.Errorf("integration %s: %w", name, err)
+	if err := cmp.Or(errs...); err != nil {
+		return nil, members.Integration{}, inBlock("integration "+name, "integrations."+name, err)
 	}
 	return hash, plain, nil
 }

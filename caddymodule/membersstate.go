@@ -55,7 +55,7 @@ type integrations struct {
 func (a *App) useMembers(path string) (*membersState, error) {
 	if a.members != nil {
 		if a.members.path != path {
-			return nil, fmt.Errorf("members_api has the path %s here and %s elsewhere: write the same, so that Ghost knows where to send its notices", path, a.members.path)
+			return nil, &mistake{name: "path", text: fmt.Sprintf("%q here and %q in another members_api: write the same, so that Ghost knows where to send its notices", path, a.members.path)}
 		}
 		return a.members, nil
 	}
@@ -73,14 +73,14 @@ func (a *App) useMembers(path string) (*membersState, error) {
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
 		site := a.Sites[name]
 		if err := state.usePlatform(a, site); err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
+			return nil, inSite(name, err)
 		}
 		declared := &integrations{make(map[members.KeyHash]members.Integration), make(map[string]members.Integration), make(map[string]bool)}
 		state.declared[name] = declared
 		for _, integration := range slices.Sorted(maps.Keys(site.Integrations)) {
 			hash, plain, err := site.Integrations[integration].resolve(integration)
 			if err != nil {
-				return nil, fmt.Errorf("site %s: %w", name, err)
+				return nil, inSite(name, err)
 			}
 			declared.names[integration] = true
 			if hash == nil {
@@ -88,7 +88,7 @@ func (a *App) useMembers(path string) (*membersState, error) {
 				continue
 			}
 			if other, taken := declared.byKey[*hash]; taken {
-				return nil, fmt.Errorf("site %s: the integrations %s and %s have the same key", name, other.Name, integration)
+				return nil, inSite(name, inBlock("integration "+integration, "integrations."+integration, sameKey(other.Name)))
 			}
 			declared.byKey[*hash] = plain
 		}
@@ -109,7 +109,7 @@ func (s *membersState) usePlatform(a *App, site *Site) error {
 	}
 	reconcile, err := site.Platform.reconcile()
 	if err != nil {
-		return err
+		return inBlock("platform ghost", "platform", err)
 	}
 	s.platforms[site.name] = connected
 	s.inbound[site.name] = inbound.Site{Platform: connected, WebhookURL: webhookURL, Reconcile: reconcile}

@@ -57,7 +57,7 @@ func (a *App) useStore(user storeUser) (*openStore, error) {
 	if a.store == nil {
 		kind, source, err := a.Store.resolve()
 		if err != nil {
-			return nil, err
+			return nil, inBlock("lychgate", "store", err)
 		}
 		a.store = &openStore{kind: kind, source: source, logger: a.logger}
 	}

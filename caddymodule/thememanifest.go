@@ -1,7 +1,6 @@
 package caddymodule
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"path"
@@ -72,7 +71,7 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 		h.Path = defaultAdminPath
 	}
 	if err := checkPath(h.Path, defaultAdminPath); err != nil {
-		return err
+		return explain(nil, inBlock("theme_manifest", "", err))
 	}
 	app, err := ctx.App("lychgate")
 	if err != nil {
@@ -80,10 +79,10 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if len(h.app.sites) == 0 {
-		return errNoSite
+		return explain(nil, errNoSite)
 	}
 	if h.state, err = h.app.useThemes(); err != nil {
-		return err
+		return explain(h.app.Lines, err)
 	}
 	h.app.adminPaths = append(h.app.adminPaths, h.Path)
 	h.ownPath = h.Path + handlers.ThemesPath
@@ -127,7 +126,7 @@ func below(p, of string) bool {
 // checkPath checks a path of which an option says where an API is.
 func checkPath(p, example string) error {
 	if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || strings.ContainsAny(p, "*?#{}%") || (&url.URL{Path: p}).EscapedPath() != p {
-		return fmt.Errorf("path %q: write a plain path of ASCII letters, without a slash at its end, such as %s", p, example)
+		return wrongPath(p, "write a plain path of ASCII letters, without a slash at its end, such as "+example)
 	}
 	return nil
 }

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/lychgate/caddy-lychgate/themes"
@@ -44,53 +47,71 @@ var themeName = regexp.MustCompile(`^[A-Za-z0-9_@.-]{1,200}$`)
 
 func checkThemeName(name string) error {
 	if !themeName.MatchString(name) || name == "." || name == ".." {
-		return fmt.Errorf("theme %q: write the theme's name as Ghost's settings show it, such as nightly", name)
+		return &mistake{name: "theme", text: strconv.Quote(name) + ": write the theme's name as Ghost's settings show it, such as nightly", field: "themes"}
 	}
 	return nil
 }
 
-var errNoRepository = errors.New("needs a repository to be refreshed from, such as: repository https://git.example.com/acme/nightly.git")
+var errNoRepository = &mistake{
+	text:  "needs a repository to be refreshed from, such as: repository https://git.example.com/acme/nightly.git",
+	field: "repository", json: `needs a repository to be refreshed from, such as {"url": "https://git.example.com/acme/nightly.git"}`,
+}
 
-func (t *Theme) unmarshalCaddyfile(d *caddyfile.Dispenser, name string) error {
-	err := parseBlock(d, "theme "+name, map[string]option{
+func (t *Theme) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, in block) error {
+	err := parseBlock(d, "theme "+name, in, map[string]option{
 		"repository": {example: "repository https://git.example.com/acme/nightly.git", args: 1, block: func(args []string) error {
 			t.Repository = &Repository{URL: args[0]}
-			if err := checkEach(args, checkRepository); err != nil {
-				return d.WrapErr(fmt.Errorf("theme %s: %w", name, err))
+			if err := checkEach("repository", args, checkRepository); err != nil {
+				return d.WrapErr(inTheme(name, err))
 			}
-			return t.Repository.unmarshalCaddyfile(d)
+			return t.Repository.unmarshalCaddyfile(d, in.below(d, "repository"))
 		}},
 	})
 	if err == nil && t.Repository == nil {
-		err = d.WrapErr(fmt.Errorf("theme %s: %w", name, errNoRepository))
+		err = d.WrapErr(inTheme(name, errNoRepository))
 	}
 	return err
 }
 
-func checkRepository(url string) error {
-	if _, err := git.New(git.Config{URL: url}); err != nil {
-		return fmt.Errorf("repository: %w", err)
+func checkRepository(address string) error {
+	if err := checkRepositoryURL(address); err != nil {
+		return inBlock("repository", "repository", err)
 	}
 	return nil
 }
 
-func (r *Repository) unmarshalCaddyfile(d *caddyfile.Dispenser) error {
+// checkRepositoryURL checks an address, which is in no error: it may have
+// credentials in it.
+func checkRepositoryURL(address string) error {
+	_, err := git.New(git.Config{URL: address})
+	if err == nil {
+		if u, parseErr := url.Parse(address); parseErr != nil || !isAddress(u) {
+			err = errors.New("the port is not one: write the address of a git repository, such as https://git.example.com/acme/nightly.git")
+		}
+	}
+	if err != nil {
+		return &mistake{text: err.Error(), field: "url"}
+	}
+	return nil
+}
+
+func (r *Repository) unmarshalCaddyfile(d *caddyfile.Dispenser, in block) error {
 	text := func(name, example string, value *string) option {
 		return option{example: name + " " + example, args: 1, set: func(args []string) error {
 			if *value = args[0]; *value == "" {
 				return fmt.Errorf("%s is empty: write it as in: %s %s, or leave it out", name, name, example)
 			}
-			return nil
+			return checkPlaceholders(name, *value)
 		}}
 	}
-	err := parseBlock(d, "repository", map[string]option{
+	err := parseBlock(d, "repository", in, map[string]option{
 		"branch": text("branch", "main", &r.Branch),
 		"token":  text("token", "{env.THEME_TOKEN}", &r.Token),
 		"user":   text("user", "x-access-token", &r.User),
 	})
 	if err == nil {
 		if err = r.check(); err != nil {
-			err = d.WrapErr(fmt.Errorf("repository: %w", err))
+			err = d.WrapErr(inBlock("repository", "", err))
 		}
 	}
 	return err
@@ -99,23 +120,25 @@ func (r *Repository) unmarshalCaddyfile(d *caddyfile.Dispenser) error {
 var (
 	fullReference = regexp.MustCompile(`^refs/(?:heads/)?`)
 	notABranch    = regexp.MustCompile(`[[:cntrl:] ~^:?*\[\\]|\.\.|@\{|//|/$|^/|\.lock$`) // git-check-ref-format(1)
-	shellVariable = regexp.MustCompile(`^\$\{?([A-Za-z_]\w*)\}?$`)
 )
 
 // check checks what can be without knowing the values of placeholders.
 func (r *Repository) check() error {
-	variable := shellVariable.FindStringSubmatch(r.Token)
+	wrongBranch := func(write string) error {
+		return &mistake{name: "branch", text: strconv.Quote(r.Branch) + ": " + write}
+	}
 	switch {
 	case fullReference.MatchString(r.Branch):
-		return fmt.Errorf("branch %q: write the branch's name alone, such as %s", r.Branch, fullReference.ReplaceAllString(r.Branch, ""))
+		return wrongBranch("write the branch's name alone, such as " + fullReference.ReplaceAllString(r.Branch, ""))
 	case !strings.Contains(r.Branch, "{") && notABranch.MatchString(r.Branch):
-		return fmt.Errorf("branch %q: write the name of a branch, such as main", r.Branch)
-	case variable != nil:
-		return fmt.Errorf("token %s: write {env.%s} for the variable of that name", variable[0], variable[1])
+		return wrongBranch("write the name of a branch, such as main")
 	case r.User != "" && r.Token == "":
-		return errors.New("user goes with a token: write that too, such as token {env.THEME_TOKEN}")
+		return &mistake{
+			text:  "user goes with a token: write that too, such as token {env.THEME_TOKEN}",
+			field: "user", json: `goes with a token: write that too, such as "token": "{env.THEME_TOKEN}"`,
+		}
 	}
-	return nil
+	return checkVariable("token", r.Token)
 }
 
 // connect returns the repository. Nothing is sent to it yet.
@@ -123,22 +146,33 @@ func (r *Repository) connect() (*git.Repository, error) {
 	if r == nil {
 		return nil, errNoRepository
 	}
+	repository, err := r.resolve()
+	if err != nil {
+		return nil, inBlock("repository", "repository", err)
+	}
+	return repository, nil
+}
+
+func (r *Repository) resolve() (*git.Repository, error) {
 	if err := r.check(); err != nil {
-		return nil, fmt.Errorf("repository: %w", err)
+		return nil, err
 	}
 	config := git.Config{}
 	for _, value := range []struct {
 		name, from string
 		to         *string
-	}{{"", r.URL, &config.URL}, {"branch: ", r.Branch, &config.Branch}, {"token: ", r.Token, &config.Token}, {"user: ", r.User, &config.User}} {
+	}{{"", r.URL, &config.URL}, {"branch", r.Branch, &config.Branch}, {"token", r.Token, &config.Token}, {"user", r.User, &config.User}} {
 		var err error
-		if *value.to, err = caddy.NewReplacer().ReplaceOrErr(value.from, true, true); err != nil {
-			return nil, fmt.Errorf("repository: %s%w: set it where Caddy runs, or leave the option out", value.name, err)
+		if *value.to, err = replace(value.name, value.from); err != nil {
+			return nil, err
 		}
+	}
+	if err := checkRepositoryURL(config.URL); err != nil {
+		return nil, err
 	}
 	repository, err := git.New(config)
 	if err != nil {
-		return nil, fmt.Errorf("repository: %w", err)
+		return nil, err
 	}
 	return repository, nil
 }
@@ -147,24 +181,32 @@ func (r *Repository) connect() (*git.Repository, error) {
 func (a *App) serviceName() string { return cmp.Or(a.Service, "lychgate") }
 
 func checkService(name string) error {
-	_, err := themes.FileName(name)
-	return err
+	if _, err := themes.FileName(name); err != nil {
+		return &mistake{text: err.Error(), field: "service"}
+	}
+	return nil
+}
+
+var errNoThemes = &mistake{
+	text: "a site with platform none has no themes: take the theme out, or write platform ghost",
+	json: `a site with "kind": "none" has no themes: take the theme out, or write {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.GHOST_ADMIN_KEY}"} for its platform`,
 }
 
 // checkThemes checks a site's themes as far as can be without asking anybody.
 func (s *Site) checkThemes() error {
-	for name, theme := range s.Themes {
+	for _, name := range slices.Sorted(maps.Keys(s.Themes)) {
+		theme := s.Themes[name]
 		if err := checkThemeName(name); err != nil {
 			return err
 		}
 		if s.Platform != nil && s.Platform.Kind == "none" {
-			return fmt.Errorf("theme %s: a site with platform none has no themes: take the theme out, or write platform ghost", name)
+			return inTheme(name, errNoThemes)
 		}
 		if theme == nil {
-			return fmt.Errorf("theme %s: %w", name, errNoRepository)
+			return inTheme(name, errNoRepository)
 		}
 		if _, err := theme.Repository.connect(); err != nil {
-			return fmt.Errorf("theme %s: %w", name, err)
+			return inTheme(name, err)
 		}
 	}
 	return nil

@@ -25,9 +25,9 @@ func TestThemesConfigMistakes(t *testing.T) {
 	}{
 		{name: "service", lychgate: "service ../x", site: ghost, want: []string{`lychgate: the service name "../x": write 1 to 63 letters, digits, dots, dashes or underscores`, "Caddyfile:3"}},
 		{name: "service without name", lychgate: "service", site: ghost, want: []string{"service has the wrong number of arguments: write it as in: service lychgate", "Caddyfile:3"}},
-		{name: "no platform", want: []string{"site demo: platform: write platform none, or platform ghost"}},
-		{name: "no Ghost", site: "platform none", want: []string{"theme_manifest needs a site with a Ghost", "write platform ghost http://127.0.0.1:2368"}},
-		{name: "a theme without Ghost", site: "platform none\ntheme nightly {\nrepository https://git.example.com/a.git\n}", want: []string{"site demo: theme nightly: a site with platform none has no themes: take the theme out, or write platform ghost", "Caddyfile:10"}},
+		{name: "no platform", want: []string{"site demo, at Caddyfile:4, needs a platform: write platform none, or platform ghost", "Caddyfile:11"}},
+		{name: "no Ghost", site: "platform none", want: []string{"theme_manifest: needs a site with a Ghost", "write platform ghost http://127.0.0.1:2368"}},
+		{name: "a theme without Ghost", site: "platform none\ntheme nightly {\nrepository https://git.example.com/a.git\n}", want: []string{"site demo: theme nightly: a site with platform none has no themes: take the theme out, or write platform ghost", "Caddyfile:7"}},
 		{name: "theme's name", site: ghost + "theme a/b", want: []string{`theme "a/b": write the theme's name as Ghost's settings show it, such as nightly`, "Caddyfile:10"}},
 		{name: "theme without name", site: ghost + "theme", want: []string{"site demo: theme has the wrong number of arguments: write it as in: theme nightly", "Caddyfile:10"}},
 		{name: "theme twice", site: theme("repository https://git.example.com/a.git") + "\ntheme nightly", want: []string{"theme nightly is given twice: write one block", "Caddyfile:13"}},
@@ -40,15 +40,15 @@ func TestThemesConfigMistakes(t *testing.T) {
 		{name: "an empty token", site: theme("repository https://git.example.com/a.git {\ntoken \"\"\n}"), want: []string{"repository: token is empty: write it as in: token {env.THEME_TOKEN}, or leave it out", "Caddyfile:12"}},
 		{name: "a whole reference", site: theme("repository https://git.example.com/a.git {\nbranch refs/heads/main\n}"), want: []string{`repository: branch "refs/heads/main": write the branch's name alone, such as main`, "Caddyfile:13"}},
 		{name: "no branch", site: theme("repository https://git.example.com/a.git {\nbranch \"ma in\"\n}"), want: []string{`repository: branch "ma in": write the name of a branch, such as main`, "Caddyfile:13"}},
-		{name: "a shell's variable", site: theme("repository https://git.example.com/a.git {\ntoken $THEME_TOKEN\n}"), want: []string{"repository: token $THEME_TOKEN: write {env.THEME_TOKEN} for the variable of that name", "Caddyfile:13"}},
+		{name: "a shell's variable", site: theme("repository https://git.example.com/a.git {\ntoken $THEME_TOKEN\n}"), want: []string{"repository: token: $THEME_TOKEN is for a shell: write {env.THEME_TOKEN} for the variable of that name", "Caddyfile:13"}},
 		{name: "a user without token", site: theme("repository https://git.example.com/a.git {\nuser jane\n}"), want: []string{"repository: user goes with a token: write that too", "Caddyfile:13"}},
-		{name: "a variable that is not set", site: theme("repository https://git.example.com/a.git {\ntoken {env.NOBODY_SETS_THIS}\n}"), want: []string{"site demo: theme nightly: repository: token: ", "{env.NOBODY_SETS_THIS}", "set it where Caddy runs, or leave the option out"}},
+		{name: "a variable that is not set", site: theme("repository https://git.example.com/a.git {\ntoken {env.NOBODY_SETS_THIS}\n}"), want: []string{"site demo: theme nightly: repository: token: ", "{env.NOBODY_SETS_THIS}", "set it where Caddy runs", "Caddyfile:12"}},
 		{name: "theme outside of a site", lychgate: "theme nightly", site: ghost, want: []string{`lychgate has no option "theme": it belongs into the block of site`, "Caddyfile:3"}},
 		{name: "service in a site", site: ghost + "service outpost", want: []string{`site demo has no option "service": it belongs into the block of lychgate`, "Caddyfile:10"}},
 		{name: "service with its end", lychgate: "service outpost-manifest.yaml", site: ghost, want: []string{"write the name alone, such as outpost", "Caddyfile:3"}},
 		{name: "theme in the directive", site: ghost, themes: "{\ntheme nightly\n}", want: []string{`theme_manifest has no option "theme": it belongs into the block of site`, "Caddyfile:16"}},
-		{name: "an unknown placeholder", site: theme("repository https://git.example.com/a.git {\ntoken {nobody.knows}\n}"), want: []string{"site demo: theme nightly: repository: ", "{nobody.knows}"}},
-		{name: "an address from nowhere", site: theme("repository {nobody.knows}"), want: []string{"site demo: theme nightly: repository: ", "{nobody.knows}"}},
+		{name: "an unknown placeholder", site: theme("repository https://git.example.com/a.git {\ntoken {nobody.knows}\n}"), want: []string{"repository: token: {nobody.knows}", "Caddyfile:12"}},
+		{name: "an address from nowhere", site: theme("repository {nobody.knows}"), want: []string{"theme nightly: repository: {nobody.knows}", "Caddyfile:11"}},
 		{name: "argument", site: ghost, themes: "/x y", want: []string{`theme_manifest takes no argument but a matcher, got "y"`, "Caddyfile:15"}},
 		{name: "unknown directive option", site: ghost, themes: "{\nlimit 10 1m\n}", want: []string{`theme_manifest has no option "limit": known are path`, "Caddyfile:16"}},
 		{name: "path", site: ghost, themes: "{\npath /ghost/\n}", want: []string{`theme_manifest: path "/ghost/": write a plain path of ASCII letters, without a slash at its end, such as /ghost`, "Caddyfile:16"}},
@@ -85,7 +85,7 @@ func TestThemesConfigMistakes(t *testing.T) {
 // What a Caddyfile says of themes is all in the JSON that it becomes, and JSON
 // that is wrong is refused too.
 func TestThemesJSON(t *testing.T) {
-	adapted, err := adapt("{\nlychgate {\nservice outpost\nsite demo {\nhosts localhost\ntheme nightly {\nrepository https://git.example.com/a.git {\nbranch next\ntoken abc\nuser oauth2\n}\n}\n}\n}\n}\n:80 {\ntheme_manifest {\npath /blog/ghost\n}\n}\n")
+	adapted, err := adapt("{\nlychgate {\nservice outpost\nsite demo {\nhosts localhost\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.X}\n}\ntheme nightly {\nrepository https://git.example.com/a.git {\nbranch next\ntoken abc\nuser oauth2\n}\n}\n}\n}\n}\n:80 {\ntheme_manifest {\npath /blog/ghost\n}\n}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +105,10 @@ func TestThemesJSON(t *testing.T) {
 		t.Errorf("%s", adapted)
 	}
 	for themes, want := range map[string]string{
-		`{"a/b":{}}`:                    `theme "a/b": write the theme's name`,
-		`{"nightly":null}`:              "theme nightly: needs a repository",
-		`{"nightly":{}}`:                "theme nightly: needs a repository",
-		`{"nightly":{"repository":{}}}`: "theme nightly: repository: not the address of a git repository",
+		`{"a/b":{}}`:                    `sites.demo.themes: "a/b": write the theme's name`,
+		`{"nightly":null}`:              "sites.demo.themes.nightly.repository: needs a repository",
+		`{"nightly":{}}`:                "sites.demo.themes.nightly.repository: needs a repository",
+		`{"nightly":{"repository":{}}}`: "sites.demo.themes.nightly.repository.url: not the address of a git repository",
 	} {
 		err := validateJSON([]byte(`{"apps":{"lychgate":{"sites":{"demo":{"hosts":["localhost"],"themes":` + themes + `}}}}}`))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -2,8 +2,6 @@ package caddymodule
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -27,7 +25,10 @@ type themesState struct {
 // staffLimit is the rate limit of each address for sessions that are not valid.
 var staffLimit = ratelimit.Limit{Requests: 30, Window: time.Minute}
 
-var errNoGhost = errors.New("theme_manifest needs a site with a Ghost, whose themes it looks at: write platform ghost http://127.0.0.1:2368 into a site")
+var errNoGhost = &mistake{
+	text: "needs a site with a Ghost, whose themes it looks at: write platform ghost http://127.0.0.1:2368 into a site",
+	json: `theme_manifest needs a site with a Ghost, whose themes it looks at: write into a site "platform": {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.GHOST_ADMIN_KEY}"}`,
+}
 
 // useThemes checks what theme_manifest needs, and has it opened when the app
 // starts.
@@ -51,7 +52,7 @@ func (a *App) useThemes() (*themesState, error) {
 		site := a.Sites[name]
 		connected, err := a.connect(site)
 		if err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
+			return nil, inSite(name, err)
 		}
 		room, ok := connected.(platform.StaffRoom)
 		if !ok {
@@ -61,7 +62,7 @@ func (a *App) useThemes() (*themesState, error) {
 		for theme, declared := range site.Themes {
 			repository, err := declared.Repository.connect()
 			if err != nil {
-				return nil, fmt.Errorf("site %s: theme %s: %w", name, theme, err)
+				return nil, inSite(name, inTheme(theme, err))
 			}
 			repositories[theme] = themes.FromRepository(repository, state.fileName)
 		}

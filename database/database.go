@@ -9,9 +9,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"time"
@@ -51,16 +53,45 @@ type DB struct {
 
 // Check reports what can be seen to be wrong with a source without opening it.
 func Check(kind Kind, source string) error {
-	if kind != Postgres {
-		if info, err := os.Stat(source); err == nil && info.IsDir() {
-			return fmt.Errorf("store sqlite: %s is a folder: write the file in it too, such as %s", source, filepath.Join(source, "lychgate.db"))
-		}
-		return nil
+	if kind == SQLite {
+		return checkSQLite(source)
 	}
 	if _, err := pgx.ParseConfig(source); err != nil {
-		return fmt.Errorf("store postgres: not a connection string such as postgres://user@127.0.0.1/lychgate: %w", err)
+		return fmt.Errorf("not a connection string such as postgres://user@127.0.0.1/lychgate: %w", err)
+	}
+	if emptyHost.MatchString(source) {
+		return errors.New("the connection string has an empty host: write one such as host=127.0.0.1, or leave host out for the socket of this machine")
 	}
 	return nil
+}
+
+// emptyHost matches a connection string whose host is empty, for which the driver
+// takes a default. In "host= port=5432" it takes "port=5432" for the host.
+var emptyHost = regexp.MustCompile(`(?:^|\s)host\s*=\s*(?:''|$|\w+\s*=)|[?&]host=(?:&|$)`)
+
+// checkSQLite checks a file if there is one that may be read.
+func checkSQLite(path string) error {
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		if err == nil {
+			return fmt.Errorf("%s is a folder: write the file in it too, such as %s", path, filepath.Join(path, "lychgate.db"))
+		}
+		return nil // to be made, or for another user
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = file.Close() }() // only read
+	const magic = "SQLite format 3\x00" // https://sqlite.org/fileformat.html
+	start := make([]byte, len(magic))
+	if n, err := io.ReadFull(file, start); n > 0 && (err != nil || string(start) != magic) {
+		return notSQLite(path)
+	}
+	return nil
+}
+
+func notSQLite(path string) error {
+	return fmt.Errorf("%s is not an SQLite database: write the path of another file, which is made if it is not there", path)
 }
 
 // Open opens a database and checks that it answers. The source is SQLite's
