@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -64,6 +65,8 @@ type App struct {
 	servers   string // the resolver's servers, as part of a cache's key
 	release   releases
 
+	routes func() ([]caddyhttp.RouteList, error) // of the HTTP servers
+
 	adminPaths  []string // of theme_manifest
 	lookupPaths []string // of inbox_provider
 }
@@ -102,6 +105,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // Provision sets up the app.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
+	a.routes = func() ([]caddyhttp.RouteList, error) { return routesOf(ctx) }
 	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
@@ -190,11 +194,16 @@ func sampled(logger *zap.Logger) *zap.Logger {
 
 // Start implements caddy.App.
 func (a *App) Start() error {
+	routes, err := a.routes()
+	if err != nil {
+		return err
+	}
+	a.warnOfRoutes(routes)
 	if a.store == nil {
 		return nil
 	}
 	if err := a.store.open(); err != nil {
-		return err
+		return explain(a.Lines, inBlock("lychgate", "store", err))
 	}
 	if a.members != nil {
 		a.members.previous = running.Swap(a.members)

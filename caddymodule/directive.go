@@ -185,5 +185,5 @@ func (h *ThemeManifest) reach(*App) []reach {
 	if p == "" {
 		p = defaultAdminPath
 	}
-	return []reach{{[]string{p + "/api/admin/themes/upload/", p + handlers.ThemesPath}, p + "/*"}}
+	return []reach{{[]string{p + "/api/admin/themes/upload/"}, p + "/*"}, {[]string{p + handlers.ThemesPath}, p + "/*"}}
 }

@@ -43,8 +43,9 @@ func startLocating(a *App) *locator {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &locator{cancel: cancel}
 	l.running.Go(func() {
+		warned := make(map[*Site]bool)
 		for interval := firstLocateInterval; ; interval = min(2*interval, maxLocateInterval) {
-			if a.locate(ctx, pending); len(pending) == 0 {
+			if a.locate(ctx, pending, warned); len(pending) == 0 {
 				return
 			}
 			select {
@@ -64,15 +65,24 @@ func (l *locator) stop() {
 }
 
 // locate asks each pending platform where it is, and removes those that answered.
-func (a *App) locate(ctx context.Context, pending map[*Site]platform.Locator) {
+// Of one that does not it warns once, and adds it to those that were warned of.
+func (a *App) locate(ctx context.Context, pending map[*Site]platform.Locator, warned map[*Site]bool) {
 	for _, site := range slices.SortedFunc(maps.Keys(pending), func(a, b *Site) int { return strings.Compare(a.name, b.name) }) {
 		location, err := pending[site].Locate(ctx, a.folders())
 		elsewhere, answered := errors.AsType[*platform.ElsewhereError](err)
 		if err != nil && !answered {
+			if !warned[site] && ctx.Err() == nil {
+				a.logger.Warn("Ghost cannot be reached at the address in platform ghost; it is tried again until it answers",
+					zap.String("site", site.name), zap.Error(err))
+			}
+			warned[site] = true
 			continue
 		}
 		delete(pending, site)
 		logger := a.logger.With(zap.String("site", site.name))
+		if warned[site] && !answered {
+			logger.Info("Ghost can be reached")
+		}
 		if answered {
 			logElsewhere(logger, elsewhere)
 			continue

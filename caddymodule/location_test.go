@@ -82,6 +82,12 @@ func TestGhostIsAskedWhenItIsBack(t *testing.T) {
 	address := "127.0.0.1:" + freeport.New(t)
 	key := "1:" + strings.Repeat("0", 64)
 	e := startEdge(t, nil, subdirectoryConfig(t, "http://"+address, key, ""))
+	wait.Until(t, func() string {
+		if linesWith(e.logged(), "Ghost cannot be reached at") == "" {
+			return "no warning"
+		}
+		return ""
+	})
 	listener, err := net.Listen("tcp4", address)
 	if err != nil {
 		t.Fatal(err)
@@ -102,5 +108,8 @@ func TestGhostIsAskedWhenItIsBack(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, e.waitToWrite()); diff != "" {
 		t.Error(diff)
+	}
+	if said := linesWith(e.logged(), "Ghost cannot be reached at"); strings.Count(said, "\n") != 1 {
+		t.Errorf("not one warning: %s", said)
 	}
 }

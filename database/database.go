@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -109,12 +110,29 @@ func Open(ctx context.Context, kind Kind, source string) (*DB, error) {
 		return nil, fmt.Errorf("store %q: known are sqlite and postgres", kind)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the %s store: %w", kind, err)
+		return nil, fmt.Errorf("opening the %s store: %w", kind, explainSQLite(source, err))
 	}
 	if err := db.Write.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the %s store: %w", kind, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("opening the %s store: %w", kind, explainSQLite(source, err)), db.Close())
 	}
 	return db, nil
+}
+
+// explainSQLite says what to do about an error of opening a file. Other errors it
+// returns as they are.
+func explainSQLite(path string, err error) error {
+	var code int
+	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
+		code = lite.Code() & 0xff // https://sqlite.org/rescode.html#primary_result_codes_versus_extended_result_codes
+	}
+	_, ofFile := errors.AsType[*fs.PathError](err)
+	switch {
+	case code == sqlite3.SQLITE_NOTADB:
+		return notSQLite(path)
+	case ofFile, code == sqlite3.SQLITE_READONLY, code == sqlite3.SQLITE_CANTOPEN, code == sqlite3.SQLITE_PERM:
+		return fmt.Errorf("%s cannot be written: give it and its folder to the user that Caddy runs as, or write another path: %w", path, err)
+	}
+	return err
 }
 
 func openSQLite(path string) (*DB, error) {

@@ -1,0 +1,199 @@
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
+	"go.uber.org/zap"
+)
+
+// This file warns, when Caddy starts, of routes by which requests never arrive at
+// a directive, or arrive for no site.
+
+// routesOf returns the routes of all HTTP servers of a configuration.
+func routesOf(ctx caddy.Context) ([]caddyhttp.RouteList, error) {
+	app, err := ctx.AppIfConfigured("http")
+	if errors.Is(err, caddy.ErrNotConfigured) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	servers := app.(*caddyhttp.App).Servers
+	var all []caddyhttp.RouteList
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		all = append(all, servers[name].Routes)
+	}
+	return all, nil
+}
+
+// arrival is how requests arrive at a directive.
+type arrival struct {
+	directive directive
+	hosts     []string                 // those that a matcher lets through, nil for all
+	paths     [][]*caddyhttp.MatchPath // of each route around it, any of which lets through; nil in it for all
+}
+
+// arrivals returns how requests arrive at the directives in routes, which are in
+// others.
+func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
+	for _, route := range routes {
+		here := around.within(route)
+		for _, handler := range route.Handlers {
+			switch handler := handler.(type) {
+			case *rewrite.Rewrite: // what was matched is another path from here on
+				here.paths, around.paths = nil, nil
+			case *caddyhttp.Subroute:
+				all = append(all, arrivals(handler.Routes, here)...)
+			case directive:
+				here.directive = handler
+				all = append(all, here)
+			}
+		}
+	}
+	return all
+}
+
+// within returns how requests that arrive get through the matchers of a route.
+func (a arrival) within(route caddyhttp.Route) arrival {
+	here := arrival{hosts: a.hosts, paths: slices.Clone(a.paths)}
+	if len(route.MatcherSets) == 0 {
+		return here
+	}
+	var hosts []string
+	var paths []*caddyhttp.MatchPath
+	anyHost := false
+	for _, set := range route.MatcherSets {
+		host, path := matchersIn(set)
+		if anyHost = anyHost || host == nil; host != nil {
+			hosts = append(hosts, *host...)
+		}
+		paths = append(paths, path)
+	}
+	if !anyHost {
+		here.hosts = hosts
+	}
+	here.paths = append(here.paths, paths)
+	return here
+}
+
+// matchersIn returns the matchers of hosts and paths in a set, nil for none.
+func matchersIn(set caddyhttp.MatcherSet) (host *caddyhttp.MatchHost, path *caddyhttp.MatchPath) {
+	for _, matcher := range set {
+		switch matcher := matcher.(type) {
+		case *caddyhttp.MatchHost:
+			host = matcher
+		case *caddyhttp.MatchPath:
+			path = matcher
+		}
+	}
+	return host, path
+}
+
+// lets reports whether a request for a path arrives, as far as matchers of paths
+// tell.
+func (a arrival) lets(path string) bool {
+	for _, route := range a.paths {
+		if !slices.ContainsFunc(route, func(m *caddyhttp.MatchPath) bool { return m == nil || lets(*m, path) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchesHost reports whether a pattern of a matcher stands for a host.
+func matchesHost(pattern, host string) bool {
+	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewReplacer())
+	request := (&http.Request{Host: host}).WithContext(ctx)
+	matched, err := caddyhttp.MatchHost{pattern}.MatchWithError(request)
+	return matched && err == nil
+}
+
+// warnOfRoutes logs what is odd about the routes to the app's directives.
+func (a *App) warnOfRoutes(routes []caddyhttp.RouteList) {
+	var all []arrival
+	for _, list := range routes {
+		all = append(all, arrivals(list, arrival{})...)
+	}
+	a.warnOfHosts(all)
+	a.warnOfMatchers(all)
+	a.warnOfLimits(all)
+}
+
+// warnOfHosts warns of the hosts of server blocks that no site has.
+func (a *App) warnOfHosts(all []arrival) {
+	strangers := make(map[string][]string) // host → directives
+	for _, arrival := range all {
+		for _, pattern := range arrival.hosts {
+			if !a.hasHost(pattern) {
+				strangers[pattern] = append(strangers[pattern], nameOf(arrival.directive))
+			}
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(strangers)) {
+		slices.Sort(strangers[host])
+		a.logger.Warn("no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts",
+			zap.String("host", host), zap.Strings("directives", slices.Compact(strangers[host])),
+			zap.Strings("hosts_of_sites", slices.Sorted(maps.Keys(a.sites))))
+	}
+}
+
+// hasHost reports whether a site has a host that a pattern stands for.
+func (a *App) hasHost(pattern string) bool {
+	for host := range a.sites {
+		if matchesHost(pattern, host) {
+			return true
+		}
+	}
+	return false
+}
+
+// warnOfMatchers warns of matchers that keep a directive from its own paths.
+func (a *App) warnOfMatchers(all []arrival) {
+	warned := make(map[string]bool)
+	for _, arrival := range all {
+		for _, need := range arrival.directive.reach(a) {
+			if warned[need.paths[0]] || slices.ContainsFunc(need.paths, arrival.lets) {
+				continue
+			}
+			warned[need.paths[0]] = true
+			a.logger.Warn("a matcher keeps a directive from its own paths: let them through",
+				zap.String("directive", nameOf(arrival.directive)), zap.String("path", need.paths[0]), zap.String("write", need.write))
+		}
+	}
+}
+
+// warnOfLimits warns of members_api with different limits on one site.
+func (a *App) warnOfLimits(all []arrival) {
+	limits := make(map[*Site]map[string]bool)
+	for _, arrival := range all {
+		api, ok := arrival.directive.(*MembersAPI)
+		if !ok {
+			continue
+		}
+		for host, site := range a.sites {
+			if arrival.hosts != nil && !slices.ContainsFunc(arrival.hosts, func(pattern string) bool { return matchesHost(pattern, host) }) {
+				continue
+			}
+			if limits[site] == nil {
+				limits[site] = make(map[string]bool)
+			}
+			limits[site][fmt.Sprintf("%d %s", api.Limit.Requests, api.Limit.plain().Window)] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
+		if of := limits[a.Sites[name]]; len(of) > 1 {
+			a.logger.Warn("members_api has several limits on one site, and each counts a key's requests for itself: write the same limit",
+				zap.String("site", name), zap.Strings("limits", slices.Sorted(maps.Keys(of))))
+		}
+	}
+}
+
+func nameOf(handler directive) string { return caddy.GetModuleName(handler) }

@@ -1,0 +1,124 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// warnings returns the app's warnings in a log, without what changes each time.
+func warnings(t *testing.T, log string) (all []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatal(err)
+		}
+		if entry["logger"] != "lychgate" || entry["level"] != "warn" {
+			continue
+		}
+		delete(entry, "ts")
+		delete(entry, "logger")
+		delete(entry, "level")
+		all = append(all, entry)
+	}
+	return all
+}
+
+// Whoever serves a host that no site has, or keeps requests from a directive, finds
+// out from the log before readers do.
+func TestWarningsOfRoutes(t *testing.T) {
+	const stranger = "no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts"
+	const kept = "a matcher keeps a directive from its own paths: let them through"
+	const limits = "members_api has several limits on one site, and each counts a key's requests for itself: write the same limit"
+	sites := []any{"news.example.com", "weekly.example.org"}
+	tests := []struct {
+		name   string
+		blocks string
+		want   []map[string]any
+	}{
+		{name: "all is well", blocks: "http://news.example.com:{{port}}, http://*.example.org:{{port}} {\n inbox_provider\n members_api\n}"},
+		{name: "any host", blocks: "http://:{{port}} {\n inbox_provider\n}"},
+		{
+			name:   "hosts that no site has",
+			blocks: "http://news.example.com:{{port}}, http://www.example.com:{{port}} {\n members_api\n inbox_provider\n}\nhttp://*.example.net:{{port}} {\n members_api\n}",
+			want: []map[string]any{
+				{"msg": stranger, "host": "*.example.net", "directives": []any{"members_api"}, "hosts_of_sites": sites},
+				{"msg": stranger, "host": "www.example.com", "directives": []any{"inbox_provider", "members_api"}, "hosts_of_sites": sites},
+			},
+		},
+		{name: "a host that only another directive serves", blocks: "http://news.example.com:{{port}} {\n inbox_provider\n}\nhttp://www.example.com:{{port}} {\n respond hello\n}"},
+		{
+			name:   "a matcher around a directive",
+			blocks: "http://news.example.com:{{port}} {\n handle /ghost/inbox {\n inbox_provider\n }\n}",
+			want:   []map[string]any{{"msg": kept, "directive": "inbox_provider", "path": "/ghost/inbox-provider", "write": "/ghost/*"}},
+		},
+		{name: "a matcher around a directive that lets it through", blocks: "http://news.example.com:{{port}} {\n handle /ghost/* {\n inbox_provider\n }\n}"},
+		{name: "a path that is rewritten", blocks: "http://news.example.com:{{port}} {\n handle_path /blog/* {\n inbox_provider\n }\n}"},
+		{
+			name:   "two limits on a site",
+			blocks: "http://news.example.com:{{port}} {\n members_api {\n limit 10 1m\n }\n handle /x/* {\n respond no\n }\n}\nhttp://:{{port}} {\n members_api\n}",
+			want:   []map[string]any{{"msg": limits, "site": "daily", "limits": []any{"10 1m0s", "30 1m0s"}}},
+		},
+		{name: "a limit for each site", blocks: "http://news.example.com:{{port}} {\n members_api {\n limit 10 1m\n }\n}\nhttp://weekly.example.org:{{port}} {\n members_api\n}"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			e := startEdge(t, nil, "{\n{{global}}\nlychgate {\n store "+sqliteStore(t)+
+				"\n site daily {\n hosts news.example.com\n platform none\n }\n site weekly {\n hosts weekly.example.org\n platform none\n }\n}\n}\n"+test.blocks+"\n")
+			if diff := cmp.Diff(test.want, warnings(t, e.logged())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A Ghost that is away when Caddy starts is in the log once, with its address and
+// without its key.
+func TestWarningOfGhostThatIsAway(t *testing.T) {
+	address := "127.0.0.1:" + freeport.New(t)
+	e := startEdge(t, nil, subdirectoryConfig(t, "http://"+address, anAdminKey, ""))
+	const message = "Ghost cannot be reached at the address in platform ghost; it is tried again until it answers"
+	wait.Until(t, func() string {
+		if strings.Count(e.logged(), message) == 0 {
+			return "nothing is logged"
+		}
+		return ""
+	})
+	var got []map[string]any
+	for _, warning := range warnings(t, e.logged()) {
+		if warning["msg"] == message {
+			got = append(got, warning)
+		}
+	}
+	want := []map[string]any{{
+		"msg": message, "site": "daily",
+		"error": `asking Ghost where it is: Get "http://` + address + `/ghost/api/admin/site/": dial tcp ` + address + ": connect: connection refused",
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A store that cannot be opened stops Caddy from starting, with the line.
+func TestStartWithoutStore(t *testing.T) {
+	e := startEdge(t, nil, "{\n{{global}}\n}\nhttp://:{{port}} {\n respond hello\n}\n")
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(file, "lychgate.db")
+	err := e.tryLoad("{\nlychgate {\n store sqlite " + path + "\n site daily {\n hosts localhost\n platform none\n }\n}\n{{global}}\n}\nhttp://:{{port}} {\n members_api\n}\n")
+	want := "lychgate: opening the sqlite store: " + path + " cannot be written: give it and its folder to the user that Caddy runs as, or write another path: mkdir " +
+		file + ": not a directory, at Caddyfile:3"
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
