@@ -8,4 +8,7 @@
 // docs/.
 package lychgate
 
-import _ "github.com/lychgate/caddy-lychgate/caddymodule" // registers the modules
+import (
+	_ "github.com/lychgate/caddy-lychgate/caddymodule"         // registers the modules
+	_ "github.com/lychgate/caddy-lychgate/caddymodule/command" // and the command line
+)

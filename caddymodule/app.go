@@ -250,7 +250,7 @@ func (a *App) connect(site *Site) (platform.Platform, error) {
 	if connected, ok := a.platforms[site]; ok {
 		return connected, nil
 	}
-	connected, err := site.Platform.connect()
+	connected, err := site.Platform.Connect()
 	if err != nil {
 		return nil, err
 	}

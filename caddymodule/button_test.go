@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 	"github.com/lychgate/caddy-lychgate/web"
 )
 
@@ -85,7 +86,7 @@ func TestInboxButtonIsSmall(t *testing.T) {
 // A theme developer gets a tag that works as it is: its address answers, and its
 // hash is that of the answer.
 func TestInboxButtonCommand(t *testing.T) {
-	caddy := buildCaddy(t)
+	caddy := caddytest.Build(t)
 	run := func(args ...string) (string, error) {
 		out, err := exec.Command(caddy, append([]string{"lychgate", "inbox-button"}, args...)...).CombinedOutput()
 		return string(out), err

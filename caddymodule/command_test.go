@@ -1,7 +1,6 @@
 package caddymodule_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,50 +8,22 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
 
-// buildCaddy builds the custom Caddy, once for all tests.
-func buildCaddy(t *testing.T) string {
-	t.Helper()
-	binary, err := builtCaddy()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return binary
-}
-
-var builtCaddy = sync.OnceValues(func() (binary string, err error) {
-	folder, err := os.MkdirTemp("", "lychgate-caddy-")
-	if err != nil {
-		return "", err
-	}
-	binary = filepath.Join(folder, "caddy")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/caddy")
-	build.Dir = ".."
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", errors.Join(fmt.Errorf("building Caddy: %w\n%s", err, output), os.RemoveAll(folder))
-	}
-	removeCaddy = func() error { return os.RemoveAll(folder) }
-	return binary, nil
-})
-
-// removeCaddy removes what buildCaddy has built.
-var removeCaddy = func() error { return nil }
-
 // Keys are made, changed and taken away beside the running server, which knows
 // at once.
 func TestIntegrationCommand(t *testing.T) {
-	caddy := buildCaddy(t)
+	caddy := caddytest.Build(t)
 	config := strings.Replace(membersConfig(sqliteStore(t), "none"), "integration strict {", "integration declared {\nmode custom_id\n}\nintegration strict {", 1)
 	e := startEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
@@ -135,7 +106,7 @@ strict    custom_id  in the configuration
 
 // The address that is printed is the one at which the API answers.
 func TestAPIURL(t *testing.T) {
-	caddy := buildCaddy(t)
+	caddy := caddytest.Build(t)
 	for _, test := range []struct{ address, option, want string }{
 		{"localhost", "", "https://localhost/api"},
 		{"localhost:8443", "", "https://localhost:8443/api"},
@@ -188,7 +159,7 @@ func TestImportCommand(t *testing.T) {
 		}
 		defer client.Delete(t.Context(), m.ID)
 	}
-	caddy, source := buildCaddy(t), sqliteStore(t)
+	caddy, source := caddytest.Build(t), sqliteStore(t)
 	config := membersConfig(source, ghostPlatform(url, key, "off"))
 	e := startEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")

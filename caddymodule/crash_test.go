@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
@@ -37,7 +38,7 @@ type process struct {
 
 func startProcess(t *testing.T, platform string) *process {
 	t.Helper()
-	return startProcessOf(t, buildCaddy(t), membersConfig(sqliteStore(t), platform))
+	return startProcessOf(t, caddytest.Build(t), membersConfig(sqliteStore(t), platform))
 }
 
 func startProcessOf(t *testing.T, binary, config string) *process {

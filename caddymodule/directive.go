@@ -50,18 +50,18 @@ func parseHandler(h httpcaddyfile.Helper, name string, handler directive) ([]htt
 }
 
 // parsedApp returns what the global option says, which is parsed first. Errors:
-// errNoSite.
+// ErrNoSite.
 func parsedApp(h httpcaddyfile.Helper) (*App, error) {
 	option, ok := h.Option("lychgate").(httpcaddyfile.App)
 	if !ok {
-		return nil, errNoSite
+		return nil, ErrNoSite
 	}
 	app := new(App)
 	if err := json.Unmarshal(option.Value, app); err != nil {
 		return nil, err
 	}
 	if len(app.Sites) == 0 {
-		return nil, errNoSite
+		return nil, ErrNoSite
 	}
 	return app, nil
 }
@@ -152,7 +152,7 @@ func (h *MembersAPI) checkParsed(app *App) error { return app.checkPlatforms() }
 // path returns that of the API.
 func (h *MembersAPI) path() string {
 	if h.Path == "" {
-		return defaultAPIPath
+		return DefaultAPIPath
 	}
 	return h.Path
 }

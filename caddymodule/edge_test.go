@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	_ "github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/dnstest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
@@ -42,7 +43,7 @@ type tests struct{ *testing.M }
 // Run runs the tests, and removes what they share.
 func (all tests) Run() int {
 	code := all.M.Run()
-	if err := removeCaddy(); err != nil {
+	if err := caddytest.Remove(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -101,7 +101,7 @@ func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return parseDirective(d, "inbox_provider", map[string]option{
 		"path": {example: "path /ghost/inbox-provider", args: 1, set: func(args []string) error {
 			h.Path = args[0]
-			return checkLookupPath(h.Path)
+			return CheckLookupPath(h.Path)
 		}},
 		"limit": {example: "limit 10 1m", args: 2, set: func(args []string) (err error) {
 			h.Limit, err = parseLimit(args)
@@ -112,7 +112,7 @@ func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			if strings.Contains(h.RejectTo, "{") {
 				h.Line = lineAt(d)
 			}
-			return checkEach("reject_to", args, checkRejectTo)
+			return checkEach("reject_to", args, CheckRejectTo)
 		}},
 		"cache_ttl": {example: "cache_ttl 24h", args: 1, set: func(args []string) (err error) {
 			if h.CacheTTL, err = parseDuration("cache_ttl", args[0]); err != nil {
@@ -140,7 +140,7 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if len(h.app.sites) == 0 {
-		return explain(nil, errNoSite)
+		return explain(nil, ErrNoSite)
 	}
 	h.app.lookupPaths = append(h.app.lookupPaths, h.Path)
 	limiter, err := loadLimiter(limiterKey{"readers", h.Limit.plain()}, &h.release)
@@ -193,7 +193,7 @@ func (h *InboxProvider) setDefaults() error {
 	if h.RejectTo, err = replace("reject_to", h.RejectTo); err != nil {
 		return err
 	}
-	return cmp.Or(checkLookupPath(h.Path), h.Limit.check(), checkRejectTo(h.RejectTo),
+	return cmp.Or(CheckLookupPath(h.Path), h.Limit.check(), CheckRejectTo(h.RejectTo),
 		checkCacheTTL(h.CacheTTL), checkCacheSize(h.CacheSize))
 }
 
@@ -298,12 +298,15 @@ func clientAddr(r *http.Request) netip.Addr {
 	return address
 }
 
-var errNoSite = &mistake{
+// ErrNoSite means that the configuration has no site.
+var ErrNoSite error = &mistake{
 	text: "no site is configured, so there is nothing to answer for: write a global option such as\n" + exampleApp,
 	json: `no site is configured, so there is nothing to answer for: write an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}`,
 }
 
-func checkLookupPath(p string) error {
+// CheckLookupPath returns an error that says what to write if lookups cannot be
+// answered at a path.
+func CheckLookupPath(p string) error {
 	switch {
 	case strings.ContainsAny(p, "*?#{}"):
 		return wrongPath(p, "write a plain path without wildcards and placeholders, such as /ghost/inbox-provider")
@@ -319,7 +322,9 @@ func wrongPath(p, write string) error {
 	return &mistake{name: "path", text: strconv.Quote(p) + ": " + write}
 }
 
-func checkRejectTo(target string) error {
+// CheckRejectTo returns an error that says what to write if rejected lookups
+// cannot be redirected to a target.
+func CheckRejectTo(target string) error {
 	u, err := url.Parse(target)
 	if err == nil && (strings.HasPrefix(target, "/") || isAddress(u)) {
 		return nil

@@ -45,7 +45,8 @@ type MembersAPI struct {
 	release releases
 }
 
-const defaultAPIPath = "/integration"
+// DefaultAPIPath is the path of the members API.
+const DefaultAPIPath = "/integration"
 
 // CaddyModule returns the Caddy module information.
 func (MembersAPI) CaddyModule() caddy.ModuleInfo {
@@ -66,7 +67,7 @@ func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return parseDirective(d, "members_api", map[string]option{
 		"path": {example: "path /integration", args: 1, set: func(args []string) error {
 			h.Path = args[0]
-			return checkPath(h.Path, defaultAPIPath)
+			return checkPath(h.Path, DefaultAPIPath)
 		}},
 		"limit": {example: "limit 30 1m", args: 2, set: func(args []string) (err error) {
 			h.Limit, err = parseLimit(args)
@@ -92,7 +93,7 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	if h.MaxBody == 0 {
 		h.MaxBody = 64 << 10
 	}
-	if err := cmp.Or(checkPath(h.Path, defaultAPIPath), h.Limit.check(), checkMaxBody(h.MaxBody)); err != nil {
+	if err := cmp.Or(checkPath(h.Path, DefaultAPIPath), h.Limit.check(), checkMaxBody(h.MaxBody)); err != nil {
 		return explain(nil, inBlock("members_api", "", err))
 	}
 	app, err := ctx.App("lychgate")
@@ -101,7 +102,7 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if len(h.app.sites) == 0 {
-		return explain(nil, errNoSite)
+		return explain(nil, ErrNoSite)
 	}
 	if h.state, err = h.app.useMembers(h.Path); err != nil {
 		return explain(h.app.Lines, err)

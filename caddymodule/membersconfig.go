@@ -80,9 +80,9 @@ func (s *Store) checkSource(source string) error {
 	return &mistake{name: "store " + s.Kind, text: err.Error(), field: "source"}
 }
 
-// resolve returns the kind and source with placeholders replaced, or the
+// Resolve returns the kind and source with placeholders replaced, or the
 // default for no Store at all.
-func (s *Store) resolve() (database.Kind, string, error) {
+func (s *Store) Resolve() (database.Kind, string, error) {
 	if s == nil {
 		return database.SQLite, filepath.Join(caddy.AppDataDir(), "lychgate", "lychgate.db"), nil
 	}
@@ -284,8 +284,8 @@ func (s *Site) webhookURL(app *App, path string) (string, error) {
 	return address + handlers.NoticePath(path), nil
 }
 
-// connect returns the platform, nil for none. Nothing is sent to it yet.
-func (p *Platform) connect() (platform.Platform, error) {
+// Connect returns the platform, nil for none. Nothing is sent to it yet.
+func (p *Platform) Connect() (platform.Platform, error) {
 	switch {
 	case p == nil:
 		return nil, errPlatform
@@ -430,9 +430,9 @@ func (i *Integration) checkPlaceholderDomain() error {
 	return nil
 }
 
-// resolve checks the integration and returns what the members API needs: the
+// Resolve checks the integration and returns what the members API needs: the
 // hash of its key, nil if that is not declared, and its options.
-func (i *Integration) resolve(name string) (*members.KeyHash, members.Integration, error) {
+func (i *Integration) Resolve(name string) (*members.KeyHash, members.Integration, error) {
 	if i == nil {
 		i = new(Integration)
 	}

@@ -78,7 +78,7 @@ func (a *App) useMembers(path string) (*membersState, error) {
 		declared := &integrations{make(map[members.KeyHash]members.Integration), make(map[string]members.Integration), make(map[string]bool)}
 		state.declared[name] = declared
 		for _, integration := range slices.Sorted(maps.Keys(site.Integrations)) {
-			hash, plain, err := site.Integrations[integration].resolve(integration)
+			hash, plain, err := site.Integrations[integration].Resolve(integration)
 			if err != nil {
 				return nil, inSite(name, err)
 			}

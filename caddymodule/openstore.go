@@ -55,7 +55,7 @@ func (d sharedDatabase) Destruct() error { return d.Close() }
 // for one more user when the app starts.
 func (a *App) useStore(user storeUser) (*openStore, error) {
 	if a.store == nil {
-		kind, source, err := a.Store.resolve()
+		kind, source, err := a.Store.Resolve()
 		if err != nil {
 			return nil, inBlock("lychgate", "store", err)
 		}

@@ -79,7 +79,7 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if len(h.app.sites) == 0 {
-		return explain(nil, errNoSite)
+		return explain(nil, ErrNoSite)
 	}
 	if h.state, err = h.app.useThemes(); err != nil {
 		return explain(h.app.Lines, err)

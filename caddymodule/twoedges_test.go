@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
@@ -22,7 +23,7 @@ import (
 func TestTwoEdges(t *testing.T) {
 	p := startGhostProxy(t, "two-edges")
 	config := membersConfig("postgres "+dbtest.PostgresSource(t), p.platform())
-	binary := buildCaddy(t)
+	binary := caddytest.Build(t)
 	edges := []*process{startProcessOf(t, binary, config), startProcessOf(t, binary, config)}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()

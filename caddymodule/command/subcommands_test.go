@@ -1,4 +1,4 @@
-package caddymodule_test
+package command_test
 
 import (
 	"os/exec"
@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 )
 
 // A typo in a script ends it, and says what to write.
 func TestUnknownCommands(t *testing.T) {
-	caddy := buildCaddy(t)
+	caddy := caddytest.Build(t)
 	for args, want := range map[string]string{
 		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate inbox-button, or integration, or manifest, or members\n",
 		"lychgate manifets validate .":             "Error: there is no command caddy lychgate manifets: write caddy lychgate manifest\n",

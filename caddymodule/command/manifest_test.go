@@ -1,4 +1,4 @@
-package caddymodule_test
+package command_test
 
 import (
 	"archive/zip"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -207,7 +208,7 @@ const (
 // A theme developer sees what is wrong and where, and a script knows it by the
 // exit code. No configuration is there.
 func TestManifestValidate(t *testing.T) {
-	caddy := buildCaddy(t)
+	caddy := caddytest.Build(t)
 	dir := themeFolder(t, map[string]string{
 		"valid/lychgate-manifest.yaml":  validManifest,
 		"broken/lychgate-manifest.yaml": brokenManifest,
@@ -327,7 +328,7 @@ func TestManifestValidate(t *testing.T) {
 		}
 	}
 
-	docs, err := os.ReadFile("../docs/manifest.md")
+	docs, err := os.ReadFile("../../docs/manifest.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +346,7 @@ func TestManifestColours(t *testing.T) {
 	if err != nil {
 		t.Skip("needs `script`, which runs a command on a terminal")
 	}
-	caddy := buildCaddy(t)
+	caddy := caddytest.Build(t)
 	dir := themeFolder(t, map[string]string{"one.yaml": "manifest_version: 1\nevents:\n", "valid.yaml": validManifest})
 	run := func(file string, env ...string) string {
 		command := exec.Command(script, "-qec", "'"+caddy+"' lychgate manifest validate "+file, os.DevNull)

@@ -1,4 +1,4 @@
-package caddymodule
+package command
 
 import (
 	"cmp"
@@ -22,6 +22,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/spf13/cobra"
 
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
@@ -57,11 +58,11 @@ func integrationCommand() *cobra.Command {
 	add.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
 		options := s.declared[args[0]]
 		if options == nil {
-			options = &Integration{Mode: *mode, AllowDuplicateEmails: *duplicates, PlaceholderDomain: *domain, SubscribeByDefault: subscribe}
+			options = &caddymodule.Integration{Mode: *mode, AllowDuplicateEmails: *duplicates, PlaceholderDomain: *domain, SubscribeByDefault: subscribe}
 		} else if options.Key != "" {
 			return fmt.Errorf("the configuration declares an integration %s with a key: choose another name, or take the key out there", args[0])
 		}
-		_, integration, err := options.resolve(args[0])
+		_, integration, err := options.Resolve(args[0])
 		if err != nil {
 			return err
 		}
@@ -137,8 +138,8 @@ func addStoreFlags(cmd *cobra.Command) {
 // siteStore is what a command works on.
 type siteStore struct {
 	site     string
-	declared map[string]*Integration
-	platform *Platform
+	declared map[string]*caddymodule.Integration
+	platform *caddymodule.Platform
 	apiURL   string
 	store    *memberstore.SQL
 }
@@ -175,10 +176,10 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 		if err != nil {
 			return err
 		}
-		if site, err = app.siteNamed(site); err != nil {
+		if site, err = siteNamed(app, site); err != nil {
 			return err
 		}
-		kind, source, err := app.Store.resolve()
+		kind, source, err := app.Store.Resolve()
 		if err != nil {
 			return err
 		}
@@ -200,10 +201,10 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 
 // appOf takes the app out of a configuration, and the first HTTP server that has
 // a members_api.
-func appOf(config []byte) (*App, *apiServer, error) {
+func appOf(config []byte) (*caddymodule.App, *apiServer, error) {
 	var parsed struct {
 		Apps struct {
-			Lychgate *App `json:"lychgate"`
+			Lychgate *caddymodule.App `json:"lychgate"`
 			HTTP     struct {
 				HTTPPort  uint                  `json:"http_port"`
 				HTTPSPort uint                  `json:"https_port"`
@@ -215,7 +216,7 @@ func appOf(config []byte) (*App, *apiServer, error) {
 		return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if parsed.Apps.Lychgate == nil {
-		return nil, nil, errNoSite
+		return nil, nil, caddymodule.ErrNoSite
 	}
 	servers := parsed.Apps.HTTP.Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -319,7 +320,7 @@ func membersPath(part any) (string, bool) {
 		if part["handler"] == "members_api" {
 			path, ok := part["path"].(string)
 			if !ok {
-				path = defaultAPIPath
+				path = caddymodule.DefaultAPIPath
 			}
 			return path, true
 		}
@@ -333,7 +334,7 @@ func membersPath(part any) (string, bool) {
 }
 
 // siteNamed returns the name of a site that exists, the only one for none.
-func (a *App) siteNamed(name string) (string, error) {
+func siteNamed(a *caddymodule.App, name string) (string, error) {
 	names := slices.Sorted(maps.Keys(a.Sites))
 	switch {
 	case a.Sites[name] != nil && len(a.Sites[name].Hosts) > 0:

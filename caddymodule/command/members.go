@@ -1,4 +1,4 @@
-package caddymodule
+package command
 
 import (
 	"context"
@@ -59,7 +59,7 @@ the next time.
 }
 
 func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool) (err error) {
-	from, err := s.platform.connect()
+	from, err := s.platform.Connect()
 	if err != nil {
 		return fmt.Errorf("site %s: %w", s.site, err)
 	}
