@@ -134,8 +134,7 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 	setPlaceholders(r, site, "")
 	open, err := h.state.site(site.name)
 	if err != nil {
-		h.api.Fail(w, err)
-		site.metrics.served(handlers.Served{Operation: "other", Outcome: "failed"})
+		site.metrics.served(h.api.Fail(w, err))
 		return nil
 	}
 	site.metrics.served(h.api.Serve(w, r, open, clientAddr(r)))

@@ -155,12 +155,12 @@ func (m *siteMetrics) answered(answer classifier.Answer) {
 
 // served counts a request of the members API.
 func (m *siteMetrics) served(s handlers.Served) {
-	membersRequestsTotal.WithLabelValues(m.name, s.Operation, s.Outcome).Inc()
+	membersRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
 }
 
 // servedThemes counts a request about themes.
-func (m *siteMetrics) servedThemes(s handlers.ThemesServed) {
-	themesRequestsTotal.WithLabelValues(m.name, s.Operation, s.Outcome).Inc()
+func (m *siteMetrics) servedThemes(s handlers.Served) {
+	themesRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
 }
 
 // Destruct implements caddy.Destructor.

@@ -102,7 +102,7 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	if site != nil {
 		setPlaceholders(r, site, "")
 	}
-	var served handlers.ThemesServed
+	var served handlers.Served
 	var err error
 	switch {
 	case own:

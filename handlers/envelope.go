@@ -1,11 +1,9 @@
 package handlers
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,11 +12,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
-// This file holds what every answer of the members API looks like, and which
-// error gets which (docs/members_api.md, "Answers").
+// This file holds what every answer of the members API looks like
+// (docs/members_api.md#answers).
 
 // envelope is the body of every answer.
 type envelope struct {
@@ -67,40 +64,6 @@ func etagOf(m members.Member) string { return etag(plainJSON(recordOf(m)), m.Upd
 func etag(record string, updated time.Time) string {
 	sum := sha256.Sum256(strconv.AppendInt([]byte(record), updated.UnixMilli(), 10))
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
-}
-
-// errors of the protocol, told apart from those of members by being about the
-// request rather than about a member.
-var (
-	errUnauthorized = &statusError{http.StatusUnauthorized, "The integration key is missing or not valid."}
-	errNoSite       = &statusError{http.StatusNotFound, "There is no site at this address."}
-	errNoEndpoint   = &statusError{http.StatusNotFound, "There is no such endpoint."}
-	errNotAllowed   = &statusError{http.StatusMethodNotAllowed, "The method is not allowed here."}
-	errTooLarge     = &statusError{http.StatusRequestEntityTooLarge, "The request's body is too large."}
-)
-
-// statusError is an error that says its own status.
-type statusError struct {
-	status  int
-	message string
-}
-
-func (e *statusError) Error() string { return e.message }
-
-// tooManyError is an allowance that is used up.
-type tooManyError struct {
-	wait time.Duration
-	of   string // of what there were too many
-}
-
-func (e *tooManyError) Error() string { return "too many " + e.of }
-
-// retryAfter says in a header when the caller may try again, and returns a
-// message that does too.
-func (e *tooManyError) retryAfter(w http.ResponseWriter) (message string) {
-	seconds := strconv.Itoa(ratelimit.RetryAfter(e.wait))
-	w.Header().Set("Retry-After", seconds)
-	return "Too many " + e.of + ". Try again in " + seconds + " s."
 }
 
 // memberAnswer is the answer to a request that was done. Its JSON is what is
@@ -154,65 +117,19 @@ func writeEnvelope(w http.ResponseWriter, status int, body string) {
 	w.Write([]byte(body)) // an error means that the caller has left
 }
 
-// writeError writes the answer for an error. What nobody foresaw is logged
-// whole, and shown as no more than that.
-func writeError(w http.ResponseWriter, logger *zap.Logger, err error) {
-	var (
-		invalid *members.InvalidError
-		status  *statusError
-		tooMany *tooManyError
-	)
-	fail := func(code int, message string) { writeEnvelope(w, code, envelopeBody(envelope{Message: message})) }
-	switch {
-	case errors.As(err, &invalid):
-		fail(http.StatusOK, invalid.Message)
-	case errors.Is(err, members.ErrNotFound):
-		fail(http.StatusNotFound, "Member not found.")
-	case errors.Is(err, members.ErrPrecondition):
-		fail(http.StatusPreconditionFailed, "The member was changed since it was read. Read it again.")
-	case errors.As(err, &tooMany):
-		fail(http.StatusTooManyRequests, tooMany.retryAfter(w))
-	case errors.As(err, &status):
-		if status == errUnauthorized { // a notice has no key to send
-			w.Header().Set("WWW-Authenticate", "Bearer")
-		}
-		fail(status.status, status.message)
-	default:
-		if !errors.Is(err, context.Canceled) { // the caller has left
-			logger.Error("a member request failed", zap.Error(err))
-		}
-		fail(http.StatusInternalServerError, "Internal error.")
+// writeError writes the answer for an error, and returns its outcome.
+func writeError(w http.ResponseWriter, logger *zap.Logger, err error) Outcome {
+	f := failureOf(err)
+	if f.isUnforeseen {
+		logger.Error("a member request failed", zap.Error(err))
 	}
+	f.setHeader(w.Header())
+	writeEnvelope(w, f.status, envelopeBody(envelope{Message: f.message}))
+	return f.outcome
 }
 
-// handled reports whether an error says that what was asked for was not done.
-func handled(err error) bool {
-	_, invalid := errors.AsType[*members.InvalidError](err)
-	return invalid || errors.Is(err, members.ErrNotFound) || errors.Is(err, members.ErrPrecondition)
-}
-
-// outcomeOf says for Served what became of a request.
-func outcomeOf(answer *memberAnswer, err error) string {
-	var (
-		invalid *members.InvalidError
-		status  *statusError
-		tooMany *tooManyError
-	)
-	switch {
-	case err == nil && answer.Queued:
-		return "queued"
-	case err == nil:
-		return "done"
-	case errors.As(err, &invalid), errors.Is(err, members.ErrPrecondition):
-		return "rejected"
-	case errors.Is(err, members.ErrNotFound):
-		return "not_found"
-	case errors.As(err, &tooMany):
-		return "too_many"
-	case errors.As(err, &status) && status.status == http.StatusUnauthorized:
-		return "unauthorized"
-	case errors.As(err, &status), errors.Is(err, context.Canceled):
-		return "other"
-	}
-	return "failed"
+// wasNotDone reports whether an error says that what was asked for was not done.
+func wasNotDone(err error) bool {
+	outcome := failureOf(err).outcome
+	return outcome == Rejected || outcome == NotFound
 }

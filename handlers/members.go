@@ -52,25 +52,23 @@ type MembersSite struct {
 	Integration func(context.Context, members.KeyHash) (members.Integration, error)
 }
 
-// Served is what became of a request, for whoever counts them.
-type Served struct {
-	Operation string // get, create, update, delete, notice, or other
-	Outcome   string // done, queued, rejected, not_found, unauthorized, too_many, failed, or other
-}
-
 // Serve answers one request for a site, or for no site if that is nil. The
-// address is the caller's.
+// address is the caller's. Operations are get, create, update, delete, notice and
+// other.
 func (h *MembersAPI) Serve(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) Served {
-	answer, err := h.answer(w, r, site, address)
-	served := Served{operationOf(r.Method), outcomeOf(answer, err)}
+	served := Served{Operation: operationOf(r.Method), Outcome: Done}
 	if _, notice := h.noticeToken(r); notice {
 		served.Operation = "notice"
 	}
+	answer, err := h.answer(w, r, site, address)
 	if err != nil {
-		writeError(w, h.Logger, err)
-	} else {
-		answer.write(w)
+		served.Outcome = writeError(w, h.Logger, err)
+		return served
 	}
+	if answer.Queued {
+		served.Outcome = Queued
+	}
+	answer.write(w)
 	return served
 }
 
@@ -89,7 +87,9 @@ func operationOf(method string) string {
 }
 
 // Fail answers a request that could not even be served, because of err.
-func (h *MembersAPI) Fail(w http.ResponseWriter, err error) { writeError(w, h.Logger, err) }
+func (h *MembersAPI) Fail(w http.ResponseWriter, err error) Served {
+	return Served{Operation: "other", Outcome: writeError(w, h.Logger, err)}
+}
 
 // patience bounds a request: a store that hangs is not waited for any longer.
 const patience = 10 * time.Second
@@ -224,7 +224,7 @@ func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err != nil {
-		if handled(err) {
+		if wasNotDone(err) {
 			err = errors.Join(err, site.Requests.EndRequest(ctx, request, nil))
 		}
 		return nil, err // of what is not known to have failed, the request stays begun

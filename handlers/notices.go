@@ -23,12 +23,6 @@ func NoticePath(api string) string { return api + webhooksPath }
 // maxNotice bounds a notice, in bytes.
 const maxNotice = 1 << 20
 
-var (
-	errGone   = &statusError{http.StatusGone, "No notices are wanted at this address."}
-	errForged = &statusError{http.StatusUnauthorized, "The notice is not signed as it should be, or old."}
-	errNoRoom = &statusError{http.StatusServiceUnavailable, "There are too many notices at once."}
-)
-
 // notice takes a notice of the platform's. It has no key but a signature.
 func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr, token string) (*memberAnswer, error) {
 	if r.Method != http.MethodPost {
@@ -43,7 +37,7 @@ func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.
 	switch {
 	case err == nil:
 		attempt.succeed()
-	case errors.Is(err, errGone), errors.Is(err, errForged):
+	case errors.Is(err, inbound.ErrGone), errors.Is(err, platform.ErrForged):
 		if wait := attempt.fail(ctx); wait > 0 {
 			return nil, &tooManyError{wait: wait, of: forgedEvents}
 		}
@@ -55,9 +49,6 @@ const forgedEvents = "webhook events from this address that are not the platform
 
 func (h *MembersAPI) readWebhookEvent(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, token string) (*memberAnswer, error) {
 	url, err := site.Inbound.WebhookURL(ctx, site.Members.Site, token)
-	if errors.Is(err, inbound.ErrGone) {
-		return nil, errGone
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -68,15 +59,7 @@ func (h *MembersAPI) readWebhookEvent(ctx context.Context, w http.ResponseWriter
 	if err != nil {
 		return nil, &members.InvalidError{Message: "The notice could not be read."}
 	}
-	err = site.Inbound.Receive(site.Members.Site, url, r.Header.Get(platform.SignatureHeader), body)
-	switch {
-	case errors.Is(err, inbound.ErrGone):
-		return nil, errGone
-	case errors.Is(err, platform.ErrForged):
-		return nil, errForged
-	case errors.Is(err, inbound.ErrTooMany):
-		return nil, errNoRoom
-	case err != nil:
+	if err := site.Inbound.Receive(site.Members.Site, url, r.Header.Get(platform.SignatureHeader), body); err != nil {
 		return nil, err
 	}
 	return &memberAnswer{Body: envelopeBody(envelope{Success: true, Message: "Noticed."})}, nil

@@ -54,26 +54,26 @@ func redirect(w http.ResponseWriter, target string) {
 
 // writeMessage writes a failure.
 func writeMessage(w http.ResponseWriter, status int, message string) {
-	writeFailure(w, status, failure{Message: message})
+	writeFailure(w, status, failureBody{Message: message})
 }
 
 // writeValidationError writes that one parameter is not valid.
 func writeValidationError(w http.ResponseWriter, parameter, message string) {
-	writeFailure(w, http.StatusUnprocessableEntity, failure{
+	writeFailure(w, http.StatusUnprocessableEntity, failureBody{
 		Message: message,
 		Errors:  map[string][]string{parameter: {message}},
 	})
 }
 
-// failure is the body of every answer that is not 200.
-type failure struct {
+// failureBody is the body of every answer that is not 200.
+type failureBody struct {
 	Message string `json:"message"`
 
 	// Errors holds the messages for each parameter, of a validation error.
 	Errors map[string][]string `json:"errors,omitempty"`
 }
 
-func writeFailure(w http.ResponseWriter, status int, f failure) {
+func writeFailure(w http.ResponseWriter, status int, f failureBody) {
 	body, err := json.Marshal(f)
 	if err != nil {
 		panic(err) // strings always encode

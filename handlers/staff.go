@@ -66,10 +66,10 @@ var crossOrigin = http.NewCrossOriginProtection()
 
 // Reasons for which a request is not served.
 var (
-	errNotStaff   = &statusError{http.StatusUnauthorized, "Sign in to Ghost's admin on this site first."}
-	errNotEditor  = &statusError{http.StatusForbidden, "Owners, administrators and editors may do this."}
-	errElsewhere  = &statusError{http.StatusForbidden, "The request must come from a page of this site: its Origin header must name this site."}
-	errNobodySays = &statusError{http.StatusBadGateway, "Ghost could not be asked who you are. Try again."}
+	errNotStaff   = &statusError{http.StatusUnauthorized, Forbidden, "Sign in to Ghost's admin on this site first."}
+	errNotEditor  = &statusError{http.StatusForbidden, Forbidden, "Owners, administrators and editors may do this."}
+	errElsewhere  = &statusError{http.StatusForbidden, Forbidden, "The request must come from a page of this site: its Origin header must name this site."}
+	errNobodySays = &statusError{http.StatusBadGateway, Failed, "Ghost could not be asked who you are. Try again."}
 )
 
 // authorize returns nil if a request from an address comes from somebody who may
@@ -97,7 +97,7 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Ad
 	case tooMany:
 		return err
 	case hasReason:
-		return &statusError{http.StatusUnauthorized, "Ghost refuses this session: " + session.Reason + " Sign in to Ghost's admin at the expected origin."}
+		return &statusError{http.StatusUnauthorized, Forbidden, "Ghost refuses this session: " + session.Reason + " Sign in to Ghost's admin at the expected origin."}
 	case errors.Is(err, platform.ErrNotStaff):
 		return errNotStaff
 	case err != nil:

@@ -258,7 +258,7 @@ func TestReasonOfSession(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "https://b.example/ghost/lychgate/themes", nil)
 	r.Header.Set("Cookie", "owner")
 	err := NewStaff("daily", asked, strangers(t)).authorize(t.Context(), r, netip.Addr{})
-	want := &statusError{http.StatusUnauthorized, "Ghost refuses this session: Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'. Sign in to Ghost's admin at the expected origin."}
+	want := &statusError{http.StatusUnauthorized, Forbidden, "Ghost refuses this session: Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'. Sign in to Ghost's admin at the expected origin."}
 	if diff := cmp.Diff(want.Error(), fmt.Sprint(err)); diff != "" {
 		t.Error(diff)
 	}

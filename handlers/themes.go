@@ -17,7 +17,6 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/themes"
-	"github.com/lychgate/caddy-lychgate/themes/git"
 )
 
 // ThemesAPI answers what the publication's staff ask about the manifests of their
@@ -44,12 +43,6 @@ type ThemesSite struct {
 	Themes func() (*themes.Service, error)
 }
 
-// ThemesServed is what became of a request, for whoever counts them.
-type ThemesServed struct {
-	Operation string // upload, remove, refresh, list, manifest, event_types, curation, validate, or other
-	Outcome   string // valid, findings, removed, done, not_found, forbidden, unreachable, token_rejected, request_failed, too_many, failed, or other
-}
-
 // ThemesPath is where, behind the path of the platform's admin, the API is.
 const ThemesPath = "/lychgate/themes"
 
@@ -73,10 +66,10 @@ var endpoints = map[string]endpoint{
 var allThemes = endpoint{"list", http.MethodGet, listThemes}
 
 // Serve answers a request below ThemesPath from an address, for a site or for no
-// site if that is nil.
-func (h *ThemesAPI) Serve(w http.ResponseWriter, r *http.Request, site *ThemesSite, address netip.Addr) ThemesServed {
+// site if that is nil. Operations are those of the endpoints, and other.
+func (h *ThemesAPI) Serve(w http.ResponseWriter, r *http.Request, site *ThemesSite, address netip.Addr) Served {
 	e, theme, ok := h.find(r)
-	answer, err := any(nil), error(errNoEndpoint)
+	answer, err := any(nil), error(errNoThemeEndpoint)
 	switch {
 	case site == nil:
 		err = errNoThemes
@@ -89,10 +82,13 @@ func (h *ThemesAPI) Serve(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	default:
 		answer, err = h.answer(w, r, site, address, e, theme)
 	}
-	served := ThemesServed{Operation: e.operation, Outcome: themesOutcome(answer, err)}
+	served := Served{Operation: e.operation, Outcome: Done}
 	if err != nil {
-		h.writeError(w, site, err)
+		served.Outcome = h.writeError(w, site, err)
 		return served
+	}
+	if report, ok := answer.(themes.Report); ok {
+		served.Outcome = outcomeOfReport(report)
 	}
 	writeStaff(w, http.StatusOK, answer)
 	return served
@@ -271,9 +267,10 @@ func validateEvent(ctx context.Context, s *themes.Service, theme string, body io
 
 // Errors that are about a theme.
 var (
-	errNoThemes = &statusError{http.StatusNotFound, "There is no site with a Ghost at this address."}
-	errInactive = &statusError{http.StatusNotFound, "Homepage Curation is inactive: it starts with a manifest that has it and no finding."}
-	errNoEvent  = &statusError{http.StatusUnprocessableEntity, `Send JSON such as {"type": "webinar", "values": {"name": "An evening"}}.`}
+	errNoThemeEndpoint = &statusError{http.StatusNotFound, NotFound, errNoEndpoint.message}
+	errNoThemes        = &statusError{http.StatusNotFound, NotFound, "There is no site with a Ghost at this address."}
+	errInactive        = &statusError{http.StatusNotFound, NotFound, "Homepage Curation is inactive: it starts with a manifest that has it and no finding."}
+	errNoEvent         = &statusError{http.StatusUnprocessableEntity, Other, `Send JSON such as {"type": "webinar", "values": {"name": "An evening"}}.`}
 )
 
 // noType says which event types there are.
@@ -286,18 +283,7 @@ func noType(key string, events *manifest.Events) error {
 		}
 		message += " It has " + strings.Join(keys, ", ") + "."
 	}
-	return &statusError{http.StatusUnprocessableEntity, message}
-}
-
-// refreshFailures are how a repository is not read, as they are called in
-// answers.
-var refreshFailures = []struct {
-	err    error
-	reason string
-}{
-	{git.ErrUnreachable, "unreachable"},
-	{git.ErrRejected, "token_rejected"},
-	{git.ErrFailed, "request_failed"},
+	return &statusError{http.StatusUnprocessableEntity, Other, message}
 }
 
 // staffFailure is the body of an answer to a request that was not done.
@@ -306,43 +292,20 @@ type staffFailure struct {
 	Reason  string `json:"reason,omitempty"` // of a refresh
 }
 
-// writeError writes the answer for an error. What nobody foresaw is logged, and
-// shown as no more than that.
-func (h *ThemesAPI) writeError(w http.ResponseWriter, site *ThemesSite, err error) {
-	var status *statusError
-	var repository *git.Error
-	var tooMany *tooManyError
+// writeError writes the answer for an error, and returns its outcome.
+func (h *ThemesAPI) writeError(w http.ResponseWriter, site *ThemesSite, err error) Outcome {
+	f := failureOf(err)
 	switch {
-	case errors.As(err, &tooMany):
-		writeStaff(w, http.StatusTooManyRequests, staffFailure{Message: tooMany.retryAfter(w)})
-	case errors.As(err, &repository):
-		failure := staffFailure{Message: repository.Error(), Reason: refreshFailure(err)}
+	case f.reason != "":
 		h.Logger.Warn("a theme could not be refreshed", zap.String("site", site.Name), zap.Error(err))
-		writeStaff(w, http.StatusBadGateway, failure)
-	case errors.Is(err, themes.ErrNotFound):
-		writeStaff(w, http.StatusNotFound, staffFailure{Message: "The theme has no manifest."})
-	case errors.Is(err, themes.ErrNoRepository):
-		writeStaff(w, http.StatusNotFound, staffFailure{Message: "The theme has no repository to be refreshed from."})
-	case errors.As(err, &status):
-		if status == errNobodySays && !errors.Is(err, context.Canceled) { // the caller has left
-			h.Logger.Error("Ghost does not say who is signed in; is its address in platform ghost right?", zap.String("site", site.Name), zap.Error(err))
-		}
-		writeStaff(w, status.status, staffFailure{Message: status.message})
-	default:
-		if !errors.Is(err, context.Canceled) { // the caller has left
-			h.Logger.Error("a request about themes failed", zap.String("site", site.Name), zap.Error(err))
-		}
-		writeStaff(w, http.StatusInternalServerError, staffFailure{Message: "Internal error."})
+	case errors.Is(err, errNobodySays) && !errors.Is(err, context.Canceled): // the caller has left
+		h.Logger.Error("Ghost does not say who is signed in; is its address in platform ghost right?", zap.String("site", site.Name), zap.Error(err))
+	case f.isUnforeseen:
+		h.Logger.Error("a request about themes failed", zap.String("site", site.Name), zap.Error(err))
 	}
-}
-
-func refreshFailure(err error) string {
-	for _, failure := range refreshFailures {
-		if errors.Is(err, failure.err) {
-			return failure.reason
-		}
-	}
-	return ""
+	f.setHeader(w.Header())
+	writeStaff(w, f.status, staffFailure{Message: f.message, Reason: f.reason})
+	return f.outcome
 }
 
 // writeStaff writes an answer, which no other site may read.
@@ -357,44 +320,12 @@ func writeStaff(w http.ResponseWriter, status int, answer any) {
 	_ = encoder.Encode(answer) // an error means that the caller has left
 }
 
-// themesOutcome says for ThemesServed what became of a request.
-func themesOutcome(answer any, err error) string {
-	var status *statusError
-	var tooMany *tooManyError
-	switch {
-	case errors.As(err, &tooMany):
-		return "too_many"
-	case refreshFailure(err) != "":
-		return refreshFailure(err)
-	case errors.Is(err, themes.ErrNotFound), errors.Is(err, themes.ErrNoRepository):
-		return "not_found"
-	case errors.As(err, &status):
-		switch status.status {
-		case http.StatusNotFound:
-			return "not_found"
-		case http.StatusUnauthorized, http.StatusForbidden:
-			return "forbidden"
-		case http.StatusBadGateway:
-			return "failed"
-		}
-		return "other"
-	case errors.Is(err, context.Canceled):
-		return "other"
-	case err != nil:
-		return "failed"
-	}
-	if report, ok := answer.(themes.Report); ok {
-		return outcomeOfReport(report)
-	}
-	return "done"
-}
-
-func outcomeOfReport(report themes.Report) string {
+func outcomeOfReport(report themes.Report) Outcome {
 	switch {
 	case report.Status == themes.NoManifest:
-		return "removed"
+		return Removed
 	case len(report.Findings) > 0:
-		return "findings"
+		return Findings
 	}
-	return "valid"
+	return Valid
 }

@@ -59,13 +59,13 @@ const (
 // An upload is scanned as it is passed on, and never kept whole. Ghost is asked
 // first whether the session or the token of the request, which is from an address,
 // is valid; if not, nothing is scanned. The error is that of next.
-func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSite, address netip.Addr, next Next) (ThemesServed, error) {
+func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSite, address netip.Addr, next Next) (Served, error) {
 	ctx, cancel := outlive(r.Context())
 	defer cancel()
 	passed := r.Clone(ctx)
 	passed.Header.Set("Accept-Encoding", "identity") // so that the answer can be read
 	held := &heldAnswer{ResponseWriter: w}
-	served := ThemesServed{Operation: "remove", Outcome: "other"}
+	served := Served{Operation: "remove", Outcome: Other}
 	if r.Method == http.MethodDelete {
 		err := next(held, passed)
 		if err == nil && held.holds() {
@@ -97,7 +97,7 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 		served.Outcome = h.uploaded(ctx, site, held, upload)
 	case err == nil && held.status >= http.StatusOK && held.status < http.StatusMultipleChoices:
 		h.Logger.Error("Ghost's answer to an upload cannot be read, so its manifest was not looked at", zap.String("site", site.Name))
-		served.Outcome = "failed"
+		served.Outcome = Failed
 	}
 	held.release()
 	return served, err
@@ -120,18 +120,18 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // removed clears what is kept of a theme.
-func (h *ThemesAPI) removed(ctx context.Context, site *ThemesSite, path string) string {
+func (h *ThemesAPI) removed(ctx context.Context, site *ThemesSite, path string) Outcome {
 	name := adminThemes.FindStringSubmatch(path[len(h.Path):])[1]
 	report, err := h.take(ctx, site, name, func(context.Context) ([]byte, error) { return nil, themes.ErrNoManifest })
 	if err != nil {
-		return "failed"
+		return Failed
 	}
 	return outcomeOfReport(report)
 }
 
 // uploaded takes over the manifest of a theme that Ghost took, and adds what was
 // found to its answer.
-func (h *ThemesAPI) uploaded(ctx context.Context, site *ThemesSite, held *heldAnswer, upload *upload) string {
+func (h *ThemesAPI) uploaded(ctx context.Context, site *ThemesSite, held *heldAnswer, upload *upload) Outcome {
 	var answer struct {
 		Themes []struct {
 			Name string `json:"name"`
@@ -139,7 +139,7 @@ func (h *ThemesAPI) uploaded(ctx context.Context, site *ThemesSite, held *heldAn
 	}
 	if json.Unmarshal(held.body.Bytes(), &answer) != nil || len(answer.Themes) != 1 || answer.Themes[0].Name == "" {
 		h.Logger.Error("Ghost's answer to an upload has no theme, so its manifest was not looked at", zap.String("site", site.Name))
-		return "failed"
+		return Failed
 	}
 	report, err := h.take(ctx, site, answer.Themes[0].Name, upload.source())
 	if err != nil {
@@ -149,7 +149,7 @@ func (h *ThemesAPI) uploaded(ctx context.Context, site *ThemesSite, held *heldAn
 	}
 	held.add("_errors", report.Findings)
 	if err != nil {
-		return "failed"
+		return Failed
 	}
 	return outcomeOfReport(report)
 }

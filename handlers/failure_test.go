@@ -1,0 +1,58 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/themes/git"
+)
+
+// Each error has the status that the pages promise, however often it is wrapped, and
+// nothing that nobody foresaw is shown.
+func TestFailureOf(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		status  int
+		outcome Outcome
+		message string
+	}{
+		{&members.InvalidError{Message: "No."}, 200, Rejected, "No."},
+		{members.ErrNotFound, 404, NotFound, "Member not found."},
+		{members.ErrPrecondition, 412, Rejected, "The member was changed since it was read. Read it again."},
+		{errUnauthorized, 401, Unauthorized, "The integration key is missing or not valid."},
+		{errNotAllowed, 405, Other, "The method is not allowed here."},
+		{errTooLarge, 413, Other, "The request's body is too large."},
+		{&tooManyError{wait: 1500 * time.Millisecond, of: "requests"}, 429, TooMany, "Too many requests. Try again in 2 s."},
+		{inbound.ErrGone, 410, Other, "No notices are wanted at this address."},
+		{inbound.ErrTooMany, 503, Other, "There are too many notices at once."},
+		{platform.ErrForged, 401, Unauthorized, "The notice is not signed as it should be, or old."},
+		{themes.ErrNotFound, 404, NotFound, "The theme has no manifest."},
+		{themes.ErrNoRepository, 404, NotFound, "The theme has no repository to be refreshed from."},
+		{&git.Error{Kind: git.ErrRejected, Reason: "401"}, 502, TokenRejected, (&git.Error{Kind: git.ErrRejected, Reason: "401"}).Error()},
+		{errNotStaff, 401, Forbidden, "Sign in to Ghost's admin on this site first."},
+		{errNobodySays, 502, Failed, "Ghost could not be asked who you are. Try again."},
+		{context.Canceled, 500, Other, "Internal error."},
+		{errors.New("disk /var/lib/lychgate is full"), 500, Failed, "Internal error."},
+	} {
+		for _, err := range []error{test.err, fmt.Errorf("doing it: %w", test.err), errors.Join(test.err, errors.New("and another"))} {
+			got := failureOf(err)
+			want := failure{status: test.status, outcome: test.outcome, message: test.message}
+			want.reason, want.wait, want.challenge, want.isUnforeseen = got.reason, got.wait, got.challenge, got.isUnforeseen
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(failure{})); diff != "" {
+				t.Errorf("%v: %s", err, diff)
+			}
+			if got.isUnforeseen != (test.outcome == Failed && test.status == 500) || (got.challenge != "") != (test.err == error(errUnauthorized)) {
+				t.Errorf("%v: %+v", err, got)
+			}
+		}
+	}
+}
