@@ -126,14 +126,13 @@ func (s *membersState) begin(ctx context.Context, db *database.DB, run func(func
 	fromPlatform := inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger})
 	sites := make(map[string]*handlers.MembersSite)
 	for name, declared := range s.declared {
-		config := members.Config{Site: name, Store: store}
+		config := members.Config{Site: name, Store: store, Requests: store}
 		if s.platforms[name] != nil {
 			config.Outbox, config.Inbound = toPlatform, fromPlatform
 		}
 		sites[name] = &handlers.MembersSite{
 			Members:     members.New(config),
 			Inbound:     fromPlatform,
-			Requests:    store,
 			Integration: declared.find(store, name),
 		}
 	}

@@ -43,9 +43,8 @@ type MembersAPI struct {
 
 // MembersSite is a site as the members API sees it.
 type MembersSite struct {
-	Members  *members.Service
-	Inbound  *inbound.Sync
-	Requests members.Requests
+	Members *members.Service
+	Inbound *inbound.Sync
 
 	// Integration returns the integration that a key opens, or
 	// members.ErrNotFound.
@@ -115,7 +114,7 @@ func (h *MembersAPI) answer(w http.ResponseWriter, r *http.Request, site *Member
 	if key == "" || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return call.run(ctx, site.Members)
 	}
-	return call.once(ctx, site, key)
+	return call.once(ctx, site.Members, key)
 }
 
 // memberCall is a request of the members API, read and checked as far as that
@@ -196,40 +195,34 @@ func (c *memberCall) run(ctx context.Context, service *members.Service) (*member
 // once does what the call asks for, unless it was done before under the same
 // Idempotency-Key: then the answer is that of the first time. What failed was
 // not done, so it is tried again.
-func (c *memberCall) once(ctx context.Context, site *MembersSite, key string) (*memberAnswer, error) {
+func (c *memberCall) once(ctx context.Context, service *members.Service, key string) (*memberAnswer, error) {
 	if len(key) > maxIdempotencyKey {
 		return nil, &members.InvalidError{Message: "The Idempotency-Key has more than 255 characters."}
 	}
 	hash := sha256.Sum256(slices.Concat([]byte(c.method+" "+c.identifier+"\n"), c.body))
-	request := members.Request{Site: site.Members.Site, Integration: c.integration.Name, Key: key, Hash: hex.EncodeToString(hash[:])}
+	request := members.Request{Integration: c.integration.Name, Key: key, Hash: hex.EncodeToString(hash[:])}
 	if c.method == http.MethodPost {
 		request.GUID = members.NewGUID()
 	}
-	begun, err := site.Requests.BeginRequest(ctx, request, time.Now())
-	switch {
-	case errors.Is(err, members.ErrOtherRequest):
-		return nil, &members.InvalidError{Message: "The Idempotency-Key was used for another request."}
-	case errors.Is(err, members.ErrNotText):
-		return nil, &members.InvalidError{Message: "The Idempotency-Key is not UTF-8."}
-	case errors.Is(err, members.ErrUnderWay):
-		return nil, &members.InvalidError{Message: "A request with this Idempotency-Key is under way. Send it again in a moment."}
-	case err != nil:
+	begun, err := service.Begin(ctx, request)
+	if err != nil {
 		return nil, err
-	case begun.Answer != nil:
-		return c.replay(ctx, site.Members, begun.Answer)
+	}
+	if begun.Answer != nil {
+		return c.replay(ctx, service, begun.Answer)
 	}
 	c.guid = begun.GUID
-	answer, err := c.attempt(ctx, site.Members, begun)
+	answer, err := c.attempt(ctx, service, begun)
 	// The caller may have left, but will come back with the same key.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err != nil {
 		if wasNotDone(err) {
-			err = errors.Join(err, site.Requests.EndRequest(ctx, request, nil))
+			err = errors.Join(err, service.End(ctx, request, nil))
 		}
 		return nil, err // of what is not known to have failed, the request stays begun
 	}
-	if err := site.Requests.EndRequest(ctx, request, keep(answer)); err != nil {
+	if err := service.End(ctx, request, keep(answer)); err != nil {
 		c.logger.Error("an answer could not be kept for its Idempotency-Key", zap.Error(err)) // but what was asked for is done
 	}
 	return answer, nil

@@ -145,7 +145,7 @@ type listedTheme struct {
 }
 
 func listThemes(ctx context.Context, s *themes.Service, _ string, _ io.Reader) (any, error) {
-	list, err := s.Store.List(ctx, s.Site)
+	list, err := s.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func listThemes(ctx context.Context, s *themes.Service, _ string, _ io.Reader) (
 }
 
 func reportTheme(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
-	t, err := s.Store.Find(ctx, s.Site, theme)
+	t, err := s.Find(ctx, theme)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func listEventType(t manifest.EventType) listedEventType {
 }
 
 func listEventTypes(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
-	t, err := s.Store.Find(ctx, s.Site, theme)
+	t, err := s.Find(ctx, theme)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func listEventTypes(ctx context.Context, s *themes.Service, theme string, _ io.R
 }
 
 func readCuration(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
-	t, err := s.Store.Find(ctx, s.Site, theme)
+	t, err := s.Find(ctx, theme)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func validateEvent(ctx context.Context, s *themes.Service, theme string, body io
 	if err != nil || unmarshal(text, &event) != nil {
 		return nil, errNoEvent
 	}
-	t, err := s.Store.Find(ctx, s.Site, theme)
+	t, err := s.Find(ctx, theme)
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,10 @@ type Config struct {
 	Outbox  Outbox
 	Inbound Inbound
 
+	// Requests remembers answered requests. It may be nil for callers that use
+	// neither Begin nor End.
+	Requests Requests
+
 	// Timeout bounds how long a write waits for a record that another process
 	// writes. Default: 5 seconds.
 	Timeout time.Duration

@@ -36,6 +36,30 @@ type Answer struct {
 	Body   string
 }
 
+// Begin begins a request: it returns the answer of one that was answered before;
+// otherwise the request is under way until End. Site is set. Errors:
+// *InvalidError.
+func (s *Service) Begin(ctx context.Context, r Request) (Begun, error) {
+	r.Site = s.Site
+	begun, err := s.Requests.BeginRequest(ctx, r, s.Now())
+	switch {
+	case errors.Is(err, ErrOtherRequest):
+		return Begun{}, invalid("The Idempotency-Key was used for another request.")
+	case errors.Is(err, ErrNotText):
+		return Begun{}, invalid("The Idempotency-Key is not UTF-8.")
+	case errors.Is(err, ErrUnderWay):
+		return Begun{}, invalid("A request with this Idempotency-Key is under way. Send it again in a moment.")
+	}
+	return begun, err
+}
+
+// End keeps the answer of a request, or forgets that there was one if answer is
+// nil. Site is set.
+func (s *Service) End(ctx context.Context, r Request, answer *Answer) error {
+	r.Site = s.Site
+	return s.Requests.EndRequest(ctx, r, answer)
+}
+
 // Errors of Requests.
 var (
 	// ErrOtherRequest means that the key was used for another request.

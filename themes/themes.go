@@ -47,6 +47,14 @@ func newReport(m *manifest.Manifest, findings []manifest.Finding) Report {
 	return Report{Status: Status(len(findings)), Findings: findings, Manifest: m}
 }
 
+// List returns the site's themes, by name.
+func (s *Service) List(ctx context.Context) ([]Theme, error) { return s.Store.List(ctx, s.Site) }
+
+// Find returns a theme. Errors: ErrNotFound.
+func (s *Service) Find(ctx context.Context, theme string) (Theme, error) {
+	return s.Store.Find(ctx, s.Site, theme)
+}
+
 // ErrNoRepository means that a theme cannot be refreshed.
 var ErrNoRepository = errors.New("the theme has no repository")
 
