@@ -23,7 +23,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%q in:\n%s", asText(got.Findings), block[1])
 		}
 	}
-	for _, names := range [][]string{StandardFields(), CustomFieldTypes(), MessagingStates(), views} {
+	for _, names := range [][]string{standardFields, customFieldTypes, messagingStates, views} {
 		for _, name := range names {
 			if !strings.Contains(string(text), "`"+name+"`") {
 				t.Errorf("`%s` is not there", name)

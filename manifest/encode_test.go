@@ -58,7 +58,7 @@ func checkWritten(t fataler, m *Manifest) {
 	if diff := cmp.Diff(m, &again); diff != "" {
 		t.Fatalf("after JSON (-want +got):\n%s", diff)
 	}
-	text, err = m.Encode()
+	text, err = yamlFile(m)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

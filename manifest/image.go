@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -50,24 +49,4 @@ func (t EventType) ImagePhrase(siteSize string) string {
 func (t EventType) CropRatio() string {
 	c, _ := t.FeatureImage()
 	return c.AspectRatio
-}
-
-// ImageSize returns the size, in pixels, of the image that the editor makes of a
-// crop: that of the crop, or scaled up in its shape to min_width and min_height.
-func (t EventType) ImageSize(cropWidth, cropHeight int) (width, height int) {
-	c, _ := t.FeatureImage()
-	if cropWidth <= 0 || cropHeight <= 0 {
-		return cropWidth, cropHeight
-	}
-	// The same factor for both sides; the one that needs it more meets its
-	// minimum exactly.
-	byWidth := float64(c.MinWidth) / float64(cropWidth)
-	byHeight := float64(c.MinHeight) / float64(cropHeight)
-	switch {
-	case byWidth <= 1 && byHeight <= 1:
-		return cropWidth, cropHeight
-	case byWidth >= byHeight:
-		return c.MinWidth, max(c.MinHeight, int(math.Round(float64(cropHeight)*byWidth)))
-	}
-	return max(c.MinWidth, int(math.Round(float64(cropWidth)*byHeight))), c.MinHeight
 }

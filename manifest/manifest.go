@@ -96,7 +96,7 @@ type Constraints struct {
 type CustomField struct {
 	Key      string   `json:"key"` // unique in its type, no standard field's
 	Label    string   `json:"label"`
-	Type     string   `json:"type"` // one of CustomFieldTypes
+	Type     string   `json:"type"` // such as "text"; docs/manifest.md lists them
 	Required bool     `json:"required"`
 	HelpText string   `json:"help_text,omitempty"`
 	Options  []string `json:"options,omitempty"` // of a select, at least one
@@ -133,7 +133,7 @@ type RecentFilter struct {
 type Slot struct {
 	Key   string `json:"key"` // unique in its section
 	Label string `json:"label"`
-	Tag   string `json:"tag"` // as written; unique in the manifest as SameTag compares
+	Tag   string `json:"tag"` // as written; unique in the manifest: #x is hash-x, and case is ignored
 }
 
 // Type returns the event type with a key.

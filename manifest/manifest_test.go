@@ -224,7 +224,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-func TestSameTag(t *testing.T) {
+func TestTagIdentity(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
 		want bool
@@ -236,8 +236,8 @@ func TestSameTag(t *testing.T) {
 		{"#x", "##x", false},
 		{"hash", "#", false},
 	} {
-		if got := SameTag(test.a, test.b); got != test.want {
-			t.Errorf("SameTag(%q, %q) = %t", test.a, test.b, got)
+		if got := tagIdentity(test.a) == tagIdentity(test.b); got != test.want {
+			t.Errorf("%q and %q are one tag: %t, want %t", test.a, test.b, got, test.want)
 		}
 	}
 }

@@ -65,12 +65,6 @@ var views = []string{RecentView, SearchView}
 // StandardFields returns the keys of the standard fields, as the editor orders them.
 func StandardFields() []string { return slices.Clone(standardFields) }
 
-// CustomFieldTypes returns the types of custom fields.
-func CustomFieldTypes() []string { return slices.Clone(customFieldTypes) }
-
-// MessagingStates returns the names of the states.
-func MessagingStates() []string { return slices.Clone(messagingStates) }
-
 // labelOf makes a label of a key: underscores become spaces and the first
 // letter a capital.
 func labelOf(key string) string {
@@ -82,11 +76,8 @@ func labelOf(key string) string {
 	return string(unicode.ToUpper(first)) + label[size:]
 }
 
-// SameTag reports whether two names mean one tag on the platform: `hash-x` is
+// tagIdentity is equal for two names of one tag on the platform: `hash-x` is
 // `#x`, and case does not count.
-func SameTag(a, b string) bool { return tagIdentity(a) == tagIdentity(b) }
-
-// tagIdentity is equal for two names of one tag.
 func tagIdentity(tag string) string {
 	tag = strings.ToLower(strings.TrimSpace(tag))
 	if name, internal := strings.CutPrefix(tag, "#"); internal {

@@ -12,16 +12,16 @@ import (
 // errors other than ErrNoManifest and *TooLargeError are those of package git.
 func FromRepository(repository *git.Repository, fileName string) Source {
 	return func(ctx context.Context) ([]byte, error) {
-		file, err := repository.ReadFile(ctx, fileName)
+		text, err := repository.ReadFile(ctx, fileName)
 		switch {
 		case errors.Is(err, git.ErrNoFile):
 			return nil, ErrNoManifest
 		case err != nil:
 			return nil, err
-		case len(file.Content) > manifest.MaxSize:
+		case len(text) > manifest.MaxSize:
 			return nil, &TooLargeError{Path: fileName}
 		}
-		return file.Content, nil
+		return text, nil
 	}
 }
 

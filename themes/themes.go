@@ -84,7 +84,7 @@ func (s *Service) Take(ctx context.Context, theme string, source Source) (Report
 		return Report{}, fmt.Errorf("reading the manifest of theme %s: %w", theme, err)
 	}
 	if began != nil {
-		return report, &StoreError{began}
+		return report, fmt.Errorf("storing the manifest of theme %s: %w", theme, began)
 	}
 	if report.Status == NoManifest {
 		err = s.Store.Clear(ctx, turn, s.Site, theme)
@@ -96,7 +96,7 @@ func (s *Service) Take(ctx context.Context, theme string, source Source) (Report
 		err = s.Store.Save(ctx, turn, t)
 	}
 	if err != nil {
-		return report, &StoreError{err}
+		return report, fmt.Errorf("storing the manifest of theme %s: %w", theme, err)
 	}
 	return report, nil
 }
@@ -117,11 +117,3 @@ func Read(ctx context.Context, source Source) (Report, error) {
 	}
 	return Report{}, err
 }
-
-// StoreError is a store that failed.
-type StoreError struct{ Err error }
-
-func (e *StoreError) Error() string { return e.Err.Error() }
-
-// Unwrap returns why.
-func (e *StoreError) Unwrap() error { return e.Err }

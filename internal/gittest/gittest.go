@@ -96,9 +96,8 @@ func (s *Server) Init(repository string) {
 	s.Git(repository, "init", "-q", "-b", "main")
 }
 
-// Commit adds files to the branch that a repository is at, and returns the
-// commit.
-func (s *Server) Commit(repository string, files map[string]string) string {
+// Commit adds files to the branch that a repository is at, in a new commit.
+func (s *Server) Commit(repository string, files map[string]string) {
 	s.t.Helper()
 	for path, content := range files {
 		path = filepath.Join(s.Root, repository, path)
@@ -111,7 +110,6 @@ func (s *Server) Commit(repository string, files map[string]string) string {
 	}
 	s.Git(repository, "add", "-A")
 	s.Git(repository, "commit", "-q", "-m", "a")
-	return s.Git(repository, "rev-parse", "HEAD")
 }
 
 // Start returns the address of the server, which runs until the test ends.

@@ -65,13 +65,9 @@ var (
 
 	// ErrFailed is everything else: no such repository, or none that the token
 	// may see; no such branch; a repository without commits; one that is too
-	// large; an answer that is not git's.
+	// large; a symbolic link, which is not followed; an answer that is not git's.
 	ErrFailed = errors.New("reading the repository failed")
 )
-
-// ErrSymlink is an [ErrFailed]: what has the file's name is a symbolic link,
-// which is not followed.
-var ErrSymlink = fmt.Errorf("%w: a symbolic link is not followed", ErrFailed)
 
 // Error is why the file could not be had.
 type Error struct {
@@ -178,45 +174,36 @@ func mayBeSent(address *url.URL) bool {
 	return address.Scheme == "https" || address.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// File is a file as the newest commit has it.
-type File struct {
-	// Commit is the hash of the commit.
-	Commit string
-
-	// Content is what the file holds. Of a file longer than
-	// [manifest.MaxSize] it is one byte more than that, with no meaning: that
-	// it is too long is all that is known.
-	Content []byte
-}
-
-// ReadFile reads the file with that name at the root of the repository. Of the
-// errors only [ErrNoFile] comes with the commit.
-func (r *Repository) ReadFile(ctx context.Context, name string) (File, error) {
+// ReadFile returns the file with that name at the root of the repository, as the
+// newest commit of the branch has it. Of a file longer than [manifest.MaxSize] it
+// returns one byte more than that, with no meaning: that the file is too long is
+// all that is known.
+func (r *Repository) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	x := &exchange{repository: r, left: r.cfg.MaxBytes}
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
 	case <-ctx.Done():
-		return File{}, r.explain(ctx, x, ctx.Err())
+		return nil, r.explain(ctx, x, ctx.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	defer r.transport.CloseIdleConnections()
 
-	file, err := r.read(ctx, x, name)
+	content, err := r.read(ctx, x, name)
 	if err != nil {
-		return file, r.explain(ctx, x, err)
+		return nil, r.explain(ctx, x, err)
 	}
-	return file, nil
+	return content, nil
 }
 
-func (r *Repository) read(ctx context.Context, x *exchange, name string) (File, error) {
+func (r *Repository) read(ctx context.Context, x *exchange, name string) ([]byte, error) {
 	if name == "" || strings.Contains(name, "/") {
-		return File{}, fmt.Errorf("%q is not the name of a file at the root", name)
+		return nil, fmt.Errorf("%q is not the name of a file at the root", name)
 	}
 	endpoint, err := transport.NewEndpoint(r.cfg.URL)
 	if err != nil {
-		return File{}, err
+		return nil, err
 	}
 	var auth transport.AuthMethod
 	if r.cfg.Token != "" {
@@ -224,34 +211,27 @@ func (r *Repository) read(ctx context.Context, x *exchange, name string) (File, 
 	}
 	session, err := githttp.NewClient(&http.Client{Transport: x}).NewUploadPackSession(endpoint, auth)
 	if err != nil {
-		return File{}, err
+		return nil, err
 	}
 
 	refs, err := session.AdvertisedReferencesContext(ctx)
 	if err != nil {
-		return File{}, err
+		return nil, err
 	}
 	commit, err := tip(refs, r.cfg.Branch)
 	if err != nil {
-		return File{}, err
+		return nil, err
 	}
 	refs.References, refs.Peeled, refs.Shallows = nil, nil, nil // which may take much memory
 	pack, filtered, err := r.fetch(ctx, session, refs, commit)
 	if err != nil {
-		return File{}, err
+		return nil, err
 	}
 	objects, err := unpack(ctx, pack, r.cfg.MaxBytes)
 	if err != nil {
-		return File{}, err
+		return nil, err
 	}
-	content, err := find(objects, commit, name, filtered)
-	if errors.Is(err, ErrNoFile) {
-		return File{Commit: commit.String()}, err
-	}
-	if err != nil {
-		return File{}, err
-	}
-	return File{Commit: commit.String(), Content: content}, nil
+	return find(objects, commit, name, filtered)
 }
 
 // tip returns the newest commit of the branch.
@@ -322,7 +302,7 @@ func find(objects *objects, commit plumbing.Hash, name string, filtered bool) ([
 	switch mode {
 	case filemode.Regular, filemode.Executable, filemode.Deprecated:
 	case filemode.Symlink:
-		return nil, &Error{Kind: ErrSymlink, Reason: name}
+		return nil, fmt.Errorf("a symbolic link is not followed: %s", name)
 	default:
 		return nil, fmt.Errorf("%s is not a file", name)
 	}

@@ -43,16 +43,16 @@ func newRepository(t *testing.T, cfg Config) *Repository {
 }
 
 // read reads the manifest and holds what every answer must keep to.
-func read(t *testing.T, cfg Config) (File, error) {
+func read(t *testing.T, cfg Config) ([]byte, error) {
 	t.Helper()
 	return held(t, newRepository(t, cfg))
 }
 
-func held(t *testing.T, repository *Repository) (File, error) {
+func held(t *testing.T, repository *Repository) ([]byte, error) {
 	t.Helper()
-	file, err := repository.ReadFile(t.Context(), name)
+	content, err := repository.ReadFile(t.Context(), name)
 	if err == nil {
-		return file, nil
+		return content, nil
 	}
 	kinds := 0
 	for _, kind := range []error{ErrNoFile, ErrUnreachable, ErrRejected, ErrFailed} {
@@ -63,8 +63,8 @@ func held(t *testing.T, repository *Repository) (File, error) {
 	if kinds != 1 {
 		t.Errorf("%q is of %d kinds", err, kinds)
 	}
-	if file.Content != nil || file.Commit != "" && !errors.Is(err, ErrNoFile) {
-		t.Errorf("an error comes with %+v", file)
+	if content != nil {
+		t.Errorf("an error comes with %q", content)
 	}
 	if secret := repository.cfg.Token; secret != "" {
 		basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + secret))
@@ -72,7 +72,7 @@ func held(t *testing.T, repository *Repository) (File, error) {
 			t.Errorf("the token is in %q", text)
 		}
 	}
-	return file, err
+	return content, err
 }
 
 // expect holds an error against its kind and a part of its text.
@@ -96,12 +96,12 @@ func TestReadFile(t *testing.T) {
 	s := gittest.New(t)
 	s.Init("theme")
 	s.Commit("theme", map[string]string{name: "old\n", "package.json": "{}", "assets/" + name: "not this\n"})
-	main := s.Commit("theme", map[string]string{name: "manifest_version: 1\n"})
+	s.Commit("theme", map[string]string{name: "manifest_version: 1\n"})
 	s.Git("theme", "checkout", "-q", "-b", "next/one")
-	next := s.Commit("theme", map[string]string{name: "manifest_version: 2\n"})
+	s.Commit("theme", map[string]string{name: "manifest_version: 2\n"})
 	s.Git("theme", "checkout", "-q", "-b", "removed")
 	s.Git("theme", "rm", "-q", name)
-	removed := s.Commit("theme", nil)
+	s.Commit("theme", nil)
 	s.Git("theme", "checkout", "-q", "-b", "linked")
 	if err := os.Symlink("package.json", filepath.Join(s.Root, "theme", name)); err != nil {
 		t.Fatal(err)
@@ -110,13 +110,13 @@ func TestReadFile(t *testing.T) {
 	s.Git("theme", "checkout", "-q", "-b", "folder", "removed")
 	s.Commit("theme", map[string]string{name + "/a": "a"})
 	s.Git("theme", "checkout", "-q", "-b", "empty-file", "main")
-	empty := s.Commit("theme", map[string]string{name: ""})
+	s.Commit("theme", map[string]string{name: ""})
 	s.Git("theme", "checkout", "-q", "-b", "longest", "main")
-	longest := s.Commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize)})
+	s.Commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize)})
 	s.Git("theme", "checkout", "-q", "-b", "too-long", "main")
-	long := s.Commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize+1)})
+	s.Commit("theme", map[string]string{name: strings.Repeat("x", manifest.MaxSize+1)})
 	s.Git("theme", "checkout", "-q", "-b", "much-too-long", "main")
-	longer := s.Commit("theme", map[string]string{name: strings.Repeat("x", 3*manifest.MaxSize)})
+	s.Commit("theme", map[string]string{name: strings.Repeat("x", 3*manifest.MaxSize)})
 	s.Git("theme", "checkout", "-q", "main")
 	s.Git("theme", "tag", "v1")
 	s.Init("empty")
@@ -128,19 +128,19 @@ func TestReadFile(t *testing.T) {
 	tooLong := strings.Repeat("\x00", manifest.MaxSize+1)
 	for _, test := range []struct {
 		what, repository, branch, token string
-		want                            File
+		want                            []byte
 		kind                            error
 		text                            string
 	}{
-		{what: "the default branch", repository: "theme", want: File{main, []byte("manifest_version: 1\n")}},
-		{what: "the default branch by name", repository: "theme", branch: "main", want: File{main, []byte("manifest_version: 1\n")}},
-		{what: "another branch", repository: "theme", branch: "next/one", want: File{next, []byte("manifest_version: 2\n")}},
-		{what: "an empty file", repository: "theme", branch: "empty-file", want: File{empty, []byte{}}},
-		{what: "the longest file", repository: "theme", branch: "longest", want: File{longest, []byte(strings.Repeat("x", manifest.MaxSize))}},
-		{what: "a byte too long", repository: "theme", branch: "too-long", want: File{long, []byte(tooLong)}},
-		{what: "much too long", repository: "theme", branch: "much-too-long", want: File{longer, []byte(tooLong)}},
-		{what: "no such file", repository: "theme", branch: "removed", want: File{Commit: removed}, kind: ErrNoFile},
-		{what: "a symbolic link", repository: "theme", branch: "linked", kind: ErrSymlink, text: name},
+		{what: "the default branch", repository: "theme", want: []byte("manifest_version: 1\n")},
+		{what: "the default branch by name", repository: "theme", branch: "main", want: []byte("manifest_version: 1\n")},
+		{what: "another branch", repository: "theme", branch: "next/one", want: []byte("manifest_version: 2\n")},
+		{what: "an empty file", repository: "theme", branch: "empty-file", want: []byte{}},
+		{what: "the longest file", repository: "theme", branch: "longest", want: []byte(strings.Repeat("x", manifest.MaxSize))},
+		{what: "a byte too long", repository: "theme", branch: "too-long", want: []byte(tooLong)},
+		{what: "much too long", repository: "theme", branch: "much-too-long", want: []byte(tooLong)},
+		{what: "no such file", repository: "theme", branch: "removed", kind: ErrNoFile},
+		{what: "a symbolic link", repository: "theme", branch: "linked", kind: ErrFailed, text: "reading the repository failed: a symbolic link is not followed: " + name},
 		{what: "a folder", repository: "theme", branch: "folder", kind: ErrFailed, text: "not a file"},
 		{what: "no such branch", repository: "theme", branch: "elsewhere", kind: ErrFailed, text: `no branch "elsewhere"`},
 		{what: "a tag", repository: "theme", branch: "v1", kind: ErrFailed, text: "no branch"},
@@ -171,8 +171,8 @@ func TestReadFile(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				if got.Commit != test.want.Commit || !bytes.Equal(got.Content, test.want.Content) || (got.Content == nil) != (test.want.Content == nil) {
-					t.Errorf("%s with %d bytes, want %s with %d", got.Commit, len(got.Content), test.want.Commit, len(test.want.Content))
+				if !bytes.Equal(got, test.want) || (got == nil) != (test.want == nil) {
+					t.Errorf("%d bytes that start with %.40q, want %d with %.40q", len(got), got, len(test.want), test.want)
 				}
 			})
 		}
@@ -228,14 +228,14 @@ func TestSize(t *testing.T) {
 		got, err := read(t, Config{URL: address + "/" + test.repository, Token: token, MaxBytes: test.limit})
 		if test.text != "" {
 			expect(t, err, ErrFailed, test.text)
-		} else if err != nil || string(got.Content) != "a\n" {
-			t.Errorf("%s within %d: %q, %v", test.repository, test.limit, got.Content, err)
+		} else if err != nil || string(got) != "a\n" {
+			t.Errorf("%s within %d: %q, %v", test.repository, test.limit, got, err)
 		}
 	}
 	// What is too long for a manifest is not even sent.
 	s.Git("theme", "config", "uploadpack.allowFilter", "true")
-	if got, err := read(t, Config{URL: address + "/theme", Token: token, MaxBytes: 512 << 10}); err != nil || string(got.Content) != "a\n" {
-		t.Errorf("with a filter: %q, %v", got.Content, err)
+	if got, err := read(t, Config{URL: address + "/theme", Token: token, MaxBytes: 512 << 10}); err != nil || string(got) != "a\n" {
+		t.Errorf("with a filter: %q, %v", got, err)
 	}
 }
 
@@ -308,8 +308,8 @@ func TestOneAtATime(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			if got, err := repository.ReadFile(t.Context(), name); err != nil || string(got.Content) != "a\n" {
-				t.Errorf("%q, %v", got.Content, err)
+			if got, err := repository.ReadFile(t.Context(), name); err != nil || string(got) != "a\n" {
+				t.Errorf("%q, %v", got, err)
 			}
 		})
 	}
@@ -367,8 +367,8 @@ func TestTLS(t *testing.T) {
 
 	repository.transport.TLSClientConfig = started.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	got, err := held(t, repository)
-	if err != nil || string(got.Content) != "a\n" {
-		t.Errorf("with a certificate that is trusted: %q, %v", got.Content, err)
+	if err != nil || string(got) != "a\n" {
+		t.Errorf("with a certificate that is trusted: %q, %v", got, err)
 	}
 }
 
@@ -437,8 +437,8 @@ func TestRedirect(t *testing.T) {
 	defer home.Close()
 
 	got, err := read(t, Config{URL: home.URL + "/old", Token: token})
-	if err != nil || string(got.Content) != "a\n" {
-		t.Errorf("on its own server: %q, %v", got.Content, err)
+	if err != nil || string(got) != "a\n" {
+		t.Errorf("on its own server: %q, %v", got, err)
 	}
 
 	target = elsewhere.URL
