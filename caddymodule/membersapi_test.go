@@ -2,9 +2,7 @@ package caddymodule_test
 
 import (
 	"bufio"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,11 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/lychgate/caddy-lychgate/members"
 )
 
 const (
@@ -289,219 +284,6 @@ func TestMembersCustomIDs(t *testing.T) {
 	}
 }
 
-func TestMembersKeys(t *testing.T) {
-	e := startEdge(t, nil, strings.Replace(membersConfig(sqliteStore(t), "none"), "limit 10000 1m", "limit 30 1m", 1))
-	unauthorized := enveloped(401, `{"success":false,"message":"The integration key is missing or not valid."}`, "Www-Authenticate", "Bearer")
-	for name, authorization := range map[string]string{
-		"none": "", "empty": "Bearer ", "truncated": "Bearer " + formKey[:30], "of another site": "Bearer " + otherKey,
-		"another scheme": "Basic " + formKey, "bare": formKey,
-	} {
-		header := []string{"X-Forwarded-For", "192.0.2.1"}
-		if authorization != "" {
-			header = append(header, "Authorization", authorization)
-		}
-		if diff := cmp.Diff(unauthorized, e.do("GET", "/integration/members/a@example.com", header...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-	start := time.Now()
-	if got := e.do("GET", "/integration/members/a@example.com", "Authorization", "bearer "+formKey); got.Status != 404 {
-		t.Errorf("the scheme in lower case: %v", got)
-	}
-	if diff := cmp.Diff(enveloped(404, `{"success":false,"message":"There is no site at this address."}`), e.call(formKey, "GET", "/a@example.com", "", "Host", "nobody.example.com")); diff != "" {
-		t.Error(diff)
-	}
-	// The allowance is each key's own; guessing has one for each address.
-	for n := 1; n < 30; n++ {
-		if got := e.call(formKey, "GET", "/a@example.com", ""); got.Status != 404 {
-			t.Fatalf("request %d: %v", n, got)
-		}
-	}
-	got := e.call(formKey, "GET", "/a@example.com", "")
-	seconds := got.Header["Retry-After"]
-	if diff := cmp.Diff(enveloped(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s."}`, "Retry-After", seconds), got); diff != "" || !isRest(seconds, time.Minute, start) {
-		t.Error(diff)
-	}
-	if got := e.call(crmKey, "GET", "/a", ""); got.Status != 404 {
-		t.Errorf("another key: %v", got)
-	}
-	for n := 6; n < 30; n++ {
-		e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.1")
-	}
-	if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
-		t.Errorf("guess 31: %v", got)
-	}
-	if got := e.call(crmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
-		t.Errorf("a guess that is right: %v", got)
-	}
-	if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.2"); got.Status != 401 {
-		t.Errorf("a guess from elsewhere: %v", got)
-	}
-	// Where a CRM has sent its key, others who guess do not lock it out.
-	if got := e.call(crmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
-		t.Errorf("a key: %v", got)
-	}
-	for n := range 40 {
-		want := 401
-		if n >= 29 { // the key's own first request was one, since nobody knew it yet
-			want = 429
-		}
-		if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.3"); got.Status != want {
-			t.Errorf("guess %d: %v", n, got)
-		}
-	}
-	if got := e.call(crmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
-		t.Errorf("the key after guesses: %v", got)
-	}
-}
-
-// A CRM that reads, merges and writes does not undo another's write.
-func TestMembersIfMatch(t *testing.T) {
-	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
-	e.call(formKey, "POST", "", `{"email":"a@example.com"}`)
-	read := e.call(formKey, "GET", "/a@example.com", "").Header["Etag"]
-	for _, change := range []func(string) string{ // as compressing handlers do
-		func(tag string) string { return strings.TrimSuffix(tag, `"`) + `-zstd"` },
-		func(tag string) string { return "W/" + tag },
-	} {
-		tag := change(read)
-		if got := e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`, "If-Match", tag); got.Status != 200 {
-			t.Errorf("%s: %v", tag, got)
-		}
-		read = e.call(formKey, "GET", "/a@example.com", "").Header["Etag"]
-	}
-	if got := e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`, "If-Match", strings.TrimSuffix(read, `"`)+`0"`); got.Status != 412 {
-		t.Errorf("another version: %v", got)
-	}
-	if got := e.call(formKey, "PUT", "/a@example.com", `{"labels":["mine"]}`, "If-Match", `"else", `+read); got.Status != 200 || got.Header["Etag"] == read {
-		t.Errorf("as read: %v", got)
-	}
-	want := enveloped(412, `{"success":false,"message":"The member was changed since it was read. Read it again."}`)
-	if diff := cmp.Diff(want, e.call(formKey, "PUT", "/a@example.com", `{"labels":["late"]}`, "If-Match", read)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(want, e.call(formKey, "DELETE", "/a@example.com", "", "If-Match", read)); diff != "" {
-		t.Error(diff)
-	}
-	got := e.call(formKey, "GET", "/a@example.com", "")
-	if !strings.Contains(got.Body, `"labels":["mine"]`) {
-		t.Errorf("%v", got)
-	}
-	if got := e.call(formKey, "DELETE", "/a@example.com", "", "If-Match", got.Header["Etag"]); got.Status != 200 {
-		t.Errorf("as read: %v", got)
-	}
-}
-
-// Many writes within a second have a tag each, and the time that they are answered
-// with is not to come.
-func TestMembersTagsOfManyWrites(t *testing.T) {
-	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
-	answer := e.call(formKey, "POST", "", `{"email":"a@example.com","name":"a"}`)
-	tags := map[string]int{answer.Header["Etag"]: 0}
-	for i := 1; i <= 31; i++ {
-		answer = e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`)
-		if before, seen := tags[answer.Header["Etag"]]; seen {
-			t.Errorf("write %d has the tag of write %d", i, before)
-		}
-		tags[answer.Header["Etag"]] = i
-	}
-	if read := e.call(formKey, "GET", "/a@example.com", ""); read.Header["Etag"] != answer.Header["Etag"] {
-		t.Errorf("answered %q, read %q", answer.Header["Etag"], read.Header["Etag"])
-	}
-	_, updated, _ := strings.Cut(answer.Body, `"updated_at":"`)
-	updated, _, _ = strings.Cut(updated, `"`)
-	if when, err := time.Parse(time.RFC3339, updated); err != nil || when.After(time.Now()) {
-		t.Errorf("updated at %q, and it is %v: %v", updated, time.Now().UTC(), err)
-	}
-}
-
-// A CRM that repeats a request gets the same answer, and the request is done
-// once.
-func TestMembersIdempotencyKey(t *testing.T) {
-	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
-	first := e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k1")
-	if first.Status != 200 || first.Header["Etag"] == "" {
-		t.Fatal(first)
-	}
-	e.call(formKey, "PUT", "/a@example.com", `{"name":"changed since"}`)
-	if diff := cmp.Diff(first, e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k1")); diff != "" {
-		t.Errorf("again: %s", diff)
-	}
-	other := failed("The Idempotency-Key was used for another request.")
-	for _, got := range []response{
-		e.call(formKey, "POST", "", `{"email":"b@example.com"}`, "Idempotency-Key", "k1"),
-		e.call(formKey, "DELETE", "/a@example.com", "", "Idempotency-Key", "k1"),
-	} {
-		if diff := cmp.Diff(other, got); diff != "" {
-			t.Error(diff)
-		}
-	}
-	if got := e.call(strictKey, "POST", "", `{"email":"b@example.com","member_id":"1"}`, "Idempotency-Key", "k1"); got.Status != 200 || !strings.Contains(got.Body, "b@example.com") {
-		t.Errorf("another integration's: %v", got)
-	}
-	// What failed was not done, so it can be repeated.
-	for _, want := range []string{"The email is already taken.", "Member created successfully."} {
-		if got := e.call(formKey, "POST", "", `{"email":"b@example.com"}`, "Idempotency-Key", "k2"); !strings.Contains(got.Body, want) {
-			t.Errorf("%v, want %s", got, want)
-		}
-		e.call(formKey, "DELETE", "/b@example.com", "")
-	}
-	gone := e.call(formKey, "DELETE", "/a@example.com", "", "Idempotency-Key", "k3")
-	if diff := cmp.Diff(gone, e.call(formKey, "DELETE", "/a@example.com", "", "Idempotency-Key", "k3")); diff != "" || gone.Status != 200 {
-		t.Errorf("delete: %v, %s", gone, diff)
-	}
-	if got := e.call(formKey, "POST", "", `{"email":"c@example.com"}`, "Idempotency-Key", strings.Repeat("k", 256)); got.Body != failed("The Idempotency-Key has more than 255 characters.").Body {
-		t.Errorf("long: %v", got)
-	}
-	if got := e.call(formKey, "POST", "", `{"email":"c@example.com"}`, "Idempotency-Key", "\xff\xfe"); got.Body != failed("The Idempotency-Key is not UTF-8.").Body {
-		t.Errorf("not UTF-8: %v", got)
-	}
-}
-
-// A large record is not kept for each Idempotency-Key, so that a caller cannot fill
-// the disk. The request is not done twice all the same.
-func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
-	source := sqliteStore(t)
-	e := startEdge(t, nil, membersConfig(source, "none"))
-	note := strings.Repeat("n", 1990)
-	body := `{"member_id":"1","email":"a@example.com","note":"` + note + `"}`
-	first := e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")
-	if first.Status != 200 || len(first.Body) < 2048 {
-		t.Fatal(first)
-	}
-	if diff := cmp.Diff(first, e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
-		t.Errorf("again: %s", diff)
-	}
-	put := e.call(crmKey, "PUT", "/1", `{"email":"b@example.com"}`, "Idempotency-Key", "k2")
-	if diff := cmp.Diff(put, e.call(crmKey, "PUT", "/1", `{"email":"b@example.com"}`, "Idempotency-Key", "k2")); diff != "" {
-		t.Errorf("an update again: %s", diff)
-	}
-	// Where the record was changed meanwhile, the answer has it as it is now.
-	e.call(crmKey, "PUT", "/1", `{"name":"A"}`)
-	got := e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")
-	if !strings.Contains(got.Body, `"name":"A"`) || !strings.Contains(got.Body, `"member_id":"1"`) || !strings.Contains(got.Body, "Member created successfully.") {
-		t.Errorf("after a change: %v", got)
-	}
-	e.call(crmKey, "DELETE", "/1", "")
-	if diff := cmp.Diff(failed("The request was done, and the member was deleted since."), e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
-		t.Errorf("after it was deleted: %s", diff)
-	}
-	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	id := strings.Repeat("\u2028", 191) // escaped, it takes six bytes
-	long := fmt.Sprintf(`{"member_id":"%s","email":"long@example.com","note":"%s"}`, id, strings.Repeat("n", 700))
-	if got := e.call(crmKey, "POST", "", long, "Idempotency-Key", strings.Repeat("k", 255)); got.Status != 200 {
-		t.Error(got)
-	}
-	var kept int
-	if err := db.QueryRow("SELECT max(length(key) + length(request_hash) + length(guid) + length(header) + length(body)) FROM idempotency").Scan(&kept); err != nil || kept > 4000 {
-		t.Errorf("%d bytes are kept of a request, %v", kept, err)
-	}
-}
-
 // The largest member takes no more of the disk than the pages say.
 func TestMembersLargestRow(t *testing.T) {
 	source := sqliteStore(t)
@@ -553,37 +335,6 @@ func TestMembersReload(t *testing.T) {
 	for _, private := range []string{"secret", formKey} {
 		if lines := linesWith(string(log), private); lines != "" {
 			t.Errorf("in the log: %s", lines)
-		}
-	}
-}
-
-// A create that was cut off by a crash after it was done is not done again, and
-// not refused because of itself.
-func TestMembersIdempotencyKeyAfterACrash(t *testing.T) {
-	source := sqliteStore(t)
-	e := startEdge(t, nil, membersConfig(source, "none"))
-	store := openStore(t, source)
-	made := e.call(formKey, "POST", "", `{"email":"made@example.com"}`)
-	e.call(formKey, "POST", "", `{"email":"again@example.com"}`)
-	unknown := failed("It is not known whether the request with this Idempotency-Key was done, because it was cut off. Read the member, and send what is to be changed with another key.")
-	for _, test := range []struct {
-		name, method, path, body string
-		want                     response
-	}{
-		{"a create that was done", "POST", "", `{"email":"made@example.com"}`, made},
-		{"a delete of nobody", "DELETE", "/gone@example.com", "", enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`)},
-		{"a delete of one who was made since", "DELETE", "/again@example.com", "", unknown},
-		{"an update", "PUT", "/made@example.com", `{"name":"x"}`, unknown},
-	} {
-		hash := sha256.Sum256([]byte(test.method + " " + strings.TrimPrefix(test.path, "/") + "\n" + test.body))
-		_, err := store.BeginRequest(t.Context(), members.Request{
-			Site: "daily", Integration: "form", Key: test.name, Hash: hex.EncodeToString(hash[:]), GUID: guid.FindString(made.Body),
-		}, time.Now().Add(-2*time.Minute))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(test.want, e.call(formKey, test.method, test.path, test.body, "Idempotency-Key", test.name)); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
 		}
 	}
 }

@@ -1,0 +1,69 @@
+package caddymodule_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A CRM that reads, merges and writes does not undo another's write.
+func TestMembersIfMatch(t *testing.T) {
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
+	e.call(formKey, "POST", "", `{"email":"a@example.com"}`)
+	read := e.call(formKey, "GET", "/a@example.com", "").Header["Etag"]
+	for _, change := range []func(string) string{ // as compressing handlers do
+		func(tag string) string { return strings.TrimSuffix(tag, `"`) + `-zstd"` },
+		func(tag string) string { return "W/" + tag },
+	} {
+		tag := change(read)
+		if got := e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`, "If-Match", tag); got.Status != 200 {
+			t.Errorf("%s: %v", tag, got)
+		}
+		read = e.call(formKey, "GET", "/a@example.com", "").Header["Etag"]
+	}
+	if got := e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`, "If-Match", strings.TrimSuffix(read, `"`)+`0"`); got.Status != 412 {
+		t.Errorf("another version: %v", got)
+	}
+	if got := e.call(formKey, "PUT", "/a@example.com", `{"labels":["mine"]}`, "If-Match", `"else", `+read); got.Status != 200 || got.Header["Etag"] == read {
+		t.Errorf("as read: %v", got)
+	}
+	want := enveloped(412, `{"success":false,"message":"The member was changed since it was read. Read it again."}`)
+	if diff := cmp.Diff(want, e.call(formKey, "PUT", "/a@example.com", `{"labels":["late"]}`, "If-Match", read)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, e.call(formKey, "DELETE", "/a@example.com", "", "If-Match", read)); diff != "" {
+		t.Error(diff)
+	}
+	got := e.call(formKey, "GET", "/a@example.com", "")
+	if !strings.Contains(got.Body, `"labels":["mine"]`) {
+		t.Errorf("%v", got)
+	}
+	if got := e.call(formKey, "DELETE", "/a@example.com", "", "If-Match", got.Header["Etag"]); got.Status != 200 {
+		t.Errorf("as read: %v", got)
+	}
+}
+
+// Many writes within a second have a tag each, and the time that they are answered
+// with is not to come.
+func TestMembersTagsOfManyWrites(t *testing.T) {
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
+	answer := e.call(formKey, "POST", "", `{"email":"a@example.com","name":"a"}`)
+	tags := map[string]int{answer.Header["Etag"]: 0}
+	for i := 1; i <= 31; i++ {
+		answer = e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`)
+		if before, seen := tags[answer.Header["Etag"]]; seen {
+			t.Errorf("write %d has the tag of write %d", i, before)
+		}
+		tags[answer.Header["Etag"]] = i
+	}
+	if read := e.call(formKey, "GET", "/a@example.com", ""); read.Header["Etag"] != answer.Header["Etag"] {
+		t.Errorf("answered %q, read %q", answer.Header["Etag"], read.Header["Etag"])
+	}
+	_, updated, _ := strings.Cut(answer.Body, `"updated_at":"`)
+	updated, _, _ = strings.Cut(updated, `"`)
+	if when, err := time.Parse(time.RFC3339, updated); err != nil || when.After(time.Now()) {
+		t.Errorf("updated at %q, and it is %v: %v", updated, time.Now().UTC(), err)
+	}
+}

@@ -1,0 +1,75 @@
+package caddymodule_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMembersKeys(t *testing.T) {
+	e := startEdge(t, nil, strings.Replace(membersConfig(sqliteStore(t), "none"), "limit 10000 1m", "limit 30 1m", 1))
+	unauthorized := enveloped(401, `{"success":false,"message":"The integration key is missing or not valid."}`, "Www-Authenticate", "Bearer")
+	for name, authorization := range map[string]string{
+		"none": "", "empty": "Bearer ", "truncated": "Bearer " + formKey[:30], "of another site": "Bearer " + otherKey,
+		"another scheme": "Basic " + formKey, "bare": formKey,
+	} {
+		header := []string{"X-Forwarded-For", "192.0.2.1"}
+		if authorization != "" {
+			header = append(header, "Authorization", authorization)
+		}
+		if diff := cmp.Diff(unauthorized, e.do("GET", "/integration/members/a@example.com", header...)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	start := time.Now()
+	if got := e.do("GET", "/integration/members/a@example.com", "Authorization", "bearer "+formKey); got.Status != 404 {
+		t.Errorf("the scheme in lower case: %v", got)
+	}
+	if diff := cmp.Diff(enveloped(404, `{"success":false,"message":"There is no site at this address."}`), e.call(formKey, "GET", "/a@example.com", "", "Host", "nobody.example.com")); diff != "" {
+		t.Error(diff)
+	}
+	// The allowance is each key's own; guessing has one for each address.
+	for n := 1; n < 30; n++ {
+		if got := e.call(formKey, "GET", "/a@example.com", ""); got.Status != 404 {
+			t.Fatalf("request %d: %v", n, got)
+		}
+	}
+	got := e.call(formKey, "GET", "/a@example.com", "")
+	seconds := got.Header["Retry-After"]
+	if diff := cmp.Diff(enveloped(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s."}`, "Retry-After", seconds), got); diff != "" || !isRest(seconds, time.Minute, start) {
+		t.Error(diff)
+	}
+	if got := e.call(crmKey, "GET", "/a", ""); got.Status != 404 {
+		t.Errorf("another key: %v", got)
+	}
+	for n := 6; n < 30; n++ {
+		e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.1")
+	}
+	if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
+		t.Errorf("guess 31: %v", got)
+	}
+	if got := e.call(crmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
+		t.Errorf("a guess that is right: %v", got)
+	}
+	if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.2"); got.Status != 401 {
+		t.Errorf("a guess from elsewhere: %v", got)
+	}
+	// Where a CRM has sent its key, others who guess do not lock it out.
+	if got := e.call(crmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
+		t.Errorf("a key: %v", got)
+	}
+	for n := range 40 {
+		want := 401
+		if n >= 29 { // the key's own first request was one, since nobody knew it yet
+			want = 429
+		}
+		if got := e.do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.3"); got.Status != want {
+			t.Errorf("guess %d: %v", n, got)
+		}
+	}
+	if got := e.call(crmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
+		t.Errorf("the key after guesses: %v", got)
+	}
+}

@@ -1,0 +1,125 @@
+package outbox_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Deleted and made again while the platform was away: the two may arrive in any
+// order, and the new one must not go with the old.
+func TestDeletedAndMadeAgain(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		old := b.Record(b.Create(byEmail, with("e@example.com", name("old"))))
+		b.Platform.Break(membertest.ErrDown)
+		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
+			t.Fatal(err)
+		}
+		b.Create(byEmail, with("e@example.com", name("new")))
+		// Another edge removes the old one: it is noted here, and the platform
+		// has it until the new one's email was found to be taken.
+		old.Applied = 2
+		if _, err := b.Store.MarkApplied(t.Context(), old, "other edge"); err != nil {
+			t.Fatal(err)
+		}
+		looks := 0
+		b.Platform.Set(func(method string) error {
+			if method == "find" {
+				if looks++; looks == 2 {
+					clear(b.Platform.Members)
+				}
+			}
+			return nil
+		}, false)
+		b.CatchUp()
+		b.Platform.Mend()
+		b.CatchUp()
+		b.SameOnPlatform("e@example.com new")
+	})
+}
+
+// A member who is read while another edge removes it does not come back.
+func TestDeletedWhileItIsRead(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		old := b.Record(b.Create(byEmail, with("e@example.com")))
+		b.Platform.Break(membertest.ErrDown)
+		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
+			t.Fatal(err)
+		}
+		b.Platform.Set(func(method string) error {
+			if method == "find" { // the last answer before the other edge is done
+				old.Applied = 2
+				_, err := b.Store.MarkApplied(t.Context(), old, "other edge")
+				return err
+			}
+			return nil
+		}, false)
+		if got, err := b.Service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// A member who was deleted before the platform's answer arrived stays deleted.
+func TestDeletedBeforeItWasAnswered(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Platform.LoseAnswers(true)
+		b.Create(byEmail, with("e@example.com"))
+		b.Platform.Break(membertest.ErrDown)
+		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
+			t.Fatal(err)
+		}
+		b.Platform.Mend()
+		if m, err := b.Service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("%+v, %v", m, err)
+		}
+		b.CatchUp()
+		b.SameOnPlatform()
+	})
+}
+
+// A delete that the platform refuses is not undone by half: the member stays
+// deleted, and the platform is asked again.
+func TestRefusedDelete(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Create(byID, with("jane@example.com", id("7")))
+		b.Platform.Set(func(method string) error {
+			if method == "delete" {
+				return &platform.Refusal{Reason: "not now"}
+			}
+			return nil
+		}, false)
+		if result, err := b.Service.Delete(t.Context(), byID, "7", nil); err != nil || !result.Queued {
+			t.Errorf("%+v, %v", result, err)
+		}
+		if m, err := b.Service.Get(t.Context(), byID, "7"); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("%+v, %v", m, err)
+		}
+		b.Platform.Mend()
+		b.CatchUp()
+		b.SameOnPlatform()
+	})
+}
+
+// A create and the delete after it both arrive without an answer. Nothing more
+// is waited for than to hear so.
+func TestDeletedWithoutAnswers(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Platform.LoseAnswers(true)
+	b.Create(byEmail, with("a@example.com"))
+	if _, err := b.Service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
+		t.Fatal(err)
+	}
+	b.Platform.Mend()
+	b.Now = b.Now.Add(2 * time.Second)
+	b.DeliverDue()
+	if b.Pending() != 0 {
+		t.Errorf("%d are behind", b.Pending())
+	}
+	b.SameOnPlatform()
+}

@@ -1,0 +1,135 @@
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// arrivalTime is how long an attempt without an answer may take to take effect
+// (docs/guarantees.md#a-write).
+const arrivalTime = time.Minute
+
+// A create that had no answer arrived under its first email. The member is not
+// made a second time under the one that it was given meanwhile.
+func TestRenamedBeforeItWasAnswered(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Platform.LoseAnswers(true)
+		b.Create(byEmail, with("first@example.com"))
+		b.Platform.Break(membertest.ErrDown)
+		if _, err := b.Service.Update(t.Context(), byEmail, "first@example.com", with("second@example.com"), nil); err != nil {
+			t.Fatal(err)
+		}
+		b.Platform.Mend()
+		// Nobody else is taken for it, nor can take it for themselves.
+		b.Create(byEmail, with("first@example.com", name("other")))
+		b.CatchUp()
+		b.SameOnPlatform("first@example.com other", "second@example.com ")
+		if b.Pending() != 0 {
+			t.Errorf("%d are behind", b.Pending())
+		}
+	})
+}
+
+// A create that had no answer arrives long after, when the member is deleted
+// here already, or renamed.
+func TestArrivesLate(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*members.Service) error
+		want   []string
+	}{
+		{"deleted", func(s *members.Service) error {
+			_, err := s.Delete(context.Background(), byEmail, "a@example.com", nil)
+			return err
+		}, nil},
+		{"renamed", func(s *members.Service) error {
+			_, err := s.Update(context.Background(), byEmail, "a@example.com", with("b@example.com"), nil)
+			return err
+		}, []string{"b@example.com "}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+				b.Platform.LoseAnswers(false)
+				b.Create(byEmail, with("a@example.com"))
+				if err := test.change(b.Service); err != nil {
+					t.Fatal(err)
+				}
+				b.Platform.Mend()
+				b.Now = b.Now.Add(arrivalTime / 2)
+				b.DeliverDue()
+				if b.Pending() != 1 {
+					t.Fatalf("%d are behind, want 1", b.Pending())
+				}
+				b.Platform.Members["p-late"] = platform.Member{ID: "p-late", Email: "a@example.com", CreatedAt: b.Now}
+				b.CatchUp()
+				b.SameOnPlatform(test.want...)
+				if b.Pending() != 0 {
+					t.Errorf("%d are behind", b.Pending())
+				}
+			})
+		})
+	}
+}
+
+// An update that had no answer comes to the platform behind a later one, which
+// was answered. The later one is what both sides have in the end, though the
+// platform says otherwise for a moment.
+func TestUpdateArrivesLate(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		m := b.Record(b.Create(byEmail, with("jane@example.com")))
+		update := func(name string) members.Result {
+			t.Helper()
+			result, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: &name}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return result
+		}
+		b.Platform.LoseAnswers(false)
+		if !update("First").Queued {
+			t.Error("the first was answered")
+		}
+		b.Platform.Mend()
+		if update("Second").Queued {
+			t.Error("the second was not answered")
+		}
+		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Name = "First" })
+		b.Refresh(m.PlatformID)
+		if got := b.Get("jane@example.com"); got.Name != "Second" || b.Pending() != 1 {
+			t.Errorf("%+v, %d behind", got, b.Pending())
+		}
+		b.Now = b.Now.Add(arrivalTime / 2)
+		b.DeliverDue()
+		if b.Pending() != 1 {
+			t.Errorf("%d behind before the time is over", b.Pending())
+		}
+		b.CatchUp()
+		b.SameOnPlatform("jane@example.com Second")
+		if b.Pending() != 0 {
+			t.Errorf("%d are behind", b.Pending())
+		}
+	})
+}
+
+// What certainly never reached the platform is not waited for.
+func TestNeverSent(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Platform.Break(fmt.Errorf("connection refused: %w", platform.ErrNoEffect))
+	b.Create(byEmail, with("a@example.com"))
+	if _, err := b.Service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
+		t.Fatal(err)
+	}
+	b.Platform.Mend()
+	b.DeliverDue()
+	if b.Pending() != 0 {
+		t.Errorf("%d are behind", b.Pending())
+	}
+	b.SameOnPlatform()
+}
