@@ -14,19 +14,19 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// byStaff changes all that staff can change of a member, without a word to us.
+// byStaff changes all that staff can change of a member, without a webhook event.
 func byStaff(m *platform.Member) {
 	m.Email, m.Name, m.Note, m.Labels = "staff@example.com", "staff's", "staff's", []string{"staff's"}
 	m.Subscribed, m.Newsletters = false, []string{} // see TestUnsubscribedMeanwhile
 }
 
-// What a caller names is all that a write changes; everything else is as staff left
-// it, on both sides, whether the platform could be reached at once or not.
+// A write changes only the fields that it names. The others stay as staff left them,
+// here and on the platform, whether the write was queued or not.
 func TestOnlyWhatIsNamed(t *testing.T) {
 	writes := []struct {
 		name   string
 		fields members.Fields
-		want   func(*platform.Member) // of what staff made of it
+		want   func(*platform.Member) // changes the member as staff left it
 	}{
 		{"nothing", members.Fields{}, func(*platform.Member) {}},
 		{"email", members.Fields{Email: new("crm@example.com")}, func(m *platform.Member) { m.Email = "crm@example.com" }},
@@ -61,7 +61,7 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 						t.Fatalf("%+v, %v", result, err)
 					}
 					if away {
-						b.Platform.Staff(jane.PlatformID, byStaff) // who reach it by another way
+						b.Platform.Staff(jane.PlatformID, byStaff) // staff reach it by another way
 						b.Platform.Mend()
 						b.CatchUp()
 					}
@@ -76,9 +76,9 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 						t.Errorf("here: %s", diff)
 					}
 					if b.Pending() != 0 {
-						t.Errorf("%d are behind", b.Pending())
+						t.Errorf("%d are pending", b.Pending())
 					}
-					if !away { // and so the caller was told
+					if !away { // the answer has the member as it is stored
 						if diff := cmp.Diff(b.Record(result).Member, result.Member, cmpopts.EquateEmpty()); diff != "" {
 							t.Errorf("answered: %s", diff)
 						}
@@ -89,7 +89,7 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 	}
 }
 
-// Several writes that are queued are one request, of all that they named.
+// Several queued writes are sent as one request, with all fields that they name.
 func TestQueuedWritesAreOne(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", name("Jane"))))
@@ -107,7 +107,7 @@ func TestQueuedWritesAreOne(t *testing.T) {
 			}
 			return nil
 		}, true)
-		b.Edge = b.NewEdge(inbound.Site{Platform: b.Platform}, time.Minute) // what is pending outlives an edge
+		b.Edge = b.NewEdge(inbound.Site{Platform: b.Platform}, time.Minute) // pending writes outlive an edge
 		b.CatchUp()
 		want := platform.Member{ID: jane.PlatformID, Status: "free"}
 		byStaff(&want)
@@ -118,8 +118,8 @@ func TestQueuedWritesAreOne(t *testing.T) {
 	})
 }
 
-// What staff change of a member who is behind is seen at once, but for what is
-// pending.
+// Changes by staff to a member with a pending write are stored at once, except for the
+// pending fields.
 func TestRefreshOfWhatIsNotPending(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", name("Jane"))))
@@ -134,14 +134,14 @@ func TestRefreshOfWhatIsNotPending(t *testing.T) {
 		byStaff(&want)
 		want.Name = "crm's"
 		if diff := cmp.Diff(want, membertest.OnPlatform(b.Get("staff@example.com")), cmpopts.EquateEmpty()); diff != "" || b.Pending() != 1 {
-			t.Errorf("%d are behind, %s", b.Pending(), diff)
+			t.Errorf("%d are pending, %s", b.Pending(), diff)
 		}
 		b.CatchUp()
 		b.SameOnPlatform("staff@example.com crm's")
 	})
 }
 
-// A write that the platform refuses leaves what was pending before it.
+// A write that the platform refuses does not drop earlier pending writes.
 func TestRefusedLeavesWhatIsPending(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", name("Jane"))))
@@ -162,8 +162,8 @@ func TestRefusedLeavesWhatIsPending(t *testing.T) {
 	})
 }
 
-// Whoever unsubscribes while a write waits is subscribed again only if that was a
-// change to subscribe them, and not if it repeated what was known.
+// A member unsubscribes while a write is pending. The write subscribes them again only
+// if it changes the subscription, not if it repeats the known one.
 func TestUnsubscribedMeanwhile(t *testing.T) {
 	n1 := []members.Newsletter{{ID: "n1"}}
 	for _, test := range []struct {
@@ -186,7 +186,7 @@ func TestUnsubscribedMeanwhile(t *testing.T) {
 				if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", test.write, nil); err != nil {
 					t.Fatal(err)
 				}
-				// What is queued after it does not bring it back.
+				// A later queued write does not restore the subscription.
 				if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Note: new("n")}, nil); err != nil {
 					t.Fatal(err)
 				}
@@ -195,15 +195,15 @@ func TestUnsubscribedMeanwhile(t *testing.T) {
 				b.CatchUp()
 				there, here := b.Platform.Members[jane.PlatformID], b.Get("jane@example.com")
 				if there.Subscribed != test.want || here.Subscribed != test.want || here.Note != "n" || b.Pending() != 0 {
-					t.Errorf("subscribed %t there, and %+v here, want %t; %d are behind", there.Subscribed, here, test.want, b.Pending())
+					t.Errorf("subscribed %t there, and %+v here, want %t; %d are pending", there.Subscribed, here, test.want, b.Pending())
 				}
 			})
 		})
 	}
 }
 
-// A subscription that was brought to the platform is not brought there once more, a
-// minute later, because an attempt before had no answer.
+// An applied subscription is not applied once more a minute later, although an earlier
+// attempt had no answer.
 func TestOnceMoreIsNoSubscription(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", func(f *members.Fields) { f.Subscribed = new(false) })))
@@ -215,18 +215,18 @@ func TestOnceMoreIsNoSubscription(t *testing.T) {
 		b.Now = b.Now.Add(2 * time.Second)
 		b.DeliverDue()
 		if m := b.Platform.Members[jane.PlatformID]; !m.Subscribed || m.Name != "New" || b.Pending() != 1 {
-			t.Fatalf("%+v, %d behind", m, b.Pending())
+			t.Fatalf("%+v, %d pending", m, b.Pending())
 		}
 		b.Platform.Staff(jane.PlatformID, func(m *platform.Member) { m.Subscribed = false })
 		b.CatchUp()
 		if m := b.Platform.Members[jane.PlatformID]; m.Subscribed || b.Get("jane@example.com").Subscribed || b.Pending() != 0 {
-			t.Errorf("%+v, %d behind", m, b.Pending())
+			t.Errorf("%+v, %d pending", m, b.Pending())
 		}
 	})
 }
 
-// A member who has gone from the platform is gone here, even if a queued write wants an
-// email that another has.
+// A member that was deleted on the platform is deleted here, even if a queued write
+// wants an email that another member has.
 func TestGoneWithAnEmailThatIsTaken(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com")))
@@ -242,7 +242,7 @@ func TestGoneWithAnEmailThatIsTaken(t *testing.T) {
 		b.CatchUp()
 		got, err := b.Service.Get(t.Context(), byEmail, "taken@example.com")
 		if err != nil || b.Get("taken@example.com").PlatformID != "q-1" || b.Pending() != 0 {
-			t.Errorf("%+v, %v, %d behind", got, err, b.Pending())
+			t.Errorf("%+v, %v, %d pending", got, err, b.Pending())
 		}
 	})
 }

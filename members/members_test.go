@@ -57,12 +57,12 @@ func TestWriteThrough(t *testing.T) {
 			t.Errorf("after delete: %v", err)
 		}
 		if b.Pending() != 0 {
-			t.Errorf("%d are behind", b.Pending())
+			t.Errorf("%d are pending", b.Pending())
 		}
 	})
 }
 
-// What the platform refuses leaves everything as it was.
+// A write that the platform refuses changes nothing.
 func TestRefused(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ctx := t.Context()
@@ -79,12 +79,12 @@ func TestRefused(t *testing.T) {
 		}
 		b.SameOnPlatform("jane@example.com Jane")
 		if b.Pending() != 0 {
-			t.Errorf("%d are behind", b.Pending())
+			t.Errorf("%d are pending", b.Pending())
 		}
 	})
 }
 
-// An email that only the platform knows is taken, and read through.
+// An email that only the platform has is taken, and its member can be read.
 func TestReadThrough(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ctx := t.Context()
@@ -101,8 +101,8 @@ func TestReadThrough(t *testing.T) {
 		if err != nil || again.GUID != got.GUID {
 			t.Errorf("%+v, %v", again, err)
 		}
-		if _, err := b.Service.Get(ctx, byEmail, "nobody@example.com"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("nobody: %v", err)
+		if _, err := b.Service.Get(ctx, byEmail, "missing@example.com"); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("an unknown email: %v", err)
 		}
 		// A deleted member that the platform still has does not come back.
 		b.Platform.Break(membertest.ErrDown)
@@ -114,7 +114,7 @@ func TestReadThrough(t *testing.T) {
 		}
 		b.Platform.Mend()
 		if _, err := b.Service.Get(ctx, byEmail, "old@example.com"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("deleted, but the platform does not know yet: %v", err)
+			t.Errorf("deleted here, and not yet on the platform: %v", err)
 		}
 		b.CatchUp()
 		b.SameOnPlatform()
@@ -126,7 +126,7 @@ func TestCustomIDMode(t *testing.T) {
 		ctx := t.Context()
 		first := b.Create(byID, with("jane@example.com", id("A/1")))
 		second := b.Create(byID, with("JANE@example.com", id("a+1"), name("second")))
-		third := b.Create(byID, with("jane@example.com", id("a 1"))) // the same when made safe
+		third := b.Create(byID, with("jane@example.com", id("a 1"))) // the same placeholder when made safe
 		for i, m := range []members.Member{second.Member, third.Member} {
 			if m.Subscribed || !strings.HasPrefix(m.Email, "a-1") || !strings.HasSuffix(m.Email, "@members.invalid") {
 				t.Errorf("duplicate %d: %+v", i, m)
@@ -151,7 +151,7 @@ func TestCustomIDMode(t *testing.T) {
 		if _, err := b.Service.Get(ctx, byID, "jane@example.com"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("by email: %v", err)
 		}
-		// Nobody has a duplicate get mail.
+		// A duplicate cannot be subscribed.
 		quiet, err := b.Service.Update(ctx, byID, "a+1", members.Fields{Subscribed: new(true), Newsletters: &[]members.Newsletter{{ID: "n1"}}}, nil)
 		if err != nil || quiet.Member.Subscribed || b.Record(quiet).Newsletters != nil {
 			t.Errorf("%+v, %v", quiet, err)
@@ -161,16 +161,16 @@ func TestCustomIDMode(t *testing.T) {
 		if err != nil || updated.Member.Email != second.Member.Email || updated.Member.MemberID != "a+1" {
 			t.Errorf("%+v, %v", updated, err)
 		}
-		// As does an email that only the platform knows.
+		// An email that only the platform has follows it as well.
 		b.Platform.Members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com"}
 		old := b.Create(byID, with("old@example.com", id("old")))
 		if old.Queued || old.Member.Email != "old@members.invalid" || old.Member.Subscribed {
 			t.Errorf("%+v", old)
 		}
-		// On update too, and another time as well.
+		// On update too, also of a member that has a placeholder already.
 		for member, want := range map[string]string{"A/1": "a-1-" + first.Member.GUID + "@members.invalid", "old": "old@members.invalid"} {
 			asked := 0
-			match := func(members.Member) bool { asked++; return asked == 1 } // once: it is as it was read
+			match := func(members.Member) bool { asked++; return asked == 1 } // asked once, of the member as it was read
 			updated, err := b.Service.Update(ctx, byID, member, with("old@example.com", name("new")), match)
 			if err != nil || updated.Queued || updated.Member.Email != want || updated.Member.Subscribed || updated.Member.Name != "new" {
 				t.Errorf("%s: %+v, %v", member, updated, err)
@@ -179,8 +179,7 @@ func TestCustomIDMode(t *testing.T) {
 	})
 }
 
-// A create that was done before, and whose caller does not know it, is not done
-// again.
+// A create that is repeated with the same GUID is done once.
 func TestCreatedBefore(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		for _, i := range []members.Integration{byEmail, byID} {
@@ -237,7 +236,7 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// Emails that differ in case are one, also where the platform tells them apart.
+// Emails that differ in case are one, even if the platform tells them apart.
 func TestEmailsInAnotherCase(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ctx := t.Context()
@@ -263,8 +262,8 @@ func TestEmailsInAnotherCase(t *testing.T) {
 	})
 }
 
-// An email that the platform's database takes for another's is taken, whichever way
-// it gets there.
+// An email that the platform's database takes for another member's is taken, also when
+// the write was queued.
 func TestEmailsThatAreTheSameToADatabase(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		const jane, folded = "jane@folded.example", "jané@folded.example"
@@ -287,7 +286,7 @@ func TestEmailsThatAreTheSameToADatabase(t *testing.T) {
 	})
 }
 
-// However many write one member at once, each write is done.
+// Each of many simultaneous writes to one member is done.
 func TestManyWritersOfOneMember(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		service := members.New(members.Config{Site: membertest.Site, Store: b.Store})
@@ -330,13 +329,13 @@ func TestNoPlatform(t *testing.T) {
 		}
 		b.Create(byEmail, with("jane@example.com"))
 		if b.Pending() != 0 {
-			t.Errorf("%d are behind", b.Pending())
+			t.Errorf("%d are pending", b.Pending())
 		}
 	})
 }
 
-// Two edges on one store write the same members: every write is there, on both
-// sides, once.
+// Two edges on one store write the same members. Each write is there once, here and on
+// the platform.
 func TestTwoEdges(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		edges := []*membertest.Edge{b.Edge, b.NewEdge(inbound.Site{Platform: b.Platform}, time.Minute)}

@@ -14,7 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
-// One edge at a time compares, and whatever was asked for is not forgotten.
+// One edge at a time compares, and no request for a comparison is lost.
 func TestComparisons(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
@@ -67,7 +67,7 @@ func TestComparisons(t *testing.T) {
 	})
 }
 
-// What a comparison has found is done to whom nobody writes, and to nobody else.
+// Reconcile changes only members without a pending write, a lease or a newer version.
 func TestReconcile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
@@ -87,7 +87,7 @@ func TestReconcile(t *testing.T) {
 		as := func(*members.Record) {}
 		settled := add("settled", as, members.Lease{})
 		gone := add("gone", as, members.Lease{})
-		behind := add("behind", func(m *members.Record) { m.Applied = 0 }, members.Lease{})
+		pending := add("pending", func(m *members.Record) { m.Applied = 0 }, members.Lease{})
 		leased := add("leased", as, members.Lease{Owner: "me", Until: time.Now().Add(time.Hour)})
 		written := add("written", as, members.Lease{})
 		written.Version = 7
@@ -102,9 +102,9 @@ func TestReconcile(t *testing.T) {
 		taken.GUID, taken.PlatformID, taken.Email = "guid-taken", "p-taken", "SETTLED@example.com"
 		known.GUID, known.PlatformID, known.Email = "guid-known", "p-settled", "known@example.com"
 		d := inbound.Differences{
-			Changed: changed(settled, behind, leased, written),
+			Changed: changed(settled, pending, leased, written),
 			Added:   []members.Record{fresh, taken, known},
-			Gone:    []members.Record{gone, behind, leased, written},
+			Gone:    []members.Record{gone, pending, leased, written},
 		}
 		left, err := store.Reconcile(ctx, d)
 		want := inbound.Differences{Changed: d.Changed[1:], Added: d.Added[1:], Gone: d.Gone[1:]}
@@ -119,7 +119,7 @@ func TestReconcile(t *testing.T) {
 		settled.Name, settled.Version, settled.Applied = "changed", 2, 2
 		gone.Version, gone.Applied, gone.Deleted, gone.Email, gone.Labels = 2, 2, true, "", []string{}
 		written.Version = 1
-		all := []members.Record{behind, fresh, gone, leased, settled, written}
+		all := []members.Record{fresh, gone, leased, pending, settled, written}
 		for i := range all {
 			all[i].MemberID = ""
 		}
@@ -127,13 +127,13 @@ func TestReconcile(t *testing.T) {
 			t.Error(diff)
 		}
 		if list, err := store.OnPlatform(ctx, "daily", "p-fresh", 2); len(list) != 2 || list[0].PlatformID != "p-gone" || err != nil {
-			t.Errorf("behind one: %+v, %v", list, err)
+			t.Errorf("after p-fresh: %+v, %v", list, err)
 		}
 		if n, err := store.CountOnPlatform(ctx, "daily"); n != 5 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
 		if _, err := store.Find(ctx, members.Key{Site: "daily", Integration: "crm", MemberID: "c-gone"}); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("the member ID of one who has gone: %v", err)
+			t.Errorf("the member ID of a deleted member: %v", err)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
-// An import that is cut off goes on where it was.
+// An interrupted import resumes after the last member that was saved.
 func TestImports(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)

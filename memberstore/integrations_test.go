@@ -70,9 +70,9 @@ func TestIntegrations(t *testing.T) {
 		if _, err := store.FindIntegration(ctx, "daily", members.HashKey("h6")); err != nil {
 			t.Errorf("rotated after it was revoked: %v", err)
 		}
-		for _, err := range []error{store.RotateIntegration(ctx, "daily", "nobody", members.HashKey("h7")), store.RevokeIntegration(ctx, "weekly", "form", then)} {
+		for _, err := range []error{store.RotateIntegration(ctx, "daily", "missing", members.HashKey("h7")), store.RevokeIntegration(ctx, "weekly", "form", then)} {
 			if !errors.Is(err, members.ErrNotFound) {
-				t.Errorf("nobody's: %v", err)
+				t.Errorf("an integration that does not exist: %v", err)
 			}
 		}
 	})

@@ -45,7 +45,7 @@ func TestFind(t *testing.T) {
 	})
 }
 
-// What a caller is shown is what the store has, and nobody's but the member's.
+// Read returns the member that the key names, with its member ID only if the key has it.
 func TestRead(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())
@@ -67,8 +67,7 @@ func TestRead(t *testing.T) {
 	})
 }
 
-// What one database takes the other takes too: text is UTF-8 without U+0000, on
-// both.
+// Both databases take the same text: UTF-8 without U+0000.
 func TestText(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())
@@ -87,7 +86,7 @@ func TestText(t *testing.T) {
 					t.Errorf("Insert, %s %q: %v", field, bad, err)
 				}
 				if m = jane(); field == "sent" {
-					continue // which Update leaves alone
+					continue // Update leaves it alone
 				}
 				change(&m)
 				if err := store.Update(t.Context(), m); !errors.Is(err, members.ErrNotText) {
@@ -109,15 +108,15 @@ func TestText(t *testing.T) {
 					t.Errorf("Find %q: %v, %v", key, m, err)
 				}
 			}
-			// The platform's words are kept as far as they are text.
+			// Bytes that are not text are replaced in the platform's messages.
 			if err := store.MarkFailed(t.Context(), "guid-jane", outbox.Failure{Problem: bad, Next: then}, ""); err != nil {
-				t.Errorf("Failed %q: %v", bad, err)
+				t.Errorf("MarkFailed %q: %v", bad, err)
 			}
 			if err := store.MarkApplyAgain(t.Context(), jane(), outbox.Failure{Problem: bad, Next: then}, ""); err != nil {
-				t.Errorf("Unsure %q: %v", bad, err)
+				t.Errorf("MarkApplyAgain %q: %v", bad, err)
 			}
 		}
-		// Labels and newsletters come back as they were, or as text.
+		// Labels and newsletters come back unchanged.
 		m := joe()
 		m.Labels, m.Newsletters = []string{"a\x00b", "\U0010ffff", "\u2028", "\"\\"}, []members.Newsletter{{ID: "a\x00b"}}
 		insert(t, store, m)
@@ -165,9 +164,9 @@ func TestInsertRefusesDoubles(t *testing.T) {
 				t.Errorf("%s: %v, want %v", test.name, err, test.want)
 			}
 		}
-		// What was refused left nothing behind.
+		// A refused member leaves no row.
 		if _, err := store.Find(t.Context(), members.Key{Site: "daily", Email: "joe@example.com"}); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("the member with the member ID that was taken is there: %v", err)
+			t.Errorf("the member whose member ID was taken is there: %v", err)
 		}
 	})
 }
@@ -208,8 +207,8 @@ func TestTombstone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for email, want := range map[string]bool{"JANE@example.com": true, "joe@example.com": false} {
-			if leaving, err := store.EmailLingers(t.Context(), "daily", email, ""); leaving != want || err != nil {
-				t.Errorf("%s leaving: %t, %v", email, leaving, err)
+			if lingers, err := store.EmailLingers(t.Context(), "daily", email, ""); lingers != want || err != nil {
+				t.Errorf("%s lingers: %t, %v", email, lingers, err)
 			}
 		}
 		for _, key := range []members.Key{{Site: "daily", Email: "jane@example.com"}, {Site: "daily", Integration: "crm", MemberID: "c-1"}} {
@@ -230,10 +229,10 @@ func TestTombstone(t *testing.T) {
 		insert(t, store, again)
 
 		m.Applied = 2
-		if behind, err := store.MarkApplied(t.Context(), m, "me"); behind || err != nil {
-			t.Errorf("applied: %t, %v", behind, err)
+		if pending, err := store.MarkApplied(t.Context(), m, "me"); pending || err != nil {
+			t.Errorf("pending %t, %v", pending, err)
 		}
-		// What is left of it says whose it was on the platform, for a while.
+		// The applied tombstone keeps the platform's ID for a while.
 		purge := func(before time.Duration) {
 			t.Helper()
 			if err := store.PurgeTombstones(t.Context(), time.Now().Add(before)); err != nil {
@@ -260,23 +259,23 @@ func TestLease(t *testing.T) {
 			t.Fatalf("%v, %v", got, err)
 		}
 		if _, err := store.Lease(t.Context(), "guid-joe", me); !errors.Is(err, members.ErrConflict) {
-			t.Errorf("its own again: %v", err)
+			t.Errorf("its own lease again: %v", err)
 		}
 		if _, err := store.Lease(t.Context(), "guid-joe", other); !errors.Is(err, members.ErrConflict) {
-			t.Errorf("another's: %v", err)
+			t.Errorf("another's lease: %v", err)
 		}
-		if _, err := store.Lease(t.Context(), "guid-nobody", me); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("nobody's: %v", err)
+		if _, err := store.Lease(t.Context(), "guid-missing", me); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("a member that does not exist: %v", err)
 		}
 		if err := store.Release(t.Context(), "guid-joe", "me"); err != nil {
 			t.Fatal(err)
 		}
-		// One that has run out is free.
+		// An expired lease can be taken.
 		if _, err := store.Lease(t.Context(), "guid-joe", members.Lease{Owner: "me", Until: now.Add(-time.Second)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.Lease(t.Context(), "guid-joe", other); err != nil {
-			t.Errorf("after it ran out: %v", err)
+			t.Errorf("after it expired: %v", err)
 		}
 		// Only the owner ends it.
 		if err := store.Release(t.Context(), "guid-joe", "me"); err != nil {
@@ -297,7 +296,7 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// However many try, one at a time has a member.
+// One process at a time has the lease of a member.
 func TestLeaseExcludes(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, joe())
@@ -321,7 +320,8 @@ func TestLeaseExcludes(t *testing.T) {
 	})
 }
 
-// What the platform says of a member is kept, but for what a later write has named.
+// MarkApplied stores the member as the platform has it, except for fields that a later
+// write names.
 func TestAppliedKeeps(t *testing.T) {
 	says := jane()
 	says.Email, says.Name, says.Note, says.Labels = "ghost@example.com", "ghost's", "ghost's", []string{"ghost's"}
@@ -344,8 +344,8 @@ func TestAppliedKeeps(t *testing.T) {
 				has := says
 				has.Applied = 2
 				for range 2 {
-					if behind, err := store.MarkApplied(t.Context(), has, ""); !behind || err != nil {
-						t.Errorf("behind %t, %v", behind, err)
+					if pending, err := store.MarkApplied(t.Context(), has, ""); !pending || err != nil {
+						t.Errorf("pending %t, %v", pending, err)
 					}
 					has.Applied, has.Name = 1, "an earlier answer"
 				}
@@ -365,7 +365,7 @@ func TestAppliedKeeps(t *testing.T) {
 				}
 				same(t, want, find(t, store, members.Key{Site: "daily", GUID: "guid-jane"}))
 
-				// Another has the email here.
+				// Another member has the email here.
 				insert(t, store, joe())
 				has.Applied, has.Email = 3, "JOE@example.com"
 				if _, err := store.MarkApplied(t.Context(), has, ""); !errors.Is(err, members.ErrEmailTaken) {

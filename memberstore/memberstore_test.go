@@ -15,8 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
 
-// The conformance suite: what the contract of Store says, held against each
-// implementation.
+// These tests check the contract of Store on each database.
 
 func newStore(t testing.TB, db *database.DB) outbox.Store {
 	t.Helper()
@@ -48,7 +47,7 @@ func jane() members.Record {
 	}
 }
 
-// joe is a member with as little as can be.
+// joe is a member with only the required fields.
 func joe() members.Record {
 	return members.Record{
 		Member: members.Member{GUID: "guid-joe", Email: "joe@example.com", Status: "free", CreatedAt: then, UpdatedAt: then},
@@ -79,7 +78,7 @@ func same(t testing.TB, want, got members.Record) {
 	}
 }
 
-// Several edges may start at once on one database.
+// Several edges may start on one database at the same time.
 func TestMigrationsAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		var wg sync.WaitGroup
@@ -94,7 +93,7 @@ func TestMigrationsAtOnce(t *testing.T) {
 	})
 }
 
-// Members' data is nobody else's to read.
+// Only the process's user may read the database's files.
 func TestSQLiteFileMode(t *testing.T) {
 	path := t.TempDir() + "/folder/lychgate.db"
 	db, err := database.Open(t.Context(), database.SQLite, path)

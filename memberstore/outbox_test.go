@@ -13,23 +13,23 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
 
-// What was sent to the platform without an answer is not forgotten, whatever is
-// written meanwhile.
+// An email that was sent to the platform without an answer stays known through later
+// writes.
 func TestSent(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
-		leaving := func(but string) bool {
+		lingers := func(exceptGUID string) bool {
 			t.Helper()
-			leaving, err := store.EmailLingers(t.Context(), "daily", "JOE@example.com", but)
+			lingers, err := store.EmailLingers(t.Context(), "daily", "JOE@example.com", exceptGUID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return leaving
+			return lingers
 		}
 		m := joe()
 		m.Sent, m.SentAt = "Joe@Example.com", then
 		insert(t, store, m)
-		if leaving("") {
-			t.Error("a member leaves its own email")
+		if lingers("") {
+			t.Error("the email that a member has lingers")
 		}
 		m.Email = "joseph@example.com"
 		if err := store.Update(t.Context(), m); err != nil {
@@ -37,8 +37,8 @@ func TestSent(t *testing.T) {
 		}
 		m.Version = 2
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
-		if !leaving("") || leaving("guid-joe") {
-			t.Errorf("leaving: %t, but for itself: %t", leaving(""), leaving("guid-joe"))
+		if !lingers("") || lingers("guid-joe") {
+			t.Errorf("lingers: %t, without the member itself: %t", lingers(""), lingers("guid-joe"))
 		}
 
 		if err := store.MarkFailed(t.Context(), "guid-joe", outbox.Failure{Problem: "down", Next: later}, ""); err != nil {
@@ -69,7 +69,7 @@ func TestSent(t *testing.T) {
 	})
 }
 
-// What is to be applied once more is behind until then.
+// A record that is to be applied once more is pending until then.
 func TestUnsure(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		m := joe()
@@ -107,7 +107,7 @@ func TestDue(t *testing.T) {
 				list = append(list, m.GUID)
 			}
 			if len(list) == 2 && members[0].NextAttempt.Equal(members[1].NextAttempt) {
-				slices.Sort(list) // nobody is longer due
+				slices.Sort(list) // both are due since the same time
 			}
 			return list
 		}
@@ -150,16 +150,16 @@ func TestDue(t *testing.T) {
 		applied := func(m members.Record, version int64, want bool) {
 			t.Helper()
 			m.Applied, m.PlatformID = version, "p-9"
-			if behind, err := store.MarkApplied(t.Context(), m, "me"); behind != want || err != nil {
-				t.Errorf("behind %t, %v", behind, err)
+			if pending, err := store.MarkApplied(t.Context(), m, "me"); pending != want || err != nil {
+				t.Errorf("pending %t, %v", pending, err)
 			}
 		}
 		applied(m, 1, true)
 		applied(m, 2, false)
-		applied(m, 1, false) // notes may come in any order
-		m.GUID = "guid-nobody"
+		applied(m, 1, false) // processes may report in any order
+		m.GUID = "guid-missing"
 		if _, err := store.MarkApplied(t.Context(), m, "me"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("nobody's: %v", err)
+			t.Errorf("a member that does not exist: %v", err)
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestRevert(t *testing.T) {
 			t.Errorf("after a further write: %v", err)
 		}
 
-		// A member that was new is gone.
+		// A new member is removed.
 		insert(t, store, joe())
 		if err := store.Revert(t.Context(), "guid-joe", 1, nil, "me"); err != nil {
 			t.Fatal(err)
@@ -194,7 +194,8 @@ func TestRevert(t *testing.T) {
 	})
 }
 
-// Sites with something due are found, whoever serves them, and no others.
+// DueSites finds the sites with a due record, also those of other processes, and no
+// others.
 func TestDueSites(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		now := time.Now()

@@ -34,8 +34,8 @@ func TestRequests(t *testing.T) {
 			at      time.Duration // since the first
 			want    members.Begun
 			err     error
-			end     bool            // after it was begun
-			answer  *members.Answer // with
+			end     bool            // the request ends before the next step
+			answer  *members.Answer // of the request that ends
 		}{
 			{name: "first", request: r, want: members.Begun{GUID: "guid-1"}},
 			{name: "while it is under way", request: r, at: time.Second, err: members.ErrUnderWay},

@@ -13,7 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
-// A site has one webhook, however many edges register it.
+// A site has one webhook, even if several edges register it.
 func TestWebhooks(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
@@ -63,7 +63,7 @@ func TestWebhooks(t *testing.T) {
 		}
 		check(two)
 		if err := store.ClaimWebhook(ctx, two, "/1"); !errors.Is(err, members.ErrConflict) {
-			t.Errorf("from an old one: %v", err)
+			t.Errorf("from an old address: %v", err)
 		}
 		if err := store.MarkWebhookRegistered(ctx, "daily", "/2", later.Add(time.Second)); err != nil {
 			t.Fatal(err)

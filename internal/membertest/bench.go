@@ -30,7 +30,7 @@ type Bench struct {
 	*Edge
 }
 
-// Edge is what one process has of the site.
+// Edge is one process that serves the site.
 type Edge struct {
 	Service *members.Service
 	Outbox  *outbox.Outbox
@@ -119,7 +119,7 @@ func (b *Bench) CatchUp() {
 	}
 }
 
-// Refresh has the inbound sync look at a member of the platform.
+// Refresh has the inbound sync read a member of the platform.
 func (b *Bench) Refresh(id string) {
 	b.T.Helper()
 	if err := b.Sync.Refresh(b.T.Context(), Site, id); err != nil {
@@ -127,7 +127,7 @@ func (b *Bench) Refresh(id string) {
 	}
 }
 
-// Pending returns how many members are pending.
+// Pending returns how many records are pending.
 func (b *Bench) Pending() int {
 	b.T.Helper()
 	n, err := b.Store.CountPending(b.T.Context(), Site)
@@ -145,7 +145,7 @@ func (b *Bench) SameOnPlatform(want ...string) {
 	}
 }
 
-// OnPlatform returns a record as the platform should have the member.
+// OnPlatform returns the member that the platform should have for a record.
 func OnPlatform(r members.Record) platform.Member {
 	return platform.Member{
 		ID: r.PlatformID, Email: r.Email, Name: r.Name, Note: r.Note, Subscribed: r.Subscribed, Labels: r.Labels,

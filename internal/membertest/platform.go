@@ -1,5 +1,5 @@
-// Package membertest has what the tests of members and its parts share: a
-// platform that can be made to fail, and an edge on it.
+// Package membertest has an edge with one site for the tests of members and its
+// parts. Its platform fails on request.
 package membertest
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Platform keeps members as Ghost does, and can be made to show faults that a real
-// one cannot be made to show.
+// Platform keeps members as Ghost does, and fails on request in ways that a real one
+// cannot be made to.
 type Platform struct {
 	Mu      sync.Mutex
 	Members map[string]platform.Member
 	URLs    []string // that webhook events are sent to
 	next    int
 
-	// fault is asked before each change is made; an error is what the caller
-	// gets. If after is set the change is made all the same.
+	// fault is called before each request; its error is returned to the caller. If
+	// after is set, the request takes effect all the same.
 	fault func(method string) error
 	after bool
 }
@@ -180,7 +180,7 @@ func (p *Platform) Subscribe(_ context.Context, url string) error {
 	})
 }
 
-// ReadNotice implements [platform.Notifier]. A signature is the address.
+// ReadNotice implements [platform.Notifier]. A valid signature is the URL itself.
 func (p *Platform) ReadNotice(url, signature string, body []byte, _ time.Time) (string, error) {
 	if signature != url {
 		return "", platform.ErrForged
@@ -230,17 +230,19 @@ func (p *Platform) Emails() []string {
 	return list
 }
 
-// Set has a fault asked before each change; after has the change made all the same.
+// Set sets the fault that is called before each request. If after is set, the request
+// takes effect all the same.
 func (p *Platform) Set(fault func(string) error, after bool) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	p.fault, p.after = fault, after
 }
 
-// Break has everything fail with an error.
+// Break makes each request fail with an error.
 func (p *Platform) Break(err error) { p.Set(func(string) error { return err }, false) }
 
-// LoseAnswers has no change answered, whether it is made or not.
+// LoseAnswers leaves all requests but FindByEmail, Get and GetAll without an answer.
+// If made is set, they take effect.
 func (p *Platform) LoseAnswers(made bool) {
 	p.Set(func(method string) error {
 		if method == "find" || method == "get" {

@@ -36,7 +36,7 @@ func newComparing(b *membertest.Bench, p platform.Platform) *comparing {
 	return &comparing{b.NewEdge(site, time.Minute).Sync, b.T}
 }
 
-// look does what is due.
+// look compares if a comparison is due.
 func (c *comparing) look() {
 	c.t.Helper()
 	if err := c.CompareIfDue(c.t.Context(), membertest.Site); err != nil {
@@ -65,8 +65,8 @@ func lists(b *membertest.Bench, do func()) (n int) {
 	return n
 }
 
-// stored returns the members of the store by their ID on the platform, as that
-// should have them.
+// stored returns the members that the platform should have according to the store, by
+// their ID there.
 func stored(b *membertest.Bench) map[string]platform.Member {
 	b.T.Helper()
 	list, err := b.Store.OnPlatform(b.T.Context(), membertest.Site, "", 10_000)
@@ -91,8 +91,8 @@ func same(b *membertest.Bench) {
 	}
 }
 
-// Whatever is changed on the platform without a word is here when it was compared,
-// and what is pending is not undone.
+// A comparison finds all changes on the platform that had no webhook event, and does not
+// undo pending writes.
 func TestCompare(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		for i := range 20 {
@@ -132,10 +132,10 @@ func TestCompare(t *testing.T) {
 
 		edge := newComparing(b, b.Platform)
 		edge.look()
-		// What is pending is as it was: one is deleted here and there on the platform,
-		// one the other way around.
+		// The four writes are still pending. One of them deletes a member that the platform
+		// has, one updates a member that it no longer has.
 		if b.Pending() != 4 {
-			t.Errorf("%d are behind", b.Pending())
+			t.Errorf("%d are pending", b.Pending())
 		}
 		if got := b.Get("m1@example.com"); got.Name != "pending" || len(got.Labels) != 1 || got.Labels[0] != "new" || got.Subscribed {
 			t.Errorf("%+v", got)
@@ -146,17 +146,17 @@ func TestCompare(t *testing.T) {
 		b.CatchUp()
 		same(b)
 		if again := lists(b, edge.look); again != 0 {
-			t.Errorf("at once it was compared again: %d pages", again)
+			t.Errorf("compared again at once: %d pages", again)
 		}
 		b.Now = b.Now.Add(6 * time.Hour)
 		if again := lists(b, edge.look); again == 0 {
-			t.Error("it was not compared again")
+			t.Error("not compared again after the interval")
 		}
 		same(b)
 	})
 }
 
-// More have gone than are read at a time, and nobody else goes with them.
+// More members were deleted than are read at a time. No other member is removed.
 func TestCompareAfterManyHaveGone(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		for i := range 2*inbound.RangeSize + 50 {
@@ -185,8 +185,8 @@ func TestCompareAfterManyHaveGone(t *testing.T) {
 	})
 }
 
-// A page that is wrong takes nobody with it.
-func TestCompareAsksAgainForWhoIsMissing(t *testing.T) {
+// A wrong page removes no member.
+func TestCompareAsksAgainForMissingMembers(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	for i := range 7 {
 		b.Create(byEmail, with(fmt.Sprintf("m%d@example.com", i)))
@@ -196,15 +196,14 @@ func TestCompareAsksAgainForWhoIsMissing(t *testing.T) {
 	same(b)
 }
 
-// forgetful is a platform that lists nobody.
+// forgetful is a platform that lists no members.
 type forgetful struct{ *membertest.Platform }
 
 func (forgetful) List(context.Context, string, time.Time) ([]platform.Member, int, error) {
 	return nil, 0, nil
 }
 
-// A member who is written while the platform is asked is not taken back to what the
-// page said.
+// A write during a comparison is not undone by the page that was read before it.
 func TestCompareWhileWriting(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", name("Before"))))
@@ -220,7 +219,7 @@ func TestCompareWhileWriting(t *testing.T) {
 	})
 }
 
-// stale is a platform whose first page is from before something is done.
+// stale is a platform whose first page is read before a function is called.
 type stale struct {
 	*membertest.Platform
 	before func()
@@ -235,8 +234,8 @@ func (p *stale) List(ctx context.Context, after string, since time.Time) ([]plat
 	return page, total, err
 }
 
-// A comparison that is cut off goes on where it was, by whatever edge; while one is at
-// it others leave it alone; and what is asked for meanwhile starts it anew.
+// An interrupted comparison is resumed by any edge. Only one edge compares at a time. A
+// request during a comparison starts another one.
 func TestCompareIsResumed(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		for i := range 9 {
@@ -254,22 +253,22 @@ func TestCompareIsResumed(t *testing.T) {
 				return nil
 			}, false)
 			defer b.Platform.Mend()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it would try again
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it would be retried
 			defer cancel()
 			if err := one.CompareIfDue(ctx, membertest.Site); err == nil {
-				t.Error("it was not cut off")
+				t.Error("it was not interrupted")
 			}
 		}
 		cut(2)
 		if n := len(stored(b)); n != 6 {
 			t.Errorf("after two pages %d are here", n)
 		}
-		if pages := lists(b, two.look); pages != 2 { // the third, and what is behind the last
-			t.Errorf("it went on with %d pages", pages)
+		if pages := lists(b, two.look); pages != 2 { // the third page, and the empty one after it
+			t.Errorf("resumed with %d pages, want 2", pages)
 		}
 		same(b)
 
-		// An edge that is at it, and does not answer.
+		// An edge that has the lease, and does nothing.
 		two.soon()
 		lease := members.Lease{Owner: "three", Until: time.Now().Add(time.Hour)}
 		if _, err := b.Store.ClaimComparison(t.Context(), "daily", lease); err != nil {
@@ -283,7 +282,7 @@ func TestCompareIsResumed(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Asked for while it is under way, after the first page.
+		// A request after the first page.
 		asked := false
 		pages := 0
 		b.Platform.Set(func(method string) error {
@@ -299,14 +298,14 @@ func TestCompareIsResumed(t *testing.T) {
 		one.look()
 		b.Platform.Mend()
 		if pages := lists(b, one.look); pages != 4 {
-			t.Errorf("what was asked for meanwhile was %d pages", pages)
+			t.Errorf("the requested comparison read %d pages, want 4", pages)
 		}
 		same(b)
 	})
 }
 
-// Who was deleted on the platform and made again, or has the email that another had, is
-// here after one comparison.
+// A member that was deleted and created again on the platform is here after one
+// comparison. So is a member with an email that another member had.
 func TestCompareEmailsThatWentOn(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		plant := func(id, email string) {
@@ -332,15 +331,15 @@ func TestCompareEmailsThatWentOn(t *testing.T) {
 	})
 }
 
-// One member who cannot be looked at stands in nobody's way.
-func TestCompareWithOneWhoFails(t *testing.T) {
+// One member that cannot be read does not hold up the others.
+func TestCompareWithOneFailure(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	for i := range 5 {
 		b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
 	}
 	edge := newComparing(b, b.Platform)
 	edge.look()
-	for i := range 5 { // so that each has to be looked at by itself
+	for i := range 5 { // so that each is read by itself
 		b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("n%d@example.com", i) })
 	}
 	gets := 0
@@ -355,24 +354,24 @@ func TestCompareWithOneWhoFails(t *testing.T) {
 	edge.soon()
 	edge.look()
 	b.Platform.Mend()
-	behind := 0
+	different := 0
 	for id, m := range stored(b) {
 		if m.Email != b.Platform.Members[id].Email {
-			behind++
+			different++
 		}
 	}
-	if ids := edge.DueEvents(membertest.Site, b.Now.Add(time.Hour)); behind != 1 || len(ids) != 0 {
-		t.Errorf("%d are not as on the platform; looked at every few seconds: %q", behind, ids)
+	if ids := edge.DueEvents(membertest.Site, b.Now.Add(time.Hour)); different != 1 || len(ids) != 0 {
+		t.Errorf("%d differ from the platform, want 1; read again every few seconds: %q", different, ids)
 	}
 	b.Now = b.Now.Add(6 * time.Hour)
 	edge.look()
 	same(b)
 }
 
-// What strangers can cause is one comparison in some minutes.
+// Strangers can cause one comparison every few minutes at most.
 func TestCompareLaterOnce(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	edge := &comparing{b.Sync, t} // which compares on request only
+	edge := &comparing{b.Sync, t} // it compares on request only
 	var compared []int
 	for minute := range 20 {
 		for range 100 {
@@ -388,13 +387,13 @@ func TestCompareLaterOnce(t *testing.T) {
 	}
 }
 
-// That the platform has more or fewer members than it should is seen within minutes,
-// and a difference that stays is no news.
+// If the platform's number of members changes unexpectedly, they are compared within
+// minutes. A difference that stays causes no further comparison.
 func TestCompareWhenTheCountIsOdd(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	edge := newComparing(b, b.Platform)
 	b.Create(byEmail, with("jane@example.com"))
-	b.Platform.Staff("q-1", func(m *platform.Member) { m.Email = "JANE@example.com" }) // who cannot be kept
+	b.Platform.Staff("q-1", func(m *platform.Member) { m.Email = "JANE@example.com" }) // has an email that is taken here
 	edge.look()
 	minutes := func(n int) (pages int) {
 		return lists(b, func() {
@@ -405,47 +404,47 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 		})
 	}
 	if pages := minutes(10); pages != 0 {
-		t.Errorf("as it was, and it was compared: %d pages", pages)
+		t.Errorf("compared without a change: %d pages", pages)
 	}
 	b.Platform.Staff("q-2", func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })
 	if pages := minutes(1); pages != 0 {
-		t.Errorf("odd for the first time, and it was compared: %d pages", pages)
+		t.Errorf("compared at the first odd count: %d pages", pages)
 	}
 	if pages := minutes(9); pages != 2 {
-		t.Errorf("one more, and it was compared: %d pages", pages)
+		t.Errorf("one member more: %d pages, want 2", pages)
 	}
 	if _, there := stored(b)["q-2"]; !there {
-		t.Error("the new one is not here")
+		t.Error("the new member is not here")
 	}
 	if err := b.Platform.Delete(t.Context(), "q-2"); err != nil {
 		t.Fatal(err)
 	}
 	if pages := minutes(10); pages != 2 {
-		t.Errorf("one less, and it was compared: %d pages", pages)
+		t.Errorf("one member less: %d pages, want 2", pages)
 	}
 	if _, there := stored(b)["q-2"]; there {
-		t.Error("who has gone is here")
+		t.Error("the deleted member is here")
 	}
-	for _, id := range []string{"q-3", "q-4"} { // as many again, another day
+	for _, id := range []string{"q-3", "q-4"} { // the same count again, another day
 		b.Platform.Staff(id, func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })
 		if pages := minutes(10); pages != 2 {
-			t.Errorf("one more, again, and it was compared: %d pages", pages)
+			t.Errorf("one member more, again: %d pages, want 2", pages)
 		}
 		if err := b.Platform.Delete(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		if pages := minutes(10); pages != 2 {
-			t.Errorf("one less, again, and it was compared: %d pages", pages)
+			t.Errorf("one member less, again: %d pages, want 2", pages)
 		}
 	}
 }
 
-// What the platform does when it has answered is looked for later.
+// The platform may go on after its answer, so the members are compared again later.
 func TestCompareLater(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	edge := &comparing{b.Sync, t} // which compares on request only
+	edge := &comparing{b.Sync, t} // it compares on request only
 	if pages := lists(b, edge.look); pages != 0 {
-		t.Errorf("nobody asked, and it was compared: %d pages", pages)
+		t.Errorf("compared without a request: %d pages", pages)
 	}
 	edge.soon(time.Minute, 5*time.Minute)
 	var compared []int
@@ -462,6 +461,6 @@ func TestCompareLater(t *testing.T) {
 		edge.AddAlarm(membertest.Site, b.Now)
 	}
 	if n := edge.Alarms(membertest.Site); n != inbound.MaxAlarms {
-		t.Errorf("%d times are remembered", n)
+		t.Errorf("%d alarms are kept, want %d", n, inbound.MaxAlarms)
 	}
 }

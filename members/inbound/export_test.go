@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What the tests look at and do step by step.
+// The tests check these values, and call these steps one at a time.
 
 const (
 	RangeSize       = rangeSize

@@ -17,8 +17,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Everybody is brought in, whoever is known is brought up to date, and nobody
-// who is being deleted comes back.
+// An import adds all members of the platform and updates known ones. A member with a
+// pending delete does not come back.
 func TestImport(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ctx := t.Context()
@@ -65,7 +65,7 @@ func TestImport(t *testing.T) {
 	})
 }
 
-// An import that is interrupted goes on where it was.
+// An interrupted import resumes after the last page.
 func TestImportIsResumed(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	for i := range 7 {
@@ -119,7 +119,7 @@ func (c crowd) List(_ context.Context, after string, _ time.Time) (page []platfo
 	return page, c.n - first, nil
 }
 
-// However many members there are, an import needs no more memory.
+// An import of many members needs no more memory than one of few.
 func TestImportMemory(t *testing.T) {
 	const n, most = 20_000, 2 << 20
 	b := membertest.New(t, dbtest.SQLite(t))

@@ -17,7 +17,7 @@ import (
 )
 
 // carousel is a platform whose list of members repeats its last pages for ever,
-// as if something ignored which page is asked for.
+// as if a proxy ignored the page in the request.
 type carousel struct {
 	*membertest.Platform
 	pages, repeated int
@@ -36,7 +36,7 @@ func (c carousel) List(context.Context, string, time.Time) (page []platform.Memb
 	return page, 1000, nil
 }
 
-// A list of members that has no end is left, with an error that says so.
+// Reading a list of members without an end stops with an error.
 func TestListRepeats(t *testing.T) {
 	for _, test := range []struct{ pages, repeated int }{{1, 1}, {2, 1}, {2, 2}, {7, 3}, {9, 1}, {30, 30}} {
 		t.Run(fmt.Sprintf("the last %d of %d pages", test.repeated, test.pages), func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestListRepeats(t *testing.T) {
 			}
 			*c.asked = 0
 			if err := sync.CatchUpSince(ctx, membertest.Site, b.Now); !errors.Is(err, inbound.ErrListRepeats) {
-				t.Errorf("what was missed is made up for with %v", err)
+				t.Errorf("catching up ends with %v", err)
 			}
 		})
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// What staff do on the platform is seen here.
+// A refresh stores changes by the platform's staff.
 func TestRefresh(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*platform.Member)
-		want   func(*members.Record) // nil if nothing is to change
+		want   func(*members.Record) // nil if nothing changes
 	}{
 		{"nothing", func(*platform.Member) {}, nil},
 		{"labels in another order and case", func(m *platform.Member) { m.Labels = []string{"B", "A"} }, nil},
@@ -30,7 +30,7 @@ func TestRefresh(t *testing.T) {
 			func(m *members.Record) { m.Labels = []string{"a", "b", "staff"} },
 		},
 		{
-			"what it says",
+			"email, name and note",
 			func(m *platform.Member) { m.Email, m.Name, m.Note = "new@example.com", "New", "n" },
 			func(m *members.Record) { m.Email, m.Name, m.Note = "new@example.com", "New", "n" },
 		},
@@ -73,15 +73,15 @@ func TestRefresh(t *testing.T) {
 					t.Error(diff)
 				}
 				if b.Pending() != 0 {
-					t.Errorf("%d are behind", b.Pending())
+					t.Errorf("%d are pending", b.Pending())
 				}
 			})
 		})
 	}
 }
 
-// A tier that a CRM linked to a free member is its own; one that came with
-// paying goes with it.
+// A free member keeps a tier that a CRM linked. A tier of the platform's ends when the
+// member is free again.
 func TestRefreshTier(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	m := b.Record(b.Create(byEmail, with("jane@example.com", func(f *members.Fields) { f.TierID = new(new("prod_0")) })))
@@ -99,9 +99,8 @@ func TestRefreshTier(t *testing.T) {
 	}
 }
 
-// A write that the platform does not have yet is not undone by what the
-// platform has.
-func TestRefreshBehind(t *testing.T) {
+// A refresh does not undo a pending write.
+func TestRefreshOfPending(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		m := b.Record(b.Create(byEmail, with("jane@example.com", name("Jane"))))
 		b.Platform.Break(membertest.ErrDown)
@@ -122,13 +121,13 @@ func TestRefreshBehind(t *testing.T) {
 	})
 }
 
-// Whoever is new on the platform is known here, and whoever has gone is not,
-// unless they were deleted here and have not gone yet.
+// A refresh adds a new member of the platform and removes a deleted one. It does not
+// bring back a member with a pending delete.
 func TestRefreshComingAndGoing(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Platform.Staff("p-7", func(m *platform.Member) { m.Email, m.Status, m.TierID = "new@example.com", "complimentary", "t1" })
 		b.Refresh("p-7")
-		b.Refresh("p-nobody")
+		b.Refresh("p-missing")
 		m, err := b.Store.Find(t.Context(), members.Key{Site: "daily", Email: "new@example.com"})
 		if err != nil || m.Status != "complimentary" || *m.TierID != "t1" {
 			t.Errorf("%+v, %v", m, err)
@@ -152,9 +151,9 @@ func TestRefreshComingAndGoing(t *testing.T) {
 	})
 }
 
-// A member whose create is under way is noticed before it is answered. It is
-// not kept twice.
-func TestNoticedBeforeItIsAnswered(t *testing.T) {
+// A webhook event of a new member arrives before the answer to the create. The member is
+// stored once.
+func TestEventBeforeTheAnswer(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	done := make(chan error)
 	b.Platform.Set(func(method string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
-// clock is a clock that is set by hand.
+// clock is a clock that the test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -29,8 +29,8 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// A task is done when it is due or asked for, not again before it has rested, and
-// once more if it was asked for while it was done.
+// A task runs when it is due or requested, but not before its rest is over. A request
+// during a run causes another run.
 func TestSchedule(t *testing.T) {
 	c := &clock{now: time.Unix(1, 0)}
 	s := newSchedule(c.Now)
@@ -47,15 +47,15 @@ func TestSchedule(t *testing.T) {
 	note("without a request", onRequest.begin())
 	c.pass(time.Second)
 	note("when it is due", task.begin())
-	note("while it is done", task.begin())
+	note("while it runs", task.begin())
 	task.end(next, rest)
 	c.pass(next)
 	note("when it is due again", task.begin())
 	task.ask()
 	task.end(next, rest)
-	note("asked for meanwhile, before it has rested", task.begin())
+	note("requested meanwhile, before its rest is over", task.begin())
 	c.pass(rest)
-	note("asked for meanwhile", task.begin())
+	note("requested meanwhile", task.begin())
 	task.end(next, rest)
 	c.pass(rest)
 	note("without a further request", task.begin())
@@ -64,14 +64,14 @@ func TestSchedule(t *testing.T) {
 	onRequest.end(0, 0)
 	c.pass(time.Hour)
 	note("without a further request", onRequest.begin())
-	want := []string{"when it is due", "when it is due again", "asked for meanwhile", "on request"}
+	want := []string{"when it is due", "when it is due again", "requested meanwhile", "on request"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A task that takes long delays no other, and what is asked for is done at once,
-// not with the next tick.
+// A long task delays no other, and a requested task runs at once, not with the next
+// tick.
 func TestScheduleRun(t *testing.T) {
 	s := newSchedule(time.Now)
 	var mu sync.Mutex
@@ -98,7 +98,7 @@ func TestScheduleRun(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if done <= n {
-				return "it is not done"
+				return "the task has not run"
 			}
 			return ""
 		})

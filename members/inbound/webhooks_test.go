@@ -20,9 +20,9 @@ func withWebhooks(b *membertest.Bench) inbound.Site {
 	return inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks"}
 }
 
-// The platform's notices reach the member that they are about, and what was
-// changed while none were sent is caught up with.
-func TestListen(t *testing.T) {
+// A webhook event updates its member. Events to an old address are accepted until the
+// platform has the new one.
+func TestWebhooks(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Edge = b.NewEdge(withWebhooks(b), time.Minute)
 		ctx := t.Context()
@@ -59,11 +59,11 @@ func TestListen(t *testing.T) {
 			t.Errorf("forged: %v", err)
 		}
 		if err := send("https://edge/webhooks/old", "x"); !errors.Is(err, inbound.ErrGone) {
-			t.Errorf("elsewhere: %v", err)
+			t.Errorf("to an unknown address: %v", err)
 		}
 
-		// A day later the platform is asked again, and the old address is good
-		// until it has agreed.
+		// A day later the webhook is registered anew. The old address is valid until
+		// the platform has the new one.
 		b.Now = b.Now.Add(inbound.RegistrationTTL)
 		b.Platform.Break(membertest.ErrDown)
 		register(1, membertest.ErrDown)
@@ -71,7 +71,7 @@ func TestListen(t *testing.T) {
 			t.Errorf("to the old address: %v", err)
 		}
 		b.Platform.Mend()
-		register(1, nil) // another edge may be at it
+		register(1, nil) // the claim may be another edge's
 		b.Now = b.Now.Add(inbound.ClaimTimeout)
 		register(2, nil)
 		if err := send(first, m.PlatformID); !errors.Is(err, inbound.ErrGone) {
@@ -83,9 +83,9 @@ func TestListen(t *testing.T) {
 	})
 }
 
-// What was changed while no notices came is seen all the same, however long that
-// was, and however often the platform was not there to be asked.
-func TestMakeUp(t *testing.T) {
+// Changes are caught up with after a time without webhook events, also if the platform
+// was away in between.
+func TestCatchUp(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ctx := t.Context()
 		var sync *inbound.Sync
@@ -116,7 +116,7 @@ func TestMakeUp(t *testing.T) {
 		step()
 		known()
 
-		// The edge is down for two days, and then Ghost is not up yet.
+		// The edge is down for two days. When it starts, the platform is away.
 		for i, name := range []string{"a", "b", "c", "d"} { // more than a page
 			plant(name, b.Now.Add(time.Duration(i)*time.Hour))
 		}
@@ -129,7 +129,7 @@ func TestMakeUp(t *testing.T) {
 		step()
 		known("a", "b", "c", "d")
 
-		// A notice does not arrive.
+		// A webhook event does not arrive.
 		plant("e", b.Now.Add(time.Minute))
 		b.Now = b.Now.Add(inbound.CatchUpInterval / 2)
 		step()
@@ -145,9 +145,8 @@ func TestMakeUp(t *testing.T) {
 	})
 }
 
-// A refresh that fails is tried again, and no more is remembered than is
-// bounded.
-func TestNoticed(t *testing.T) {
+// A failed refresh is retried. The number of waiting events is bounded.
+func TestEvents(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Platform.Break(membertest.ErrDown)
 	b.Sync.AddEvent(membertest.Site, "p-1")
@@ -160,10 +159,10 @@ func TestNoticed(t *testing.T) {
 	}
 	for i := range inbound.MaxEvents {
 		if !b.Sync.AddEvent(membertest.Site, strconv.Itoa(i)) {
-			t.Fatalf("number %d is too many", i)
+			t.Fatalf("event %d is refused", i)
 		}
 	}
 	if b.Sync.AddEvent(membertest.Site, "one more") {
-		t.Error("there is no bound")
+		t.Error("the number of events has no bound")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Deleted and made again while the platform was away: the two may arrive in any
-// order, and the new one must not go with the old.
+// A member is deleted and created again while the platform is away. The two writes may
+// arrive in any order, and the delete must not remove the new member.
 func TestDeletedAndMadeAgain(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		old := b.Record(b.Create(byEmail, with("e@example.com", name("old"))))
@@ -21,8 +21,8 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Create(byEmail, with("e@example.com", name("new")))
-		// Another edge removes the old one: it is noted here, and the platform
-		// has it until the new one's email was found to be taken.
+		// Another edge deletes the old member, and has marked that as applied. The platform
+		// has the member until the second lookup of its email.
 		old.Applied = 2
 		if _, err := b.Store.MarkApplied(t.Context(), old, "other edge"); err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 	})
 }
 
-// A member who is read while another edge removes it does not come back.
+// A member that is read while another edge deletes it does not come back.
 func TestDeletedWhileItIsRead(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		old := b.Record(b.Create(byEmail, with("e@example.com")))
@@ -52,7 +52,7 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Platform.Set(func(method string) error {
-			if method == "find" { // the last answer before the other edge is done
+			if method == "find" { // the last answer before the other edge has deleted it
 				old.Applied = 2
 				_, err := b.Store.MarkApplied(t.Context(), old, "other edge")
 				return err
@@ -65,7 +65,8 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 	})
 }
 
-// A member who was deleted before the platform's answer arrived stays deleted.
+// A member that was deleted here stays deleted, although its create took effect without
+// an answer.
 func TestDeletedBeforeItWasAnswered(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Platform.LoseAnswers(true)
@@ -83,8 +84,7 @@ func TestDeletedBeforeItWasAnswered(t *testing.T) {
 	})
 }
 
-// A delete that the platform refuses is not undone by half: the member stays
-// deleted, and the platform is asked again.
+// A delete that the platform refuses is retried, and the member stays deleted here.
 func TestRefusedDelete(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Create(byID, with("jane@example.com", id("7")))
@@ -106,8 +106,8 @@ func TestRefusedDelete(t *testing.T) {
 	})
 }
 
-// A create and the delete after it both arrive without an answer. Nothing more
-// is waited for than to hear so.
+// A create and the delete after it take effect without an answer. The record is pending
+// only until the platform says that the member is not there.
 func TestDeletedWithoutAnswers(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Platform.LoseAnswers(true)
@@ -119,7 +119,7 @@ func TestDeletedWithoutAnswers(t *testing.T) {
 	b.Now = b.Now.Add(2 * time.Second)
 	b.DeliverDue()
 	if b.Pending() != 0 {
-		t.Errorf("%d are behind", b.Pending())
+		t.Errorf("%d are pending", b.Pending())
 	}
 	b.SameOnPlatform()
 }

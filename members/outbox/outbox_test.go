@@ -28,15 +28,15 @@ var (
 	with, name, id = membertest.With, membertest.Name, membertest.ID
 )
 
-// What is acknowledged reaches a platform that was away, and only once.
+// An acknowledged write reaches a platform that was away, once.
 func TestPlatformAway(t *testing.T) {
 	faults := map[string]struct {
 		err   error
 		after bool
 	}{
-		"down":                          {membertest.ErrDown, false},
-		"applies, but never answers":    {context.DeadlineExceeded, true},
-		"says nothing about the member": {errors.New("Ghost answers 500"), false},
+		"down":                       {membertest.ErrDown, false},
+		"applies, but never answers": {context.DeadlineExceeded, true},
+		"answers 500":                {errors.New("Ghost answers 500"), false},
 	}
 	for fault, how := range faults {
 		t.Run(fault, func(t *testing.T) {
@@ -73,9 +73,9 @@ func TestPlatformAway(t *testing.T) {
 					}
 				}
 				if list, n, err := b.Outbox.Pending(ctx, membertest.Site, 2); err != nil || n != 3 || len(list) != 2 || list[0].Problem == "" {
-					t.Errorf("%d are behind: %+v, %v", n, list, err)
+					t.Errorf("%d are pending: %+v, %v", n, list, err)
 				}
-				// Reads answer what was acknowledged meanwhile.
+				// Reads return the acknowledged writes meanwhile.
 				if got, err := b.Service.Get(ctx, byEmail, "renamed@example.com"); err != nil || got.GUID != kept.Member.GUID {
 					t.Errorf("%+v, %v", got, err)
 				}
@@ -87,15 +87,15 @@ func TestPlatformAway(t *testing.T) {
 				b.CatchUp()
 				b.SameOnPlatform("new@example.com Newer", "renamed@example.com Kept")
 				if b.Pending() != 0 {
-					t.Errorf("%d are behind", b.Pending())
+					t.Errorf("%d are pending", b.Pending())
 				}
 			})
 		})
 	}
 }
 
-// An email that was let go of can be taken at once, in whatever order the
-// platform gets to know.
+// An email that a member no longer has can be taken at once, although the platform still
+// has it.
 func TestEmailHandedOn(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ctx := t.Context()
@@ -111,7 +111,7 @@ func TestEmailHandedOn(t *testing.T) {
 		b.Platform.Mend()
 		for _, email := range []string{"a@example.com", "d@example.com"} {
 			if result := b.Create(byEmail, with(email, name("second"))); !result.Queued {
-				t.Errorf("%s is not queued behind the one who lets go of it", email)
+				t.Errorf("%s is not queued, although the platform still has it", email)
 			}
 		}
 		b.CatchUp()
@@ -119,7 +119,8 @@ func TestEmailHandedOn(t *testing.T) {
 	})
 }
 
-// Whoever the platform had before is nobody's to remove or to change.
+// A member that the platform had before is neither removed nor changed by a queued
+// create and delete.
 func TestStrangersAreLeftAlone(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Platform.Members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", Status: "paid"}
@@ -134,15 +135,15 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 	})
 }
 
-// A create that was acknowledged while the platform was away can turn out to be
-// of somebody whom it had all along. Nothing that is known of them is lost.
+// A queued create may have the email of a member that the platform had before. Fields
+// that the create does not name stay as the platform has them.
 func TestCreatedWhileAway(t *testing.T) {
 	for _, integration := range []members.Integration{byEmail, byID} {
 		t.Run(integration.Name, func(t *testing.T) {
 			membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 				b.Platform.Members["p-old"] = platform.Member{
 					ID: "p-old", Email: "old@example.com", Name: "Old", Note: "staff's", Labels: []string{"Founding"},
-					Status: "paid", TierID: "prod_1", CreatedAt: b.Now, // just before, so not told apart by that
+					Status: "paid", TierID: "prod_1", CreatedAt: b.Now, // so recent that the time does not tell them apart
 				}
 				b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 				b.Create(integration, with("old@example.com", id("8"), func(f *members.Fields) { f.Labels, f.Note = &[]string{"New"}, new("mine") }))
@@ -156,14 +157,14 @@ func TestCreatedWhileAway(t *testing.T) {
 				}
 				m, err := b.Store.Find(t.Context(), members.Key{Site: "daily", Email: "old@example.com"})
 				if err != nil || m.Status != "paid" || *m.TierID != "prod_1" || m.PlatformID != "p-old" || b.Pending() != 0 {
-					t.Errorf("%+v, %v, %d behind", m, err, b.Pending())
+					t.Errorf("%+v, %v, %d pending", m, err, b.Pending())
 				}
 			})
 		})
 	}
 }
 
-// Staff who remove a member on the platform have the last word.
+// A member that staff deleted on the platform is not created again by an update.
 func TestRemovedOnThePlatform(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		created := b.Create(byEmail, with("jane@example.com"))
@@ -196,7 +197,7 @@ func TestRun(t *testing.T) {
 	}()
 	wait.Until(t, func() string {
 		if n := b.Pending(); n > 0 {
-			return fmt.Sprintf("%d are behind", n)
+			return fmt.Sprintf("%d are pending", n)
 		}
 		return ""
 	})
@@ -205,8 +206,8 @@ func TestRun(t *testing.T) {
 	b.SameOnPlatform("jane@example.com ")
 }
 
-// Members who pass their emails around in a circle while the platform is away
-// do not wait for each other for good.
+// Members swap their emails in a circle while the platform is away. They do not block
+// each other.
 func TestEmailsInARing(t *testing.T) {
 	for _, size := range []int{2, 3, 5} {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
@@ -235,14 +236,14 @@ func TestEmailsInARing(t *testing.T) {
 				}
 				b.SameOnPlatform(want...)
 				if b.Pending() != 0 {
-					t.Errorf("%d are behind", b.Pending())
+					t.Errorf("%d are pending", b.Pending())
 				}
 			})
 		})
 	}
 }
 
-// slow is a platform that takes longer than a caller waits.
+// slow is a platform that takes longer than a caller's timeout.
 type slow struct {
 	*membertest.Platform
 	takes time.Duration
@@ -255,8 +256,7 @@ func (p slow) Update(ctx context.Context, id string, c platform.Change) (platfor
 	return p.Platform.Update(ctx, id, c)
 }
 
-// A platform that is slow for a while gets what was queued, though no caller would
-// wait for it.
+// A queued write reaches a platform that is slower than a caller's timeout.
 func TestSlowPlatform(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Create(byEmail, with("jane@example.com", name("Before")))
@@ -268,6 +268,6 @@ func TestSlowPlatform(t *testing.T) {
 	b.CatchUp()
 	b.SameOnPlatform("jane@example.com After")
 	if b.Pending() != 0 {
-		t.Errorf("%d are behind", b.Pending())
+		t.Errorf("%d are pending", b.Pending())
 	}
 }

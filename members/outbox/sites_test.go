@@ -15,7 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// hanging is a platform that answers no write before it is let go.
+// hanging is a platform that answers no create until free is closed.
 type hanging struct {
 	*membertest.Platform
 	calls chan struct{}
@@ -32,8 +32,7 @@ func (p hanging) Create(ctx context.Context, m platform.Member) (platform.Member
 	}
 }
 
-// A platform that hangs delays no other, however much is pending for it, and is not
-// asked for more at a time.
+// A platform that hangs delays no other, and gets four requests at a time at most.
 func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	slow := hanging{membertest.NewPlatform(), make(chan struct{}, 1000), make(chan struct{})}

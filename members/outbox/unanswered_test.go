@@ -16,8 +16,8 @@ import (
 // (docs/guarantees.md#a-write).
 const arrivalTime = time.Minute
 
-// A create that had no answer arrived under its first email. The member is not
-// made a second time under the one that it was given meanwhile.
+// A create without an answer took effect with its first email. The member is not created
+// a second time with the email that it got meanwhile.
 func TestRenamedBeforeItWasAnswered(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Platform.LoseAnswers(true)
@@ -27,18 +27,18 @@ func TestRenamedBeforeItWasAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Platform.Mend()
-		// Nobody else is taken for it, nor can take it for themselves.
+		// Another member may take the first email, and is not mistaken for this one.
 		b.Create(byEmail, with("first@example.com", name("other")))
 		b.CatchUp()
 		b.SameOnPlatform("first@example.com other", "second@example.com ")
 		if b.Pending() != 0 {
-			t.Errorf("%d are behind", b.Pending())
+			t.Errorf("%d are pending", b.Pending())
 		}
 	})
 }
 
-// A create that had no answer arrives long after, when the member is deleted
-// here already, or renamed.
+// A create without an answer takes effect late, when the member is already deleted or
+// has another email.
 func TestArrivesLate(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -65,22 +65,21 @@ func TestArrivesLate(t *testing.T) {
 				b.Now = b.Now.Add(arrivalTime / 2)
 				b.DeliverDue()
 				if b.Pending() != 1 {
-					t.Fatalf("%d are behind, want 1", b.Pending())
+					t.Fatalf("%d are pending, want 1", b.Pending())
 				}
 				b.Platform.Members["p-late"] = platform.Member{ID: "p-late", Email: "a@example.com", CreatedAt: b.Now}
 				b.CatchUp()
 				b.SameOnPlatform(test.want...)
 				if b.Pending() != 0 {
-					t.Errorf("%d are behind", b.Pending())
+					t.Errorf("%d are pending", b.Pending())
 				}
 			})
 		})
 	}
 }
 
-// An update that had no answer comes to the platform behind a later one, which
-// was answered. The later one is what both sides have in the end, though the
-// platform says otherwise for a moment.
+// An update without an answer takes effect after a later update that was answered. In the
+// end the later one holds, here and on the platform.
 func TestUpdateArrivesLate(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		m := b.Record(b.Create(byEmail, with("jane@example.com")))
@@ -94,31 +93,31 @@ func TestUpdateArrivesLate(t *testing.T) {
 		}
 		b.Platform.LoseAnswers(false)
 		if !update("First").Queued {
-			t.Error("the first was answered")
+			t.Error("the first update is not queued")
 		}
 		b.Platform.Mend()
 		if update("Second").Queued {
-			t.Error("the second was not answered")
+			t.Error("the second update is queued")
 		}
 		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Name = "First" })
 		b.Refresh(m.PlatformID)
 		if got := b.Get("jane@example.com"); got.Name != "Second" || b.Pending() != 1 {
-			t.Errorf("%+v, %d behind", got, b.Pending())
+			t.Errorf("%+v, %d pending", got, b.Pending())
 		}
 		b.Now = b.Now.Add(arrivalTime / 2)
 		b.DeliverDue()
 		if b.Pending() != 1 {
-			t.Errorf("%d behind before the time is over", b.Pending())
+			t.Errorf("%d are pending before the time is over, want 1", b.Pending())
 		}
 		b.CatchUp()
 		b.SameOnPlatform("jane@example.com Second")
 		if b.Pending() != 0 {
-			t.Errorf("%d are behind", b.Pending())
+			t.Errorf("%d are pending", b.Pending())
 		}
 	})
 }
 
-// What certainly never reached the platform is not waited for.
+// A write that certainly had no effect is not waited for.
 func TestNeverSent(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Platform.Break(fmt.Errorf("connection refused: %w", platform.ErrNoEffect))
@@ -129,7 +128,7 @@ func TestNeverSent(t *testing.T) {
 	b.Platform.Mend()
 	b.DeliverDue()
 	if b.Pending() != 0 {
-		t.Errorf("%d are behind", b.Pending())
+		t.Errorf("%d are pending", b.Pending())
 	}
 	b.SameOnPlatform()
 }
