@@ -91,7 +91,7 @@ func checkSamePath(h httpcaddyfile.Helper, handler directive) error {
 		return nil
 	}
 	if other.path != p {
-		return fmt.Errorf("the path is %s here and %s at %s: write the same, so that Ghost knows where to send its notices", p, other.path, other.line)
+		return fmt.Errorf("the path is %s here and %s at %s: write the same, so that Ghost knows where to send its webhook events", p, other.path, other.line)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (h *MembersAPI) reach(app *App) []reach {
 	needed := []reach{{[]string{p + "/members"}, p + "/*"}, {[]string{p + "/members/x"}, p + "/*"}}
 	for _, site := range app.Sites {
 		if site.Platform != nil && site.Platform.Kind == "ghost" && site.Platform.Webhooks != "off" {
-			return append(needed, reach{[]string{handlers.NoticePath(p) + "/x"}, p + "/*"})
+			return append(needed, reach{[]string{handlers.WebhookPath(p) + "/x"}, p + "/*"})
 		}
 	}
 	return needed

@@ -115,13 +115,13 @@ type Platform struct {
 	AdminKey string `json:"admin_key,omitempty"`
 
 	// Webhooks is the address at which Ghost reaches this site's edge, such as
-	// https://news.example.com, so that it sends notices of what changes in
+	// https://news.example.com, so that it sends webhook events of what changes in
 	// Ghost; `off` for none. Placeholders are replaced. Default: https:// and
 	// the site's first host.
 	Webhooks string `json:"webhooks,omitempty"`
 
 	// Reconcile is how often all members are compared with Ghost's, which finds
-	// what no notice came of, such as what staff do to many members at once; `off`
+	// changes of which no webhook event came, such as what staff do to many members at once; `off`
 	// for when staff do such a thing through this edge only. Default: `6h`.
 	Reconcile string `json:"reconcile,omitempty"`
 }
@@ -262,7 +262,7 @@ func (s *Site) webhookURL(app *App, path string) (string, error) {
 	}
 	address := "https://" + s.host
 	if s.Platform.Webhooks == "" && s.host == "localhost" {
-		app.logger.Warn("Ghost cannot reach localhost, so it sends no notices of its changes: write webhooks into platform ghost",
+		app.logger.Warn("Ghost cannot reach localhost, so it sends no webhook events: write webhooks into platform ghost",
 			zap.String("site", s.name))
 		return "", nil
 	}
@@ -281,7 +281,7 @@ func (s *Site) webhookURL(app *App, path string) (string, error) {
 			return "", inBlock("platform ghost", "platform", err)
 		}
 	}
-	return address + handlers.NoticePath(path), nil
+	return address + handlers.WebhookPath(path), nil
 }
 
 // Connect returns the platform, nil for none. Nothing is sent to it yet.

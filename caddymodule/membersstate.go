@@ -55,7 +55,7 @@ type integrations struct {
 func (a *App) useMembers(path string) (*membersState, error) {
 	if a.members != nil {
 		if a.members.path != path {
-			return nil, &mistake{name: "path", text: fmt.Sprintf("%q here and %q in another members_api: write the same, so that Ghost knows where to send its notices", path, a.members.path)}
+			return nil, &mistake{name: "path", text: fmt.Sprintf("%q here and %q in another members_api: write the same, so that Ghost knows where to send its webhook events", path, a.members.path)}
 		}
 		return a.members, nil
 	}

@@ -54,7 +54,7 @@ func (a *App) useThemes() (*themesState, error) {
 		if err != nil {
 			return nil, inSite(name, err)
 		}
-		room, ok := connected.(platform.StaffRoom)
+		room, ok := connected.(platform.Authenticator)
 		if !ok {
 			continue
 		}

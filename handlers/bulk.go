@@ -7,11 +7,11 @@ import (
 )
 
 // Pass passes a request on that is not for the API. If it is one to the platform that
-// changes members without a notice of it, such as what staff do to many at once, and
+// changes members without webhook events, such as what staff do to many at once, and
 // the platform did it, the site's members are compared with the platform's. The error
 // is that of next.
 func (h *MembersAPI) Pass(w http.ResponseWriter, r *http.Request, site *MembersSite, next Next) error {
-	later, overlooked := site.Inbound.Overlooks(site.Members.Site, r.Method, r.URL.Path)
+	later, overlooked := site.Inbound.ChangesInBulk(site.Members.Site, r.Method, r.URL.Path)
 	if !overlooked {
 		return next(w, r)
 	}

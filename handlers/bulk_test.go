@@ -17,10 +17,10 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// overlooker is a platform of which one request changes many members.
-type overlooker struct{ platform.Platform }
+// bulkChanger is a platform of which one request changes many members.
+type bulkChanger struct{ platform.Platform }
 
-func (overlooker) Overlooks(method, path string) ([]time.Duration, bool) {
+func (bulkChanger) ChangesInBulk(method, path string) ([]time.Duration, bool) {
 	return nil, method == http.MethodPut && path == "/bulk"
 }
 
@@ -58,7 +58,7 @@ func TestPass(t *testing.T) {
 			site := &MembersSite{
 				Members: members.New(members.Config{Site: "daily", Store: store}),
 				Inbound: inbound.New(inbound.Config{
-					Store: store, Sites: map[string]inbound.Site{"daily": {Platform: overlooker{}}}, Logger: zap.NewNop(),
+					Store: store, Sites: map[string]inbound.Site{"daily": {Platform: bulkChanger{}}}, Logger: zap.NewNop(),
 				}),
 			}
 			api := &MembersAPI{Logger: zap.NewNop()}

@@ -56,7 +56,7 @@ type MembersSite struct {
 // other.
 func (h *MembersAPI) Serve(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) Served {
 	served := Served{Operation: operationOf(r.Method), Outcome: Done}
-	if _, notice := h.noticeToken(r); notice {
+	if _, notice := h.webhookToken(r); notice {
 		served.Operation = "notice"
 	}
 	answer, err := h.answer(w, r, site, address)
@@ -99,8 +99,8 @@ func (h *MembersAPI) answer(w http.ResponseWriter, r *http.Request, site *Member
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	if token, ok := h.noticeToken(r); ok {
-		return h.notice(ctx, w, r, site, address, token)
+	if token, ok := h.webhookToken(r); ok {
+		return h.webhookEvent(ctx, w, r, site, address, token)
 	}
 	integration, err := h.authenticate(ctx, r, site, address)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // at once.
 type Staff struct {
 	site      string
-	room      platform.StaffRoom
+	platform  platform.Authenticator
 	strangers *Strangers
 	now       func() time.Time
 
@@ -50,10 +50,10 @@ const (
 	maxQuestions = 64
 )
 
-// NewStaff returns a Staff of a site that authenticates against room. Sessions that
+// NewStaff returns a Staff of a site that authenticates against a platform. Sessions that
 // are not valid count against the rate limit of strangers.
-func NewStaff(site string, room platform.StaffRoom, strangers *Strangers) *Staff {
-	return &Staff{site: site, room: room, strangers: strangers, now: time.Now, places: make(chan struct{}, maxQuestions), known: make(map[[sha256.Size]byte]knownVisitor)}
+func NewStaff(site string, authenticator platform.Authenticator, strangers *Strangers) *Staff {
+	return &Staff{site: site, platform: authenticator, strangers: strangers, now: time.Now, places: make(chan struct{}, maxQuestions), known: make(map[[sha256.Size]byte]knownVisitor)}
 }
 
 // editors are the roles that may read and refresh manifests. A Super Editor is
@@ -111,8 +111,8 @@ func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Ad
 // mayUpload reports whether a request from an address has a valid token, or the
 // session of an Owner or an Administrator. Ghost lets no other role upload themes.
 func (s *Staff) mayUpload(ctx context.Context, r *http.Request, address netip.Addr) bool {
-	if authorization := r.Header.Get("Authorization"); s.room.HasToken(authorization) {
-		return s.ask(ctx, address, func(ctx context.Context) error { return s.room.CheckToken(ctx, authorization) }) == nil
+	if authorization := r.Header.Get("Authorization"); s.platform.HasToken(authorization) {
+		return s.ask(ctx, address, func(ctx context.Context) error { return s.platform.CheckToken(ctx, authorization) }) == nil
 	}
 	roles, err := s.roles(ctx, visitorOf(r), address)
 	return err == nil && (slices.Contains(roles, "Owner") || slices.Contains(roles, "Administrator"))
@@ -140,7 +140,7 @@ func tooManySessions(wait time.Duration) error {
 // roles returns the roles of a visitor. Errors: platform.ErrNotStaff,
 // *tooManyError.
 func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address netip.Addr) ([]string, error) {
-	if !s.room.HasSession(visitor.Cookie) {
+	if !s.platform.HasSession(visitor.Cookie) {
 		return nil, platform.ErrNotStaff
 	}
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %t", visitor.Cookie, visitor.Origin, visitor.Referer, visitor.UserAgent, visitor.SameOrigin))
@@ -157,7 +157,7 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address net
 	answer := s.asking.DoChan(string(key[:]), func() (any, error) {
 		var roles []string
 		err := s.ask(context.WithoutCancel(ctx), address, func(ctx context.Context) (err error) {
-			roles, err = s.room.Staff(ctx, visitor)
+			roles, err = s.platform.Staff(ctx, visitor)
 			return err
 		})
 		return roles, err

@@ -89,35 +89,38 @@ type Platform interface {
 	List(ctx context.Context, after string, since time.Time) (page []Member, total int, err error)
 }
 
-// Notifier is a Platform that sends a notice of each change of its members.
-type Notifier interface {
+// EventSource is a Platform that sends a webhook event for each change of a member.
+type EventSource interface {
 	Platform
 
-	// Identity tells platforms apart, and changes with the key too, since
-	// notices that were subscribed to with another are no longer understood.
+	// Identity tells platforms apart. It changes with the key too, since events of
+	// a webhook that was registered with another key are not understood.
 	Identity() string
 
-	// Subscribe has notices sent to a URL from now on, by POST. An answer of
-	// 410 ends that.
+	// Subscribe registers a webhook: events are sent to a URL from now on, by
+	// POST. An answer of 410 ends that.
 	Subscribe(ctx context.Context, url string) error
 
-	// ReadNotice returns the ID of the member that a notice is about, which may
-	// be there, or not any more. The signature, from the header
-	// [SignatureHeader], must be for this URL and body and not be old. Errors:
-	// ErrForged.
-	ReadNotice(url, signature string, body []byte, now time.Time) (id string, err error)
+	// SignatureHeader is the name of the header that has the signature of an
+	// event.
+	SignatureHeader() string
+
+	// ReadEvent returns the ID of the member that an event is about, which may
+	// have been deleted. The signature must be for this URL and body, and not be
+	// old. Errors: ErrForged.
+	ReadEvent(url, signature string, body []byte, now time.Time) (id string, err error)
 }
 
-// Overlooker is a Platform that does not tell of all changes of its members.
-type Overlooker interface {
-	// Overlooks reports whether a request to the platform, if that does what it asks
-	// for, changes members of whom no notice is sent. Later is how long after its
-	// answer the platform may still be at it, several times to look again at.
-	Overlooks(method, path string) (later []time.Duration, ok bool)
+// BulkChanger is a Platform that sends no events for some changes of its members.
+type BulkChanger interface {
+	// ChangesInBulk reports whether a request to the platform, if it succeeds,
+	// changes members for whom no event is sent. The platform may go on with it
+	// after its answer: again is how long after that to look again, several times.
+	ChangesInBulk(method, path string) (again []time.Duration, ok bool)
 }
 
-// StaffRoom is a Platform that knows its staff.
-type StaffRoom interface {
+// Authenticator is a Platform that knows its staff.
+type Authenticator interface {
 	// HasSession reports whether a Cookie header has what may be a session of the
 	// staff's. It asks nobody.
 	HasSession(cookie string) bool
@@ -159,11 +162,8 @@ func (e *SessionError) Error() string { return ErrNotStaff.Error() + ": " + e.Re
 // Is reports whether target is ErrNotStaff.
 func (*SessionError) Is(target error) bool { return target == ErrNotStaff }
 
-// SignatureHeader is the header of a notice that has its signature.
-const SignatureHeader = "X-Ghost-Signature"
-
-// ErrForged means that a notice is not the platform's, or is old.
-var ErrForged = errors.New("the notice is not signed by the platform, or too long ago")
+// ErrForged means that an event is not the platform's, or is old.
+var ErrForged = errors.New("the event is not signed by the platform, or was signed too long ago")
 
 // ErrNotFound means that the platform has no such member.
 var ErrNotFound = errors.New("the platform has no such member")

@@ -169,10 +169,10 @@ func (p *Platform) List(_ context.Context, after string, since time.Time) (page 
 	return page, total, err
 }
 
-// Identity implements [platform.Notifier].
+// Identity implements [platform.EventSource].
 func (p *Platform) Identity() string { return "faulty" }
 
-// Subscribe implements [platform.Notifier].
+// Subscribe implements [platform.EventSource].
 func (p *Platform) Subscribe(_ context.Context, url string) error {
 	return p.do("subscribe", func() error {
 		p.URLs = append(p.URLs, url)
@@ -180,8 +180,11 @@ func (p *Platform) Subscribe(_ context.Context, url string) error {
 	})
 }
 
-// ReadNotice implements [platform.Notifier]. A valid signature is the URL itself.
-func (p *Platform) ReadNotice(url, signature string, body []byte, _ time.Time) (string, error) {
+// SignatureHeader implements [platform.EventSource].
+func (p *Platform) SignatureHeader() string { return "Signature" }
+
+// ReadEvent implements [platform.EventSource]. A valid signature is the URL itself.
+func (p *Platform) ReadEvent(url, signature string, body []byte, _ time.Time) (string, error) {
 	if signature != url {
 		return "", platform.ErrForged
 	}
@@ -199,7 +202,7 @@ func (p *Platform) Staff(id string, change func(*platform.Member)) platform.Memb
 	return m
 }
 
-var _ platform.Notifier = (*Platform)(nil)
+var _ platform.EventSource = (*Platform)(nil)
 
 func (p *Platform) taken(email, but string) bool {
 	for id, m := range p.Members {

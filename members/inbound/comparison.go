@@ -130,7 +130,7 @@ func (s *site) refreshEach(ctx context.Context, ids []string, renew func() error
 		// The others do not wait for this one.
 		s.warnings.Warn("a member could not be compared with the platform's", zap.String("problem", members.ForLog(err)))
 		if errors.Is(err, errBusy) { // for a moment
-			s.events.add(id, s.Now().Add(refreshInterval))
+			s.queue.add(id, s.Now().Add(refreshInterval))
 			s.refreshes.ask()
 		}
 		result.Failed = append(result.Failed, id)

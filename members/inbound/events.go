@@ -35,7 +35,7 @@ var ErrTooMany = errors.New("too many webhook events at once")
 // its end. Errors: ErrGone.
 func (s *Sync) WebhookURL(ctx context.Context, site, token string) (string, error) {
 	found, ok := s.sites[site]
-	if !ok || found.notifier() == nil {
+	if !ok || found.events() == nil {
 		return "", ErrGone
 	}
 	w, err := s.Store.FindWebhook(ctx, site)
@@ -51,70 +51,71 @@ func (s *Sync) WebhookURL(ctx context.Context, site, token string) (string, erro
 }
 
 // Receive takes a webhook event that was sent to one of a site's addresses, and
-// has Run refresh the member that it is about. Errors: ErrGone,
-// platform.ErrForged, ErrTooMany.
-func (s *Sync) Receive(site, url, signature string, body []byte) error {
+// has Run refresh the member that it is about. The function header returns the
+// value of one of its headers. Errors: ErrGone, platform.ErrForged, ErrTooMany.
+func (s *Sync) Receive(site, url string, header func(name string) string, body []byte) error {
 	found, ok := s.sites[site]
-	if !ok || found.notifier() == nil {
+	if !ok || found.events() == nil {
 		return ErrGone
 	}
-	id, err := found.notifier().ReadNotice(url, signature, body, s.Now())
+	source := found.events()
+	id, err := source.ReadEvent(url, header(source.SignatureHeader()), body, s.Now())
 	if err != nil {
 		return err
 	}
-	if !found.events.add(id, time.Time{}) {
+	if !found.queue.add(id, time.Time{}) {
 		return ErrTooMany
 	}
 	found.refreshes.ask()
 	return nil
 }
 
-// notifier returns the site's platform if it sends webhook events here, or nil.
-func (s *site) notifier() platform.Notifier {
-	notifier, ok := s.Platform.(platform.Notifier)
+// events returns the site's platform if it sends webhook events here, or nil.
+func (s *site) events() platform.EventSource {
+	source, ok := s.Platform.(platform.EventSource)
 	if !ok || s.WebhookURL == "" {
 		return nil
 	}
-	return notifier
+	return source
 }
 
-// events holds the members to be refreshed. An event is no more than a hint:
+// queue holds the members to be refreshed. An event is no more than a hint:
 // several of one member are one.
-type events struct {
+type queue struct {
 	mu  sync.Mutex
 	ids map[string]time.Time // the platform's → not before
 }
 
-func newEvents() *events { return &events{ids: make(map[string]time.Time)} }
+func newQueue() *queue { return &queue{ids: make(map[string]time.Time)} }
 
 // add reports false if there are too many.
-func (e *events) add(id string, notBefore time.Time) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.ids) >= maxEvents {
+func (q *queue) add(id string, notBefore time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.ids) >= maxEvents {
 		return false
 	}
-	e.ids[id] = notBefore
+	q.ids[id] = notBefore
 	return true
 }
 
 // due removes and returns the members that are due.
-func (e *events) due(now time.Time) (ids []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for id, notBefore := range e.ids {
+func (q *queue) due(now time.Time) (ids []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for id, notBefore := range q.ids {
 		if !notBefore.After(now) {
 			ids = append(ids, id)
-			delete(e.ids, id)
+			delete(q.ids, id)
 		}
 	}
 	return ids
 }
 
-func (e *events) isEmpty() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.ids) == 0
+func (q *queue) isEmpty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.ids) == 0
 }
 
 // refreshDue refreshes the members that events were about, several at a time.
@@ -122,7 +123,7 @@ func (e *events) isEmpty() bool {
 func (s *site) refreshDue(ctx context.Context) (next, rest time.Duration) {
 	var refreshes sync.WaitGroup
 	slots := make(chan struct{}, concurrency)
-	for _, id := range s.events.due(s.Now()) {
+	for _, id := range s.queue.due(s.Now()) {
 		slots <- struct{}{}
 		refreshes.Go(func() {
 			defer func() { <-slots }()
@@ -130,7 +131,7 @@ func (s *site) refreshDue(ctx context.Context) (next, rest time.Duration) {
 		})
 	}
 	refreshes.Wait()
-	if s.events.isEmpty() {
+	if s.queue.isEmpty() {
 		return 0, 0
 	}
 	return refreshInterval, 0
@@ -143,7 +144,7 @@ func (s *site) refreshEvent(ctx context.Context, id string) {
 	if err == nil {
 		return
 	}
-	s.events.add(id, s.Now().Add(refreshInterval))
+	s.queue.add(id, s.Now().Add(refreshInterval))
 	if ctx.Err() == nil {
 		s.warnings.Warn("a member that was changed on the platform could not be refreshed", zap.String("problem", members.ForLog(err)))
 	}

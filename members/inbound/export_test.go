@@ -23,7 +23,7 @@ func (s *Sync) CompareIfDue(ctx context.Context, site string) error {
 }
 
 func (s *Sync) Register(ctx context.Context, site string) error {
-	return s.sites[site].register(ctx, s.sites[site].notifier())
+	return s.sites[site].register(ctx, s.sites[site].events())
 }
 
 func (s *Sync) CatchUp(ctx context.Context, site string) error { return s.sites[site].catchUp(ctx) }
@@ -34,9 +34,9 @@ func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) e
 
 func (s *Sync) RefreshDue(ctx context.Context, site string) { s.sites[site].refreshDue(ctx) }
 
-func (s *Sync) AddEvent(site, id string) bool { return s.sites[site].events.add(id, time.Time{}) }
+func (s *Sync) AddEvent(site, id string) bool { return s.sites[site].queue.add(id, time.Time{}) }
 
-func (s *Sync) DueEvents(site string, now time.Time) []string { return s.sites[site].events.due(now) }
+func (s *Sync) DueEvents(site string, now time.Time) []string { return s.sites[site].queue.due(now) }
 
 func (s *Sync) AddAlarm(site string, when time.Time) { s.sites[site].later.add(when) }
 

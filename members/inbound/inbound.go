@@ -68,7 +68,7 @@ type site struct {
 	logger   *zap.Logger
 	warnings *zap.Logger // at most a line of each kind a minute
 
-	events    *events
+	queue     *queue
 	refreshes *task // of the members that events were about
 	webhooks  *task // registers the webhook, and asks for changes
 	compares  *task // compares all members when that is due
@@ -91,7 +91,7 @@ func New(cfg Config) *Sync {
 	for i, name := range slices.Sorted(maps.Keys(cfg.Sites)) {
 		logger := cfg.Logger.With(zap.String("site", name))
 		site := &site{
-			Config: cfg, Site: cfg.Sites[name], name: name, logger: logger, events: newEvents(),
+			Config: cfg, Site: cfg.Sites[name], name: name, logger: logger, queue: newQueue(),
 			warnings: logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 				return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
 			})),
@@ -131,18 +131,18 @@ func (s *site) leases() members.Leases {
 // ErrNoPlatform means that a site has no platform, or does not exist.
 var ErrNoPlatform = errors.New("the site has no platform")
 
-// Overlooks reports whether a request to a site's platform, if it succeeds, makes
+// ChangesInBulk reports whether a request to a site's platform, if it succeeds, makes
 // a comparison needed: now, and so much later.
-func (s *Sync) Overlooks(site, method, path string) (later []time.Duration, ok bool) {
+func (s *Sync) ChangesInBulk(site, method, path string) (later []time.Duration, ok bool) {
 	found, ok := s.sites[site]
 	if !ok {
 		return nil, false
 	}
-	overlooker, ok := found.Platform.(platform.Overlooker)
+	bulkChanger, ok := found.Platform.(platform.BulkChanger)
 	if !ok {
 		return nil, false
 	}
-	return overlooker.Overlooks(method, path)
+	return bulkChanger.ChangesInBulk(method, path)
 }
 
 // HasCredentials reports whether the headers of a request have what may be a
@@ -152,7 +152,7 @@ func (s *Sync) HasCredentials(site, cookie, authorization string) bool {
 	if !ok {
 		return false
 	}
-	staff, ok := found.Platform.(platform.StaffRoom)
+	staff, ok := found.Platform.(platform.Authenticator)
 	return ok && (staff.HasSession(cookie) || staff.HasToken(authorization))
 }
 

@@ -33,10 +33,10 @@ const (
 // checkWebhook has the platform send webhook events, and catches up on what was
 // changed while it did not.
 func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
-	if s.notifier() == nil {
+	if s.events() == nil {
 		return 0, 0
 	}
-	err := s.register(ctx, s.notifier())
+	err := s.register(ctx, s.events())
 	if err == nil {
 		err = s.catchUp(ctx)
 	}
@@ -47,7 +47,7 @@ func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
 }
 
 // register registers the webhook if that is due, and no other process does.
-func (s *site) register(ctx context.Context, notifier platform.Notifier) error {
+func (s *site) register(ctx context.Context, source platform.EventSource) error {
 	now := s.Now()
 	w, err := s.Store.FindWebhook(ctx, s.name)
 	switch {
@@ -55,15 +55,15 @@ func (s *site) register(ctx context.Context, notifier platform.Notifier) error {
 		w.SeenAt = now // a site that is new has missed nothing
 	case err != nil:
 		return err
-	case s.isMine(w, notifier) && now.Sub(w.RegisteredAt) < registrationTTL:
+	case s.isMine(w, source) && now.Sub(w.RegisteredAt) < registrationTTL:
 		return nil
-	case w.RegisteredAt.IsZero() && s.isMine(w, notifier) && now.Sub(w.ClaimedAt) < claimTimeout:
+	case w.RegisteredAt.IsZero() && s.isMine(w, source) && now.Sub(w.ClaimedAt) < claimTimeout:
 		return nil // another process does it
 	}
 	old := w
 	w = Webhook{
 		Site: s.name, URL: s.WebhookURL + "/" + strings.ToLower(rand.Text()), Previous: old.URL,
-		Platform: notifier.Identity(), ClaimedAt: now, SeenAt: old.SeenAt,
+		Platform: source.Identity(), ClaimedAt: now, SeenAt: old.SeenAt,
 	}
 	if old.RegisteredAt.IsZero() {
 		w.Previous = old.Previous
@@ -74,15 +74,15 @@ func (s *site) register(ctx context.Context, notifier platform.Notifier) error {
 		}
 		return err
 	}
-	if err := notifier.Subscribe(ctx, w.URL); err != nil {
+	if err := source.Subscribe(ctx, w.URL); err != nil {
 		return err
 	}
 	return s.Store.MarkWebhookRegistered(ctx, s.name, w.URL, now)
 }
 
 // isMine reports whether a webhook is registered where this process would.
-func (s *site) isMine(w Webhook, notifier platform.Notifier) bool {
-	return w.Platform == notifier.Identity() && strings.HasPrefix(w.URL, s.WebhookURL+"/")
+func (s *site) isMine(w Webhook, source platform.EventSource) bool {
+	return w.Platform == source.Identity() && strings.HasPrefix(w.URL, s.WebhookURL+"/")
 }
 
 // catchUp refreshes the members that were changed on the platform since this was

@@ -16,6 +16,16 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
+// signed returns the headers of an event.
+func signed(signature string) func(string) string {
+	return func(name string) string {
+		if name == "Signature" {
+			return signature
+		}
+		return ""
+	}
+}
+
 func withWebhooks(b *membertest.Bench) inbound.Site {
 	return inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks"}
 }
@@ -40,7 +50,7 @@ func TestWebhooks(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return b.Sync.Receive(membertest.Site, url, url, []byte(id))
+			return b.Sync.Receive(membertest.Site, url, signed(url), []byte(id))
 		}
 
 		register(1, nil)
@@ -55,7 +65,7 @@ func TestWebhooks(t *testing.T) {
 		if got := b.Get("jane@example.com"); got.Name != "Jane" {
 			t.Errorf("%+v", got)
 		}
-		if err := b.Sync.Receive(membertest.Site, first, "x", nil); !errors.Is(err, platform.ErrForged) {
+		if err := b.Sync.Receive(membertest.Site, first, signed("x"), nil); !errors.Is(err, platform.ErrForged) {
 			t.Errorf("forged: %v", err)
 		}
 		if err := send("https://edge/webhooks/old", "x"); !errors.Is(err, inbound.ErrGone) {

@@ -29,8 +29,8 @@ var upload = regexp.MustCompile(`(?i)/(?:upload|db)/*$`)
 // is no request of Ghost's admin.
 const maxPath = 1 << 10
 
-// Overlooks implements [platform.Overlooker].
-func (c *Client) Overlooks(method, path string) (later []time.Duration, ok bool) {
+// ChangesInBulk implements [platform.BulkChanger].
+func (c *Client) ChangesInBulk(method, path string) (later []time.Duration, ok bool) {
 	if method != http.MethodPut && method != http.MethodPost && method != http.MethodDelete || len(path) > maxPath ||
 		!mayBeBulk(path) || !bulk.MatchString(method+" "+path) {
 		return nil, false
@@ -50,4 +50,4 @@ func mayBeBulk(path string) bool {
 	})
 }
 
-var _ platform.Overlooker = (*Client)(nil)
+var _ platform.BulkChanger = (*Client)(nil)

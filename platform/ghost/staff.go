@@ -25,10 +25,10 @@ const (
 	maxHeader = 2048
 )
 
-// HasSession implements [platform.StaffRoom].
+// HasSession implements [platform.Authenticator].
 func (*Client) HasSession(cookie string) bool { return session(cookie) != "" }
 
-// HasToken implements [platform.StaffRoom].
+// HasToken implements [platform.Authenticator].
 func (*Client) HasToken(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
 	return strings.EqualFold(scheme, "Ghost") && token != ""
@@ -50,7 +50,7 @@ func session(cookie string) string {
 	return ""
 }
 
-// Staff implements [platform.StaffRoom]. Ghost 5 takes a session only from the
+// Staff implements [platform.Authenticator]. Ghost 5 takes a session only from the
 // origin that it was begun at, and Ghost 6 only from the origin of its own admin, so
 // the visitor's is passed on with the session's cookie. Other cookies are not.
 //
@@ -97,7 +97,7 @@ func (c *Client) askForUser(ctx context.Context, cookie string, visitor platform
 	})
 }
 
-// CheckToken implements [platform.StaffRoom].
+// CheckToken implements [platform.Authenticator].
 func (c *Client) CheckToken(ctx context.Context, authorization string) error {
 	if !c.HasToken(authorization) {
 		return platform.ErrNotStaff
@@ -160,4 +160,4 @@ func sessionError(answer []byte) error {
 	return &platform.SessionError{Reason: message}
 }
 
-var _ platform.StaffRoom = (*Client)(nil)
+var _ platform.Authenticator = (*Client)(nil)

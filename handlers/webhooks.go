@@ -14,17 +14,17 @@ import (
 )
 
 // webhooksPath is where, behind the path of the API, the platform sends its
-// notices.
+// webhook events.
 const webhooksPath = "/webhooks"
 
-// NoticePath returns the path at which notices arrive, for the path of an API.
-func NoticePath(api string) string { return api + webhooksPath }
+// WebhookPath returns the path at which webhook events arrive, for the path of an API.
+func WebhookPath(api string) string { return api + webhooksPath }
 
-// maxNotice bounds a notice, in bytes.
-const maxNotice = 1 << 20
+// maxEventBody bounds a webhook event, in bytes.
+const maxEventBody = 1 << 20
 
-// notice takes a notice of the platform's. It has no key but a signature.
-func (h *MembersAPI) notice(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr, token string) (*memberAnswer, error) {
+// webhookEvent takes a webhook event of the platform. It has no key but a signature.
+func (h *MembersAPI) webhookEvent(ctx context.Context, w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr, token string) (*memberAnswer, error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, errNotAllowed
@@ -52,20 +52,20 @@ func (h *MembersAPI) readWebhookEvent(ctx context.Context, w http.ResponseWriter
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxNotice))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEventBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, errTooLarge
 	}
 	if err != nil {
 		return nil, &members.InvalidError{Message: "The notice could not be read."}
 	}
-	if err := site.Inbound.Receive(site.Members.Site, url, r.Header.Get(platform.SignatureHeader), body); err != nil {
+	if err := site.Inbound.Receive(site.Members.Site, url, r.Header.Get, body); err != nil {
 		return nil, err
 	}
 	return &memberAnswer{Body: envelopeBody(envelope{Success: true, Message: "Noticed."})}, nil
 }
 
-// noticeToken returns the token in the path of a notice.
-func (h *MembersAPI) noticeToken(r *http.Request) (string, bool) {
-	return strings.CutPrefix(r.URL.Path, NoticePath(h.Path)+"/")
+// webhookToken returns the token in the path of a webhook event.
+func (h *MembersAPI) webhookToken(r *http.Request) (string, bool) {
+	return strings.CutPrefix(r.URL.Path, WebhookPath(h.Path)+"/")
 }

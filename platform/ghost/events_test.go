@@ -34,7 +34,7 @@ func TestNotices(t *testing.T) {
 	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		select {
-		case notices <- notice{r.Header.Get(platform.SignatureHeader), body}:
+		case notices <- notice{r.Header.Get("X-Ghost-Signature"), body}:
 		default:
 			w.WriteHeader(http.StatusGone) // the test is over
 		}
@@ -55,7 +55,7 @@ func TestNotices(t *testing.T) {
 			case <-time.After(time.Minute):
 				t.Fatalf("%s: no notice", what)
 			}
-			got, err := client.ReadNotice(url, last.signature, last.body, time.Now())
+			got, err := client.ReadEvent(url, last.signature, last.body, time.Now())
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
@@ -82,19 +82,19 @@ func TestNotices(t *testing.T) {
 	other := newClient(t, Config{URL: "http://127.0.0.1:2368", AdminKey: testKey})
 	for name, read := range map[string]func() (string, error){
 		"another body": func() (string, error) {
-			return client.ReadNotice(url, last.signature, append(slices.Clip(last.body), ' '), now)
+			return client.ReadEvent(url, last.signature, append(slices.Clip(last.body), ' '), now)
 		},
-		"another address": func() (string, error) { return client.ReadNotice(url+"2", last.signature, last.body, now) },
-		"another key":     func() (string, error) { return other.ReadNotice(url, last.signature, last.body, now) },
+		"another address": func() (string, error) { return client.ReadEvent(url+"2", last.signature, last.body, now) },
+		"another key":     func() (string, error) { return other.ReadEvent(url, last.signature, last.body, now) },
 		"too late": func() (string, error) {
-			return client.ReadNotice(url, last.signature, last.body, now.Add(replayWindow+time.Second))
+			return client.ReadEvent(url, last.signature, last.body, now.Add(replayWindow+time.Second))
 		},
 		"too early": func() (string, error) {
-			return client.ReadNotice(url, last.signature, last.body, now.Add(-replayWindow-time.Minute))
+			return client.ReadEvent(url, last.signature, last.body, now.Add(-replayWindow-time.Minute))
 		},
-		"no signature":   func() (string, error) { return client.ReadNotice(url, "", last.body, now) },
-		"no time":        func() (string, error) { return client.ReadNotice(url, last.signature[:71], last.body, now) },
-		"no hexadecimal": func() (string, error) { return client.ReadNotice(url, "sha256=x, t=1", last.body, now) },
+		"no signature":   func() (string, error) { return client.ReadEvent(url, "", last.body, now) },
+		"no time":        func() (string, error) { return client.ReadEvent(url, last.signature[:71], last.body, now) },
+		"no hexadecimal": func() (string, error) { return client.ReadEvent(url, "sha256=x, t=1", last.body, now) },
 	} {
 		if id, err := read(); !errors.Is(err, platform.ErrForged) {
 			t.Errorf("%s: %q, %v", name, id, err)
@@ -289,7 +289,7 @@ func TestOverlooks(t *testing.T) {
 		{"PUT /ghost/api/admin/members/bulk/" + strings.Repeat("/", maxPath), false, 0},
 	} {
 		method, path, _ := strings.Cut(test.request, " ")
-		later, got := c.Overlooks(method, path)
+		later, got := c.ChangesInBulk(method, path)
 		if got != test.want || len(later) != test.later {
 			t.Errorf("%.60s: %t, %v", test.request, got, later)
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// replayWindow is how far a notice's time may be from ours.
+// replayWindow is how far an event's time may be from ours.
 const replayWindow = 5 * time.Minute
 
-// events are those of Ghost's that a notice is sent of.
+// events are those of Ghost's of which a webhook event is sent.
 var events = []string{"member.added", "member.edited", "member.deleted"}
 
 type webhook struct {
@@ -29,12 +29,12 @@ type webhook struct {
 	Secret    string `json:"secret"`
 }
 
-// Identity implements [platform.Notifier].
+// Identity implements [platform.EventSource].
 func (c *Client) Identity() string {
 	return hex.EncodeToString(sign(c.key, "lychgate identity "+c.base))
 }
 
-// Subscribe implements [platform.Notifier]. It registers a webhook for each
+// Subscribe implements [platform.EventSource]. It registers a webhook for each
 // event; those that are there already stay.
 func (c *Client) Subscribe(ctx context.Context, url string) error {
 	type webhooks struct {
@@ -64,10 +64,13 @@ func sign(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// ReadNotice implements [platform.Notifier]. The signature is
+// SignatureHeader implements [platform.EventSource].
+func (c *Client) SignatureHeader() string { return "X-Ghost-Signature" }
+
+// ReadEvent implements [platform.EventSource]. The signature is
 // sha256=<hexadecimal>, t=<Unix milliseconds>, over the body followed by the
 // time.
-func (c *Client) ReadNotice(url, signature string, body []byte, now time.Time) (string, error) {
+func (c *Client) ReadEvent(url, signature string, body []byte, now time.Time) (string, error) {
 	var sent int64
 	var mac []byte
 	for part := range strings.SplitSeq(signature, ",") {
@@ -87,24 +90,24 @@ func (c *Client) ReadNotice(url, signature string, body []byte, now time.Time) (
 	if !hmac.Equal(mac, want) || now.Sub(time.UnixMilli(sent)).Abs() > replayWindow {
 		return "", platform.ErrForged
 	}
-	var notice struct {
+	var event struct {
 		Member struct {
 			Current, Previous struct {
 				ID string `json:"id"`
 			}
 		} `json:"member"`
 	}
-	if err := json.Unmarshal(body, &notice); err != nil {
-		return "", fmt.Errorf("reading Ghost's notice: %w", err)
+	if err := json.Unmarshal(body, &event); err != nil {
+		return "", fmt.Errorf("reading a webhook event: %w", err)
 	}
-	id := notice.Member.Current.ID
+	id := event.Member.Current.ID
 	if id == "" {
-		id = notice.Member.Previous.ID // of one that was removed
+		id = event.Member.Previous.ID // of one that was removed
 	}
 	if id == "" {
-		return "", errors.New("reading Ghost's notice: it is about no member")
+		return "", errors.New("reading a webhook event: it is about no member")
 	}
 	return id, nil
 }
 
-var _ platform.Notifier = (*Client)(nil)
+var _ platform.EventSource = (*Client)(nil)
