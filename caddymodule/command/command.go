@@ -165,6 +165,7 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 		file, _ := cmd.Flags().GetString("config")
 		adapter, _ := cmd.Flags().GetString("adapter")
 		site, _ := cmd.Flags().GetString("site")
+		caddy.BufferedLog() // never printed: Caddy says the same when it starts
 		config, _, _, err := caddycmd.LoadConfig(file, adapter)
 		if err != nil {
 			return err
@@ -341,6 +342,8 @@ func siteNamed(a *caddymodule.App, name string) (string, error) {
 		return name, nil
 	case name == "" && len(names) == 1 && len(a.Sites[names[0]].Hosts) > 0:
 		return names[0], nil
+	case name != "" && a.Sites[name] == nil:
+		return "", fmt.Errorf("the configuration has no site %s: it has %s", name, strings.Join(names, ", "))
 	}
 	return "", fmt.Errorf("name one of the configuration's sites with --site: %s", strings.Join(names, ", "))
 }

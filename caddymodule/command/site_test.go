@@ -1,0 +1,103 @@
+package command_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+)
+
+var (
+	then  = time.Date(2026, 11, 21, 10, 54, 31, 0, time.UTC)
+	later = time.Date(2026, 11, 22, 8, 0, 5, 0, time.UTC)
+)
+
+// siteFolder makes a folder with a Caddyfile of the sites daily, with the lines
+// given, and weekly, and with their store.
+func siteFolder(t *testing.T, lines ...string) (folder string, db *database.DB, store *memberstore.SQL) {
+	t.Helper()
+	folder = t.TempDir()
+	file := filepath.Join(folder, "lychgate.db")
+	config := "{\n\tlychgate {\n\t\tstore sqlite " + file + "\n" +
+		"\t\tsite daily {\n\t\t\thosts localhost\n\t\t\tplatform none\n" + strings.Join(lines, "\n") + "\n\t\t}\n" +
+		"\t\tsite weekly {\n\t\t\thosts 127.0.0.1\n\t\t\tplatform none\n\t\t}\n" +
+		"\t}\n}\nhttp://localhost:8080 {\n\tmembers_api\n}\n"
+	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := database.Open(t.Context(), database.SQLite, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if store, err = memberstore.NewSQL(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	return folder, db, store
+}
+
+// addIntegration adds one in Custom ID mode.
+func addIntegration(t *testing.T, store *memberstore.SQL, name string) {
+	t.Helper()
+	err := store.AddIntegration(t.Context(), members.Integration{
+		Site: "daily", Name: name, Mode: members.CustomIDMode, KeyHash: members.HashKey(name), CreatedAt: then,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func insert(t *testing.T, store *memberstore.SQL, integration string, list ...members.Record) {
+	t.Helper()
+	for _, m := range list {
+		m.Site, m.Version = "daily", 1
+		if err := store.Insert(t.Context(), m, integration, members.Lease{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// lychgate runs caddy lychgate in a folder.
+func lychgate(t *testing.T, folder string, args ...string) ran {
+	t.Helper()
+	command := exec.Command(caddytest.Build(t), append([]string{"lychgate"}, args...)...)
+	command.Dir = folder
+	var out, complaint strings.Builder
+	command.Stdout, command.Stderr = &out, &complaint
+	_ = command.Run() // the code says it
+	return ran{out.String(), complaint.String(), command.ProcessState.ExitCode()}
+}
+
+// A command answers about the site that it was asked for, without log lines, and
+// says which sites there are.
+func TestSites(t *testing.T) {
+	folder, _, _ := siteFolder(t)
+	for args, want := range map[string]ran{
+		"integration list --site weekly":                  {"NAME  MODE  KEY\n", "", 0},
+		"integration list":                                {"", "Error: name one of the configuration's sites with --site: daily, weekly\n", 1},
+		"integration list --site nope":                    {"", "Error: the configuration has no site nope: it has daily, weekly\n", 1},
+		"members show x --site daily":                     {"", "Error: site daily has no member x\n", 1},
+		"members import --site daily":                     {"", "Error: site daily has platform none, so there is nobody to import\n", 1},
+		"members import --site weekly --config Caddyfile": {"", "Error: site weekly has platform none, so there is nobody to import\n", 1},
+	} {
+		if diff := cmp.Diff(want, lychgate(t, folder, strings.Fields(args)...)); diff != "" {
+			t.Errorf("%s: %s", args, diff)
+		}
+	}
+	if got := lychgate(t, t.TempDir(), "members", "show", "x"); got != (ran{"", "Error: there is no Caddyfile in this folder: name the configuration with --config\n", 1}) {
+		t.Errorf("without a Caddyfile: %+v", got)
+	}
+}
