@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/dustin/go-humanize"
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"golang.org/x/term"
 
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -54,7 +51,7 @@ the next time.
 		fmt.Fprintf(out, "%s\n", text)
 		return err
 	})
-	group(root, importAll, show)
+	group(root, importAll, exportCommand(), show)
 	return root
 }
 
@@ -72,27 +69,9 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 	sync := inbound.New(inbound.Config{
 		Store: s.store, Sites: map[string]inbound.Site{s.site: {Platform: from}}, Logger: zap.NewNop(),
 	})
-	terminal := term.IsTerminal(int(os.Stderr.Fd()))
-	bar := progressbar.NewOptions(-1,
-		progressbar.OptionSetWriter(os.Stderr),
-		progressbar.OptionSetVisibility(terminal),
-		progressbar.OptionSetDescription("Members"),
-		progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("members"),
-		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionUseANSICodes(false),
-	)
-	result, err := sync.Import(ctx, s.site, s.store, anew, func(seen, total int) {
-		if bar.GetMax() != total {
-			bar.ChangeMax(total)
-		}
-		_ = bar.Set(seen) // an error is a terminal that is gone
-	})
-	if terminal {
-		fmt.Fprintln(os.Stderr) // ends the bar's line
-	}
+	p := startProgress("Importing the members of site " + s.site + " from " + s.platformURL())
+	result, err := sync.Import(ctx, s.site, s.store, anew, p.set)
+	p.end()
 	fmt.Fprintf(out, "%s members: %s new, %s changed, %s removed.\n", humanize.Comma(int64(result.Seen)),
 		humanize.Comma(int64(result.Added)), humanize.Comma(int64(result.Changed)), humanize.Comma(int64(result.Removed)))
 	for _, id := range result.Skipped {
@@ -105,4 +84,9 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 		return fmt.Errorf("the import ended early, so run it again to go on from there: %w", err)
 	}
 	return nil
+}
+
+// platformURL returns where the platform answers.
+func (s *siteStore) platformURL() string {
+	return caddy.NewReplacer().ReplaceKnown(s.platform.URL, "")
 }

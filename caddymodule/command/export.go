@@ -1,0 +1,234 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+func exportCommand() *cobra.Command {
+	export := &cobra.Command{
+		Use: "export", Short: "Writes all members of a site, as CSV or NDJSON", Args: cobra.NoArgs,
+		Long: `
+Writes all members of a site, with the fields of the members API, to standard
+output or to a file. Caddy may run meanwhile.
+
+In CSV a ' is put in front of what a spreadsheet could run as a formula. NDJSON
+has every value as it is, one JSON object on each line.
+`,
+	}
+	format := export.Flags().String("format", "csv", "csv or ndjson")
+	output := export.Flags().StringP("output", "o", "", "File to write, which only you can read (default: standard output)")
+	integration := export.Flags().String("integration", "", "Whose member_id is written (default: the only integration in Custom ID mode)")
+	export.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, _ []string) error {
+		write, known := exportFormats[*format]
+		if !known {
+			return fmt.Errorf("--format %q: write csv or ndjson", *format)
+		}
+		ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+		defer cancel()
+		name, err := s.exported(ctx, *integration)
+		if err != nil {
+			return err
+		}
+		if *output == "" {
+			_, err := s.exportMembers(ctx, out, write, name)
+			return err
+		}
+		n := 0
+		err = writeWhole(*output, func(file io.Writer) (err error) {
+			n, err = s.exportMembers(ctx, file, write, name)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "Wrote %s members to %s.\n", humanize.Comma(int64(n)), *output)
+		return err
+	})
+	return export
+}
+
+// exported returns the integration whose member_id is exported, empty if no
+// integration has any.
+func (s *siteStore) exported(ctx context.Context, name string) (string, error) {
+	kept, err := s.store.ListIntegrations(ctx, s.site)
+	if err != nil {
+		return "", err
+	}
+	modes := make(map[string]members.Mode)
+	for _, i := range kept {
+		modes[i.Name] = i.Mode
+	}
+	for name, i := range s.declared {
+		modes[name] = members.Mode(i.Mode)
+	}
+	if name != "" {
+		if _, known := modes[name]; !known {
+			return "", fmt.Errorf("site %s has no integration %s: caddy lychgate integration list shows those that it has", s.site, name)
+		}
+		return name, nil
+	}
+	maps.DeleteFunc(modes, func(_ string, mode members.Mode) bool { return mode != members.CustomIDMode })
+	switch names := slices.Sorted(maps.Keys(modes)); len(names) {
+	case 0:
+		return "", nil
+	case 1:
+		return names[0], nil
+	default:
+		return "", fmt.Errorf("a member may have a member_id in each of %s: say with --integration whose is written", strings.Join(names, ", "))
+	}
+}
+
+// exportMembers writes the members of the site, and returns how many.
+func (s *siteStore) exportMembers(ctx context.Context, out io.Writer, format exportFormat, integration string) (n int, err error) {
+	seen := func(int, int) {}
+	if file, ok := out.(*os.File); !ok || !isTerminal(file) { // on which a bar would stand amid the members
+		p := startProgress("Exporting the members of site " + s.site)
+		defer p.end()
+		seen = p.set
+	}
+	buffered := bufio.NewWriter(out)
+	write := format(buffered)
+	for m, err := range s.store.All(ctx, s.site, integration) {
+		if ctx.Err() != nil {
+			return n, fmt.Errorf("the export was interrupted, so it is not whole: %w", ctx.Err())
+		}
+		if err != nil {
+			return n, err
+		}
+		if err := write(exportRecordOf(m)); err != nil {
+			return n, err
+		}
+		n++
+		seen(n, 0)
+	}
+	return n, buffered.Flush()
+}
+
+// exportRecord is a member as the API shows it (docs/members_api.md).
+type exportRecord struct {
+	GUID       string   `json:"guid"`
+	Email      string   `json:"email"`
+	Name       string   `json:"name"`
+	Subscribed bool     `json:"is_subscribed"`
+	Note       string   `json:"note"`
+	Labels     []string `json:"labels"`
+	TierID     *string  `json:"tier_id"`
+	MemberID   *string  `json:"member_id"`
+	Status     string   `json:"status"`
+	CreatedAt  string   `json:"created_at"`
+	UpdatedAt  string   `json:"updated_at"`
+}
+
+func exportRecordOf(m members.Member) exportRecord {
+	const layout = "2006-01-02T15:04:05Z"
+	r := exportRecord{
+		GUID: m.GUID, Email: m.Email, Name: m.Name, Subscribed: m.Subscribed, Note: m.Note, Labels: m.Labels, TierID: m.TierID,
+		Status: m.Status, CreatedAt: m.CreatedAt.UTC().Format(layout), UpdatedAt: m.UpdatedAt.UTC().Format(layout),
+	}
+	if r.Labels == nil {
+		r.Labels = []string{}
+	}
+	if m.MemberID != "" {
+		r.MemberID = &m.MemberID
+	}
+	return r
+}
+
+// exportFormat begins an export, and returns what writes a record.
+type exportFormat func(*bufio.Writer) func(exportRecord) error
+
+// exportFormats are the values of --format.
+var exportFormats = map[string]exportFormat{"csv": csvFormat, "ndjson": ndjsonFormat}
+
+func ndjsonFormat(out *bufio.Writer) func(exportRecord) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return func(r exportRecord) error { return encoder.Encode(r) }
+}
+
+// csvFormat writes CSV by RFC 4180, with every value in quotes.
+func csvFormat(out *bufio.Writer) func(exportRecord) error {
+	_, _ = out.WriteString("guid,email,name,is_subscribed,note,labels,tier_id,member_id,status,created_at,updated_at\r\n") // an error stays with out
+	return func(r exportRecord) error {
+		values := []string{
+			r.GUID, r.Email, r.Name, strconv.FormatBool(r.Subscribed), r.Note, strings.Join(r.Labels, ","),
+			orEmpty(r.TierID), orEmpty(r.MemberID), r.Status, r.CreatedAt, r.UpdatedAt,
+		}
+		for i, value := range values {
+			values[i] = `"` + strings.ReplaceAll(withoutFormulas(value), `"`, `""`) + `"`
+		}
+		_, err := out.WriteString(strings.Join(values, ",") + "\r\n")
+		return err
+	}
+}
+
+func orEmpty(value *string) string {
+	if value == nil {
+		return ""
+	}
+	return *value
+}
+
+// withoutFormulas puts a ' in front of each character that begins a formula at the
+// start of a cell (https://owasp.org/www-community/attacks/CSV_Injection). A cell
+// starts with the value. If a spreadsheet splits lines at another separator, cells
+// start behind each separator in the value too.
+func withoutFormulas(value string) string {
+	var b strings.Builder
+	start := true
+	for i, c := range value {
+		if start && strings.ContainsRune("=+-@＝＋－＠", c) || i == 0 && strings.ContainsRune("\t\r\n", c) {
+			b.WriteByte('\'')
+		}
+		b.WriteRune(c)
+		start = strings.ContainsRune("\t\r\n,;\"", c) || start && (unicode.IsSpace(c) || unicode.IsControl(c))
+	}
+	return b.String()
+}
+
+// writeWhole makes or replaces a file that its owner alone can read, or leaves all
+// as it was.
+func writeWhole(path string, write func(io.Writer) error) (err error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("--output %s is not a file: write the path of one, or leave --output out for standard output", path)
+	}
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--output %s: the folder %s does not exist: make it first", path, folder)
+	}
+	file, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*") // with mode 0600
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	err = write(file)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}

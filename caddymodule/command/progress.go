@@ -1,0 +1,105 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progressInterval is how often a command says how far it is, off a terminal.
+const progressInterval = 5 * time.Second
+
+// progress says how far a command that works on many members is: with a bar on a
+// terminal, with a line every progressInterval elsewhere.
+type progress struct {
+	out     io.Writer
+	doing   string
+	bar     *progressbar.ProgressBar // nil off a terminal
+	ended   chan struct{}
+	printed sync.WaitGroup
+
+	mu          sync.Mutex
+	seen, total int // total is 0 if it is not known
+}
+
+// startProgress says on standard error at once what a command does. End ends it.
+func startProgress(doing string) *progress {
+	return newProgress(os.Stderr, isTerminal(os.Stderr), doing)
+}
+
+func newProgress(out io.Writer, terminal bool, doing string) *progress {
+	fmt.Fprintf(out, "%s …\n", doing)
+	p := &progress{out: out, doing: doing, ended: make(chan struct{})}
+	if terminal {
+		p.bar = newBar(out)
+		return p
+	}
+	p.printed.Go(p.printLines)
+	return p
+}
+
+func newBar(out io.Writer) *progressbar.ProgressBar {
+	return progressbar.NewOptions(-1,
+		progressbar.OptionSetWriter(out),
+		progressbar.OptionSetDescription("Members"),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString("members"),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionUseANSICodes(false),
+	)
+}
+
+func (p *progress) printLines() {
+	ticker := time.NewTicker(progressInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.ended:
+			return
+		case <-ticker.C:
+			fmt.Fprintf(p.out, "%s: %s\n", p.doing, p.count())
+		}
+	}
+}
+
+func (p *progress) count() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := humanize.Comma(int64(p.seen))
+	if p.total > 0 {
+		text += " of " + humanize.Comma(int64(p.total))
+	}
+	return text + " members so far"
+}
+
+// set notes how many members are done, of how many; 0 if that is not known.
+func (p *progress) set(seen, total int) {
+	p.mu.Lock()
+	p.seen, p.total = seen, total
+	p.mu.Unlock()
+	if p.bar == nil {
+		return
+	}
+	if total > 0 && p.bar.GetMax() != total {
+		p.bar.ChangeMax(total)
+	}
+	_ = p.bar.Set(seen) // an error is a terminal that is gone
+}
+
+func (p *progress) end() {
+	close(p.ended)
+	p.printed.Wait()
+	if p.bar != nil {
+		fmt.Fprintln(p.out) // ends the bar's line
+	}
+}
+
+func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
