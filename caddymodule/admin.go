@@ -3,6 +3,7 @@ package caddymodule
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
 
@@ -19,9 +21,10 @@ func init() {
 	caddy.RegisterModule(AdminAPI{})
 }
 
-// AdminAPI shows, on Caddy's admin API, what the publishing platform does not
-// have yet, and why, and has it tried at once.
+// AdminAPI shows, on Caddy's admin API, whether the store answers, what the
+// publishing platform does not have yet, and why, and has it tried at once.
 //
+//	GET  /lychgate/health           whether the store answers
 //	GET  /lychgate/members/behind   members that are behind, by site
 //	POST /lychgate/members/try      try them now
 //
@@ -39,9 +42,78 @@ func (AdminAPI) CaddyModule() caddy.ModuleInfo {
 // Routes implements caddy.AdminRouter.
 func (AdminAPI) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
+		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(serveHealth)},
 		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(serveBehind)},
 		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(serveTry)},
 	}
+}
+
+// healthTimeout is how long the store may take to answer.
+const healthTimeout = time.Second
+
+// health is the answer to a health check.
+type health struct {
+	Healthy bool          `json:"healthy"`
+	Store   database.Kind `json:"store"` // or "none"
+	Sites   []string      `json:"sites"` // by name
+
+	Problem string `json:"problem,omitempty"`
+}
+
+// serveHealth answers 200 if the running configuration has Lychgate and its store
+// answers, and 503 otherwise.
+func serveHealth(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return useMethod(w, http.MethodGet)
+	}
+	answer := health{Store: "none", Sites: []string{}}
+	configured, err := caddy.ActiveContext().AppIfConfigured("lychgate")
+	if app, ok := configured.(*App); err == nil && ok {
+		answer.Sites = slices.AppendSeq(answer.Sites, maps.Keys(app.Sites))
+		slices.Sort(answer.Sites)
+		if app.store != nil {
+			answer.Store = app.store.kind
+		}
+		err = app.askStore(r.Context())
+	}
+	status := http.StatusOK
+	if answer.Healthy = err == nil; !answer.Healthy {
+		status, answer.Problem = http.StatusServiceUnavailable, err.Error()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	return json.NewEncoder(w).Encode(answer)
+}
+
+// askStore reads from the store, if one is used. Errors: errStoreAway, if it has
+// not answered since Caddy started, or that of reading, after healthTimeout at most.
+func (a *App) askStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	const noSite = "" // finds nothing, so that asking costs nothing
+	var err error
+	switch {
+	case a.members != nil:
+		serving := a.members.serving.Load()
+		if serving == nil {
+			return errStoreAway
+		}
+		_, err = serving.outbox.Count(ctx, noSite)
+	case a.themes != nil:
+		store := a.themes.kept.Load()
+		if store == nil {
+			return errStoreAway
+		}
+		_, err = store.List(ctx, noSite)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the store does not answer within %v: %w", healthTimeout, err)
+	}
+	if err != nil {
+		return fmt.Errorf("the store cannot be read: %w", err)
+	}
+	return nil
 }
 
 // behindSite is what is behind at a site.
@@ -85,8 +157,7 @@ func serveTry(w http.ResponseWriter, r *http.Request) error {
 // eachSite answers with what a function returns for each site, by name.
 func eachSite(w http.ResponseWriter, r *http.Request, method string, of func(site string, outbox *outbox.Outbox) (any, error)) error {
 	if r.Method != method {
-		w.Header().Set("Allow", method)
-		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
+		return useMethod(w, method)
 	}
 	answer := make(map[string]any)
 	serving := nowServing()
@@ -98,6 +169,12 @@ func eachSite(w http.ResponseWriter, r *http.Request, method string, of func(sit
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(answer)
+}
+
+// useMethod refuses a request of another method.
+func useMethod(w http.ResponseWriter, method string) error {
+	w.Header().Set("Allow", method)
+	return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
 }
 
 // membersBehind is the metric of how many members are behind. It asks the store

@@ -1,0 +1,168 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// healthAnswer is what a load balancer sees.
+type healthAnswer struct {
+	Status  int `json:"-"`
+	Healthy bool
+	Store   string
+	Sites   []string
+	Problem string
+}
+
+// health asks an edge for its health. It returns the problem apart, and the answer
+// without it.
+func health(t testing.TB, admin func(method, path string) (int, string)) (healthAnswer, string) {
+	t.Helper()
+	status, text := admin("GET", "/lychgate/health")
+	answer := healthAnswer{Status: status}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	problem := answer.Problem
+	answer.Problem = ""
+	return answer, problem
+}
+
+const healthGlobal = "{\n{{global}}\n{{admin}}\n"
+
+// A load balancer sends readers to an edge that works, whatever the edge is used
+// for, and to no Caddy that has lost its configuration.
+func TestHealth(t *testing.T) {
+	const site = "site daily {\nhosts localhost\n"
+	server := "}\nhttp://:{{port}} {\n"
+	ghost := "platform ghost http://127.0.0.1:" + freeport.New(t) + " {\nadmin_key 0123456789abcdef01234567:" + strings.Repeat("0f", 32) + "\nwebhooks off\n}\n"
+	e := startEdge(t, nil, healthGlobal+"}\n")
+	defer e.load("{\n{{global}}\nadmin off\n}\n") // Caddy's admin API outlives its configuration until another has none
+	admin := adminOf(t, e.adminSocket)
+	for _, test := range []struct {
+		name, config, problem string
+		want                  healthAnswer
+	}{
+		{
+			"members", healthGlobal + "lychgate {\nstore " + sqliteStore(t) + "\n" + site + "platform none\n}\nsite alt {\nhosts alt.example.com\nplatform none\n}\n}\n" + server + "members_api\n}\n",
+			"", healthAnswer{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"alt", "daily"}},
+		},
+		{
+			"themes alone", healthGlobal + "lychgate {\nstore " + sqliteStore(t) + "\n" + site + ghost + "}\n}\n" + server + "theme_manifest\n}\n",
+			"", healthAnswer{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"daily"}},
+		},
+		{
+			"lookups alone, without a store", healthGlobal + "lychgate {\n" + site + "}\n}\n" + server + "inbox_provider\n}\n",
+			"", healthAnswer{Status: 200, Healthy: true, Store: "none", Sites: []string{"daily"}},
+		},
+		{
+			"no Lychgate", healthGlobal + server + "respond ok\n}\n",
+			"app module lychgate: module not configured", healthAnswer{Status: 503, Store: "none", Sites: []string{}},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e.load(test.config)
+			got, problem := health(t, admin)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if problem != test.problem {
+				t.Errorf("problem %q, want %q", problem, test.problem)
+			}
+		})
+	}
+	if status, text := admin("HEAD", "/lychgate/health"); status != 503 || text != "" {
+		t.Errorf("HEAD: %d %q", status, text)
+	}
+	if status, text := admin("POST", "/lychgate/health"); status != 405 || text != `{"error":"use GET"}`+"\n" {
+		t.Errorf("POST: %d %s", status, text)
+	}
+}
+
+// While PostgreSQL is away an edge says so in time for a load balancer, whichever
+// directive uses it, and is healthy again when it is back.
+func TestHealthWithPostgresAway(t *testing.T) {
+	ghost := "platform ghost http://127.0.0.1:" + freeport.New(t) + " {\nadmin_key 0123456789abcdef01234567:" + strings.Repeat("0f", 32) + "\nwebhooks off\n}\n"
+	for name, test := range map[string]struct {
+		away      func(*wire)
+		directive string
+		problem   string
+	}{
+		"gone, for members":  {(*wire).cut, "members_api", "the store cannot be read: "},
+		"gone, for themes":   {(*wire).cut, "theme_manifest", "the store cannot be read: "},
+		"hangs, for members": {(*wire).hang, "members_api", "the store does not answer within 1s: "},
+		"hangs, for themes":  {(*wire).hang, "theme_manifest", "the store does not answer within 1s: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, err := url.Parse(dbtest.PostgresSource(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := startWire(t, source.Host)
+			source.Host = w.address
+			config := healthGlobal + "lychgate {\nstore postgres " + source.String() + "\nsite daily {\nhosts localhost\n" + ghost + "}\n}\n}\nhttp://:{{port}} {\n" + test.directive + "\n}\n"
+			e := startEdge(t, nil, config)
+			defer e.load("{\n{{global}}\nadmin off\n}\n")
+			admin := adminOf(t, e.adminSocket)
+			healthy := healthAnswer{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}
+			if got, _ := health(t, admin); !cmp.Equal(healthy, got) {
+				t.Fatal(cmp.Diff(healthy, got))
+			}
+
+			test.away(w)
+			begin := time.Now()
+			got, problem := health(t, admin)
+			if took := time.Since(begin); took > 4*time.Second {
+				t.Errorf("the answer took %v", took)
+			}
+			if diff := cmp.Diff(healthAnswer{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
+				t.Error(diff)
+			}
+			if password, _ := source.User.Password(); !strings.HasPrefix(problem, test.problem) || password != "" && strings.Contains(problem, password) {
+				t.Errorf("problem %q", problem)
+			}
+
+			w.mend()
+			wait.Until(t, func() string {
+				got, _ := health(t, admin)
+				return cmp.Diff(healthy, got)
+			})
+		})
+	}
+}
+
+// An edge that was started while PostgreSQL was away is not healthy before that is
+// there.
+func TestHealthBeforePostgres(t *testing.T) {
+	source, err := url.Parse(dbtest.PostgresSource(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWire(t, source.Host)
+	source.Host = w.address
+	w.cut()
+	e := startEdge(t, nil, healthGlobal+"lychgate {\nstore postgres "+source.String()+"\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\nhttp://:{{port}} {\nmembers_api\n}\n")
+	defer e.load("{\n{{global}}\nadmin off\n}\n")
+	admin := adminOf(t, e.adminSocket)
+	got, problem := health(t, admin)
+	if diff := cmp.Diff(healthAnswer{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
+		t.Error(diff)
+	}
+	if problem != "the store is away" {
+		t.Errorf("problem %q", problem)
+	}
+	w.mend()
+	wait.Until(t, func() string {
+		got, _ := health(t, admin)
+		return cmp.Diff(healthAnswer{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}, got)
+	})
+}
