@@ -54,19 +54,23 @@ func TestHealth(t *testing.T) {
 	}{
 		{
 			"members", healthGlobal + "lychgate {\nstore " + sqliteStore(t) + "\n" + site + "platform none\n}\nsite alt {\nhosts alt.example.com\nplatform none\n}\n}\n" + server + "members_api\n}\n",
-			"", healthAnswer{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"alt", "daily"}},
+			"",
+			healthAnswer{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"alt", "daily"}},
 		},
 		{
 			"themes alone", healthGlobal + "lychgate {\nstore " + sqliteStore(t) + "\n" + site + ghost + "}\n}\n" + server + "theme_manifest\n}\n",
-			"", healthAnswer{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"daily"}},
+			"",
+			healthAnswer{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"daily"}},
 		},
 		{
 			"lookups alone, without a store", healthGlobal + "lychgate {\n" + site + "}\n}\n" + server + "inbox_provider\n}\n",
-			"", healthAnswer{Status: 200, Healthy: true, Store: "none", Sites: []string{"daily"}},
+			"",
+			healthAnswer{Status: 200, Healthy: true, Store: "none", Sites: []string{"daily"}},
 		},
 		{
 			"no Lychgate", healthGlobal + server + "respond ok\n}\n",
-			"app module lychgate: module not configured", healthAnswer{Status: 503, Store: "none", Sites: []string{}},
+			"app module lychgate: module not configured",
+			healthAnswer{Status: 503, Store: "none", Sites: []string{}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

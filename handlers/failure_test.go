@@ -50,7 +50,7 @@ func TestFailureOf(t *testing.T) {
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(failure{})); diff != "" {
 				t.Errorf("%v: %s", err, diff)
 			}
-			if got.isUnforeseen != (test.outcome == Failed && test.status == 500) || (got.challenge != "") != (test.err == error(errUnauthorized)) {
+			if got.isUnforeseen != (test.outcome == Failed && test.status == 500) || (got.challenge != "") != errors.Is(test.err, errUnauthorized) {
 				t.Errorf("%v: %+v", err, got)
 			}
 		}
