@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
@@ -36,22 +34,7 @@ the next time.
 		defer cancel()
 		return s.importMembers(ctx, out, *anew)
 	})
-	show := &cobra.Command{
-		Use: "show <guid>", Short: "Shows whom a guid of the log or of the admin API names", Args: one("the member"),
-	}
-	show.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
-		m, err := s.store.Find(ctx, members.Key{Site: s.site, GUID: args[0]})
-		if errors.Is(err, members.ErrNotFound) {
-			return fmt.Errorf("site %s has no member %s", s.site, args[0])
-		}
-		if err != nil {
-			return err
-		}
-		text, err := json.MarshalIndent(m, "", "  ")
-		fmt.Fprintf(out, "%s\n", text)
-		return err
-	})
-	group(root, importAll, exportCommand(), show)
+	group(root, importAll, exportCommand(), showCommand())
 	return root
 }
 
