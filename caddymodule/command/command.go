@@ -33,13 +33,17 @@ func init() {
 		Name:  "lychgate",
 		Short: "Manages what Lychgate keeps, and checks and helps themes",
 		Long: `
+Lychgate is a Caddy plugin that stands in front of Ghost publications. It looks
+up the webmail providers of readers, gives a CRM an API for members, and reads
+theme manifests.
+
 integration and members work on the store that the configuration names, whether
 or not Caddy runs. What is changed takes effect at once, without a reload.
 
-manifest and inbox-button need no configuration.
+manifest, inbox-button and version need no configuration.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
-			group(cmd, integrationCommand(), membersCommand(), manifestCommand(), buttonCommand())
+			group(cmd, integrationCommand(), membersCommand(), manifestCommand(), buttonCommand(), versionCommand())
 		},
 	})
 }

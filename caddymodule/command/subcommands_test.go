@@ -14,7 +14,7 @@ import (
 func TestUnknownCommands(t *testing.T) {
 	caddy := caddytest.Build(t)
 	for args, want := range map[string]string{
-		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate inbox-button, or integration, or manifest, or members\n",
+		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate inbox-button, or integration, or manifest, or members, or version\n",
 		"lychgate manifets validate .":             "Error: there is no command caddy lychgate manifets: write caddy lychgate manifest\n",
 		"lychgate manifest check .":                "Error: there is no command caddy lychgate manifest check: write caddy lychgate manifest validate\n",
 		"lychgate integration ad events":           "Error: there is no command caddy lychgate integration ad: write caddy lychgate integration add\n",
@@ -32,5 +32,41 @@ func TestUnknownCommands(t *testing.T) {
 		if !strings.Contains(string(output), "Available Commands:") || err != nil {
 			t.Errorf("%s: %v, %s", args, err, output)
 		}
+	}
+}
+
+// The help says what Lychgate is to somebody who has not heard of it.
+func TestHelp(t *testing.T) {
+	want := `
+Lychgate is a Caddy plugin that stands in front of Ghost publications. It looks
+up the webmail providers of readers, gives a CRM an API for members, and reads
+theme manifests.
+
+integration and members work on the store that the configuration names, whether
+or not Caddy runs. What is changed takes effect at once, without a reload.
+
+manifest, inbox-button and version need no configuration.
+
+Usage:
+  caddy lychgate  [flags]
+  caddy lychgate [command]
+
+Available Commands:
+  inbox-button Prints the script tag of the inbox button, and the script itself
+  integration  Manages the keys of the members API
+  manifest     Works on the manifest of a theme
+  members      Manages the members that Lychgate keeps
+  version      Prints the versions of Lychgate, Caddy and Go
+
+Flags:
+  -h, --help   help for lychgate
+
+Use "caddy lychgate [command] --help" for more information about a command.
+
+Full documentation is available at:
+https://caddyserver.com/docs/command-line
+`
+	if diff := cmp.Diff(ran{want, "", 0}, lychgate(t, t.TempDir(), "--help")); diff != "" {
+		t.Error(diff)
 	}
 }
