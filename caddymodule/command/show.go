@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func printMember(w io.Writer, m members.Record) error {
 	line("ID in Ghost", m.PlatformID)
 	line("Pending", pending(m))
 	if m.IsPending() {
-		line("Failed attempts", fmt.Sprint(m.Attempts))
+		line("Failed attempts", strconv.FormatInt(m.Attempts, 10))
 	}
 	line("Last problem", m.Problem)
 	if m.IsPending() {
