@@ -162,6 +162,10 @@ func (s *siteStore) unknown(err error, name string) error {
 	return fmt.Errorf("site %s has no integration %s: list shows those that it has", s.site, name)
 }
 
+// storeNotice is how long the store may take to open before a command says that
+// it waits for it.
+const storeNotice = 2 * time.Second
+
 // withStore runs work on the store and the site that the flags name.
 func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
@@ -188,6 +192,8 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 		if err != nil {
 			return err
 		}
+		waiting := time.AfterFunc(storeNotice, func() { fmt.Fprintln(cmd.ErrOrStderr(), "Waiting for the store …") })
+		defer waiting.Stop()
 		db, err := database.Open(cmd.Context(), kind, source)
 		if err != nil {
 			return err
@@ -197,6 +203,7 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 		if err != nil {
 			return err
 		}
+		waiting.Stop()
 		return work(cmd.Context(), cmd.OutOrStdout(), &siteStore{
 			site: site, declared: app.Sites[site].Integrations, platform: app.Sites[site].Platform, store: store,
 			apiURL: server.url(caddy.NewReplacer().ReplaceKnown(app.Sites[site].Hosts[0], "")),

@@ -1,6 +1,8 @@
 package command_test
 
 import (
+	"bufio"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,4 +102,36 @@ func TestSites(t *testing.T) {
 	if got := lychgate(t, t.TempDir(), "members", "show", "x"); got != (ran{"", "Error: there is no Caddyfile in this folder: name the configuration with --config\n", 1}) {
 		t.Errorf("without a Caddyfile: %+v", got)
 	}
+}
+
+// A store that does not answer is what a command waits for, and it says so.
+func TestWaitingForStore(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	folder := t.TempDir()
+	config := "{\n\tlychgate {\n\t\tstore postgres postgres://" + listener.Addr().String() + "/lychgate?sslmode=disable\n" +
+		"\t\tsite daily {\n\t\t\thosts localhost\n\t\t\tplatform none\n\t\t}\n\t}\n}\nhttp://localhost:8080 {\n\tmembers_api\n}\n"
+	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), caddytest.Build(t), "lychgate", "members", "export")
+	command.Dir = folder
+	complaint, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(complaint).ReadString('\n')
+	if line != "Waiting for the store …\n" || err != nil {
+		t.Errorf("%q, %v", line, err)
+	}
+	if err := command.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = command.Wait() // it was killed
 }
