@@ -29,6 +29,7 @@ type task struct {
 	notBefore time.Time
 	isDoing   bool
 	isAsked   bool // while it is being done
+	isSoon    bool // in the schedule's list soon
 }
 
 func newSchedule(now func() time.Time) *schedule {
@@ -50,8 +51,16 @@ func (t *task) ask() {
 		t.isAsked = true
 		return
 	}
+	t.dueNow()
+}
+
+// dueNow makes the task due, and has run look at it. The caller holds the lock.
+func (t *task) dueNow() {
 	t.due = t.now()
-	t.soon = append(t.soon, t)
+	if !t.isSoon {
+		t.isSoon = true
+		t.soon = append(t.soon, t)
+	}
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -90,6 +99,9 @@ func (s *schedule) asked() []*task {
 	defer s.mu.Unlock()
 	tasks := s.soon
 	s.soon = nil
+	for _, t := range tasks {
+		t.isSoon = false
+	}
 	return tasks
 }
 
@@ -113,12 +125,7 @@ func (t *task) end(next, rest time.Duration) {
 	t.isDoing, t.due, t.notBefore = false, time.Time{}, now.Add(rest)
 	switch {
 	case t.isAsked:
-		t.due = now
-		t.soon = append(t.soon, t)
-		select {
-		case t.wake <- struct{}{}:
-		default:
-		}
+		t.dueNow()
 	case next > 0:
 		t.due = now.Add(next)
 	}

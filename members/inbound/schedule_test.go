@@ -64,6 +64,12 @@ func TestSchedule(t *testing.T) {
 	onRequest.end(0, 0)
 	c.pass(time.Hour)
 	note("without a further request", onRequest.begin())
+	for range 1000 { // such as by webhook events
+		onRequest.ask()
+	}
+	if n := len(s.asked()); n != 2 {
+		t.Errorf("%d tasks are remembered of 2 that were asked for", n)
+	}
 	want := []string{"when it is due", "when it is due again", "requested meanwhile", "on request"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
