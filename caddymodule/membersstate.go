@@ -136,8 +136,10 @@ func (s *membersState) begin(ctx context.Context, db *database.DB, run func(func
 			Integration: declared.find(store, name),
 		}
 	}
-	run(toPlatform.Run)
-	run(fromPlatform.Run)
+	if len(s.platforms) > 0 {
+		run(toPlatform.Run)
+		run(fromPlatform.Run)
+	}
 	run(func(ctx context.Context) { purgeRequests(ctx, store, s.logger) })
 	s.serving.Store(&serving{toPlatform, sites})
 	return nil

@@ -91,7 +91,17 @@ func TestAllIsNotSorted(t *testing.T) {
 	if _, err := NewSQL(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := db.Read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+pageOfMembers, "daily", "crm", "", pageSize)
+	want := "SEARCH m USING INDEX sqlite_autoindex_members_1 (guid>?)\n" +
+		"SEARCH i USING INDEX member_ids_guid (guid=? AND integration=?) LEFT-JOIN\n"
+	if diff := cmp.Diff(want, planOf(t, db, pageOfMembers, "daily", "crm", "", pageSize)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// planOf returns how SQLite runs a query.
+func planOf(t *testing.T, db *database.DB, query string, args ...any) string {
+	t.Helper()
+	rows, err := db.Read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +115,8 @@ func TestAllIsNotSorted(t *testing.T) {
 		}
 		plan.WriteString(detail + "\n")
 	}
-	want := "SEARCH m USING INDEX sqlite_autoindex_members_1 (guid>?)\n" +
-		"SEARCH i USING INDEX member_ids_guid (guid=? AND integration=?) LEFT-JOIN\n"
-	if diff := cmp.Diff(want, plan.String()); diff != "" || rows.Err() != nil {
-		t.Errorf("%s, %v", diff, rows.Err())
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
 	}
+	return plan.String()
 }

@@ -14,10 +14,19 @@ import (
 const (
 	markSent = `UPDATE members SET sent_email = $2, sent_key = $3, sent_at = $4 WHERE guid = $1`
 
-	isDue    = ` m.applied < m.version AND m.next_attempt <= $1 AND m.lease_until <= $1`
-	dueSites = `SELECT DISTINCT m.site FROM members m WHERE` + isDue + ` ORDER BY m.site`
-	due      = `SELECT '', ` + columns + ` FROM members m WHERE m.site = $2 AND` + isDue + ` ORDER BY m.next_attempt LIMIT $3`
-	makeDue  = `UPDATE members SET next_attempt = 0 WHERE site = $1 AND applied < version`
+	isDue = ` m.applied < m.version AND m.next_attempt <= $1 AND m.lease_until <= $1`
+
+	// dueSites goes from site to site in the index of pending records, not through
+	// all of them: there may be many, of sites that nobody serves any more.
+	dueSites = `WITH RECURSIVE pending (site) AS (
+			SELECT min(site) FROM members WHERE applied < version
+			UNION ALL
+			SELECT (SELECT min(site) FROM members WHERE applied < version AND site > pending.site) FROM pending WHERE site IS NOT NULL
+		)
+		SELECT site FROM pending WHERE site IS NOT NULL
+			AND EXISTS (SELECT 1 FROM members m WHERE m.site = pending.site AND` + isDue + `) ORDER BY site`
+	due     = `SELECT '', ` + columns + ` FROM members m WHERE m.site = $2 AND` + isDue + ` ORDER BY m.next_attempt LIMIT $3`
+	makeDue = `UPDATE members SET next_attempt = 0 WHERE site = $1 AND applied < version`
 
 	countPending = `SELECT count(*) FROM members m WHERE m.applied < m.version AND m.site = $1`
 

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
@@ -229,4 +231,19 @@ func TestDueSites(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is pending of sites that nobody serves any more costs nothing each second: the
+// sites are found in an index, and one record of each is looked for.
+func TestDueSitesIsIndexed(t *testing.T) {
+	db := dbtest.SQLite(t)
+	if _, err := NewSQL(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	plan := planOf(t, db, dueSites, 0)
+	for line := range strings.SplitSeq(strings.TrimSpace(plan), "\n") {
+		if strings.HasPrefix(line, "SCAN m") || strings.HasPrefix(line, "SEARCH m") && !strings.Contains(line, "INDEX members_behind") {
+			t.Errorf("%s, in\n%s", line, plan)
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -116,8 +117,12 @@ func (s *Sync) Run(ctx context.Context) {
 	// Events that were acknowledged are not sent again.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
+	var refreshes sync.WaitGroup
+	defer refreshes.Wait() // before cancel
 	for _, site := range s.sites {
-		site.refreshDue(ctx)
+		if !site.queue.isEmpty() {
+			refreshes.Go(func() { site.refreshDue(ctx) })
+		}
 	}
 }
 

@@ -1,13 +1,16 @@
 package inbound_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/membertest"
@@ -175,4 +178,31 @@ func TestEvents(t *testing.T) {
 	if b.Sync.AddEvent(membertest.Site, "one more") {
 		t.Error("the number of events has no bound")
 	}
+}
+
+// stuck is a platform that does not answer.
+type stuck struct{ *membertest.Platform }
+
+func (stuck) Get(ctx context.Context, _ string) (platform.Member, error) {
+	<-ctx.Done()
+	return platform.Member{}, ctx.Err()
+}
+
+// When an edge stops, the events that it has taken are worked off, also beside
+// platforms that do not answer.
+func TestEventsAreWorkedOffAtTheEnd(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Platform.Staff("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	sites := map[string]inbound.Site{membertest.Site: {Platform: b.Platform}}
+	for i := range 8 {
+		sites[fmt.Sprint("stuck", i)] = inbound.Site{Platform: stuck{b.Platform}}
+	}
+	sync := inbound.New(inbound.Config{Store: b.Store, Sites: sites, Logger: zap.NewNop(), Now: func() time.Time { return b.Now }})
+	for site := range sites {
+		sync.AddEvent(site, "p-1")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	sync.Run(ctx)
+	b.Get("jane@example.com")
 }

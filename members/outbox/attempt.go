@@ -50,7 +50,7 @@ var errGone = errors.New("the platform's member with this email has gone meanwhi
 // apply brings to the platform what it does not have yet of a record, and returns
 // what it has then. With an error that is no more than an ID, if it is known.
 func (s *site) apply(ctx context.Context, a attempt) (platform.Member, error) {
-	r, wasKnown := &a.After, a.After.PlatformID != ""
+	r, wasKnown, keepsEmail := &a.After, a.After.PlatformID != "", a.keepsEmail()
 	if !wasKnown && !a.isFirst() {
 		var err error
 		if r.PlatformID, err = s.findArrived(ctx, *r); err != nil {
@@ -60,7 +60,7 @@ func (s *site) apply(ctx context.Context, a attempt) (platform.Member, error) {
 	if r.Deleted {
 		return platform.Member{ID: r.PlatformID}, s.remove(ctx, *r)
 	}
-	if r.HasPending(members.EmailField) && !a.keepsEmail() {
+	if r.HasPending(members.EmailField) && !keepsEmail {
 		// The platform's refusal cannot be relied upon: Ghost may hold an email
 		// twice, in different case.
 		other, err := s.findOther(ctx, *r)

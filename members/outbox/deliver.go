@@ -33,7 +33,7 @@ func (o *Outbox) Deliver(ctx context.Context, w members.Write) (members.Delivere
 		return members.Delivered{Record: w.After, Queued: true}, nil
 	}
 	// The caller may leave: the write stands, and its outcome must be noted.
-	return s.deliver(context.WithoutCancel(ctx), attempt{Write: w}, s.Timeout)
+	return s.deliver(context.WithoutCancel(ctx), attempt{Write: w}, s.Timeout, s.Timeout)
 }
 
 // retry delivers a pending record, unless another process does.
@@ -52,7 +52,7 @@ func (s *site) retry(ctx context.Context, guid string) error {
 	if !r.IsPending() {
 		return s.leases().Release(ctx, r, lease.Owner)
 	}
-	_, err = s.deliver(ctx, attempt{Write: members.Write{After: r, Owner: lease.Owner}, isRetry: true}, retryTimeout)
+	_, err = s.deliver(ctx, attempt{Write: members.Write{After: r, Owner: lease.Owner}, isRetry: true}, retryTimeout, members.StoreTimeout)
 	if errors.Is(err, members.ErrNotFound) {
 		return nil
 	}
@@ -63,13 +63,14 @@ func (o *Outbox) leases() members.Leases {
 	return members.Leases{Store: o.Store, Now: o.Now, Timeout: o.Timeout}
 }
 
-// deliver makes an attempt that takes no longer than the timeout, and notes its
-// outcome even if ctx is done by then. Errors are those of Deliver.
-func (s *site) deliver(ctx context.Context, a attempt, timeout time.Duration) (members.Delivered, error) {
-	bounded, cancel := context.WithTimeout(ctx, timeout)
+// deliver makes an attempt, and notes its outcome even if ctx is done by then. Both
+// are bounded in time, and take less than the lease in all. Errors are those of
+// Deliver.
+func (s *site) deliver(ctx context.Context, a attempt, attemptTimeout, noteTimeout time.Duration) (members.Delivered, error) {
+	bounded, cancel := context.WithTimeout(ctx, attemptTimeout)
 	found, err := s.apply(bounded, a)
 	cancel()
-	ctx, cancel = members.Detached(ctx)
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
 
 	isGone := errors.Is(err, platform.ErrNotFound)
@@ -135,7 +136,10 @@ func (s *site) yield(ctx context.Context, a attempt, taken error) (isGone bool, 
 		return false, err
 	}
 	s.Wake()
-	return false, s.leases().Release(ctx, r, a.Owner)
+	if err := s.leases().Release(ctx, r, a.Owner); err != nil {
+		s.logger.Error("a lease could not be ended", zap.String("guid", r.GUID), zap.Error(err)) // it runs out
+	}
+	return false, nil
 }
 
 // unite makes one of a leased record that was never on the platform and the

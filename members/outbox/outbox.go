@@ -59,8 +59,9 @@ type Config struct {
 // many goroutines at once. Run has to run for queued writes to be retried.
 type Outbox struct {
 	Config
-	sites map[string]*site
-	wake  chan struct{} // something may be due
+	sites    map[string]*site
+	wake     chan struct{} // something may be due
+	interval time.Duration // of looking for what is due
 }
 
 // site is a site that the outbox serves.
@@ -71,6 +72,7 @@ type site struct {
 	logger   *zap.Logger
 	warnings *zap.Logger // at most a line of each kind a minute
 	working  atomic.Bool // on what is due
+	more     atomic.Bool // became due meanwhile
 	troubled atomic.Bool // an attempt has failed since all was applied
 }
 
@@ -82,7 +84,7 @@ func New(cfg Config) *Outbox {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	o := &Outbox{Config: cfg, sites: make(map[string]*site), wake: make(chan struct{}, 1)}
+	o := &Outbox{Config: cfg, sites: make(map[string]*site), wake: make(chan struct{}, 1), interval: pollInterval}
 	for name, platform := range cfg.Platforms {
 		logger := cfg.Logger.With(zap.String("site", name))
 		o.sites[name] = &site{
@@ -130,7 +132,7 @@ func (o *Outbox) TryNow(ctx context.Context, site string) (int, error) {
 func (o *Outbox) Run(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
-	ticker := time.NewTicker(pollInterval)
+	ticker := time.NewTicker(o.interval)
 	defer ticker.Stop()
 	var purged time.Time
 	for {
@@ -170,13 +172,20 @@ func (o *Outbox) startDue(ctx context.Context, working *sync.WaitGroup) error {
 	}
 	for _, name := range names {
 		s, isOurs := o.sites[name]
-		if !isOurs || !s.working.CompareAndSwap(false, true) {
+		if !isOurs {
+			continue
+		}
+		if !s.working.CompareAndSwap(false, true) {
+			s.more.Store(true)
 			continue
 		}
 		working.Go(func() {
-			defer s.working.Store(false)
 			if err := s.deliverDue(ctx); err != nil && ctx.Err() == nil {
 				s.logger.Error("pending members could not be listed", zap.Error(err))
+			}
+			s.working.Store(false)
+			if s.more.Swap(false) {
+				o.Wake()
 			}
 		})
 	}
@@ -191,10 +200,7 @@ func (o *Outbox) reportDone(ctx context.Context) error {
 			continue
 		}
 		n, err := o.Store.CountPending(ctx, name)
-		if err != nil {
-			return err
-		}
-		if n == 0 && s.troubled.CompareAndSwap(true, false) {
+		if err == nil && n == 0 && s.troubled.CompareAndSwap(true, false) {
 			s.logger.Info("the platform has all writes")
 		}
 	}
@@ -222,7 +228,7 @@ func (s *site) deliverDue(ctx context.Context) error {
 		})
 	}
 	if len(due) == batchSize {
-		s.Wake() // there may be more
+		s.more.Store(true)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -32,6 +33,45 @@ func (p hanging) Create(ctx context.Context, m platform.Member) (platform.Member
 	}
 }
 
+// queue puts pending records into the store.
+func queue(b *membertest.Bench, site string, n int) {
+	b.T.Helper()
+	for i := range n {
+		r := members.Record{
+			Member: members.Member{GUID: fmt.Sprint(site, i), Email: fmt.Sprintf("m%d@example.com", i), Status: "free", CreatedAt: b.Now, UpdatedAt: b.Now},
+			Site:   site, Named: [5]int64{1},
+		}
+		if err := b.Store.Insert(b.T.Context(), r, "", members.Lease{}); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+}
+
+// Batches follow each other at once: what is left of many is not waited for.
+func TestBatchesFollowEachOther(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	o := outbox.New(outbox.Config{
+		Store: b.Store, Platforms: map[string]platform.Platform{"daily": b.Platform}, Logger: zap.NewNop(),
+	})
+	o.SetInterval(time.Hour)
+	queue(b, "daily", 4*outbox.BatchSize)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		o.Run(ctx)
+		close(done)
+	}()
+	wait.Until(t, func() string {
+		n, err := o.Count(t.Context(), "daily")
+		if n > 0 || err != nil {
+			return fmt.Sprintf("%d are pending, %v", n, err)
+		}
+		return ""
+	})
+	cancel()
+	<-done
+}
+
 // A platform that hangs delays no other, and gets four requests at a time at most.
 func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
@@ -40,20 +80,8 @@ func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	o := outbox.New(outbox.Config{
 		Store: b.Store, Platforms: map[string]platform.Platform{"slow": slow, "quick": quick}, Logger: zap.NewNop(),
 	})
-	queue := func(site string, n int) {
-		t.Helper()
-		for i := range n {
-			r := members.Record{
-				Member: members.Member{GUID: fmt.Sprint(site, i), Email: fmt.Sprintf("m%d@example.com", i), Status: "free", CreatedAt: b.Now, UpdatedAt: b.Now},
-				Site:   site, Named: [5]int64{1},
-			}
-			if err := b.Store.Insert(t.Context(), r, "", members.Lease{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	queue("slow", 100)
-	queue("other", 3) // of another process
+	queue(b, "slow", 100)
+	queue(b, "other", 3) // of another process
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -63,7 +91,7 @@ func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	for range 4 {
 		<-slow.calls
 	}
-	queue("quick", 100)
+	queue(b, "quick", 100)
 	o.Wake()
 	left := func(site string) string {
 		n, err := o.Count(t.Context(), site)
