@@ -233,7 +233,7 @@ func checkAdminKey(key string) error {
 func checkWebhooks(address string) error {
 	if u, err := url.Parse(address); address != "off" && (err != nil || !isAddress(u) ||
 		u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
-		const text = "%q: write %s, or the address at which Ghost reaches the edge, such as %s"
+		const text = "%q: write %s, or the address at which Ghost reaches the edge, without a path, such as %s"
 		return &mistake{
 			name: "webhooks", text: fmt.Sprintf(text, address, "off", "https://news.example.com"),
 			json: fmt.Sprintf(text, address, `"off"`, `"https://news.example.com"`),

@@ -26,6 +26,9 @@ yet. The guid is that of Caddy's log, of the admin API or of an export.
 	show.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
 		m, err := s.store.Find(ctx, members.Key{Site: s.site, GUID: args[0]})
 		if errors.Is(err, members.ErrNotFound) {
+			if strings.Contains(args[0], "@") {
+				return errors.New("name the member by its guid, which the log and the admin API have: /lychgate/members/behind")
+			}
 			return fmt.Errorf("site %s has no member %s", s.site, args[0])
 		}
 		if err != nil {

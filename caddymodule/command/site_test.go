@@ -92,6 +92,7 @@ func TestSites(t *testing.T) {
 		"integration list":                                {"", "Error: name one of the configuration's sites with --site: daily, weekly\n", 1},
 		"integration list --site nope":                    {"", "Error: the configuration has no site nope: it has daily, weekly\n", 1},
 		"members show x --site daily":                     {"", "Error: site daily has no member x\n", 1},
+		"members show jane@example.com --site daily":      {"", "Error: name the member by its guid, which the log and the admin API have: /lychgate/members/behind\n", 1},
 		"members import --site daily":                     {"", "Error: site daily has platform none, so there is nobody to import\n", 1},
 		"members import --site weekly --config Caddyfile": {"", "Error: site weekly has platform none, so there is nobody to import\n", 1},
 	} {

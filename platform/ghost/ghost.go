@@ -266,10 +266,12 @@ type Error struct {
 }
 
 // Is reports whether the error is platform.ErrNoEffect: Ghost turned the request
-// away before it looked at what is asked for, or its database has undone it.
+// away before it looked at what is asked for, or its database has undone it. A Ghost
+// that starts answers 503 to everything (RFC 9110, section 15.6.4).
 func (e *Error) Is(target error) bool {
 	return target == platform.ErrNoEffect &&
-		(e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout || e.Code == labelsRefused)
+		(e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout ||
+			e.Status == http.StatusServiceUnavailable || e.Code == labelsRefused)
 }
 
 // noEffectError is the error of a request that was never sent.

@@ -231,21 +231,24 @@ func TestTrouble(t *testing.T) {
 		name   string
 		status int
 		body   string
+
+		// mayArrive is whether the request may still take effect.
+		mayArrive bool
 	}{
-		{"500", 500, `{"errors":[{"type":"InternalServerError"}]}`},
-		{"500 with the statement that failed", 500, `{"errors":[{"type":"InternalServerError","context":"insert into members values ('jane@example.com') - SQLITE_BUSY"}]}`},
-		{"503 of a proxy", 503, "<html>"},
-		{"429", 429, `{"errors":[{"type":"TooManyRequestsError"}]}`},
-		{"401", 401, `{"errors":[{"type":"UnauthorizedError"}]}`},
-		{"403", 403, `{"errors":[{"type":"NoPermissionError"}]}`},
-		{"400 for the token", 400, jwt},
-		{"400 of a proxy", 400, "Bad Request"},
-		{"404 of a proxy", 404, "Not Found"},
-		{"422 without a reason", 422, "{}"},
-		{"a redirect", 301, ""},
-		{"200 without a member", 200, `{"members":[]}`},
-		{"200 that is no JSON", 200, "<html>"},
-		{"200 that is cut off", 200, `{"members":[{"id":"1"`},
+		{"500", 500, `{"errors":[{"type":"InternalServerError"}]}`, true},
+		{"500 with the statement that failed", 500, `{"errors":[{"type":"InternalServerError","context":"insert into members values ('jane@example.com') - SQLITE_BUSY"}]}`, true},
+		{"503 of a Ghost that starts, or of a proxy", 503, "<html>", false},
+		{"429", 429, `{"errors":[{"type":"TooManyRequestsError"}]}`, false},
+		{"401", 401, `{"errors":[{"type":"UnauthorizedError"}]}`, false},
+		{"403", 403, `{"errors":[{"type":"NoPermissionError"}]}`, false},
+		{"400 for the token", 400, jwt, false},
+		{"400 of a proxy", 400, "Bad Request", false},
+		{"404 of a proxy", 404, "Not Found", false},
+		{"422 without a reason", 422, "{}", false},
+		{"a redirect", 301, "", true},
+		{"200 without a member", 200, `{"members":[]}`, true},
+		{"200 that is no JSON", 200, "<html>", true},
+		{"200 that is cut off", 200, `{"members":[{"id":"1"`, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -261,6 +264,8 @@ func TestTrouble(t *testing.T) {
 				t.Errorf("%v, want an error that is about Ghost", err)
 			} else if strings.Contains(err.Error(), "jane") {
 				t.Errorf("the email is in the error: %v", err)
+			} else if got := !errors.Is(err, platform.ErrNoEffect); got != test.mayArrive {
+				t.Errorf("may arrive: %t, want %t: %v", got, test.mayArrive, err)
 			}
 			client.Close()
 		})
