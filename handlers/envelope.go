@@ -24,8 +24,9 @@ type envelope struct {
 	Message string `json:"message"`
 }
 
-// record is a member as a caller sees it, with the fields in their documented order.
-type record struct {
+// MemberRecord is a member as the API shows it, with the fields in their documented
+// order (docs/members_api.md).
+type MemberRecord struct {
 	GUID       string   `json:"guid"`
 	Email      string   `json:"email"`
 	Name       string   `json:"name"`
@@ -39,8 +40,9 @@ type record struct {
 	UpdatedAt  string   `json:"updated_at"`
 }
 
-func recordOf(m members.Member) record {
-	r := record{
+// NewMemberRecord returns the record of a member.
+func NewMemberRecord(m members.Member) MemberRecord {
+	r := MemberRecord{
 		GUID: m.GUID, Email: m.Email, Name: m.Name, Subscribed: m.Subscribed, Note: m.Note, Labels: m.Labels,
 		TierID: m.TierID, Status: m.Status, CreatedAt: timestamp(m.CreatedAt), UpdatedAt: timestamp(m.UpdatedAt),
 	}
@@ -59,7 +61,7 @@ func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z
 // it last changed, to the millisecond: so it is another after each write. It is no
 // count of writes: one that the platform refused, and that was undone, leaves it as
 // it was.
-func etagOf(m members.Member) string { return etag(plainJSON(recordOf(m)), m.UpdatedAt) }
+func etagOf(m members.Member) string { return etag(plainJSON(NewMemberRecord(m)), m.UpdatedAt) }
 
 func etag(record string, updated time.Time) string {
 	sum := sha256.Sum256(strconv.AppendInt([]byte(record), updated.UnixMilli(), 10))

@@ -305,7 +305,7 @@ func answerWith(message string) func(members.Result, error) (*memberAnswer, erro
 			return nil, err
 		}
 		m := result.Member
-		text := plainJSON(recordOf(m))
+		text := plainJSON(NewMemberRecord(m))
 		return &memberAnswer{
 			ETag: etag(text, m.UpdatedAt), Queued: result.Queued, GUID: m.GUID, MemberID: m.MemberID,
 			Body: memberBody(text, message),

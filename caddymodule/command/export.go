@@ -21,6 +21,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -115,7 +116,7 @@ func (s *siteStore) exportMembers(ctx context.Context, out io.Writer, format exp
 		if err != nil {
 			return n, err
 		}
-		if err := write(exportRecordOf(m)); err != nil {
+		if err := write(handlers.NewMemberRecord(m)); err != nil {
 			return n, err
 		}
 		n++
@@ -124,52 +125,22 @@ func (s *siteStore) exportMembers(ctx context.Context, out io.Writer, format exp
 	return n, buffered.Flush()
 }
 
-// exportRecord is a member as the API shows it (docs/members_api.md).
-type exportRecord struct {
-	GUID       string   `json:"guid"`
-	Email      string   `json:"email"`
-	Name       string   `json:"name"`
-	Subscribed bool     `json:"is_subscribed"`
-	Note       string   `json:"note"`
-	Labels     []string `json:"labels"`
-	TierID     *string  `json:"tier_id"`
-	MemberID   *string  `json:"member_id"`
-	Status     string   `json:"status"`
-	CreatedAt  string   `json:"created_at"`
-	UpdatedAt  string   `json:"updated_at"`
-}
-
-func exportRecordOf(m members.Member) exportRecord {
-	const layout = "2006-01-02T15:04:05Z"
-	r := exportRecord{
-		GUID: m.GUID, Email: m.Email, Name: m.Name, Subscribed: m.Subscribed, Note: m.Note, Labels: m.Labels, TierID: m.TierID,
-		Status: m.Status, CreatedAt: m.CreatedAt.UTC().Format(layout), UpdatedAt: m.UpdatedAt.UTC().Format(layout),
-	}
-	if r.Labels == nil {
-		r.Labels = []string{}
-	}
-	if m.MemberID != "" {
-		r.MemberID = &m.MemberID
-	}
-	return r
-}
-
 // exportFormat begins an export, and returns what writes a record.
-type exportFormat func(*bufio.Writer) func(exportRecord) error
+type exportFormat func(*bufio.Writer) func(handlers.MemberRecord) error
 
 // exportFormats are the values of --format.
 var exportFormats = map[string]exportFormat{"csv": csvFormat, "ndjson": ndjsonFormat}
 
-func ndjsonFormat(out *bufio.Writer) func(exportRecord) error {
+func ndjsonFormat(out *bufio.Writer) func(handlers.MemberRecord) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	return func(r exportRecord) error { return encoder.Encode(r) }
+	return func(r handlers.MemberRecord) error { return encoder.Encode(r) }
 }
 
 // csvFormat writes CSV by RFC 4180, with every value in quotes.
-func csvFormat(out *bufio.Writer) func(exportRecord) error {
+func csvFormat(out *bufio.Writer) func(handlers.MemberRecord) error {
 	_, _ = out.WriteString("guid,email,name,is_subscribed,note,labels,tier_id,member_id,status,created_at,updated_at\r\n") // an error stays with out
-	return func(r exportRecord) error {
+	return func(r handlers.MemberRecord) error {
 		values := []string{
 			r.GUID, r.Email, r.Name, strconv.FormatBool(r.Subscribed), r.Note, strings.Join(r.Labels, ","),
 			orEmpty(r.TierID), orEmpty(r.MemberID), r.Status, r.CreatedAt, r.UpdatedAt,
