@@ -40,6 +40,11 @@ type CacheConfig struct {
 	// DefaultSize.
 	Size int64
 
+	// Redis shares answers and lookups with other processes of the same Scope, which names
+	// the DNS servers. Default: with none.
+	Redis Scripts
+	Scope string
+
 	// Clock returns the time since some fixed moment. Default: since the cache
 	// was made.
 	Clock func() time.Duration
@@ -57,6 +62,7 @@ type Cache struct {
 	clock   func() time.Duration
 	random  func(time.Duration) time.Duration
 	entries *ristretto.Cache[string, entry]
+	shared  shared
 	flights singleflight.Group
 
 	// ctx ends with Close. Lookups run under it rather than under a caller's
@@ -104,7 +110,7 @@ func NewCache(cfg CacheConfig) (*Cache, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Cache{ttl: cfg.TTL, clock: cfg.Clock, random: cfg.Random, entries: entries, ctx: ctx, cancel: cancel}, nil
+	return &Cache{ttl: cfg.TTL, clock: cfg.Clock, random: cfg.Random, entries: entries, shared: newShared(cfg.Redis, cfg.Scope), ctx: ctx, cancel: cancel}, nil
 }
 
 // Len returns how many answers the cache holds.
@@ -196,16 +202,27 @@ func (c *Cache) lookUp(domain string, from netip.Prefix, find find) found {
 	if answer, ok := c.get(domain); ok {
 		return found{Answer: answer}
 	}
-	provider, err := find(c.ctx, domain, from)
-	switch {
-	case errors.Is(err, ErrBusy):
-		return found{Answer: failed, from: from, busy: true}
-	case err != nil:
-		c.keep(domain, entry{failed: true}, min(failureTTL, c.ttl))
-		return found{Answer: failed}
+	e, ttl, claim, ok := c.shared.find(c.ctx, domain)
+	if ok {
+		c.keep(domain, e, min(ttl, c.ttl))
+		return found{Answer: Answer{Provider: e.provider, Source: FromCache, Failed: e.failed}}
 	}
-	c.keep(domain, entry{provider: provider}, c.ttl-c.random(c.ttl/8))
-	return found{Answer: Answer{Provider: provider, Source: FromDNS}}
+	provider, err := find(c.ctx, domain, from)
+	if errors.Is(err, ErrBusy) {
+		c.shared.drop(domain, claim)
+		return found{Answer: failed, from: from, busy: true}
+	}
+	e, ttl = entry{provider: provider}, c.ttl-c.random(c.ttl/8)
+	if err != nil {
+		e, ttl = entry{failed: true}, min(failureTTL, c.ttl)
+	}
+	c.keep(domain, e, ttl)
+	if c.ctx.Err() != nil { // it may have failed because the cache is closed
+		c.shared.drop(domain, claim)
+	} else {
+		c.shared.keep(domain, e, ttl, claim)
+	}
+	return found{Answer: Answer{Provider: e.provider, Source: FromDNS, Failed: e.failed}}
 }
 
 // begin counts a lookup as under way, unless the cache is closed.

@@ -31,6 +31,9 @@ func Providers() []Provider {
 	return list
 }
 
+// isProvider reports whether p is one of the nine, or None.
+func isProvider(p Provider) bool { return p == None || slices.Contains(Providers(), p) }
+
 // A Webmail is what the built-in list says of one provider.
 type Webmail struct {
 	Provider Provider

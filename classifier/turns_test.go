@@ -41,6 +41,13 @@ func network(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
 }
 
+// counts returns how many lookups wait, and of how many networks there are any.
+func (t *turns) counts() (waiting, networks int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting, len(t.networks)
+}
+
 // A network that has as many lookups waiting as it may have does not make another
 // one wait for them.
 func TestTurnsAreShared(t *testing.T) {
@@ -71,8 +78,8 @@ func TestTurnsAreShared(t *testing.T) {
 		if n := len(served); n != 6 {
 			t.Errorf("two networks have %d of 8 turns", n)
 		}
-		if turns.waiting != 2*maxNetworkWaiting {
-			t.Errorf("%d wait", turns.waiting)
+		if waiting, _ := turns.counts(); waiting != 2*maxNetworkWaiting {
+			t.Errorf("%d wait", waiting)
 		}
 		wg.Wait() // the others leave after a second
 
@@ -121,8 +128,9 @@ func TestTurnsThatWaitAreBounded(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if n := refused.Load(); n != maxWaiting-2 || len(turns.networks) != maxWaiting+2 {
-			t.Errorf("%d refused at once, %d networks", n, len(turns.networks))
+		_, networks := turns.counts()
+		if n := refused.Load(); n != maxWaiting-2 || networks != maxWaiting+2 {
+			t.Errorf("%d refused at once, %d networks", n, networks)
 		}
 		wg.Wait()
 		if len(turns.networks) != 0 {
@@ -148,8 +156,8 @@ func TestTurnsOfNewcomers(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if turns.waiting != maxWaiting {
-			t.Errorf("%d wait", turns.waiting)
+		if waiting, _ := turns.counts(); waiting != maxWaiting {
+			t.Errorf("%d wait", waiting)
 		}
 		sent := away.Load()
 		if !turns.acquire(t.Context(), network(1000)) {

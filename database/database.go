@@ -7,21 +7,25 @@ package database
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -50,6 +54,9 @@ type DB struct {
 	Write *sql.DB
 
 	group group // of transactions on SQLite
+
+	ahead atomic.Int64     // of the database's clock before this process's, in nanoseconds
+	clock func() time.Time // this process's
 }
 
 // Check reports what can be seen to be wrong with a source without opening it.
@@ -115,7 +122,24 @@ func Open(ctx context.Context, kind Kind, source string) (*DB, error) {
 	if err := db.Write.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the %s store: %w", kind, explainSQLite(source, err)), db.Close())
 	}
+	if err := db.ReadClock(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return db, nil
+}
+
+// Now returns the time by the database's clock, as far as ReadClock has read it. All
+// processes that share a database go by it, so that they agree on what is due and on
+// whose turn it is, however far apart their own clocks are.
+func (db *DB) Now() time.Time { return db.clock().Add(time.Duration(db.ahead.Load())) }
+
+// ReadClock reads the database's clock. SQLite has that of the process.
+func (db *DB) ReadClock(ctx context.Context) error {
+	ahead, err := db.Ahead(ctx)
+	if err == nil {
+		db.ahead.Store(int64(ahead))
+	}
+	return err
 }
 
 // explainSQLite says what to do about an error of opening a file. Other errors it
@@ -168,7 +192,7 @@ func openSQLite(path string) (*DB, error) {
 	connections := max(4, runtime.GOMAXPROCS(0))
 	reader.SetMaxOpenConns(connections)
 	reader.SetMaxIdleConns(connections)
-	return &DB{Kind: SQLite, Read: reader, Write: writer}, nil
+	return &DB{Kind: SQLite, Read: reader, Write: writer, clock: time.Now}, nil
 }
 
 func dsn(path string, options url.Values, key, value string) string {
@@ -180,14 +204,18 @@ func dsn(path string, options url.Values, key, value string) string {
 }
 
 func openPostgres(source string) (*DB, error) {
-	pool, err := sql.Open("pgx", source)
+	config, err := pgx.ParseConfig(source)
 	if err != nil {
 		return nil, err
 	}
+	// A connection that the server has closed is not used again.
+	pool := stdlib.OpenDB(*config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
+		return p.IdleDuration > time.Second || !isQuiet(p.Conn.PgConn().Conn())
+	}))
 	pool.SetMaxOpenConns(16)
 	pool.SetMaxIdleConns(16)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
-	return &DB{Kind: Postgres, Read: pool, Write: pool}, nil
+	return &DB{Kind: Postgres, Read: pool, Write: pool, clock: time.Now}, nil
 }
 
 // Close closes the database.
@@ -243,4 +271,27 @@ func ViolatedUnique(err error) bool {
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == "23505"
+}
+
+// IsAway reports whether a statement failed because the database does not answer, or
+// not in time, so that it may succeed later.
+func IsAway(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok { // see PostgreSQL's appendix A
+		return slices.Contains([]string{"08", "53", "57"}, pg.Code[:min(2, len(pg.Code))])
+	}
+	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
+		return slices.Contains([]int{sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}, lite.Code()&0xff)
+	}
+	_, network := errors.AsType[net.Error](err)
+	return network || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// isNoTable reports whether a statement failed because a table is not there.
+func isNoTable(err error) bool {
+	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
+		return strings.Contains(lite.Error(), "no such table")
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "42P01"
 }

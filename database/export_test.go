@@ -1,6 +1,9 @@
 package database
 
-import "runtime"
+import (
+	"runtime"
+	"time"
+)
 
 // WaitForWaiting waits until so many callers wait for their turn.
 func WaitForWaiting(db *DB, n int) {
@@ -14,3 +17,6 @@ func WaitForWaiting(db *DB, n int) {
 		runtime.Gosched()
 	}
 }
+
+// SetClock sets the clock of this process, as the database sees it.
+func SetClock(db *DB, clock func() time.Time) { db.clock = clock }

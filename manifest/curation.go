@@ -18,7 +18,7 @@ func (p *parser) curation(f field) *Curation {
 			curation.Sections = append(curation.Sections, s)
 			c.keys[s.Key] = true
 			for _, slot := range s.Slots {
-				c.tags[tagIdentity(slot.Tag)] = true
+				c.tags[TagIdentity(slot.Tag)] = true
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func (p *parser) section(at *path, entry *yaml.Node, others claims) (Section, bo
 	for i, entry := range entries {
 		if slot, ok := p.slot(at.child("slots").entry(i), entry, own, others.tags); ok {
 			s.Slots = append(s.Slots, slot)
-			own.keys[slot.Key], own.tags[tagIdentity(slot.Tag)] = true, true
+			own.keys[slot.Key], own.tags[TagIdentity(slot.Tag)] = true, true
 		}
 	}
 	if len(entries) > 0 && len(s.Slots) == 0 {
@@ -95,7 +95,7 @@ func (p *parser) slot(at *path, entry *yaml.Node, section claims, others map[str
 		Key:   p.unique(m, at, entry, "key", "the slot", func(key string) bool { return section.keys[key] }),
 		Label: p.required(m, at, entry, "label", "the slot"),
 		Tag: p.unique(m, at, entry, "tag", "the slot", func(tag string) bool {
-			id := tagIdentity(tag)
+			id := TagIdentity(tag)
 			return section.tags[id] || others[id]
 		}),
 	}

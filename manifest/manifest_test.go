@@ -236,7 +236,7 @@ func TestTagIdentity(t *testing.T) {
 		{"#x", "##x", false},
 		{"hash", "#", false},
 	} {
-		if got := tagIdentity(test.a) == tagIdentity(test.b); got != test.want {
+		if got := TagIdentity(test.a) == TagIdentity(test.b); got != test.want {
 			t.Errorf("%q and %q are one tag: %t, want %t", test.a, test.b, got, test.want)
 		}
 	}

@@ -65,6 +65,9 @@ var views = []string{RecentView, SearchView}
 // StandardFields returns the keys of the standard fields, as the editor orders them.
 func StandardFields() []string { return slices.Clone(standardFields) }
 
+// MessagingStates returns the names of the messaging states.
+func MessagingStates() []string { return slices.Clone(messagingStates) }
+
 // labelOf makes a label of a key: underscores become spaces and the first
 // letter a capital.
 func labelOf(key string) string {
@@ -76,9 +79,9 @@ func labelOf(key string) string {
 	return string(unicode.ToUpper(first)) + label[size:]
 }
 
-// tagIdentity is equal for two names of one tag on the platform: `hash-x` is
+// TagIdentity returns what is equal for two names of one tag on the platform: `hash-x` is
 // `#x`, and case does not count.
-func tagIdentity(tag string) string {
+func TagIdentity(tag string) string {
 	tag = strings.ToLower(strings.TrimSpace(tag))
 	if name, internal := strings.CutPrefix(tag, "#"); internal {
 		return "hash-" + name
@@ -86,13 +89,16 @@ func tagIdentity(tag string) string {
 	return tag
 }
 
+// IsInternal reports whether the name of a slot's tag says that readers do not see it.
+func (s Slot) IsInternal() bool { return strings.HasPrefix(TagIdentity(s.Tag), "hash-") }
+
 // EventTags returns the tags that a post of the type is published with: the
 // default tags, then the type's own, without doubles.
 func (e *Events) EventTags(t EventType) []string {
 	tags := []string{}
 	seen := make(map[string]bool)
 	for _, tag := range slices.Concat(e.DefaultTags, t.Tags) {
-		if id := tagIdentity(tag); !seen[id] {
+		if id := TagIdentity(tag); !seen[id] {
 			seen[id] = true
 			tags = append(tags, tag)
 		}

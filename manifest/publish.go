@@ -33,7 +33,7 @@ type Problem struct {
 func (t EventType) Publish(values map[string]any) []Problem {
 	problems := []Problem{}
 	for _, key := range t.RequiredFields {
-		if !isFilled(values[key]) {
+		if !IsFilled(values[key]) {
 			problems = append(problems, Problem{key, labelOf(key) + " is required."})
 		}
 	}
@@ -45,15 +45,15 @@ func (t EventType) Publish(values map[string]any) []Problem {
 	return problems
 }
 
-// isFilled reports whether a required field has a value. `false` and 0 are some.
-func isFilled(value any) bool {
+// IsFilled reports whether a field has a value. `false` and 0 are some.
+func IsFilled(value any) bool {
 	switch value := value.(type) {
 	case nil:
 		return false
 	case string:
 		return !isBlank(value)
 	case []any:
-		return slices.ContainsFunc(value, isFilled)
+		return slices.ContainsFunc(value, IsFilled)
 	case []string:
 		return slices.ContainsFunc(value, func(s string) bool { return !isBlank(s) })
 	}
@@ -63,9 +63,9 @@ func isFilled(value any) bool {
 // check says what is wrong with a value, or "".
 func (c *CustomField) check(value any) string {
 	switch {
-	case c.Required && !isFilled(value):
+	case c.Required && !IsFilled(value):
 		return "is required"
-	case !isFilled(value) && (c.Type != "text" && c.Type != "textarea" || value == nil):
+	case !IsFilled(value) && (c.Type != "text" && c.Type != "textarea" || value == nil):
 		return ""
 	}
 	switch c.Type {
@@ -78,7 +78,7 @@ func (c *CustomField) check(value any) string {
 			return "must be one of its options"
 		}
 	case "url":
-		if s, ok := value.(string); !ok || !isURL(s) {
+		if s, ok := value.(string); !ok || !IsURL(s) {
 			return "must be a URL such as https://example.com/page"
 		}
 	}
@@ -136,7 +136,8 @@ func numberOf(value any) (float64, bool) {
 	return x, err == nil
 }
 
-func isURL(s string) bool {
+// IsURL reports whether a text is a URL of http or https, with a host.
+func IsURL(s string) bool {
 	if strings.ContainsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
 		return false
 	}

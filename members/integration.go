@@ -44,6 +44,10 @@ type Integration struct {
 	// CreatedAt and RevokedAt are those of a key in the store. RevokedAt is zero
 	// while the key is valid.
 	CreatedAt, RevokedAt time.Time
+
+	// LastUsedAt is when a key in the store was used last, up to 10 minutes early. It is
+	// zero if it never was.
+	LastUsedAt time.Time
 }
 
 // KeyHash is the SHA-256 of an integration key. A key itself is never kept.
@@ -82,8 +86,13 @@ type Integrations interface {
 	FindIntegration(ctx context.Context, site string, key KeyHash) (Integration, error)
 
 	// RotateIntegration gives one another key, which is valid even if the
-	// integration was revoked. The key before it is not. Errors: ErrNotFound.
+	// integration was revoked, and was never used. The key before it is not valid.
+	// Errors: ErrNotFound.
 	RotateIntegration(ctx context.Context, site, name string, key KeyHash) error
+
+	// UseIntegration keeps when the key of an integration was used last, unless it has
+	// another one by now, or a use is kept that was less than 10 minutes before.
+	UseIntegration(ctx context.Context, i Integration, at time.Time) error
 
 	// RevokeIntegration revokes a key. Errors: ErrNotFound.
 	RevokeIntegration(ctx context.Context, site, name string, at time.Time) error

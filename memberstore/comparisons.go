@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -21,6 +20,8 @@ const (
 		WHERE site = $1 AND (owner_until <= $4 OR owner = $2)`
 	saveComparison = `UPDATE comparisons SET last_id = $3, started_at = $4, finished_at = $5, surplus = $6, served = $7, owner_until = $8
 		WHERE site = $1 AND owner = $2`
+
+	waitingComparisons = `SELECT site FROM comparisons WHERE (requested > served OR finished_at < started_at) AND owner_until <= $1 ORDER BY site`
 
 	onPlatform = `SELECT '', ` + columns + ` FROM members m
 		WHERE m.site = $1 AND m.platform_id > $2 ORDER BY m.platform_id LIMIT $3`
@@ -67,7 +68,7 @@ func (s *SQL) ClaimComparison(ctx context.Context, site string, lease members.Le
 		if _, err := tx.ExecContext(ctx, knowComparison, site, 0); err != nil {
 			return err
 		}
-		err := changeOne(tx.ExecContext(ctx, claimComparison, site, lease.Owner, millis(lease.Until), time.Now().UnixMilli()))
+		err := changeOne(tx.ExecContext(ctx, claimComparison, site, lease.Owner, millis(lease.Until), s.db.Now().UnixMilli()))
 		if err != nil {
 			return err
 		}
@@ -88,6 +89,15 @@ func (s *SQL) SaveComparison(ctx context.Context, c inbound.Comparison, lease me
 		return fmt.Errorf("saving a comparison: %w", err)
 	}
 	return nil
+}
+
+// WaitingComparisons implements [inbound.Comparisons].
+func (s *SQL) WaitingComparisons(ctx context.Context) ([]string, error) {
+	sites, err := s.sites(ctx, waitingComparisons, s.db.Now().UnixMilli())
+	if err != nil {
+		return nil, fmt.Errorf("listing comparisons that wait: %w", err)
+	}
+	return sites, nil
 }
 
 // OnPlatform implements [inbound.Comparisons].
@@ -122,7 +132,7 @@ func (s *SQL) Reconcile(ctx context.Context, d inbound.Differences) (left inboun
 			if _, err := tx.ExecContext(ctx, deleteMemberID, m.GUID); err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, markGone, m.GUID, time.Now().UnixMilli()); err != nil {
+			if _, err := tx.ExecContext(ctx, markGone, m.GUID, s.db.Now().UnixMilli()); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package memberstore
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,48 @@ func TestComparisons(t *testing.T) {
 		}
 		if _, err := store.ClaimComparison(ctx, "weekly", one); err != nil {
 			t.Errorf("another site: %v", err)
+		}
+	})
+}
+
+// Any edge finds the comparisons that were asked for, or that an edge has not ended,
+// unless another is at them. Other sites cost nothing.
+func TestWaitingComparisons(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		save := func(c inbound.Comparison, until time.Time) {
+			t.Helper()
+			lease := members.Lease{Owner: "me", Until: time.Now().Add(time.Hour)}
+			if _, err := store.ClaimComparison(ctx, c.Site, lease); err != nil {
+				t.Fatal(err)
+			}
+			lease.Until = until
+			if err := store.SaveComparison(ctx, c, lease); err != nil {
+				t.Fatal(err)
+			}
+		}
+		save(inbound.Comparison{Site: "done", StartedAt: then, FinishedAt: later}, time.Time{})
+		save(inbound.Comparison{Site: "given up", StartedAt: later, FinishedAt: then}, time.Time{})
+		save(inbound.Comparison{Site: "of a dead edge", StartedAt: then}, time.Now().Add(-time.Second))
+		save(inbound.Comparison{Site: "under way", StartedAt: then}, time.Now().Add(time.Hour))
+		for _, site := range []string{"requested", "under way"} {
+			if err := store.RequestComparison(ctx, site); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := store.WaitingComparisons(ctx)
+		if diff := cmp.Diff([]string{"given up", "of a dead edge", "requested"}, got); diff != "" || err != nil {
+			t.Errorf("%s, %v", diff, err)
+		}
+		if db.Kind != database.SQLite {
+			return
+		}
+		if plan := planOf(t, db, waitingComparisons, 0); !strings.Contains(plan, "comparisons_waiting") {
+			t.Error(plan)
 		}
 	})
 }

@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	integrationColumns = `site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default, key_hash, created_at, revoked_at`
+	integrationColumns = `site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default, key_hash, created_at, revoked_at, last_used_at`
 
-	insertIntegration = `INSERT INTO integrations (` + integrationColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL)`
+	insertIntegration = `INSERT INTO integrations (` + integrationColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, NULL)`
 	listIntegrations  = `SELECT ` + integrationColumns + ` FROM integrations WHERE site = $1 ORDER BY name`
 	findIntegration   = `SELECT ` + integrationColumns + ` FROM integrations WHERE site = $1 AND key_hash = $2 AND revoked_at IS NULL`
-	rotateIntegration = `UPDATE integrations SET key_hash = $3, revoked_at = NULL WHERE site = $1 AND name = $2`
+	rotateIntegration = `UPDATE integrations SET key_hash = $3, revoked_at = NULL, last_used_at = NULL WHERE site = $1 AND name = $2`
 	revokeIntegration = `UPDATE integrations SET revoked_at = $3 WHERE site = $1 AND name = $2`
+	useIntegration    = `UPDATE integrations SET last_used_at = $4
+		WHERE site = $1 AND name = $2 AND key_hash = $3 AND (last_used_at IS NULL OR last_used_at <= $5)`
 )
 
 // AddIntegration implements [members.Integrations].
@@ -71,6 +73,15 @@ func (s *SQL) RevokeIntegration(ctx context.Context, site, name string, at time.
 	return s.changeIntegration(ctx, revokeIntegration, site, name, at.UnixMilli())
 }
 
+// UseIntegration implements [members.Integrations].
+func (s *SQL) UseIntegration(ctx context.Context, i members.Integration, at time.Time) error {
+	_, err := s.db.Write.ExecContext(ctx, useIntegration, i.Site, i.Name, i.KeyHash.String(), at.UnixMilli(), at.Add(-members.UseInterval).UnixMilli())
+	if err != nil {
+		return fmt.Errorf("keeping when an integration was used: %w", err)
+	}
+	return nil
+}
+
 func (s *SQL) changeIntegration(ctx context.Context, query, site, name string, value any) error {
 	err := changeOne(s.db.Write.ExecContext(ctx, query, site, name, value))
 	if errors.Is(err, members.ErrConflict) {
@@ -86,8 +97,8 @@ func scanIntegration(row interface{ Scan(...any) error }) (members.Integration, 
 	var i members.Integration
 	var key string
 	var created int64
-	var revoked sql.NullInt64
-	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &key, &created, &revoked)
+	var revoked, used sql.NullInt64
+	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &key, &created, &revoked, &used)
 	if errors.Is(err, sql.ErrNoRows) {
 		return members.Integration{}, members.ErrNotFound
 	}
@@ -97,6 +108,9 @@ func scanIntegration(row interface{ Scan(...any) error }) (members.Integration, 
 	i.CreatedAt = time.UnixMilli(created).UTC()
 	if revoked.Valid {
 		i.RevokedAt = time.UnixMilli(revoked.Int64).UTC()
+	}
+	if used.Valid {
+		i.LastUsedAt = time.UnixMilli(used.Int64).UTC()
 	}
 	return i, err
 }

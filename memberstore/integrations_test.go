@@ -3,6 +3,7 @@ package memberstore
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -70,6 +71,39 @@ func TestIntegrations(t *testing.T) {
 		if _, err := store.FindIntegration(ctx, "daily", members.HashKey("h6")); err != nil {
 			t.Errorf("rotated after it was revoked: %v", err)
 		}
+
+		// A use is kept unless another one stands for it, and not of a key that is replaced.
+		usedAt := func(want time.Time) {
+			t.Helper()
+			list, err := store.ListIntegrations(ctx, "daily")
+			if err != nil || !list[1].LastUsedAt.Equal(want) || !list[0].LastUsedAt.IsZero() {
+				t.Errorf("used at %v, want %v; %v, %v", list[1].LastUsedAt, want, list[0].LastUsedAt, err)
+			}
+		}
+		usedAt(time.Time{})
+		use := func(i members.Integration, at time.Time) {
+			t.Helper()
+			if err := store.UseIntegration(ctx, i, at); err != nil {
+				t.Error(err)
+			}
+		}
+		again.Site, again.KeyHash = "daily", members.HashKey("h5") // that which crm had
+		use(again, then)
+		use(form, then)
+		usedAt(then)
+		use(form, then.Add(members.UseInterval-time.Millisecond))
+		use(form, then.Add(-time.Hour))
+		usedAt(then)
+		use(form, then.Add(members.UseInterval))
+		usedAt(then.Add(members.UseInterval))
+		if found, err := store.FindIntegration(ctx, "daily", form.KeyHash); err != nil || !found.LastUsedAt.Equal(then.Add(members.UseInterval)) {
+			t.Errorf("found: %+v, %v", found, err)
+		}
+		if err := store.RotateIntegration(ctx, "daily", "form", members.HashKey("h8")); err != nil {
+			t.Fatal(err)
+		}
+		usedAt(time.Time{})
+
 		for _, err := range []error{store.RotateIntegration(ctx, "daily", "missing", members.HashKey("h7")), store.RevokeIntegration(ctx, "weekly", "form", then)} {
 			if !errors.Is(err, members.ErrNotFound) {
 				t.Errorf("an integration that does not exist: %v", err)

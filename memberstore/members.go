@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/emailaddr"
@@ -200,7 +199,7 @@ func replace(ctx context.Context, e executor, query string, m members.Record, ve
 // Lease implements [members.Store].
 func (s *SQL) Lease(ctx context.Context, guid string, l members.Lease) (m members.Record, err error) {
 	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
-		leased := changeOne(tx.ExecContext(ctx, lease, guid, l.Owner, millis(l.Until), time.Now().UnixMilli()))
+		leased := changeOne(tx.ExecContext(ctx, lease, guid, l.Owner, millis(l.Until), s.db.Now().UnixMilli()))
 		if leased != nil && !errors.Is(leased, members.ErrConflict) {
 			return leased
 		}
@@ -261,7 +260,7 @@ func (s *SQL) markApplied(ctx context.Context, m members.Record, f outbox.Failur
 		case m.PlatformID == "":
 			_, err = tx.ExecContext(ctx, removeMember, m.GUID, version)
 		default:
-			_, err = tx.ExecContext(ctx, markGone, m.GUID, time.Now().UnixMilli())
+			_, err = tx.ExecContext(ctx, markGone, m.GUID, s.db.Now().UnixMilli())
 		}
 		return err
 	})

@@ -16,17 +16,20 @@ const (
 
 	isDue = ` m.applied < m.version AND m.next_attempt <= $1 AND m.lease_until <= $1`
 
-	// dueSites goes from site to site in the index of pending records, not through
+	// pendingSites goes from site to site in the index of pending records, not through
 	// all of them: there may be many, of sites that nobody serves any more.
-	dueSites = `WITH RECURSIVE pending (site) AS (
+	pendingSites = `WITH RECURSIVE pending (site) AS (
 			SELECT min(site) FROM members WHERE applied < version
 			UNION ALL
 			SELECT (SELECT min(site) FROM members WHERE applied < version AND site > pending.site) FROM pending WHERE site IS NOT NULL
 		)
-		SELECT site FROM pending WHERE site IS NOT NULL
-			AND EXISTS (SELECT 1 FROM members m WHERE m.site = pending.site AND` + isDue + `) ORDER BY site`
+		SELECT site FROM pending WHERE site IS NOT NULL`
+	dueSites = pendingSites + `
+			AND EXISTS (SELECT 1 FROM members m WHERE m.site = pending.site AND` + isDue + `)`
 	due     = `SELECT '', ` + columns + ` FROM members m WHERE m.site = $2 AND` + isDue + ` ORDER BY m.next_attempt LIMIT $3`
 	makeDue = `UPDATE members SET next_attempt = 0 WHERE site = $1 AND applied < version`
+
+	countAllPending = `SELECT site, count(*) FROM members WHERE applied < version GROUP BY site`
 
 	countPending = `SELECT count(*) FROM members m WHERE m.applied < m.version AND m.site = $1`
 
@@ -34,7 +37,7 @@ const (
 )
 
 var (
-	markFailed = `UPDATE members SET attempts = attempts + 1, problem = $2, next_attempt = $3,
+	markFailed = `UPDATE members SET attempts = attempts + $8, problem = $2, next_attempt = $3,
 			unanswered_at = CASE WHEN unanswered_at > $5 THEN unanswered_at ELSE $5 END,
 			platform_id = COALESCE($6, platform_id),
 			named_subscription = CASE WHEN named_subscription <= $7 THEN 0 ELSE named_subscription END, ` + fmt.Sprintf(endLease, 4) + `
@@ -60,8 +63,12 @@ func (s *SQL) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Fai
 
 // MarkFailed implements [outbox.Store].
 func (s *SQL) MarkFailed(ctx context.Context, guid string, f outbox.Failure, owner string) error {
+	attempts := 1
+	if f.Untried {
+		attempts = 0
+	}
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, markFailed, guid, asText(f.Problem), millis(f.Next), owner, millis(f.UnansweredAt), null(f.PlatformID), f.UnnameUpTo)
+		_, err := tx.ExecContext(ctx, markFailed, guid, asText(f.Problem), millis(f.Next), owner, millis(f.UnansweredAt), null(f.PlatformID), f.UnnameUpTo, attempts)
 		if err == nil && f.NotSent {
 			_, err = tx.ExecContext(ctx, markNotSent, guid)
 		}
@@ -93,16 +100,34 @@ func (s *SQL) Revert(ctx context.Context, guid string, refused int64, before *me
 }
 
 // DueSites implements [outbox.Store].
-func (s *SQL) DueSites(ctx context.Context, now time.Time) (sites []string, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, dueSites, millis(now))
+func (s *SQL) DueSites(ctx context.Context, now time.Time) ([]string, error) {
+	sites, err := s.sites(ctx, dueSites+` ORDER BY site`, millis(now))
 	if err != nil {
 		return nil, fmt.Errorf("listing sites with due members: %w", err)
+	}
+	return sites, nil
+}
+
+// PendingSites implements [outbox.Store].
+func (s *SQL) PendingSites(ctx context.Context) ([]string, error) {
+	sites, err := s.sites(ctx, pendingSites+` ORDER BY site`)
+	if err != nil {
+		return nil, fmt.Errorf("listing sites with pending members: %w", err)
+	}
+	return sites, nil
+}
+
+// sites returns the sites that a query finds.
+func (s *SQL) sites(ctx context.Context, query string, args ...any) (sites []string, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var site string
 		if err := rows.Scan(&site); err != nil {
-			return nil, fmt.Errorf("listing sites with due members: %w", err)
+			return nil, err
 		}
 		sites = append(sites, site)
 	}
@@ -134,6 +159,25 @@ func (s *SQL) CountPending(ctx context.Context, site string) (n int, err error) 
 		return 0, fmt.Errorf("counting pending members: %w", err)
 	}
 	return n, nil
+}
+
+// CountAllPending implements [outbox.Store].
+func (s *SQL) CountAllPending(ctx context.Context) (map[string]int, error) {
+	rows, err := s.db.Read.QueryContext(ctx, countAllPending)
+	if err != nil {
+		return nil, fmt.Errorf("counting pending members: %w", err)
+	}
+	defer rows.Close()
+	all := make(map[string]int)
+	for rows.Next() {
+		var site string
+		var n int
+		if err := rows.Scan(&site, &n); err != nil {
+			return nil, fmt.Errorf("counting pending members: %w", err)
+		}
+		all[site] = n
+	}
+	return all, rows.Err()
 }
 
 // PurgeTombstones implements [outbox.Store].

@@ -230,6 +230,25 @@ func TestDueSites(t *testing.T) {
 				t.Errorf("after %s: %s, %v", after, diff, err)
 			}
 		}
+		got, err := store.PendingSites(t.Context())
+		if diff := cmp.Diff([]string{"due", "leased", "waiting"}, got); diff != "" || err != nil {
+			t.Errorf("pending: %s, %v", diff, err)
+		}
+	})
+}
+
+// A write that was not tried is no failed attempt: its backoff does not grow.
+func TestMarkUntried(t *testing.T) {
+	each(t, func(t *testing.T, store outbox.Store) {
+		insert(t, store, joe())
+		f := outbox.Failure{Problem: "not tried", Next: time.Now(), Untried: true}
+		if err := store.MarkFailed(t.Context(), "guid-joe", f, "me"); err != nil {
+			t.Fatal(err)
+		}
+		r := find(t, store, members.Key{Site: "daily", GUID: "guid-joe"})
+		if r.Attempts != 0 || r.Problem != "not tried" {
+			t.Errorf("%d attempts, %q", r.Attempts, r.Problem)
+		}
 	})
 }
 

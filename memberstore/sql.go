@@ -32,6 +32,16 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	return &SQL{db}, nil
 }
 
+// Version returns the version of the tables that a database has, 0 if there are none,
+// and the one that NewSQL would bring them to. It changes nothing.
+func Version(ctx context.Context, db *database.DB) (has, latest int64, err error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return 0, 0, err
+	}
+	return db.Version(ctx, "members", files)
+}
+
 // executor is a transaction, or a database for one statement alone.
 type executor interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

@@ -106,8 +106,8 @@ type EventSource interface {
 	SignatureHeader() string
 
 	// ReadEvent returns the ID of the member that an event is about, which may
-	// have been deleted. The signature must be for this URL and body, and not be
-	// old. Errors: ErrForged.
+	// have been deleted; empty for an event of EventTester's. The signature must be
+	// for this URL and body, and not be old. Errors: ErrForged.
 	ReadEvent(url, signature string, body []byte, now time.Time) (id string, err error)
 }
 
@@ -132,10 +132,9 @@ type Authenticator interface {
 	// CheckToken asks whether that token is valid. Errors: ErrNotStaff.
 	CheckToken(ctx context.Context, authorization string) error
 
-	// Staff returns the roles of the member of the staff who sends a request,
-	// such as Owner, Administrator, Editor or Author. Errors: ErrNotStaff, for one
-	// who is not signed in as staff; *SessionError is one of these.
-	Staff(ctx context.Context, visitor Visitor) (roles []string, err error)
+	// Staff returns the member of the staff who sends a request. Errors: ErrNotStaff,
+	// for one who is not signed in as staff; *SessionError is one of these.
+	Staff(ctx context.Context, visitor Visitor) (StaffMember, error)
 }
 
 // Visitor is what a browser's request says of who sends it.

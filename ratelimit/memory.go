@@ -111,6 +111,17 @@ func (m *Memory) ask(key Key, take bool) time.Duration {
 	return time.Duration(s.ask(key, uint32(hash), now, window, take)) * m.tick
 }
 
+// fill sets the requests of a key, as many as the limit has, by how long ago they were,
+// the oldest first.
+func (m *Memory) fill(key Key, ages []time.Duration) {
+	hash := maphash.Bytes(m.seed, key[:])
+	s := &m.shards[hash>>32%shardCount]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := ticks(m.clock() / m.tick)
+	s.fill(key, uint32(hash), func(i int) ticks { return now - ticks(ages[i]/m.tick) })
+}
+
 // Len returns how many keys are remembered.
 func (m *Memory) Len() int {
 	var n int

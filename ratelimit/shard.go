@@ -72,6 +72,21 @@ func (s *shard) ask(key Key, hash uint32, now, window ticks, take bool) ticks {
 	return 0
 }
 
+// fill sets the times of a key's requests, as many as the limit, the oldest first.
+func (s *shard) fill(key Key, hash uint32, at func(i int) ticks) {
+	n := s.index.find(hash, func(n int32) bool { return s.slot(n).key == key })
+	if n == 0 {
+		n = s.add(key, hash)
+	}
+	slot, times := s.slot(n), s.times(n)
+	for i := range times {
+		times[i] = uint32(at(i))
+	}
+	slot.head, slot.count, slot.last = 0, uint16(s.requests), at(s.requests-1)
+	s.unlink(n)
+	s.linkNewest(n)
+}
+
 // dropIdle forgets keys without a request in the window: two at a time, so
 // that they go faster than they come.
 func (s *shard) dropIdle(now, window ticks) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
@@ -31,6 +32,11 @@ type Theme struct {
 
 	// UpdatedAt is when that was, to the millisecond.
 	UpdatedAt time.Time
+
+	// KnownGoodAt is when KnownGood was stored, and CurationAt since when it has Homepage
+	// Curation, without a break. Zero if there is none, or it is not known. The store
+	// keeps both by itself.
+	KnownGoodAt, CurationAt time.Time
 }
 
 // Events returns what the event editor offers: the latest event types, whatever
@@ -54,6 +60,9 @@ func (t Theme) Curation() *manifest.Curation {
 // Report returns the manifest and its findings.
 func (t Theme) Report() Report { return newReport(t.Manifest, t.Findings) }
 
+// AllFindings is more than a theme has.
+const AllFindings = math.MaxInt
+
 // ErrNotFound means that nothing is kept of a theme.
 var ErrNotFound = errors.New("the theme has no manifest")
 
@@ -71,8 +80,9 @@ type Store interface {
 	// Find returns a theme. Errors: ErrNotFound.
 	Find(ctx context.Context, site, name string) (Theme, error)
 
-	// List returns the themes of a site, by name.
-	List(ctx context.Context, site string) ([]Theme, error)
+	// List returns the themes of a site, by name, each with its first findings: at most as
+	// many as are asked for, which may be AllFindings.
+	List(ctx context.Context, site string, most int) ([]Summary, error)
 
 	// Begin begins a change of a theme, before what it is to be is read.
 	Begin(ctx context.Context, site, name string) (Turn, error)
@@ -103,19 +113,32 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	return &SQL{db}, nil
 }
 
+// Version returns the version of the table that a database has, 0 if there is none, and
+// the one that NewSQL would bring it to. It changes nothing.
+func Version(ctx context.Context, db *database.DB) (has, latest int64, err error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return 0, 0, err
+	}
+	return db.Version(ctx, "themes", files)
+}
+
 // A theme without findings, not even an empty list of them, is not there: it has
 // been begun only, or cleared.
 const (
-	columns   = `site, name, manifest, known_good, findings, updated_at`
+	columns   = `site, name, manifest, known_good, findings, updated_at, known_good_at, curation_at`
 	findTheme = `SELECT ` + columns + ` FROM themes WHERE site = $1 AND name = $2 AND findings IS NOT NULL`
-	listTheme = `SELECT ` + columns + ` FROM themes WHERE site = $1 AND findings IS NOT NULL ORDER BY name`
 
 	beginTheme = `INSERT INTO themes (site, name, begun) VALUES ($1, $2, 1)
 		ON CONFLICT (site, name) DO UPDATE SET begun = themes.begun + 1 RETURNING begun`
 	saveTheme = `UPDATE themes SET manifest = COALESCE($4, manifest), known_good = COALESCE($5, known_good),
-		findings = $6, updated_at = $7, changed = $3 WHERE site = $1 AND name = $2 AND changed < $3`
-	clearTheme = `UPDATE themes SET manifest = NULL, known_good = NULL, findings = NULL, updated_at = 0, changed = $3
+		findings = $6, finding_count = $9, updated_at = $7, changed = $3,
+		known_good_at = CASE WHEN CAST($5 AS TEXT) IS NULL THEN known_good_at ELSE $7 END,
+		curation_at = CASE WHEN CAST($5 AS TEXT) IS NULL OR $8 AND curation_at > 0 THEN curation_at WHEN $8 THEN $7 ELSE 0 END
 		WHERE site = $1 AND name = $2 AND changed < $3`
+	clearTheme = `UPDATE themes SET manifest = NULL, known_good = NULL, findings = NULL, finding_count = NULL, updated_at = 0, known_good_at = 0, curation_at = 0, changed = $3
+		WHERE site = $1 AND name = $2 AND changed < $3`
+	forgetSite = `DELETE FROM themes WHERE site = $1`
 )
 
 // Find implements [Store].
@@ -128,24 +151,6 @@ func (s *SQL) Find(ctx context.Context, site, name string) (Theme, error) {
 		return Theme{}, fmt.Errorf("finding a theme: %w", err)
 	}
 	return t, nil
-}
-
-// List implements [Store].
-func (s *SQL) List(ctx context.Context, site string) ([]Theme, error) {
-	rows, err := s.db.Read.QueryContext(ctx, listTheme, site)
-	if err != nil {
-		return nil, fmt.Errorf("listing themes: %w", err)
-	}
-	defer rows.Close()
-	list := []Theme{}
-	for rows.Next() {
-		t, err := scan(rows)
-		if err != nil {
-			return nil, fmt.Errorf("listing themes: %w", err)
-		}
-		list = append(list, t)
-	}
-	return list, rows.Err()
 }
 
 // Begin implements [Store].
@@ -171,7 +176,7 @@ func (s *SQL) Save(ctx context.Context, turn Turn, t Theme) error {
 	if err != nil {
 		return fmt.Errorf("encoding findings: %w", err)
 	}
-	if _, err := s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, turn, latest, good, string(findings), t.UpdatedAt.UnixMilli()); err != nil {
+	if _, err := s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, turn, latest, good, string(findings), t.UpdatedAt.UnixMilli(), t.Curation() != nil, len(t.Findings)); err != nil {
 		return fmt.Errorf("saving a theme: %w", err)
 	}
 	return nil
@@ -185,16 +190,33 @@ func (s *SQL) Clear(ctx context.Context, turn Turn, site, name string) error {
 	return nil
 }
 
+// Forget deletes all that is kept of a site that is not served any more.
+func (s *SQL) Forget(ctx context.Context, site string) error {
+	if _, err := s.db.Write.ExecContext(ctx, forgetSite, site); err != nil {
+		return fmt.Errorf("deleting the themes of site %s: %w", site, err)
+	}
+	return nil
+}
+
 func scan(row interface{ Scan(...any) error }) (Theme, error) {
 	var t Theme
 	var latest, good sql.NullString
 	var findings string
-	var updated int64
-	if err := row.Scan(&t.Site, &t.Name, &latest, &good, &findings, &updated); err != nil {
+	var updated, goodAt, curationAt int64
+	if err := row.Scan(&t.Site, &t.Name, &latest, &good, &findings, &updated, &goodAt, &curationAt); err != nil {
 		return Theme{}, err
 	}
 	t.UpdatedAt = time.UnixMilli(updated).UTC()
+	t.KnownGoodAt, t.CurationAt = knownTime(goodAt), knownTime(curationAt)
 	return t, errors.Join(decode(latest, &t.Manifest), decode(good, &t.KnownGood), json.Unmarshal([]byte(findings), &t.Findings))
+}
+
+// knownTime returns the time of Unix milliseconds, the zero one for none.
+func knownTime(milliseconds int64) time.Time {
+	if milliseconds == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(milliseconds).UTC()
 }
 
 // encode returns a manifest as JSON, null for none.

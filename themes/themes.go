@@ -47,8 +47,11 @@ func newReport(m *manifest.Manifest, findings []manifest.Finding) Report {
 	return Report{Status: Status(len(findings)), Findings: findings, Manifest: m}
 }
 
-// List returns the site's themes, by name.
-func (s *Service) List(ctx context.Context) ([]Theme, error) { return s.Store.List(ctx, s.Site) }
+// List returns the site's themes, by name, each with its first findings: at most as many as
+// are asked for, which may be AllFindings.
+func (s *Service) List(ctx context.Context, most int) ([]Summary, error) {
+	return s.Store.List(ctx, s.Site, most)
+}
 
 // Find returns a theme. Errors: ErrNotFound.
 func (s *Service) Find(ctx context.Context, theme string) (Theme, error) {

@@ -151,22 +151,54 @@ func TestStore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err := s.Store.List(t.Context(), "daily")
+		list, err := s.Store.List(t.Context(), "daily", AllFindings)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []Theme
+		var want []Summary
 		for _, name := range []string{"a", "z"} {
 			result := manifest.Parse([]byte(warned(name)))
 			for i := range result.Findings { // places are not kept
 				result.Findings[i].Line, result.Findings[i].Column = 0, 0
 			}
-			want = append(want, Theme{Site: "daily", Name: name, Manifest: result.Manifest, Findings: result.Findings, UpdatedAt: s.Now()})
+			want = append(want, Summary{Name: name, Findings: result.Findings, Total: len(result.Findings), UpdatedAt: s.Now()})
+			found, err := s.Find(t.Context(), name)
+			theme := Theme{Site: "daily", Name: name, Manifest: result.Manifest, Findings: result.Findings, UpdatedAt: s.Now()}
+			if diff := cmp.Diff(theme, found); diff != "" || err != nil {
+				t.Errorf("%v: %s", err, diff)
+			}
 		}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Error(diff)
 		}
-		if list, err := s.Store.List(t.Context(), "other"); err != nil || len(list) != 0 {
+		if list, err := s.Store.List(t.Context(), "other", 30); err != nil || len(list) != 0 {
+			t.Errorf("%v, %v", list, err)
+		}
+	})
+}
+
+// Nothing of a removed site is left for the next one of its name, not even from an
+// upload that ends later, and other sites keep theirs.
+func TestForget(t *testing.T) {
+	each(t, func(t *testing.T, s *Service) {
+		other := *s
+		other.Site = "other"
+		for _, site := range []*Service{s, &other} {
+			if _, err := site.Take(t.Context(), "nightly", file(clean("A"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store := s.Store.(*SQL)
+		forget := func(context.Context) ([]byte, error) {
+			return []byte(clean("B")), store.Forget(t.Context(), "daily")
+		}
+		if _, err := s.Take(t.Context(), "nightly", forget); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := store.List(t.Context(), "daily", 30); err != nil || len(list) != 0 {
+			t.Errorf("%v, %v", list, err)
+		}
+		if list, err := store.List(t.Context(), "other", 30); err != nil || len(list) != 1 {
 			t.Errorf("%v, %v", list, err)
 		}
 	})

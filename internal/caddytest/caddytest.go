@@ -1,4 +1,5 @@
-// Package caddytest builds Caddy with Lychgate for tests, as an operator does.
+// Package caddytest builds Caddy with Lychgate for tests and benchmarks, as an
+// operator does, and runs it in a process of its own.
 package caddytest
 
 import (
@@ -12,18 +13,34 @@ import (
 	"testing"
 )
 
-// Build returns the path of a Caddy with Lychgate, which is built once for all
-// tests of a package. TestMain calls Remove after them.
+// Binary returns the path of a Caddy with Lychgate, which is built once for a
+// process. Call Remove at its end.
+func Binary() (string, error) { return build() }
+
+// Build is [Binary] for tests, whose TestMain runs [M].
 func Build(t testing.TB) string {
 	t.Helper()
-	binary, err := build()
+	binary, err := Binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return binary
 }
 
-// Remove removes what Build has built.
+// M runs a package's tests, and then removes what they have built.
+type M struct{ *testing.M }
+
+// Run implements goleak.TestingM.
+func (m M) Run() int {
+	code := m.M.Run()
+	if err := Remove(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// Remove removes what [Binary] has built.
 func Remove() error { return remove() }
 
 var remove = func() error { return nil }

@@ -3,6 +3,7 @@
 package freeport
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -17,17 +18,25 @@ const (
 	last  = 32000
 )
 
-// New returns a port of 127.0.0.1 that nobody listens at, over TCP or UDP.
-func New(t testing.TB) string {
-	t.Helper()
+// Find returns a port of 127.0.0.1 that nobody listens at, over TCP or UDP.
+func Find() (string, error) {
 	for range 1000 {
 		port := strconv.Itoa(first + rand.IntN(last-first))
 		if isFree(net.JoinHostPort("127.0.0.1", port)) {
-			return port
+			return port, nil
 		}
 	}
-	t.Fatalf("no port between %d and %d is free", first, last)
-	return ""
+	return "", fmt.Errorf("no port between %d and %d is free", first, last)
+}
+
+// New is [Find] for tests.
+func New(t testing.TB) string {
+	t.Helper()
+	port, err := Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 func isFree(address string) bool {

@@ -1,103 +1,82 @@
-// Package ghosttest gives tests the real Ghost that e2e/ghost/start has started.
+// Package ghosttest gives tests and benchmarks the real Ghost that
+// e2e/ghost/start has started, and starts others.
 package ghosttest
 
 import (
-	"database/sql"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
-
-	_ "modernc.org/sqlite" // Ghost's database
 )
 
-// The folder of the package that is tested.
-var folder, folderErr = os.Getwd()
+// Ghost is a Ghost that e2e/ghost/start has started.
+type Ghost struct {
+	URL string
+	Key string // of the Admin API
+	PID int
+}
 
-// Real returns the address and the Admin API key of the Ghost that the
-// environment variable LYCHGATE_TEST_GHOST names. Without it the test is
-// skipped, or fails if LYCHGATE_TEST_SERVERS says that all servers are there.
+// FromEnv returns the Ghost that the environment variable LYCHGATE_TEST_GHOST
+// names, or nil if that is not set.
+func FromEnv() (*Ghost, error) {
+	line := os.Getenv("LYCHGATE_TEST_GHOST")
+	if line == "" {
+		return nil, nil
+	}
+	return parse(line)
+}
+
+func parse(line string) (*Ghost, error) {
+	g := new(Ghost)
+	_, err := fmt.Sscanf(strings.TrimPrefix(line, "LYCHGATE_TEST_GHOST="), "%s %s %d", &g.URL, &g.Key, &g.PID)
+	if err != nil {
+		return nil, fmt.Errorf("LYCHGATE_TEST_GHOST is %q: write the line that e2e/ghost/start prints", line)
+	}
+	return g, nil
+}
+
+// Folder returns the folder that the Ghost runs in.
+func (g *Ghost) Folder() string { return fmt.Sprintf("/proc/%d/cwd", g.PID) }
+
+// Real returns the address and the Admin API key of the Ghost of [FromEnv].
+// Without it the test is skipped, or fails if LYCHGATE_TEST_SERVERS says that
+// all servers are there.
 //
 // A line with the package's folder and the test's name is added to the file
 // that LYCHGATE_TEST_GHOST_USERS names, so that .ci/run can run the tests that
 // need a Ghost, and no others, against another Ghost.
 func Real(t testing.TB) (url, key string) {
 	t.Helper()
-	fields := setting()
-	if len(fields) < 2 {
-		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal("LYCHGATE_TEST_GHOST is not set")
-		}
+	g := need(t)
+	return g.URL, g.Key
+}
+
+// Folder returns the folder that the Ghost of [Real] runs in.
+func Folder(t testing.TB) string {
+	t.Helper()
+	return need(t).Folder()
+}
+
+func need(t testing.TB) *Ghost {
+	t.Helper()
+	g, err := FromEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g == nil && os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
+		t.Fatal("LYCHGATE_TEST_GHOST is not set")
+	}
+	if g == nil {
 		t.Skip("needs Ghost: run e2e/ghost/start, and set LYCHGATE_TEST_GHOST to what it prints")
 	}
 	if err := note(t.Name()); err != nil {
 		t.Fatal(err)
 	}
-	return fields[0], fields[1]
+	return g
 }
 
-// Folder returns the folder that the Ghost runs in.
-func Folder(t testing.TB) string {
-	t.Helper()
-	Real(t)
-	fields := setting()
-	return "/proc/" + fields[len(fields)-1] + "/cwd"
-}
-
-// Query returns the one value that a query finds in the Ghost's database. It
-// must be written as SQLite and MariaDB both understand it.
-func Query(t testing.TB, query string) string {
-	t.Helper()
-	var config struct {
-		Database struct {
-			Client     string
-			Connection struct {
-				Filename, Host, User, Database string
-				Port                           int
-			}
-		}
-	}
-	text, err := os.ReadFile(Folder(t) + "/config.production.json")
-	if err == nil {
-		err = json.Unmarshal(text, &config)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	connection := config.Database.Connection
-	if config.Database.Client != "mysql" {
-		return querySQLite(t, connection.Filename, query)
-	}
-	client := exec.CommandContext(t.Context(), "mariadb", "--no-defaults", "--protocol=tcp", "--host="+connection.Host,
-		"--port="+strconv.Itoa(connection.Port), "--user="+connection.User, "--batch", "--skip-column-names",
-		"--execute="+query, connection.Database)
-	client.Stderr = os.Stderr
-	answer, err := client.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSuffix(string(answer), "\n")
-}
-
-func querySQLite(t testing.TB, file, query string) (value string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+file+"?mode=ro&_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
-		t.Fatal(err)
-	}
-	return value
-}
-
-func setting() []string {
-	return strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
-}
+// The folder of the package that is tested.
+var folder, folderErr = os.Getwd()
 
 // note adds a test to the list of those that need a Ghost.
 func note(test string) error {

@@ -58,10 +58,10 @@ func Each(t *testing.T, test func(t *testing.T, b *Bench)) {
 // NewEdge makes another edge on the bench's store, as if in another process. The
 // timeout is that of a caller.
 func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
-	now := func() time.Time { return b.Now }
+	now := b.Clock
 	e := &Edge{
 		Outbox: outbox.New(outbox.Config{
-			Store: b.Store, Platforms: map[string]platform.Platform{Site: site.Platform}, Logger: zap.NewNop(), Timeout: timeout, Now: now,
+			Store: b.Store, Platform: Serve(map[string]platform.Platform{Site: site.Platform}), Logger: zap.NewNop(), Timeout: timeout, Now: now,
 		}),
 		Sync: inbound.New(inbound.Config{
 			Store: b.Store, Sites: map[string]inbound.Site{Site: site}, Logger: zap.NewNop(), Timeout: timeout, Now: now,
@@ -69,6 +69,14 @@ func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
 	}
 	e.Service = members.New(members.Config{Site: Site, Store: b.Store, Outbox: e.Outbox, Inbound: e.Sync, Timeout: timeout, Now: now})
 	return e
+}
+
+// Clock returns the bench's time.
+func (b *Bench) Clock() time.Time { return b.Now }
+
+// Serve returns the function that an Outbox asks for these platforms, by site.
+func Serve(platforms map[string]platform.Platform) func(site string) platform.Platform {
+	return func(site string) platform.Platform { return platforms[site] }
 }
 
 // Create creates a member.

@@ -2,6 +2,7 @@
 package wait
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,13 +18,20 @@ const (
 // returned last after three minutes.
 func Until(t testing.TB, problem func() string) {
 	t.Helper()
+	if err := Poll(problem); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Poll is [Until] for what starts before the tests: it returns an error.
+func Poll(problem func() string) error {
 	for deadline := time.Now().Add(timeout); ; <-time.After(interval) {
 		last := problem()
 		if last == "" {
-			return
+			return nil
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %s: %s", timeout, last)
+			return fmt.Errorf("after %s: %s", timeout, last)
 		}
 	}
 }

@@ -128,10 +128,10 @@ func (s *site) refreshEach(ctx context.Context, ids []string, renew func() error
 			return err
 		}
 		// The others do not wait for this one.
-		s.warnings.Warn("a member could not be compared with the platform's", zap.String("problem", members.ForLog(err)))
+		s.warnings.Warn(s.name, "a member could not be compared with the platform's", zap.String("problem", members.ForLog(err)))
 		if errors.Is(err, errBusy) { // for a moment
 			s.queue.add(id, s.Now().Add(refreshInterval))
-			s.refreshes.ask()
+			s.askRefresh()
 		}
 		result.Failed = append(result.Failed, id)
 	}

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -16,9 +17,9 @@ import (
 // This file says when all members of a site are compared, and by which process.
 
 const (
-	// countInterval is how often it is looked whether a comparison is due, and how
-	// many members the platform has.
-	countInterval = time.Minute
+	// waitingInterval is how often it is looked for comparisons that other
+	// processes have asked for, or have not ended.
+	waitingInterval = 5 * time.Second
 
 	// compareTimeout is how long a process may take between two signs of life
 	// before another goes on with its comparison.
@@ -32,7 +33,7 @@ func newOwner() members.Lease { return members.Lease{Owner: rand.Text()} }
 // Platforms do some of that after they have answered, so it is done again after
 // the times later.
 func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Duration) error {
-	found, ok := s.sites[site]
+	found, ok := s.find(site)
 	if !ok {
 		return nil
 	}
@@ -42,7 +43,7 @@ func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Durat
 		found.later.add(s.Now().Add(pause))
 	}
 	err := found.requestComparison(ctx)
-	found.compares.ask()
+	found.askCompare(s.Now())
 	return err
 }
 
@@ -51,8 +52,18 @@ func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Durat
 // one comparison is for all of them.
 func (s *Sync) CompareLater(site string) {
 	const pause = 5 * time.Minute
-	if found, ok := s.sites[site]; ok {
-		found.later.addFirst(s.Now().Add(pause))
+	if found, ok := s.find(site); ok {
+		when := s.Now().Add(pause)
+		found.later.addFirst(when)
+		found.askCompare(when)
+	}
+}
+
+// askCompare has the task compares look at a time, of the site that has the name
+// now.
+func (s *site) askCompare(when time.Time) {
+	if now, ok := s.find(s.name); ok {
+		now.compares.askBy(when)
 	}
 }
 
@@ -61,29 +72,75 @@ func (s *site) requestComparison(ctx context.Context) error {
 	err := s.Store.RequestComparison(ctx, s.name)
 	if err != nil {
 		s.later.add(s.Now().Add(countInterval))
+		return err
 	}
-	return err
+	if now, ok := s.find(s.name); ok {
+		now.isRequested.Store(true)
+	}
+	return nil
+}
+
+// askWaiting has the comparisons begun that other processes have asked for, or have
+// not ended.
+func (s *Sync) askWaiting(ctx context.Context) (next, rest time.Duration) {
+	bounded, cancel := context.WithTimeout(ctx, members.StoreTimeout)
+	defer cancel()
+	names, err := s.Store.WaitingComparisons(bounded)
+	if err != nil && ctx.Err() == nil {
+		s.warnings.Warn("", "it could not be looked for comparisons that were asked for", zap.Error(err))
+	}
+	for _, name := range names {
+		if found, ok := s.find(name); ok {
+			found.isRequested.Store(true)
+			found.compares.ask()
+		}
+	}
+	return waitingInterval, 0
 }
 
 // compareDue compares all members if that is due. However often it is asked for,
 // it takes half of the time at most.
 func (s *site) compareDue(ctx context.Context) (next, rest time.Duration) {
-	begin := s.Now()
-	if err := s.compareIfDue(ctx); err != nil && ctx.Err() == nil {
-		s.warnings.Warn("the members could not be compared with the platform's", zap.String("problem", members.ForLog(err)))
+	if s.isSilent.Load() {
+		return 0, 0 // until the platform answers
 	}
-	return max(s.later.next(s.Now(), countInterval), time.Millisecond), s.Now().Sub(begin)
+	begin := s.Now()
+	err := s.compareIfDue(ctx)
+	took := s.Now().Sub(begin)
+	if err == nil {
+		return s.untilComparison(), took
+	}
+	s.compared.isKnown = false
+	if !s.isOver.Load() && !isEnding(ctx) {
+		s.warnings.Warn(s.name, "the members could not be compared with the platform's", zap.String("problem", members.ForLog(err)))
+	}
+	return countInterval, max(took, countInterval)
 }
 
-// counting is what was seen of the number of members.
-type counting struct {
-	counted time.Time // when that was; zero before
-	surplus int
-
-	// isKnown means that there was a comparison because of the surplus known. It
-	// has not gone by that, so there is no use in comparing again.
+// lastComparison is what is known of the last comparison.
+type lastComparison struct {
 	isKnown bool
-	known   int
+	next    time.Time // when the next one is due
+}
+
+// note notes when the next comparison is due.
+func (s *site) note(c Comparison) {
+	s.compared = lastComparison{isKnown: true, next: c.FinishedAt.Add(s.interval())}
+}
+
+// interval returns how long after a comparison the site's next one is due.
+func (s *site) interval() time.Duration {
+	return s.Reconcile - time.Duration(s.spread*float64(s.Reconcile)/5)
+}
+
+// untilComparison returns how long it is to the next look.
+func (s *site) untilComparison() time.Duration {
+	until := s.Reconcile
+	if until > 0 { // another process may be at one that is due
+		until = max(s.compared.next.Sub(s.Now()), countInterval)
+	}
+	const longest = 24 * time.Hour
+	return max(s.later.next(s.Now(), cmp.Or(until, longest)), time.Millisecond)
 }
 
 // compareIfDue compares if that was requested, was begun and not ended, is due
@@ -94,28 +151,27 @@ func (s *site) compareIfDue(ctx context.Context) error {
 			return err
 		}
 	}
+	isRequested, isOdd := s.isRequested.Swap(false), s.isOdd.Swap(false)
+	if s.compared.isKnown && !isRequested && !isOdd && (s.Reconcile == 0 || s.Now().Before(s.compared.next)) {
+		return nil
+	}
 	c, err := s.Store.FindComparison(ctx, s.name)
 	if err != nil {
 		return err
 	}
-	if !s.isDue(c) {
-		isOdd, err := s.countIsOdd(ctx, c)
-		if !isOdd || err != nil {
-			return err
-		}
+	if s.note(c); !s.isDue(c) && !isOdd {
+		return nil
 	}
 	lease := s.compareBy
 	lease.Until = s.Now().Add(compareTimeout)
 	claimed, err := s.Store.ClaimComparison(ctx, s.name, lease)
 	switch {
 	case errors.Is(err, members.ErrConflict):
-		if c.Requested > c.Served {
-			s.later.addFirst(s.Now().Add(2 * time.Second)) // another process compares
-		}
-		return nil
+		return nil // another process compares
 	case err != nil:
 		return err
-	case !s.isDue(claimed) && claimed.FinishedAt.After(c.FinishedAt):
+	}
+	if s.note(claimed); !s.isDue(claimed) && claimed.FinishedAt.After(c.FinishedAt) {
 		return s.giveUp(ctx, claimed, lease) // another process was sooner
 	}
 	return s.compareAll(ctx, claimed, lease)
@@ -124,45 +180,7 @@ func (s *site) compareIfDue(ctx context.Context) error {
 // isDue reports whether a comparison was requested, was begun and not ended, or is
 // due again.
 func (s *site) isDue(c Comparison) bool {
-	return c.Requested > c.Served || c.FinishedAt.Before(c.StartedAt) || s.Reconcile > 0 && s.Now().Sub(c.FinishedAt) >= s.Reconcile
-}
-
-// countIsOdd reports whether the platform has another number of members than after
-// the last comparison, twice in a row: once may be because of a member that is
-// just being written.
-func (s *site) countIsOdd(ctx context.Context, c Comparison) (bool, error) {
-	count := &s.count
-	if s.Reconcile == 0 || s.Now().Sub(count.counted) < countInterval {
-		return false, nil
-	}
-	isFirst := count.counted.IsZero()
-	count.counted = s.Now()
-	surplus, err := s.surplus(ctx)
-	if err != nil {
-		return false, err
-	}
-	isSame := surplus == count.surplus
-	count.surplus = surplus
-	if surplus == c.Surplus {
-		count.isKnown = false
-	}
-	if surplus == c.Surplus || isFirst || !isSame || count.isKnown && surplus == count.known {
-		return false, nil
-	}
-	count.isKnown, count.known = true, surplus
-	return true, nil
-}
-
-// surplus returns how many members the platform has that the store has not.
-func (s *site) surplus(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
-	defer cancel()
-	there, err := s.Platform.Count(ctx)
-	if err != nil {
-		return 0, err
-	}
-	here, err := s.Store.CountOnPlatform(ctx, s.name)
-	return there - here, err
+	return c.Requested > c.Served || c.FinishedAt.Before(c.StartedAt) || s.Reconcile > 0 && s.Now().Sub(c.FinishedAt) >= s.interval()
 }
 
 // compareAll goes on with a comparison, or starts a new one, until it is done.
@@ -180,7 +198,14 @@ func (s *site) compareAll(ctx context.Context, c Comparison, lease members.Lease
 	}
 	var added, changed, removed, failed int
 	for w := startWalk(c.LastID); !w.done; {
-		step, err := s.step(ctx, w, renew)
+		if s.isOver.Load() {
+			return s.giveUp(ctx, c, lease) // for the site that is in place of this one
+		}
+		var step Compared
+		err := s.call(ctx, func(ctx context.Context) (err error) {
+			step, err = s.step(ctx, w, renew)
+			return err
+		})
 		if err != nil {
 			return errors.Join(err, s.giveUp(ctx, c, lease))
 		}
@@ -194,7 +219,8 @@ func (s *site) compareAll(ctx context.Context, c Comparison, lease members.Lease
 			return errors.Join(err, s.giveUp(ctx, c, lease))
 		}
 	}
-	s.logger.Info("the members were compared with the platform's", zap.Int("added", added), zap.Int("changed", changed),
+	s.note(c)
+	s.logger().Info("the members were compared with the platform's", zap.Int("added", added), zap.Int("changed", changed),
 		zap.Int("removed", removed), zap.Int("skipped", c.Surplus), zap.Int("failed", failed))
 	return nil
 }

@@ -34,7 +34,7 @@ var ErrTooMany = errors.New("too many webhook events at once")
 // WebhookURL returns the address of a site's webhook events that has a token at
 // its end. Errors: ErrGone.
 func (s *Sync) WebhookURL(ctx context.Context, site, token string) (string, error) {
-	found, ok := s.sites[site]
+	found, ok := s.find(site)
 	if !ok || found.events() == nil {
 		return "", ErrGone
 	}
@@ -51,10 +51,10 @@ func (s *Sync) WebhookURL(ctx context.Context, site, token string) (string, erro
 }
 
 // Receive takes a webhook event that was sent to one of a site's addresses, and
-// has Run refresh the member that it is about. The function header returns the
-// value of one of its headers. Errors: ErrGone, platform.ErrForged, ErrTooMany.
+// has Run refresh the member that it is about, if it is about one. The function header
+// returns the value of one of its headers. Errors: ErrGone, platform.ErrForged, ErrTooMany.
 func (s *Sync) Receive(site, url string, header func(name string) string, body []byte) error {
-	found, ok := s.sites[site]
+	found, ok := s.find(site)
 	if !ok || found.events() == nil {
 		return ErrGone
 	}
@@ -63,17 +63,20 @@ func (s *Sync) Receive(site, url string, header func(name string) string, body [
 	if err != nil {
 		return err
 	}
+	if id == "" {
+		return nil // it was a test
+	}
 	if !found.queue.add(id, time.Time{}) {
 		return ErrTooMany
 	}
-	found.refreshes.ask()
+	found.askRefresh()
 	return nil
 }
 
 // events returns the site's platform if it sends webhook events here, or nil.
 func (s *site) events() platform.EventSource {
 	source, ok := s.Platform.(platform.EventSource)
-	if !ok || s.WebhookURL == "" {
+	if !ok || s.Site.WebhookURL == "" {
 		return nil
 	}
 	return source
@@ -86,14 +89,15 @@ type queue struct {
 	ids map[string]time.Time // the platform's → not before
 }
 
-func newQueue() *queue { return &queue{ids: make(map[string]time.Time)} }
-
 // add reports false if there are too many.
 func (q *queue) add(id string, notBefore time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.ids) >= maxEvents {
 		return false
+	}
+	if q.ids == nil {
+		q.ids = make(map[string]time.Time)
 	}
 	q.ids[id] = notBefore
 	return true
@@ -108,6 +112,9 @@ func (q *queue) due(now time.Time) (ids []string) {
 			ids = append(ids, id)
 			delete(q.ids, id)
 		}
+	}
+	if len(q.ids) == 0 {
+		q.ids = nil // a map keeps its size
 	}
 	return ids
 }
@@ -125,12 +132,20 @@ func (s *site) refreshDue(ctx context.Context) (next, rest time.Duration) {
 	slots := make(chan struct{}, concurrency)
 	for _, id := range s.queue.due(s.Now()) {
 		slots <- struct{}{}
+		if s.isOver.Load() {
+			s.queue.add(id, time.Time{}) // for the site that is in place of this one
+			<-slots
+			continue
+		}
 		refreshes.Go(func() {
 			defer func() { <-slots }()
 			s.refreshEvent(ctx, id)
 		})
 	}
 	refreshes.Wait()
+	if s.isOver.Load() {
+		s.askRefresh()
+	}
 	if s.queue.isEmpty() {
 		return 0, 0
 	}
@@ -146,6 +161,6 @@ func (s *site) refreshEvent(ctx context.Context, id string) {
 	}
 	s.queue.add(id, s.Now().Add(refreshInterval))
 	if ctx.Err() == nil {
-		s.warnings.Warn("a member that was changed on the platform could not be refreshed", zap.String("problem", members.ForLog(err)))
+		s.warnings.Warn(s.name, "a member that was changed on the platform could not be refreshed", zap.String("problem", members.ForLog(err)))
 	}
 }

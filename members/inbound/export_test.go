@@ -19,25 +19,37 @@ const (
 )
 
 func (s *Sync) CompareIfDue(ctx context.Context, site string) error {
-	return s.sites[site].compareIfDue(ctx)
+	s.askWaiting(ctx)
+	if err := s.site(site).lookAtCount(ctx); err != nil {
+		return err
+	}
+	return s.site(site).compareIfDue(ctx)
 }
 
 func (s *Sync) Register(ctx context.Context, site string) error {
-	return s.sites[site].register(ctx, s.sites[site].events())
+	return s.site(site).register(ctx, s.site(site).events())
 }
 
-func (s *Sync) CatchUp(ctx context.Context, site string) error { return s.sites[site].catchUp(ctx) }
+func (s *Sync) CatchUp(ctx context.Context, site string) error { return s.site(site).catchUp(ctx) }
 
 func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) error {
-	return s.sites[site].catchUpSince(ctx, since)
+	return s.site(site).catchUpSince(ctx, since)
 }
 
-func (s *Sync) RefreshDue(ctx context.Context, site string) { s.sites[site].refreshDue(ctx) }
+func (s *Sync) RefreshDue(ctx context.Context, site string) { s.site(site).refreshDue(ctx) }
 
-func (s *Sync) AddEvent(site, id string) bool { return s.sites[site].queue.add(id, time.Time{}) }
+func (s *Sync) AddEvent(site, id string) bool { return s.site(site).queue.add(id, time.Time{}) }
 
-func (s *Sync) DueEvents(site string, now time.Time) []string { return s.sites[site].queue.due(now) }
+func (s *Sync) DueEvents(site string, now time.Time) []string { return s.site(site).queue.due(now) }
 
-func (s *Sync) AddAlarm(site string, when time.Time) { s.sites[site].later.add(when) }
+func (s *Sync) AddAlarm(site string, when time.Time) { s.site(site).later.add(when) }
 
-func (s *Sync) Alarms(site string) int { return len(s.sites[site].later.times) }
+func (s *Sync) Alarms(site string) int { return len(s.site(site).later.times) }
+
+func (s *Sync) site(name string) *site {
+	found, _ := s.find(name)
+	return found
+}
+
+// Doing returns how many tasks are being done.
+func (s *Sync) Doing() int { return int(s.schedule.doing.Load()) }

@@ -23,7 +23,7 @@ const (
 // others serve the site. Memory grows only with the members that are skipped.
 // Errors: ErrNoPlatform, ErrListRepeats, those of the platform and of the store.
 func (s *Sync) Import(ctx context.Context, site string, imports Imports, anew bool, progress func(seen, total int)) (Compared, error) {
-	found, ok := s.sites[site]
+	found, ok := s.find(site)
 	if !ok {
 		return Compared{}, ErrNoPlatform
 	}

@@ -13,14 +13,17 @@ import (
 	"context"
 	"errors"
 	"maps"
+	mathrand "math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/turns"
+	"github.com/lychgate/caddy-lychgate/members/warnings"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -42,7 +45,7 @@ type Site struct {
 // Config is what a [Sync] is made from.
 type Config struct {
 	Store  Store
-	Sites  map[string]Site // by name
+	Sites  map[string]Site // by name, those that there are at first
 	Logger *zap.Logger
 
 	// Timeout bounds how long a caller waits for the platform. Default: 5
@@ -53,31 +56,48 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Sync is the inbound sync of several sites. It may be used by many goroutines at
-// once. Run has to run for changes to be seen.
+// Sync is the inbound sync of several sites, which are added, changed and removed
+// while it runs. It may be used by many goroutines at once. Run has to run for
+// changes to be seen.
 type Sync struct {
 	Config
 	schedule *schedule
-	sites    map[string]*site
+	warnings *warnings.Log
+
+	calls     *turns.Lanes // what is done at platforms, but for the refreshes of events
+	looking   *turns.Lanes // tasks webhooks that have begun
+	comparing *turns.Lanes // tasks compares that have begun
+
+	mu    sync.RWMutex
+	sites map[string]*site
+	start time.Time // of the first look at the site that was added last
 }
 
 // site is a site that is synced.
 type site struct {
-	Config
+	*Sync
 	Site
-	name     string
-	logger   *zap.Logger
-	warnings *zap.Logger // at most a line of each kind a minute
+	name   string
+	isOver atomic.Bool // it was removed or replaced
 
 	queue     *queue
 	refreshes *task // of the members that events were about
 	webhooks  *task // registers the webhook, and asks for changes
+	counts    *task // asks how many members there are
 	compares  *task // compares all members when that is due
 
-	later     alarms    // when comparisons are to be requested
-	count     counting  // of members, by the task compares
-	caughtUp  time.Time // when the task webhooks last asked for changes
-	compareBy members.Lease
+	// isSilent means that the platform had no answer for long. Then the task counts
+	// alone asks it, until it answers.
+	isSilent atomic.Bool
+
+	spread      float64        // from 0 to 1, so that what recurs does not come at once for all sites
+	later       *alarms        // when comparisons are to be requested
+	isRequested atomic.Bool    // that a comparison is, as far as this process knows
+	isOdd       atomic.Bool    // the number of members, so they are to be compared
+	count       counting       // by the task counts
+	compared    lastComparison // by the task compares
+	webhook     registered     // by the task webhooks
+	compareBy   members.Lease
 }
 
 // New makes a Sync.
@@ -88,28 +108,104 @@ func New(cfg Config) *Sync {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Sync{Config: cfg, schedule: newSchedule(cfg.Now), sites: make(map[string]*site)}
-	for i, name := range slices.Sorted(maps.Keys(cfg.Sites)) {
-		logger := cfg.Logger.With(zap.String("site", name))
-		site := &site{
-			Config: cfg, Site: cfg.Sites[name], name: name, logger: logger, queue: newQueue(),
-			warnings: logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-				return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
-			})),
-			compareBy: newOwner(),
-		}
-		s.sites[name] = site
-		start := cfg.Now().Add(time.Duration(i) * startInterval)
-		site.refreshes = s.schedule.add(site.refreshDue, time.Time{})
-		site.webhooks = s.schedule.add(site.checkWebhook, start)
-		site.compares = s.schedule.add(site.compareDue, start)
+	s := &Sync{
+		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
+		calls:   turns.New(maxCalls, maxSlowCalls, slowCall),
+		looking: turns.New(maxBegun, 0, 0), comparing: turns.New(maxBegun, 0, 0),
 	}
+	s.schedule.add(s.askWaiting, cfg.Now(), nil)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sites)) {
+		s.Put(name, cfg.Sites[name])
+	}
+	s.Sites = nil
 	return s
 }
 
-// startInterval is the time between the first looks at two sites, so that not all
-// come at once.
-const startInterval = 10 * time.Millisecond
+// Put adds a site, or puts it in place of the one with its name. What is being done
+// for that one comes to an end soon. The webhook events that it has taken and the
+// comparisons that were asked for are the new one's.
+func (s *Sync) Put(name string, put Site) {
+	added := &site{Sync: s, Site: put, name: name, compareBy: newOwner(), spread: mathrand.Float64()}
+	s.mu.Lock()
+	old := s.sites[name]
+	if old == nil {
+		added.queue, added.later = new(queue), new(alarms)
+	} else {
+		added.queue, added.later = old.queue, old.later
+	}
+	added.refreshes = s.schedule.add(added.refreshDue, time.Time{}, nil)
+	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.looking)
+	added.compares = s.schedule.add(added.compareDue, time.Time{}, s.comparing)
+	added.counts = s.schedule.add(added.countDue, time.Time{}, s.calls)
+	added.counts.askBy(s.nextStart()) // begins the others
+	s.sites[name] = added
+	s.mu.Unlock()
+	if old != nil {
+		old.end(false)
+		added.askRefresh() // of what the other one has not come to
+	}
+}
+
+// Remove ends the sync of a site. What is being done for it is cut off, and the
+// webhook events that it has taken are dropped.
+func (s *Sync) Remove(name string) {
+	s.mu.Lock()
+	old := s.sites[name]
+	delete(s.sites, name)
+	s.mu.Unlock()
+	if old != nil {
+		old.end(true)
+	}
+}
+
+// end lets no task of the site begin any more.
+func (s *site) end(cutOff bool) {
+	s.isOver.Store(true)
+	for _, t := range []*task{s.refreshes, s.webhooks, s.counts, s.compares} {
+		t.finish(cutOff)
+	}
+}
+
+// errOver means that a site was removed or replaced while something was done for it.
+var errOver = errors.New("the site was removed or replaced")
+
+// find returns a site that is synced now.
+func (s *Sync) find(name string) (*site, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found, ok := s.sites[name]
+	return found, ok
+}
+
+// askRefresh has the members refreshed that are in the site's queue, if there are
+// any, for the site that has its name now.
+func (s *site) askRefresh() {
+	if now, ok := s.find(s.name); ok && !now.queue.isEmpty() {
+		now.refreshes.ask()
+	}
+}
+
+const (
+	// startInterval is the time between the first looks at two sites, so that not
+	// all come at once. startIntervalOfMany is that between the sites whose first
+	// looks are more than startsSoon away.
+	startInterval       = 10 * time.Millisecond
+	startIntervalOfMany = 50 * time.Millisecond
+	startsSoon          = time.Second
+)
+
+// nextStart returns when the first look at one more site is due. The caller holds
+// the lock.
+func (s *Sync) nextStart() time.Time {
+	now, interval := s.Now(), startInterval
+	if s.start.Sub(now) > startsSoon {
+		interval = startIntervalOfMany
+	}
+	if s.start = s.start.Add(interval); s.start.Before(now) {
+		s.start = now
+	}
+	return s.start
+}
 
 // Run keeps the sites in sync until ctx is done.
 func (s *Sync) Run(ctx context.Context) {
@@ -119,6 +215,8 @@ func (s *Sync) Run(ctx context.Context) {
 	defer cancel()
 	var refreshes sync.WaitGroup
 	defer refreshes.Wait() // before cancel
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	for _, site := range s.sites {
 		if !site.queue.isEmpty() {
 			refreshes.Go(func() { site.refreshDue(ctx) })
@@ -128,6 +226,8 @@ func (s *Sync) Run(ctx context.Context) {
 
 // lastWords bounds how long events are worked off when Run ends.
 const lastWords = 2 * time.Second
+
+func (s *site) logger() *zap.Logger { return s.Logger.With(zap.String("site", s.name)) }
 
 func (s *site) leases() members.Leases {
 	return members.Leases{Store: s.Store, Now: s.Now, Timeout: s.Timeout}
@@ -139,7 +239,7 @@ var ErrNoPlatform = errors.New("the site has no platform")
 // ChangesInBulk reports whether a request to a site's platform, if it succeeds, makes
 // a comparison needed: now, and so much later.
 func (s *Sync) ChangesInBulk(site, method, path string) (later []time.Duration, ok bool) {
-	found, ok := s.sites[site]
+	found, ok := s.find(site)
 	if !ok {
 		return nil, false
 	}
@@ -153,7 +253,7 @@ func (s *Sync) ChangesInBulk(site, method, path string) (later []time.Duration, 
 // HasCredentials reports whether the headers of a request have what may be a
 // session or a token of the platform's. It asks nobody.
 func (s *Sync) HasCredentials(site, cookie, authorization string) bool {
-	found, ok := s.sites[site]
+	found, ok := s.find(site)
 	if !ok {
 		return false
 	}

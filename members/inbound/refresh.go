@@ -14,7 +14,7 @@ import (
 
 // ReadThrough implements [members.Inbound].
 func (s *Sync) ReadThrough(ctx context.Context, site, email string) (members.Record, error) {
-	found, ok := s.sites[site]
+	found, ok := s.find(site)
 	if !ok {
 		return members.Record{}, members.ErrNotFound
 	}
@@ -34,7 +34,7 @@ func (s *site) readThrough(ctx context.Context, email string) (members.Record, e
 	case errors.Is(err, platform.ErrNotFound):
 		return members.Record{}, members.ErrNotFound
 	case err != nil:
-		s.warnings.Warn("a member could not be looked up on the platform", zap.String("problem", members.ForLog(err)))
+		s.warnings.Warn(s.name, "a member could not be looked up on the platform", zap.String("problem", members.ForLog(err)))
 		return members.Record{}, &members.InvalidError{
 			Message: "The member is not known here, and the publishing platform does not answer. Try again later.",
 		}
@@ -172,7 +172,7 @@ func (s *site) takeOver(ctx context.Context, r members.Record, owner string) err
 	found, err := s.Platform.Get(ctx, r.PlatformID)
 	if errors.Is(err, platform.ErrNotFound) {
 		if r.IsPending() {
-			s.logger.Warn("a member was removed on the platform before it had all writes", zap.String("guid", r.GUID))
+			s.logger().Warn("a member was removed on the platform before it had all writes", zap.String("guid", r.GUID))
 		}
 		return s.leases().Forget(ctx, r, owner)
 	}
@@ -186,7 +186,7 @@ func (s *site) takeOver(ctx context.Context, r members.Record, owner string) err
 		}
 		err = s.Store.Update(ctx, after)
 		if errors.Is(err, members.ErrEmailTaken) {
-			s.warnings.Warn("a member has an email on the platform that another has here", zap.String("guid", r.GUID))
+			s.warnings.Warn(s.name, "a member has an email on the platform that another has here", zap.String("guid", r.GUID))
 			after.Email = r.Email // until the other lets go of it
 			err = s.Store.Update(ctx, after)
 		}
@@ -196,7 +196,7 @@ func (s *site) takeOver(ctx context.Context, r members.Record, owner string) err
 
 // Refresh brings here what the platform of a site has of a member now.
 func (s *Sync) Refresh(ctx context.Context, site, platformID string) error {
-	found, ok := s.sites[site]
+	found, ok := s.find(site)
 	if !ok {
 		return ErrNoPlatform
 	}

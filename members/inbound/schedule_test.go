@@ -35,8 +35,8 @@ func TestSchedule(t *testing.T) {
 	c := &clock{now: time.Unix(1, 0)}
 	s := newSchedule(c.Now)
 	const next, rest = time.Minute, 10 * time.Second
-	task := s.add(func(context.Context) (time.Duration, time.Duration) { return next, rest }, c.Now().Add(time.Second))
-	onRequest := s.add(func(context.Context) (time.Duration, time.Duration) { return 0, 0 }, time.Time{})
+	task := s.add(func(context.Context) (time.Duration, time.Duration) { return next, rest }, c.Now().Add(time.Second), nil)
+	onRequest := s.add(func(context.Context) (time.Duration, time.Duration) { return 0, 0 }, time.Time{}, nil)
 	var got []string
 	note := func(what string, begun bool) {
 		if begun {
@@ -67,8 +67,8 @@ func TestSchedule(t *testing.T) {
 	for range 1000 { // such as by webhook events
 		onRequest.ask()
 	}
-	if n := len(s.asked()); n != 2 {
-		t.Errorf("%d tasks are remembered of 2 that were asked for", n)
+	if n := len(s.waiting); n != 2 {
+		t.Errorf("%d tasks are remembered of 2", n)
 	}
 	want := []string{"when it is due", "when it is due again", "requested meanwhile", "on request"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -85,13 +85,13 @@ func TestScheduleRun(t *testing.T) {
 	s.add(func(ctx context.Context) (time.Duration, time.Duration) {
 		<-ctx.Done()
 		return 0, 0
-	}, time.Now())
+	}, time.Now(), nil)
 	quick := s.add(func(context.Context) (time.Duration, time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		done++
 		return 0, 0
-	}, time.Time{})
+	}, time.Time{}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -83,6 +83,10 @@ type Comparisons interface {
 	// goes on. Requested is not saved. Errors: ErrConflict, if another owns it.
 	SaveComparison(ctx context.Context, c Comparison, lease members.Lease) error
 
+	// WaitingComparisons returns the sites, of all in the store, whose comparison
+	// was requested, or begun and not ended, and that nobody compares.
+	WaitingComparisons(ctx context.Context) ([]string, error)
+
 	// OnPlatform returns records of a site that have a PlatformID, tombstones
 	// too, in its order, those after an ID.
 	OnPlatform(ctx context.Context, site, after string, limit int) ([]members.Record, error)

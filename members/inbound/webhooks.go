@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,8 @@ const (
 	// another does.
 	claimTimeout = time.Minute
 
-	// webhookInterval is how often the registration is looked at.
+	// webhookInterval is how long after a failure the registration is looked at
+	// again, and also if another process registers the webhook.
 	webhookInterval = time.Minute
 
 	// catchUpInterval is how often the platform is asked for changes of which no
@@ -30,39 +32,57 @@ const (
 	catchUpInterval = time.Hour
 )
 
+// registered is what is known of the webhook. What is due is looked at in the
+// store then, since other processes do it too.
+type registered struct {
+	next     time.Time // when it is to be registered
+	catchUp  time.Time // when it is to be asked for changes
+	caughtUp bool      // since the process has started
+}
+
 // checkWebhook has the platform send webhook events, and catches up on what was
 // changed while it did not.
 func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
-	if s.events() == nil {
+	source := s.events()
+	if source == nil || s.isSilent.Load() { // or until the platform answers
 		return 0, 0
 	}
-	err := s.register(ctx, s.events())
-	if err == nil {
+	var err error
+	if !s.Now().Before(s.webhook.next) {
+		err = s.call(ctx, func(ctx context.Context) error { return s.register(ctx, source) })
+	}
+	if err == nil && !s.Now().Before(s.webhook.catchUp) {
 		err = s.catchUp(ctx)
 	}
-	if err != nil && ctx.Err() == nil {
-		s.warnings.Warn("what is changed on the platform may be seen late", zap.String("problem", members.ForLog(err)))
+	if err != nil {
+		if !s.isOver.Load() && !isEnding(ctx) {
+			s.warnings.Warn(s.name, "what is changed on the platform may be seen late", zap.String("problem", members.ForLog(err)))
+		}
+		return webhookInterval, 0
 	}
-	return webhookInterval, 0
+	return max(first(s.webhook.next, s.webhook.catchUp).Sub(s.Now()), time.Second), 0
 }
 
 // register registers the webhook if that is due, and no other process does.
 func (s *site) register(ctx context.Context, source platform.EventSource) error {
 	now := s.Now()
+	s.webhook.next = now.Add(webhookInterval)
+	ttl := registrationTTL - time.Duration(s.spread*float64(registrationTTL)/10)
 	w, err := s.Store.FindWebhook(ctx, s.name)
 	switch {
 	case errors.Is(err, members.ErrNotFound):
 		w.SeenAt = now // a site that is new has missed nothing
 	case err != nil:
 		return err
-	case s.isMine(w, source) && now.Sub(w.RegisteredAt) < registrationTTL:
+	case s.isMine(w, source) && now.Sub(w.RegisteredAt) < ttl:
+		s.webhook.next = w.RegisteredAt.Add(ttl)
 		return nil
 	case w.RegisteredAt.IsZero() && s.isMine(w, source) && now.Sub(w.ClaimedAt) < claimTimeout:
 		return nil // another process does it
 	}
 	old := w
 	w = Webhook{
-		Site: s.name, URL: s.WebhookURL + "/" + strings.ToLower(rand.Text()), Previous: old.URL,
+		Site: s.name, URL: s.Site.WebhookURL + "/" + strings.ToLower(rand.Text()), Previous: old.URL,
 		Platform: source.Identity(), ClaimedAt: now, SeenAt: old.SeenAt,
 	}
 	if old.RegisteredAt.IsZero() {
@@ -77,26 +97,38 @@ func (s *site) register(ctx context.Context, source platform.EventSource) error 
 	if err := source.Subscribe(ctx, w.URL); err != nil {
 		return err
 	}
-	return s.Store.MarkWebhookRegistered(ctx, s.name, w.URL, now)
+	if err := s.Store.MarkWebhookRegistered(ctx, s.name, w.URL, now); err != nil {
+		return err
+	}
+	s.webhook.next = now.Add(ttl)
+	return nil
 }
 
 // isMine reports whether a webhook is registered where this process would.
 func (s *site) isMine(w Webhook, source platform.EventSource) bool {
-	return w.Platform == source.Identity() && strings.HasPrefix(w.URL, s.WebhookURL+"/")
+	return w.Platform == source.Identity() && strings.HasPrefix(w.URL, s.Site.WebhookURL+"/")
 }
 
 // catchUp refreshes the members that were changed on the platform since this was
 // last done, if that is due: when the process starts, and every hour.
 func (s *site) catchUp(ctx context.Context) error {
-	w, err := s.Store.FindWebhook(ctx, s.name)
 	now := s.Now()
-	if err != nil || w.RegisteredAt.IsZero() || !s.caughtUp.IsZero() && now.Sub(w.SeenAt) < catchUpInterval {
+	s.webhook.catchUp = now.Add(webhookInterval)
+	w, err := s.Store.FindWebhook(ctx, s.name)
+	if err != nil || w.RegisteredAt.IsZero() {
 		return err
+	}
+	if source := s.events(); source != nil && !s.isMine(w, source) {
+		s.webhook.next = now // another process has registered another one
+	}
+	if s.webhook.caughtUp && now.Sub(w.SeenAt) < catchUpInterval {
+		s.webhook.catchUp = w.SeenAt.Add(catchUpInterval)
+		return nil
 	}
 	if err := s.catchUpSince(ctx, w.SeenAt); err != nil {
 		return err
 	}
-	s.caughtUp = now
+	s.webhook.caughtUp, s.webhook.catchUp = true, now.Add(catchUpInterval)
 	return s.Store.MarkWebhookSeen(ctx, s.name, now)
 }
 
@@ -105,26 +137,47 @@ func (s *site) catchUp(ctx context.Context) error {
 func (s *site) catchUpSince(ctx context.Context, since time.Time) error {
 	const skew = time.Minute // between the two clocks
 	for at := startPaging(""); ; {
-		page, _, err := s.Platform.List(ctx, at.after, since.Add(-skew))
+		var page []platform.Member
+		err := s.call(ctx, func(ctx context.Context) (err error) {
+			page, _, err = s.Platform.List(ctx, at.after, since.Add(-skew))
+			return err
+		})
 		if err != nil || len(page) == 0 {
 			return err
 		}
 		if err := at.next(page); err != nil {
 			return err
 		}
-		for _, found := range page {
-			isSame, err := s.isSame(ctx, found)
-			if err != nil {
-				return err
-			}
-			if isSame {
-				continue
-			}
-			if err := s.refresh(ctx, found.ID); err != nil {
+		for part := range slices.Chunk(page, refreshesPerTurn) {
+			if err := s.call(ctx, func(ctx context.Context) error { return s.refreshChanged(ctx, part) }); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// refreshesPerTurn is how many members are refreshed before the next turn is waited
+// for, so that none takes long.
+const refreshesPerTurn = 20
+
+// refreshChanged refreshes members that are others in the store.
+func (s *site) refreshChanged(ctx context.Context, list []platform.Member) error {
+	for _, found := range list {
+		if s.isOver.Load() {
+			return errOver
+		}
+		isSame, err := s.isSame(ctx, found)
+		if err != nil {
+			return err
+		}
+		if isSame {
+			continue
+		}
+		if err := s.refresh(ctx, found.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isSame reports whether the store has a member just as the platform.

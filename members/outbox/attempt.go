@@ -29,6 +29,12 @@ type attempt struct {
 // isFirst reports whether nothing of the member was ever sent to the platform.
 func (a attempt) isFirst() bool { return a.Before == nil && !a.isRetry }
 
+// needsNothing reports whether there is nothing to be done on the platform: a member is
+// removed of which nothing was ever sent there.
+func (a attempt) needsNothing() bool {
+	return a.After.Deleted && a.After.PlatformID == "" && a.After.Sent == ""
+}
+
 // keepsEmail reports whether the platform certainly has the member with this
 // email.
 func (a attempt) keepsEmail() bool {

@@ -3,13 +3,13 @@ package outbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	mathrand "math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/turns"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -24,20 +24,86 @@ const (
 
 // Deliver implements [members.Outbox].
 func (o *Outbox) Deliver(ctx context.Context, w members.Write) (members.Delivered, error) {
-	s, isOurs := o.sites[w.After.Site]
-	if !isOurs {
-		return members.Delivered{}, fmt.Errorf("site %s has no platform", w.After.Site)
+	s, served := o.enter(w.After.Site)
+	if !served { // any more
+		return members.Delivered{Record: w.After, Queued: true}, o.leases().Release(ctx, w.After, w.Owner)
 	}
+	defer s.leave()
 	if w.Owner == "" {
 		s.Wake()
 		return members.Delivered{Record: w.After, Queued: true}, nil
 	}
 	// The caller may leave: the write stands, and its outcome must be noted.
-	return s.deliver(context.WithoutCancel(ctx), attempt{Write: w}, s.Timeout, s.Timeout)
+	return s.call(context.WithoutCancel(ctx), attempt{Write: w})
+}
+
+// Problems of writes that were not tried.
+var (
+	errSilent = &untriedError{"the platform has not answered lately, so this was not tried"}
+	errBusy   = &untriedError{"many platforms do not answer, so this was not tried yet"}
+)
+
+// untriedError means that nothing was sent to the platform.
+type untriedError struct{ reason string }
+
+func (e *untriedError) Error() string { return e.reason }
+
+// Is reports whether target is [platform.ErrNoEffect].
+func (e *untriedError) Is(target error) bool { return target == platform.ErrNoEffect }
+
+// call makes the attempt that a caller waits for, unless the platform does not
+// answer anyway.
+func (s *site) call(ctx context.Context, a attempt) (members.Delivered, error) {
+	if a.needsNothing() {
+		return s.deliver(ctx, ctx, a, s.Timeout)
+	}
+	if !s.breaker.isClosed() {
+		return s.queue(ctx, a, errSilent), nil
+	}
+	deadline := time.Now().Add(s.Timeout)
+	waiting, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	isOneOfMany := s.calling.Add(1) > maxCalling
+	defer s.calling.Add(-1)
+	turn, err := s.take(waiting, s.calls, isOneOfMany)
+	if err != nil {
+		return s.queue(ctx, a, errBusy), nil
+	}
+	attemptCtx, end := s.begin(ctx, turn, time.Until(deadline))
+	defer end()
+	if !s.breaker.isClosed() { // meanwhile
+		return s.queue(ctx, a, errSilent), nil
+	}
+	return s.deliver(ctx, attemptCtx, a, s.Timeout)
+}
+
+// queue queues a write that is not tried.
+func (s *site) queue(ctx context.Context, a attempt, why *untriedError) members.Delivered {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	s.postpone(ctx, a, "", why)
+	if s.breaker.isProbeDue(s.Now()) {
+		s.Wake()
+	}
+	return members.Delivered{Record: a.After, Queued: true}
+}
+
+// errNotServed means that a site is not served any more.
+var errNotServed = errors.New("the site is not served any more")
+
+// retryServed is retry with the platform that the site has now. Errors:
+// errNotServed.
+func (s *site) retryServed(ctx context.Context, guid string, turn *turns.Turn) error {
+	now, served := s.enter(s.name)
+	if !served {
+		return errNotServed
+	}
+	defer now.leave()
+	return now.retry(ctx, guid, turn)
 }
 
 // retry delivers a pending record, unless another process does.
-func (s *site) retry(ctx context.Context, guid string) error {
+func (s *site) retry(ctx context.Context, guid string, turn *turns.Turn) error {
 	lease := s.leases().New()
 	lease.Until = s.Now().Add(retryLease)
 	bounded, cancel := context.WithTimeout(ctx, members.StoreTimeout)
@@ -52,7 +118,9 @@ func (s *site) retry(ctx context.Context, guid string) error {
 	if !r.IsPending() {
 		return s.leases().Release(ctx, r, lease.Owner)
 	}
-	_, err = s.deliver(ctx, attempt{Write: members.Write{After: r, Owner: lease.Owner}, isRetry: true}, retryTimeout, members.StoreTimeout)
+	attemptCtx, end := s.begin(ctx, turn, retryTimeout)
+	defer end()
+	_, err = s.deliver(ctx, attemptCtx, attempt{Write: members.Write{After: r, Owner: lease.Owner}, isRetry: true}, members.StoreTimeout)
 	if errors.Is(err, members.ErrNotFound) {
 		return nil
 	}
@@ -63,15 +131,19 @@ func (o *Outbox) leases() members.Leases {
 	return members.Leases{Store: o.Store, Now: o.Now, Timeout: o.Timeout}
 }
 
-// deliver makes an attempt, and notes its outcome even if ctx is done by then. Both
-// are bounded in time, and take less than the lease in all. Errors are those of
-// Deliver.
-func (s *site) deliver(ctx context.Context, a attempt, attemptTimeout, noteTimeout time.Duration) (members.Delivered, error) {
-	bounded, cancel := context.WithTimeout(ctx, attemptTimeout)
-	found, err := s.apply(bounded, a)
-	cancel()
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+// deliver makes an attempt, within attemptCtx, and notes its outcome even if ctx is
+// done by then. Both are bounded in time, and take less than the lease in all.
+// Errors are those of Deliver.
+func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout time.Duration) (members.Delivered, error) {
+	heard := &heard{Platform: s.platform}
+	s.platform = heard
+	found, err := s.apply(attemptCtx, a)
+	isCutOff := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
+	if !isCutOff {
+		defer s.judge(ctx, a, heard) // once the outcome is noted, so that all is made due
+	}
 
 	isGone := errors.Is(err, platform.ErrNotFound)
 	if a.isRetry && members.IsTaken(err) {
@@ -137,7 +209,7 @@ func (s *site) yield(ctx context.Context, a attempt, taken error) (isGone bool, 
 	}
 	s.Wake()
 	if err := s.leases().Release(ctx, r, a.Owner); err != nil {
-		s.logger.Error("a lease could not be ended", zap.String("guid", r.GUID), zap.Error(err)) // it runs out
+		s.logger().Error("a lease could not be ended", zap.String("guid", r.GUID), zap.Error(err)) // it runs out
 	}
 	return false, nil
 }
@@ -166,7 +238,7 @@ func (s *site) noteApplied(ctx context.Context, a attempt, found platform.Member
 	r, pending, err := s.markApplied(ctx, a.After, found, a.Owner)
 	if err != nil {
 		// Both sides have the write; it is only not noted, so it is applied again.
-		s.logger.Error("a write that was applied could not be noted", zap.String("guid", r.GUID), zap.Error(err))
+		s.logger().Error("a write that was applied could not be noted", zap.String("guid", r.GUID), zap.Error(err))
 		return members.Delivered{Record: a.After, Queued: true}
 	}
 	if pending {
@@ -200,7 +272,7 @@ func (s *site) markApplied(ctx context.Context, r members.Record, found platform
 		}
 	}
 	if err = mark(); errors.Is(err, members.ErrEmailTaken) {
-		s.warnings.Warn("a member has an email on the platform that another has here", zap.String("guid", r.GUID))
+		s.warnings.Warn(s.name, "a member has an email on the platform that another has here", zap.String("guid", r.GUID))
 		r.Email = email // until the other lets go of it
 		err = mark()
 	}
@@ -214,22 +286,22 @@ const appliedAgain = "the platform has it, and gets it once more because an earl
 func (s *site) forget(ctx context.Context, a attempt) {
 	r := a.After
 	if r.IsPending() {
-		s.logger.Warn("a member was removed on the platform before it had all writes", zap.String("guid", r.GUID))
+		s.logger().Warn("a member was removed on the platform before it had all writes", zap.String("guid", r.GUID))
 	}
 	if err := s.leases().Forget(ctx, r, a.Owner); err != nil {
-		s.logger.Error("a member that was removed on the platform could not be removed here", zap.String("guid", r.GUID), zap.Error(err))
+		s.logger().Error("a member that was removed on the platform could not be removed here", zap.String("guid", r.GUID), zap.Error(err))
 	}
 }
 
 // postpone notes that an attempt failed. The ID is the platform's, if it is known.
 func (s *site) postpone(ctx context.Context, a attempt, id string, problem error) {
 	r := a.After
-	s.troubled.Store(true)
+	s.troubles.Add(1)
 	message := "the platform does not take a write now, so it is queued"
 	if a.isRetry {
 		message = "the platform still does not take a write"
 	}
-	s.warnings.Warn(message, zap.String("guid", r.GUID), zap.String("problem", members.ForLog(problem)))
+	s.warnings.Warn(s.name, message, zap.String("guid", r.GUID), zap.String("problem", members.ForLog(problem)))
 
 	f := Failure{
 		Problem:    problem.Error(),
@@ -240,6 +312,9 @@ func (s *site) postpone(ctx context.Context, a attempt, id string, problem error
 	if id != "" && mayArrive(problem) { // a create is looked for by its email
 		f.UnansweredAt = s.Now()
 	}
+	if _, f.Untried = errors.AsType[*untriedError](problem); f.Untried {
+		f.Next = s.Now() // the breaker says when
+	}
 	if awaited, ok := errors.AsType[*awaitedError](problem); ok {
 		f.Next = awaited.until
 	}
@@ -247,7 +322,7 @@ func (s *site) postpone(ctx context.Context, a attempt, id string, problem error
 		f.UnnameUpTo = r.Version
 	}
 	if err := s.Store.MarkFailed(ctx, r.GUID, f, a.Owner); err != nil {
-		s.logger.Error("a queued write could not be noted", zap.String("guid", r.GUID), zap.Error(err))
+		s.logger().Error("a queued write could not be noted", zap.String("guid", r.GUID), zap.Error(err))
 	}
 }
 

@@ -2,8 +2,23 @@ package outbox
 
 import "time"
 
-// BatchSize is how many records of a site are retried at a time.
-const BatchSize = batchSize
+const (
+	// BatchSize is how many records of a site are retried at a time.
+	BatchSize = batchSize
+
+	// MaxSilent is how many attempts may have no answer before the breaker opens.
+	MaxSilent = maxSilent
+
+	// MaxAttempts bounds the attempts that are under way.
+	MaxAttempts = maxRetries + maxSlowRetries + maxCalls + maxSlowCalls
+)
 
 // SetInterval says how often Run looks for what is due by itself.
 func (o *Outbox) SetInterval(interval time.Duration) { o.interval = interval }
+
+// States returns how many sites something is remembered of.
+func (o *Outbox) States() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.states)
+}

@@ -4,19 +4,22 @@
 // A record is leased while it is applied, so that one process at a time changes
 // the member on the platform. An attempt that fails is retried, with backoff, by
 // whichever process is free. At most a few attempts at a time are made for each
-// site, so a platform that is slow or away delays no other.
+// site, and a platform that does not answer is left alone but for a probe now and
+// then, so one that is slow or away delays no other.
 package outbox
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/turns"
+	"github.com/lychgate/caddy-lychgate/members/warnings"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -28,13 +31,26 @@ const (
 	retryTimeout = 30 * time.Second
 	retryLease   = retryTimeout + members.LeaseTime
 
-	// pollInterval is how often Run looks for what is due.
+	// pollInterval is how often Run looks for what is due. Once nothing was due
+	// for quietTime, and no site is in trouble, it looks half as often.
 	pollInterval = time.Second
+	quietTime    = 10 * time.Second
+
+	// doneInterval is how often Run looks whether sites that were in trouble have
+	// nothing pending any more.
+	doneInterval = 2 * time.Second
 
 	// concurrency bounds the retries that are under way for a site, and batchSize
 	// how many records of it are read at a time.
 	concurrency = 4
 	batchSize   = 64
+
+	// These bound the attempts that are under way for all sites: retries and
+	// those that callers wait for, each at platforms that answer in a time and at
+	// others. One site's callers take maxCalling of the former.
+	maxRetries, maxSlowRetries, slowRetry = 112, 64, 2 * time.Second
+	maxCalls, maxSlowCalls, slowCall      = 56, 24, time.Second
+	maxCalling                            = 12
 
 	// tombstoneRetention is how long the platform's IDs of deleted members are
 	// kept: longer than anything that was read before can be in use.
@@ -43,9 +59,14 @@ const (
 
 // Config is what an [Outbox] is made from.
 type Config struct {
-	Store     Store
-	Platforms map[string]platform.Platform // by site
-	Logger    *zap.Logger
+	Store  Store
+	Logger *zap.Logger
+
+	// Platform returns the platform of a site, or nil if the site has none or is
+	// not served by this process. It is asked before each attempt, so sites may be
+	// added, changed and removed at any time. It returns the same pointer until
+	// the platform is another: what is known of the old one is then forgotten.
+	Platform func(site string) platform.Platform
 
 	// Timeout bounds how long a caller waits for the platform. Default: 5
 	// seconds.
@@ -59,21 +80,15 @@ type Config struct {
 // many goroutines at once. Run has to run for queued writes to be retried.
 type Outbox struct {
 	Config
-	sites    map[string]*site
+	warnings *warnings.Log
 	wake     chan struct{} // something may be due
 	interval time.Duration // of looking for what is due
-}
+	retries  *turns.Lanes
+	calls    *turns.Lanes // that callers wait for
+	reported time.Time    // when it was last looked for sites that are done
 
-// site is a site that the outbox serves.
-type site struct {
-	*Outbox
-	name     string
-	platform platform.Platform
-	logger   *zap.Logger
-	warnings *zap.Logger // at most a line of each kind a minute
-	working  atomic.Bool // on what is due
-	more     atomic.Bool // became due meanwhile
-	troubled atomic.Bool // an attempt has failed since all was applied
+	mu     sync.Mutex
+	states map[string]*state // by site
 }
 
 // New makes an Outbox.
@@ -84,17 +99,11 @@ func New(cfg Config) *Outbox {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	o := &Outbox{Config: cfg, sites: make(map[string]*site), wake: make(chan struct{}, 1), interval: pollInterval}
-	for name, platform := range cfg.Platforms {
-		logger := cfg.Logger.With(zap.String("site", name))
-		o.sites[name] = &site{
-			Outbox: o, name: name, platform: platform, logger: logger,
-			warnings: logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-				return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
-			})),
-		}
+	return &Outbox{
+		Config: cfg, warnings: warnings.New(cfg.Logger, cfg.Now),
+		wake: make(chan struct{}, 1), interval: pollInterval, states: make(map[string]*state),
+		retries: turns.New(maxRetries, maxSlowRetries, slowRetry), calls: turns.New(maxCalls, maxSlowCalls, slowCall),
 	}
-	return o
 }
 
 // Wake has Run look for what is due, at once.
@@ -108,6 +117,12 @@ func (o *Outbox) Wake() {
 // Count returns how many records of a site are pending.
 func (o *Outbox) Count(ctx context.Context, site string) (int, error) {
 	return o.Store.CountPending(ctx, site)
+}
+
+// CountAll returns how many records are pending, by site, of all sites in the store
+// that have any.
+func (o *Outbox) CountAll(ctx context.Context) (map[string]int, error) {
+	return o.Store.CountAllPending(ctx)
 }
 
 // Pending returns pending records of a site, those whose next attempt comes first
@@ -124,6 +139,10 @@ func (o *Outbox) Pending(ctx context.Context, site string, limit int) ([]members
 // TryNow makes all pending records of a site due, and returns how many these are.
 func (o *Outbox) TryNow(ctx context.Context, site string) (int, error) {
 	n, err := o.Store.MakeDue(ctx, site)
+	if s, served := o.enter(site); served {
+		s.breaker.probeNow()
+		s.leave()
+	}
 	o.Wake()
 	return n, err
 }
@@ -132,25 +151,44 @@ func (o *Outbox) TryNow(ctx context.Context, site string) (int, error) {
 func (o *Outbox) Run(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
-	ticker := time.NewTicker(o.interval)
-	defer ticker.Stop()
-	var purged time.Time
-	for {
+	var purged, busy time.Time
+	for ctx.Err() == nil {
 		if o.Now().Sub(purged) > tombstoneRetention/10 {
 			if err := o.Store.PurgeTombstones(ctx, o.Now().Add(-tombstoneRetention)); err != nil && ctx.Err() == nil {
 				o.Logger.Error("old tombstones could not be removed", zap.Error(err))
 			}
 			purged = o.Now()
 		}
-		if err := o.startDue(ctx, &working); err != nil && ctx.Err() == nil {
+		begin := time.Now()
+		n, err := o.startDue(ctx, &working)
+		if err != nil && ctx.Err() == nil {
 			o.Logger.Error("pending members could not be listed", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		case <-o.wake:
+		took := time.Since(begin)
+		if n > 0 || err != nil {
+			busy = o.Now()
 		}
+		interval := o.interval
+		if o.isQuiet() && o.Now().Sub(busy) >= quietTime {
+			interval *= 2
+		}
+		// With many sites the look takes long. It takes half of the time at most.
+		pause(ctx, took, nil)
+		pause(ctx, interval-took, o.wake)
+	}
+}
+
+// pause waits for some time, or until it is woken or ctx is done.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-wake:
 	}
 }
 
@@ -158,79 +196,193 @@ func (o *Outbox) Run(ctx context.Context) {
 func (o *Outbox) DeliverDue(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
-	return o.startDue(ctx, &working)
+	_, err := o.startDue(ctx, &working)
+	return err
 }
 
-// startDue starts to work on each site that has something due, unless that is
-// under way.
-func (o *Outbox) startDue(ctx context.Context, working *sync.WaitGroup) error {
+// startDue starts to work on each site that has something due or is to be probed,
+// unless that is under way. It returns how many of these this process serves.
+func (o *Outbox) startDue(ctx context.Context, working *sync.WaitGroup) (n int, err error) {
 	bounded, cancel := context.WithTimeout(ctx, members.StoreTimeout)
 	defer cancel()
 	names, err := o.Store.DueSites(bounded, o.Now())
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for _, name := range names {
-		s, isOurs := o.sites[name]
-		if !isOurs {
-			continue
+	for _, name := range append(names, o.probesDue()...) {
+		if s, served := o.enter(name); served {
+			n++
+			s.startWork(ctx, working)
 		}
-		if !s.working.CompareAndSwap(false, true) {
-			s.more.Store(true)
-			continue
-		}
-		working.Go(func() {
-			if err := s.deliverDue(ctx); err != nil && ctx.Err() == nil {
-				s.logger.Error("pending members could not be listed", zap.Error(err))
-			}
-			s.working.Store(false)
-			if s.more.Swap(false) {
-				o.Wake()
-			}
-		})
 	}
-	return o.reportDone(bounded)
+	return n, o.reportDone(bounded)
+}
+
+// startWork starts to work on what is due at the site, which it leaves in the end.
+func (s *site) startWork(ctx context.Context, working *sync.WaitGroup) {
+	if !s.working.CompareAndSwap(false, true) {
+		s.more.Store(true)
+		s.leave()
+		return
+	}
+	may, isProbe := s.breaker.begin(s.Now())
+	if !may {
+		s.working.Store(false)
+		s.leave()
+		return
+	}
+	working.Go(func() {
+		defer s.leave()
+		if err := s.work(ctx, isProbe); err != nil && ctx.Err() == nil {
+			s.logger().Error("pending members could not be listed", zap.Error(err))
+		}
+		s.working.Store(false)
+		if s.more.Swap(false) && s.breaker.isClosed() {
+			s.Wake()
+		}
+	})
+}
+
+// work retries what is due at the site, until nothing is or the breaker opens.
+func (s *site) work(ctx context.Context, isProbe bool) error {
+	if isProbe {
+		if err := s.probe(ctx); err != nil || !s.breaker.isClosed() {
+			return err
+		}
+	}
+	for {
+		s.more.Store(false)
+		goesOn, err := s.deliverBatch(ctx)
+		if err != nil || ctx.Err() != nil || !s.breaker.isClosed() {
+			return err
+		}
+		if !goesOn {
+			s.more.Store(false) // what is due is looked for with the next tick
+		}
+		if !s.more.Load() {
+			return nil
+		}
+	}
 }
 
 // reportDone logs that a site has nothing pending any more, after a failure was
 // logged.
 func (o *Outbox) reportDone(ctx context.Context) error {
-	for name, s := range o.sites {
-		if !s.troubled.Load() || s.working.Load() {
+	troubled := o.troubled()
+	if len(troubled) == 0 || o.Now().Sub(o.reported) < doneInterval {
+		return nil
+	}
+	o.reported = o.Now()
+	pending, err := o.Store.PendingSites(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range pending {
+		delete(troubled, name)
+	}
+	for name, troubles := range troubled {
+		s, served := o.enter(name)
+		if !served {
 			continue
 		}
-		n, err := o.Store.CountPending(ctx, name)
-		if err == nil && n == 0 && s.troubled.CompareAndSwap(true, false) {
-			s.logger.Info("the platform has all writes")
+		if s.troubles.CompareAndSwap(troubles, 0) {
+			s.breaker.succeed()
+			s.logger().Info("the platform has all writes")
 		}
+		s.leave()
 	}
 	return nil
 }
 
-// deliverDue retries a batch of what is due at the site.
-func (s *site) deliverDue(ctx context.Context) error {
+// due returns records of the site that are due at a time.
+func (s *site) due(ctx context.Context, at time.Time, limit int) ([]members.Record, error) {
 	bounded, cancel := context.WithTimeout(ctx, members.StoreTimeout)
 	defer cancel()
-	due, err := s.Store.Due(bounded, s.name, s.Now(), batchSize)
+	return s.Store.Due(bounded, s.name, at, limit)
+}
+
+// deliverBatch retries a batch of what is due at the site, while the platform
+// answers. It reports false if another batch would be the same: the site is not
+// served any more, or the store is in trouble.
+func (s *site) deliverBatch(ctx context.Context) (goesOn bool, err error) {
+	turn, err := s.take(ctx, s.retries, false)
 	if err != nil {
-		return err
+		return false, err
 	}
-	var retries sync.WaitGroup
-	defer retries.Wait()
-	slots := make(chan struct{}, concurrency)
-	for _, r := range due {
-		slots <- struct{}{}
-		retries.Go(func() {
-			defer func() { <-slots }()
-			if err := s.retry(ctx, r.GUID); err != nil && ctx.Err() == nil {
-				s.logger.Error("a pending member could not be retried", zap.String("guid", r.GUID), zap.Error(err))
-			}
-		})
-	}
+	due, err := s.due(ctx, s.Now(), batchSize)
 	if len(due) == batchSize {
 		s.more.Store(true)
 	}
+	var retries sync.WaitGroup
+	var failed atomic.Bool
+	ended := make(chan struct{}, concurrency)
+	for underWay := 0; len(due) > 0 && s.breaker.isClosed() && ctx.Err() == nil; {
+		if turn == nil {
+			turn = s.nextTurn(ctx, underWay)
+		}
+		if turn == nil {
+			if underWay == 0 {
+				break
+			}
+			<-ended
+			underWay--
+			continue
+		}
+		guid, taken := due[0].GUID, turn
+		due, turn = due[1:], nil
+		underWay++
+		retries.Go(func() {
+			if !s.retryInTurn(ctx, guid, taken) {
+				failed.Store(true)
+			}
+			ended <- struct{}{}
+		})
+	}
+	if turn != nil {
+		turn.End()
+	}
+	retries.Wait()
+	return !failed.Load(), err
+}
+
+// retryInTurn retries a record, and ends the turn. It reports false if that could
+// not be done.
+func (s *site) retryInTurn(ctx context.Context, guid string, turn *turns.Turn) bool {
+	defer turn.End()
+	err := s.retryServed(ctx, guid, turn)
+	if err != nil && !errors.Is(err, errNotServed) && ctx.Err() == nil {
+		s.logger().Error("a pending member could not be retried", zap.String("guid", guid), zap.Error(err))
+	}
+	return err == nil
+}
+
+// nextTurn returns a turn for one more retry beside those under way, or nil if one
+// of these has to end first. It waits only if there are none.
+func (s *site) nextTurn(ctx context.Context, underWay int) *turns.Turn {
+	switch {
+	case underWay == 0:
+		turn, err := s.take(ctx, s.retries, false)
+		if err != nil {
+			return nil
+		}
+		return turn
+	case s.breaker.isFresh() && underWay < concurrency:
+		return s.retries.TryTake(s.isSlow())
+	}
 	return nil
+}
+
+// take waits for a turn, in the slow lane if the site's platform is slow by then.
+// Errors: that of ctx.
+func (s *site) take(ctx context.Context, lanes *turns.Lanes, slow bool) (*turns.Turn, error) {
+	for {
+		slow = slow || s.isSlow()
+		turn, err := lanes.Take(ctx, slow)
+		if err != nil || slow || !s.isSlow() {
+			return turn, err
+		}
+		turn.End()
+	}
 }
 
 var _ members.Outbox = (*Outbox)(nil)

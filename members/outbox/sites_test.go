@@ -51,7 +51,7 @@ func queue(b *membertest.Bench, site string, n int) {
 func TestBatchesFollowEachOther(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	o := outbox.New(outbox.Config{
-		Store: b.Store, Platforms: map[string]platform.Platform{"daily": b.Platform}, Logger: zap.NewNop(),
+		Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{"daily": b.Platform}), Logger: zap.NewNop(),
 	})
 	o.SetInterval(time.Hour)
 	queue(b, "daily", 4*outbox.BatchSize)
@@ -78,7 +78,7 @@ func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	slow := hanging{membertest.NewPlatform(), make(chan struct{}, 1000), make(chan struct{})}
 	quick := membertest.NewPlatform()
 	o := outbox.New(outbox.Config{
-		Store: b.Store, Platforms: map[string]platform.Platform{"slow": slow, "quick": quick}, Logger: zap.NewNop(),
+		Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{"slow": slow, "quick": quick}), Logger: zap.NewNop(),
 	})
 	queue(b, "slow", 100)
 	queue(b, "other", 3) // of another process

@@ -37,12 +37,19 @@ type Store interface {
 	// Due returns those records of a site, the longest due first.
 	Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error)
 
+	// PendingSites returns the sites, of all in the store, with a pending record.
+	PendingSites(ctx context.Context) ([]string, error)
+
 	// MakeDue makes the next attempt of all pending records of a site due, and
 	// returns how many these are.
 	MakeDue(ctx context.Context, site string) (int, error)
 
 	// CountPending returns how many records of a site are pending.
 	CountPending(ctx context.Context, site string) (int, error)
+
+	// CountAllPending returns how many records are pending, by site, of all sites in
+	// the store that have any.
+	CountAllPending(ctx context.Context) (map[string]int, error)
 
 	// PurgeTombstones removes the tombstones that were applied before some time.
 	PurgeTombstones(ctx context.Context, before time.Time) error
@@ -52,6 +59,10 @@ type Store interface {
 type Failure struct {
 	Problem string
 	Next    time.Time
+
+	// Untried means that nothing was sent to the platform, so it is no failed
+	// attempt.
+	Untried bool
 
 	// NotSent means that the platform certainly did not create the member.
 	NotSent bool

@@ -22,11 +22,25 @@ const replayWindow = 5 * time.Minute
 // events are those of Ghost's of which a webhook event is sent.
 var events = []string{"member.added", "member.edited", "member.deleted"}
 
+// webhooksPath is the path of the webhooks below the Admin API.
+const webhooksPath = "/webhooks/"
+
+type webhooks struct {
+	Webhooks []webhook `json:"webhooks"`
+}
+
 type webhook struct {
+	ID        string `json:"id,omitempty"`
 	Name      string `json:"name"`
 	Event     string `json:"event"`
 	TargetURL string `json:"target_url"`
 	Secret    string `json:"secret"`
+
+	// What became of the last event: its time, empty if none was sent, the status of
+	// the answer, and what went wrong.
+	TriggeredAt     string `json:"last_triggered_at,omitempty"`
+	TriggeredStatus string `json:"last_triggered_status,omitempty"`
+	TriggeredError  string `json:"last_triggered_error,omitempty"`
 }
 
 // Identity implements [platform.EventSource].
@@ -37,19 +51,24 @@ func (c *Client) Identity() string {
 // Subscribe implements [platform.EventSource]. It registers a webhook for each
 // event; those that are there already stay.
 func (c *Client) Subscribe(ctx context.Context, url string) error {
-	type webhooks struct {
-		Webhooks []webhook `json:"webhooks"`
-	}
+	_, err := c.subscribe(ctx, url)
+	return err
+}
+
+// subscribe is Subscribe, and tells whether some webhooks were missing.
+func (c *Client) subscribe(ctx context.Context, url string) (missing bool, err error) {
 	for _, event := range events {
-		err := c.call(ctx, http.MethodPost, "/webhooks/", nil, webhooks{[]webhook{{"Lychgate", event, url, c.secretFor(url)}}}, nil)
+		registered := webhooks{[]webhook{{Name: "Lychgate", Event: event, TargetURL: url, Secret: c.secretFor(url)}}}
+		err := c.call(ctx, http.MethodPost, webhooksPath, nil, registered, nil)
 		if _, there := errors.AsType[*platform.Refusal](err); there {
 			continue // "Target URL has already been used for this event."
 		}
 		if err != nil {
-			return fmt.Errorf("registering a webhook: %w", err)
+			return missing, fmt.Errorf("registering a webhook: %w", err)
 		}
+		missing = true
 	}
-	return nil
+	return missing, nil
 }
 
 // secretFor returns the secret of the webhooks with a URL. It is made from the
@@ -96,6 +115,7 @@ func (c *Client) ReadEvent(url, signature string, body []byte, now time.Time) (s
 				ID string `json:"id"`
 			}
 		} `json:"member"`
+		Tag json.RawMessage `json:"tag"`
 	}
 	if err := json.Unmarshal(body, &event); err != nil {
 		return "", fmt.Errorf("reading a webhook event: %w", err)
@@ -104,7 +124,7 @@ func (c *Client) ReadEvent(url, signature string, body []byte, now time.Time) (s
 	if id == "" {
 		id = event.Member.Previous.ID // of one that was removed
 	}
-	if id == "" {
+	if id == "" && event.Tag == nil {
 		return "", errors.New("reading a webhook event: it is about no member")
 	}
 	return id, nil

@@ -19,22 +19,22 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// notice is what the real Ghost sends.
-type notice struct {
+// event is what the real Ghost sends.
+type event struct {
 	signature string
 	body      []byte
 }
 
-// Each change of a member, labels alone included, is noticed, and nobody but
+// Each change of a member, labels alone included, sends an event, and nobody but
 // Ghost can say so.
-func TestNotices(t *testing.T) {
+func TestEvents(t *testing.T) {
 	client := newClient(t, realConfig(t))
 	ctx := t.Context()
-	notices := make(chan notice, 100)
+	sent := make(chan event, 100)
 	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		select {
-		case notices <- notice{r.Header.Get("X-Ghost-Signature"), body}:
+		case sent <- event{r.Header.Get("X-Ghost-Signature"), body}:
 		default:
 			w.WriteHeader(http.StatusGone) // the test is over
 		}
@@ -46,14 +46,14 @@ func TestNotices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var last notice
+	var last event
 	next := func(what, id string) {
 		t.Helper()
 		for {
 			select {
-			case last = <-notices:
+			case last = <-sent:
 			case <-time.After(time.Minute):
-				t.Fatalf("%s: no notice", what)
+				t.Fatalf("%s: no event", what)
 			}
 			got, err := client.ReadEvent(url, last.signature, last.body, time.Now())
 			if err != nil {
@@ -64,7 +64,7 @@ func TestNotices(t *testing.T) {
 			}
 		}
 	}
-	created, err := client.Create(ctx, platform.Member{Email: unique("noticed"), Name: "N"})
+	created, err := client.Create(ctx, platform.Member{Email: unique("changed"), Name: "N"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -34,9 +36,18 @@ const (
 	// maxAnswer bounds how much of an answer is read, in bytes.
 	maxAnswer = 4 << 20
 
+	// idleTimeout is how long a connection is kept for the next request. It is less
+	// than the five seconds after which Node.js closes one (server.keepAliveTimeout): a
+	// request that is sent at that moment has no answer.
+	idleTimeout = 4 * time.Second
+
 	// maxConnections bounds the connections to one Ghost for requests about
 	// members.
 	maxConnections = 16
+
+	// maxPostConnections bounds those for requests about posts and their tags, which
+	// staff cause: however many pages they load, members do not wait for them.
+	maxPostConnections = 6
 
 	// maxStaffConnections bounds those for requests about the staff, which
 	// strangers can cause.
@@ -65,6 +76,7 @@ type Client struct {
 	tokens  *tokens
 	timeout time.Duration
 	http    *http.Client // for members
+	posts   *http.Client
 	staff   *http.Client
 
 	// labelling holds one while labels are changed, once labelsMeet: Ghost was seen to
@@ -75,17 +87,20 @@ type Client struct {
 
 // New makes a Client. It does not talk to Ghost yet.
 func New(cfg Config) (*Client, error) {
+	if err := checkURL(cfg.URL); err != nil {
+		return nil, err
+	}
+	if err := checkAdminKey(cfg.AdminKey); err != nil {
+		return nil, fmt.Errorf("admin_key: %w", err)
+	}
 	base, err := url.Parse(cfg.URL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("%q is not Ghost's address, such as http://127.0.0.1:2368", cfg.URL)
+	if err != nil {
+		return nil, err
 	}
-	if strings.HasSuffix(strings.TrimRight(base.Path, "/"), "/ghost") {
-		return nil, fmt.Errorf("%q is the address of Ghost's admin: write Ghost's own, without /ghost", cfg.URL)
-	}
-	id, secret, ok := strings.Cut(cfg.AdminKey, ":")
+	id, secret, _ := strings.Cut(cfg.AdminKey, ":")
 	key, err := hex.DecodeString(secret)
-	if !ok || err != nil || id == "" || len(key) < 32 {
-		return nil, errors.New("admin_key: not one of Ghost's Admin API keys, an ID and 64 hexadecimal digits with a colon between them")
+	if err != nil {
+		return nil, err
 	}
 	tokens, err := newTokens(id, key)
 	if err != nil {
@@ -100,6 +115,7 @@ func New(cfg Config) (*Client, error) {
 		tokens:  tokens,
 		timeout: cfg.Timeout,
 		http:    newHTTPClient(maxConnections),
+		posts:   newHTTPClient(maxPostConnections),
 		staff:   newHTTPClient(maxStaffConnections),
 
 		labelling: make(chan struct{}, 1),
@@ -112,7 +128,7 @@ func newHTTPClient(connections int) *http.Client {
 		Transport: &http.Transport{
 			MaxConnsPerHost:     connections,
 			MaxIdleConnsPerHost: connections,
-			IdleConnTimeout:     time.Minute,
+			IdleConnTimeout:     idleTimeout,
 		},
 		// A redirect would turn a PUT into a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -122,6 +138,7 @@ func newHTTPClient(connections int) *http.Client {
 // Close closes the connections that are not in use.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
+	c.posts.CloseIdleConnections()
 	c.staff.CloseIdleConnections()
 	return nil
 }
@@ -129,31 +146,37 @@ func (c *Client) Close() error {
 // call sends a request to the Admin API and decodes its answer into result,
 // unless that is nil.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, body, result any) error {
+	_, err := c.callForHeader(ctx, method, path, query, body, result)
+	return err
+}
+
+// callForHeader is call, and returns the header of a successful answer too.
+func (c *Client) callForHeader(ctx context.Context, method, path string, query url.Values, body, result any) (http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 
-	status, answer, err := c.send(ctx, method, path, query, body)
+	status, header, answer, err := c.send(ctx, method, path, query, body)
 	if err != nil {
-		return fmt.Errorf("asking Ghost: %w", err)
+		return nil, fmt.Errorf("asking Ghost: %w", err)
 	}
 	if status < 200 || status > 299 {
-		return refusal(status, answer)
+		return nil, refusal(status, answer)
 	}
 	if result == nil {
-		return nil
+		return header, nil
 	}
 	if err := json.Unmarshal(answer, result); err != nil {
-		return fmt.Errorf("reading Ghost's answer: %w", err)
+		return nil, fmt.Errorf("reading Ghost's answer: %w", err)
 	}
-	return nil
+	return header, nil
 }
 
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any) (status int, answer []byte, err error) {
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any) (status int, header http.Header, answer []byte, err error) {
 	var payload io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return 0, nil, err
+			return 0, nil, nil, err
 		}
 		payload = bytes.NewReader(text)
 	}
@@ -163,11 +186,11 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	request, err := http.NewRequestWithContext(ctx, method, address, payload)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	token, err := c.tokens.current()
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	request.Header.Set("Authorization", "Ghost "+token)
 	request.Header.Set("Accept-Version", apiVersion)
@@ -175,7 +198,11 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	// A Ghost whose own address is https redirects whatever does not say that
 	// it came that way.
 	request.Header.Set("X-Forwarded-Proto", "https")
-	response, err := c.http.Do(request)
+	client := c.http
+	if isAboutPosts(method, path) {
+		client = c.posts
+	}
+	response, err := client.Do(request)
 	if withURL, ok := errors.AsType[*url.Error](err); ok {
 		err = withURL.Err // the URL may have an email in it, which belongs into no log
 	}
@@ -183,14 +210,21 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		err = noEffectError{err}
 	}
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	defer response.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err == nil && len(answer) > maxAnswer {
 		err = errTooLong
 	}
-	return response.StatusCode, answer, err
+	return response.StatusCode, response.Header, answer, err
+}
+
+// isAboutPosts reports whether a request is one that editors cause. They read labels to
+// choose one for an event.
+func isAboutPosts(method, path string) bool {
+	return slices.ContainsFunc([]string{"/posts/", "/pages/", "/tags/", "/settings/"}, func(about string) bool { return strings.HasPrefix(path, about) }) ||
+		method == http.MethodGet && path == "/labels/"
 }
 
 var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxAnswer>>20)
@@ -213,8 +247,16 @@ func firstError(answer []byte) ghostError {
 	if json.Unmarshal(answer, &body) != nil || len(body.Errors) == 0 {
 		return ghostError{}
 	}
-	return body.Errors[0]
+	first := body.Errors[0]
+	for _, text := range []*string{&first.Type, &first.Code, &first.Message, &first.Context} {
+		*text = clip.Text(*text, maxErrorText)
+	}
+	return first
 }
+
+// maxErrorText bounds each text of an error of Ghost's, in code points: it is logged, kept
+// and shown.
+const maxErrorText = 4000
 
 // refusal turns an answer that is no success into one of the kinds of errors
 // that [platform.Platform] knows.

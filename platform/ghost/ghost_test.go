@@ -302,7 +302,7 @@ func TestNewErrors(t *testing.T) {
 }
 
 func TestQuote(t *testing.T) {
-	if got := quote(`o'neil\@x`); got != `'o\'neil\\@x'` {
+	if got := quote(`"o'neil\@x`); got != `'\"o\'neil\@x'` {
 		t.Error(got)
 	}
 }

@@ -244,9 +244,11 @@ func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member
 	return platform.Member{}, platform.ErrNotFound
 }
 
-// quote returns a string of Ghost's filter language, NQL.
+// quote returns a string of Ghost's filter language, NQL, which knows `\'` and `\"`. A
+// backslash before anything else stands for itself, so a string that ends with one may
+// only be the last of a filter.
 func quote(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+	return "'" + strings.NewReplacer(`'`, `\'`, `"`, `\"`).Replace(s) + "'"
 }
 
 // toWire returns a change as Ghost takes it. Ghost looks up whoever signs in by the

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -57,43 +58,64 @@ func session(cookie string) string {
 // A request without an origin is one of Ghost's own admin to Ghost. So a visitor
 // with platform.Visitor.SameOrigin whose origin Ghost refuses is asked about again
 // without.
-func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) ([]string, error) {
-	cookie := session(visitor.Cookie)
-	if cookie == "" {
+func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) (platform.StaffMember, error) {
+	answer, err := c.askAs(ctx, "/users/me/?"+url.Values{"include": {"roles"}}.Encode(), visitor)
+	if err != nil {
+		return platform.StaffMember{}, err
+	}
+	return readUser(answer)
+}
+
+// askAs asks Ghost with the session of a visitor. Errors: those of ask.
+func (c *Client) askAs(ctx context.Context, path string, visitor platform.Visitor) ([]byte, error) {
+	if visitor.Cookie = session(visitor.Cookie); visitor.Cookie == "" {
 		return nil, platform.ErrNotStaff
 	}
-	answer, err := c.askForUser(ctx, cookie, visitor)
+	answer, err := c.askWith(ctx, path, visitor)
 	if _, refused := errors.AsType[*platform.SessionError](err); refused && visitor.SameOrigin {
 		elsewhere := err
-		answer, err = c.askForUser(ctx, cookie, platform.Visitor{UserAgent: visitor.UserAgent})
+		answer, err = c.askWith(ctx, path, platform.Visitor{Cookie: visitor.Cookie, UserAgent: visitor.UserAgent})
 		if errors.Is(err, platform.ErrNotStaff) {
 			err = elsewhere // names the visitor's origin
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
+	return answer, err
+}
+
+// permissions are those of Ghost's roles. A Super Editor is an Editor who may also
+// manage members. An Author and a Contributor have none.
+var permissions = map[string]platform.Permissions{
+	"Owner":         {UploadThemes: true, ManageManifests: true, Administer: true},
+	"Administrator": {UploadThemes: true, ManageManifests: true, Administer: true},
+	"Editor":        {ManageManifests: true},
+	"Super Editor":  {ManageManifests: true},
+}
+
+// readUser reads Ghost's answer about the user of a session.
+func readUser(answer []byte) (platform.StaffMember, error) {
 	var body struct {
 		Users []struct {
+			ID    string `json:"id"`
+			Name  string `json:"name"`
 			Roles []struct {
 				Name string `json:"name"`
 			} `json:"roles"`
 		} `json:"users"`
 	}
 	if err := json.Unmarshal(answer, &body); err != nil || len(body.Users) != 1 {
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", &Error{Status: http.StatusOK, Message: "without a user"})
+		return platform.StaffMember{}, fmt.Errorf("asking Ghost who a visitor is: %w", &Error{Status: http.StatusOK, Message: "without a user"})
 	}
-	var roles []string
+	member := platform.StaffMember{ID: clip.Text(body.Users[0].ID, maxName), Name: clip.Text(body.Users[0].Name, maxName)}
 	for _, role := range body.Users[0].Roles {
-		roles = append(roles, role.Name)
+		member.Roles = append(member.Roles, role.Name)
+		member.Permissions = member.Permissions.Union(permissions[role.Name])
 	}
-	return roles, nil
+	return member, nil
 }
 
-// askForUser asks Ghost whose session a cookie has. Errors: those of ask.
-func (c *Client) askForUser(ctx context.Context, cookie string, visitor platform.Visitor) ([]byte, error) {
-	return c.ask(ctx, "/users/me/?"+url.Values{"include": {"roles"}}.Encode(), map[string]string{
-		"Cookie": cookie, "Origin": visitor.Origin, "Referer": visitor.Referer, "User-Agent": visitor.UserAgent,
+func (c *Client) askWith(ctx context.Context, path string, visitor platform.Visitor) ([]byte, error) {
+	return c.ask(ctx, path, map[string]string{
+		"Cookie": visitor.Cookie, "Origin": visitor.Origin, "Referer": visitor.Referer, "User-Agent": visitor.UserAgent,
 	})
 }
 

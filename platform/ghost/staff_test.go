@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -43,6 +44,46 @@ func signIn(t *testing.T, address, origin string) string {
 	return cookie.Name + "=" + cookie.Value
 }
 
+var (
+	owner  = platform.StaffMember{Roles: []string{"Owner"}, Permissions: platform.Permissions{UploadThemes: true, ManageManifests: true, Administer: true}}
+	editor = platform.StaffMember{Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}}
+)
+
+// anybody ignores who it is.
+var anybody = cmpopts.IgnoreFields(platform.StaffMember{}, "ID", "Name")
+
+// A user of Ghost's may do at the edge what the role lets them do, and those who only
+// write are known as staff all the same.
+func TestRoles(t *testing.T) {
+	var roles string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"users":[{"id":"1","name":"Ada","roles":[%s]}]}`, roles)
+	}))
+	defer server.Close()
+	client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+	for _, test := range []struct {
+		roles string
+		want  platform.StaffMember
+	}{
+		{`{"name":"Owner"}`, owner},
+		{`{"name":"Administrator"}`, platform.StaffMember{Roles: []string{"Administrator"}, Permissions: owner.Permissions}},
+		{`{"name":"Editor"}`, editor},
+		{`{"name":"Super Editor"}`, platform.StaffMember{Roles: []string{"Super Editor"}, Permissions: editor.Permissions}},
+		{`{"name":"Author"}`, platform.StaffMember{Roles: []string{"Author"}}},
+		{`{"name":"Contributor"}`, platform.StaffMember{Roles: []string{"Contributor"}}},
+		{`{"name":"a role of next year"}`, platform.StaffMember{Roles: []string{"a role of next year"}}},
+		{`{"name":"Author"},{"name":"Editor"}`, platform.StaffMember{Roles: []string{"Author", "Editor"}, Permissions: editor.Permissions}},
+		{``, platform.StaffMember{}},
+	} {
+		roles = test.roles
+		test.want.ID, test.want.Name = "1", "Ada"
+		member, err := client.Staff(t.Context(), platform.Visitor{Cookie: sessionCookie + "=a"})
+		if diff := cmp.Diff(test.want, member); diff != "" || err != nil {
+			t.Errorf("%s: %s, %v", test.roles, diff, err)
+		}
+	}
+}
+
 // Only those who are signed in to Ghost are staff, and only from where they
 // signed in.
 func TestStaff(t *testing.T) {
@@ -60,8 +101,8 @@ func TestStaff(t *testing.T) {
 		"by a script": {Cookie: cookie, Origin: config.URL},
 		"with others": {Cookie: "theme=dark; " + cookie, Origin: config.URL},
 	} {
-		roles, err := client.Staff(t.Context(), visitor)
-		if diff := cmp.Diff([]string{"Owner"}, roles); diff != "" || err != nil {
+		member, err := client.Staff(t.Context(), visitor)
+		if diff := cmp.Diff(owner, member, anybody); diff != "" || err != nil {
 			t.Errorf("%s: %s, %v", name, diff, err)
 		}
 	}
@@ -70,8 +111,8 @@ func TestStaff(t *testing.T) {
 		"a forged one":   {Cookie: strings.Replace(cookie, "s%3A", "s%3Ax", 1), Origin: config.URL},
 		"another origin": {Cookie: cookie, Origin: "https://elsewhere.example"},
 	} {
-		if roles, err := client.Staff(t.Context(), visitor); !errors.Is(err, platform.ErrNotStaff) {
-			t.Errorf("%s: %v, %v", name, roles, err)
+		if member, err := client.Staff(t.Context(), visitor); !errors.Is(err, platform.ErrNotStaff) {
+			t.Errorf("%s: %v, %v", name, member, err)
 		}
 	}
 	away := newClient(t, Config{URL: "http://127.0.0.1:1", AdminKey: testKey})
@@ -121,7 +162,7 @@ func TestStaffIsAskedAboutSessions(t *testing.T) {
 		"x=" + long + "; ghost-admin-api-session=a; ghost-admin-api-session=b": "ghost-admin-api-session=a",
 	} {
 		asked = nil
-		roles, err := client.Staff(t.Context(), platform.Visitor{Cookie: cookie, Origin: "https://a.example", Referer: long, UserAgent: long})
+		member, err := client.Staff(t.Context(), platform.Visitor{Cookie: cookie, Origin: "https://a.example", Referer: long, UserAgent: long})
 		if client.HasSession(cookie) != (want != "") {
 			t.Errorf("%.60s: HasSession %v", cookie, want == "")
 		}
@@ -131,7 +172,7 @@ func TestStaffIsAskedAboutSessions(t *testing.T) {
 			}
 			continue
 		}
-		if diff := cmp.Diff([]string{"Editor"}, roles); diff != "" || err != nil || len(asked) != 1 {
+		if diff := cmp.Diff(editor, member, anybody); diff != "" || err != nil || len(asked) != 1 {
 			t.Fatalf("%.60s: %s, %v", cookie, diff, err)
 		}
 		got := []string{asked[0].Get("Cookie"), asked[0].Get("Origin"), asked[0].Get("Referer")}
@@ -174,8 +215,8 @@ func TestSessionAtAnotherOrigin(t *testing.T) {
 		{Cookie: cookie, Referer: elsewhere + "/ghost/", SameOrigin: true},
 		{Cookie: cookie, Origin: elsewhere, Referer: elsewhere + "/ghost/", SameOrigin: true},
 	} {
-		roles, err := client.Staff(t.Context(), visitor)
-		if diff := cmp.Diff([]string{"Owner"}, roles); diff != "" || err != nil {
+		member, err := client.Staff(t.Context(), visitor)
+		if diff := cmp.Diff(owner, member, anybody); diff != "" || err != nil {
 			t.Errorf("%s %s: %s, %v", visitor.Origin, visitor.Referer, diff, err)
 		}
 	}
@@ -184,9 +225,9 @@ func TestSessionAtAnotherOrigin(t *testing.T) {
 		{Cookie: cookie, Origin: elsewhere},
 		{Cookie: cookie, Referer: elsewhere + "/ghost/"},
 	} {
-		roles, err := client.Staff(t.Context(), visitor)
+		member, err := client.Staff(t.Context(), visitor)
 		if diff := cmp.Diff(want.Error(), fmt.Sprint(err)); diff != "" || !errors.Is(err, platform.ErrNotStaff) {
-			t.Errorf("%s %s: %v, %s", visitor.Origin, visitor.Referer, roles, diff)
+			t.Errorf("%s %s: %v, %s", visitor.Origin, visitor.Referer, member, diff)
 		}
 	}
 }

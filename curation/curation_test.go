@@ -1,0 +1,438 @@
+package curation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+func TestMain(m *testing.M) { wait.Goroutines(m) }
+
+// wall is a platform with posts, each of which carries tags.
+type wall struct {
+	mu      sync.Mutex
+	posts   map[string][]string
+	isDraft map[string]bool
+	seen    map[string][]string // by tag, the numbers of posts that carried it after each change
+
+	// fault is asked before each call, by its name; an error is what the call returns.
+	fault func(call string) error
+}
+
+func newWall(posts map[string][]string) *wall {
+	return &wall{posts: posts, seen: make(map[string][]string), fault: func(string) error { return nil }}
+}
+
+func (w *wall) Tagged(_ context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.fault("tagged"); err != nil {
+		return nil, err
+	}
+	carried := make(map[string]platform.Tagged)
+	for _, tag := range tags {
+		of := platform.Tagged{IsInternal: tag[0] == '#'}
+		for _, id := range w.carriers(tag) {
+			if of.Total++; of.Total <= most {
+				of.Posts = append(of.Posts, platform.Post{ID: id, Title: "Post " + id})
+			}
+		}
+		carried[tag] = of
+	}
+	return carried, nil
+}
+
+// carriers returns the posts with a tag, the newest first, which is the greatest.
+func (w *wall) carriers(tag string) (ids []string) {
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(w.posts))) {
+		if slices.Contains(w.posts[id], tag) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (w *wall) Published(context.Context, platform.PostSearch) ([]platform.Post, error) {
+	return nil, nil
+}
+
+func (w *wall) Post(_ context.Context, id string) (platform.Post, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.fault("post"); err != nil {
+		return platform.Post{}, err
+	}
+	if _, ok := w.posts[id]; !ok {
+		return platform.Post{}, platform.ErrNoPost
+	}
+	if w.isDraft[id] {
+		return platform.Post{ID: id, Status: "draft"}, nil
+	}
+	return platform.Post{ID: id, Status: platform.Published}, nil
+}
+
+func (w *wall) Tag(_ context.Context, id, tag string) error {
+	return w.retag("tag", id, tag, func(tags []string) []string { return append(tags, tag) })
+}
+
+func (w *wall) Untag(_ context.Context, id, tag string) error {
+	return w.retag("untag", id, tag, func(tags []string) []string { return tags })
+}
+
+func (w *wall) retag(call, id, tag string, change func([]string) []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.fault(call + " " + id); err != nil {
+		return err
+	}
+	tags, ok := w.posts[id]
+	if !ok {
+		return platform.ErrNoPost
+	}
+	w.posts[id] = change(slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == tag }))
+	w.seen[tag] = append(w.seen[tag], strconv.Itoa(len(w.carriers(tag))))
+	return nil
+}
+
+// has returns what carries a tag.
+func (w *wall) has(tag string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.carriers(tag)
+}
+
+// start returns a curator of a store, which serves one site.
+func start(t *testing.T, db *database.DB, w *wall) *Curator {
+	t.Helper()
+	store, err := NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(store, func(site string) platform.PostHost {
+		if site != "daily" {
+			return nil
+		}
+		return w
+	}, zap.NewNop())
+	t.Cleanup(func() {
+		c.cancel()
+		c.running.Wait()
+	})
+	return c
+}
+
+// pending returns the moves that the platform does not have, as "tag: post".
+func pending(t *testing.T, c *Curator) (list []string) {
+	t.Helper()
+	moves, err := c.store.List(t.Context(), "daily")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range moves {
+		list = append(list, m.Tag+": "+m.Post)
+	}
+	return list
+}
+
+// A slot holds the post that was chosen, whatever carried its tag before; other tags stay;
+// and the homepage is never without.
+func TestMove(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		for name, test := range map[string]struct {
+			posts map[string][]string
+			post  string
+			want  []string
+			seen  []string
+		}{
+			"the first":      {map[string][]string{"1": {"news"}, "2": nil}, "1", []string{"1"}, []string{"1"}},
+			"another":        {map[string][]string{"1": {"news", "#hero"}, "2": {"#x"}}, "2", []string{"2"}, []string{"2", "1"}},
+			"the same":       {map[string][]string{"1": {"#hero", "news"}}, "1", []string{"1"}, nil},
+			"of several":     {map[string][]string{"1": {"#hero"}, "2": {"#hero"}, "3": {"#hero"}}, "2", []string{"2"}, []string{"2", "1"}},
+			"beside several": {map[string][]string{"1": {"#hero"}, "2": {"#hero"}, "3": nil}, "3", []string{"3"}, []string{"3", "2", "1"}},
+			"none":           {map[string][]string{"1": {"#hero", "a"}, "2": {"#hero"}}, "", nil, []string{"1", "0"}},
+			"none of none":   {map[string][]string{"1": {"a"}}, "", nil, nil},
+		} {
+			t.Run(name, func(t *testing.T) {
+				others := make(map[string][]string)
+				for id, tags := range test.posts {
+					others[id] = slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return tag == "#hero" })
+				}
+				w := newWall(test.posts)
+				c := start(t, db, w)
+				if err := c.Move(t.Context(), "daily", "#hero", test.post); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(test.want, w.has("#hero")); diff != "" {
+					t.Error(diff)
+				}
+				if diff := cmp.Diff(test.seen, w.seen["#hero"]); diff != "" {
+					t.Errorf("the numbers of posts with the tag, one after the other: %s", diff)
+				}
+				left := make(map[string][]string)
+				for id, tags := range w.posts {
+					left[id] = slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return tag == "#hero" })
+				}
+				if diff := cmp.Diff(others, left, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("other tags: %s", diff)
+				}
+				if left := pending(t, c); left != nil {
+					t.Errorf("still pending: %v", left)
+				}
+			})
+		}
+	})
+}
+
+var errDown = errors.New("down")
+
+// A choice that cannot be made changes nothing and is not kept.
+func TestRefused(t *testing.T) {
+	refusal := &platform.Refusal{Reason: "No."}
+	for name, test := range map[string]struct {
+		post  string
+		fault func(call string) error
+		want  error
+	}{
+		"a post that is not there":     {"9", nil, platform.ErrNoPost},
+		"a post that is deleted then":  {"2", func(call string) error { return map[string]error{"tag 2": platform.ErrNoPost}[call] }, platform.ErrNoPost},
+		"a post that is not published": {"draft", nil, errUnpublished},
+		"a post that is refused":       {"2", func(call string) error { return map[string]error{"tag 2": refusal}[call] }, refusal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWall(map[string][]string{"1": {"#hero"}, "2": nil, "draft": nil})
+			w.isDraft = map[string]bool{"draft": true}
+			if test.fault != nil {
+				w.fault = test.fault
+			}
+			c := start(t, dbtest.SQLite(t), w)
+			if err := c.Move(t.Context(), "daily", "#hero", test.post); !errors.Is(err, test.want) || errors.Is(err, ErrPending) {
+				t.Errorf("%v", err)
+			}
+			if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
+				t.Error(diff)
+			}
+			if left := pending(t, c); left != nil {
+				t.Errorf("pending: %v", left)
+			}
+		})
+	}
+}
+
+// bringDue brings to the platform what is due, and waits for that.
+func bringDue(t *testing.T, c *Curator, w *wall) {
+	t.Helper()
+	if !c.begin("daily", func(ctx context.Context) { c.bringDue(ctx, "daily", w) }) {
+		t.Error("too much is under way")
+	}
+	c.running.Wait()
+}
+
+// isDue has all moves be due, and all leases have run out.
+func isDue(t *testing.T, db *database.DB) {
+	t.Helper()
+	for _, statement := range []string{"UPDATE curation_moves SET due_at = 0", "DELETE FROM curation_leases"} {
+		if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// dying is a store of a process that ends: nothing gets through any more.
+type dying struct {
+	Store
+	isDead func() bool
+}
+
+var errDead = errors.New("the process has ended")
+
+func (d dying) Done(ctx context.Context, m Move) error {
+	if d.isDead() {
+		return errDead
+	}
+	return d.Store.Done(ctx, m)
+}
+
+func (d dying) Postpone(ctx context.Context, m Move, by time.Duration, problem string) error {
+	if d.isDead() {
+		return errDead
+	}
+	return d.Store.Postpone(ctx, m, by, problem)
+}
+
+func (d dying) Release(ctx context.Context, site, holder string) error {
+	if d.isDead() {
+		return errDead
+	}
+	return d.Store.Release(ctx, site, holder)
+}
+
+// A process that ends after any of its calls leaves nothing half done: another finishes
+// it, once the lease has run out.
+func TestKilled(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		finished := false
+		for calls := 1; !finished; calls++ {
+			w := newWall(map[string][]string{"1": {"#hero", "a"}, "2": {"b"}, "3": {"#hero"}})
+			killed := start(t, db, w)
+			made := 0
+			w.fault = func(string) error {
+				if made++; made > calls {
+					return errDead
+				}
+				return nil
+			}
+			killed.store = dying{killed.store, func() bool {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return made > calls
+			}}
+			finished = killed.Move(t.Context(), "daily", "#hero", "2") == nil
+			w.mu.Lock()
+			w.fault = func(string) error { return nil }
+			w.mu.Unlock()
+
+			isDue(t, db)
+			other := start(t, db, w)
+			bringDue(t, other, w)
+			want := map[string][]string{"1": {"a"}, "2": {"b", "#hero"}, "3": {}}
+			if diff := cmp.Diff(want, w.posts); diff != "" {
+				t.Errorf("ended after %d calls: %s", calls, diff)
+			}
+			if left := pending(t, other); left != nil {
+				t.Errorf("ended after %d calls, pending: %v", calls, left)
+			}
+		}
+	})
+}
+
+// Of several who choose at the same moment in several processes, what was acknowledged
+// last is what the slot holds, and each slot holds one post.
+func TestAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		posts := make(map[string][]string)
+		for i := range 10 {
+			posts[strconv.Itoa(i)] = []string{"news"}
+		}
+		w := newWall(posts)
+		curators := []*Curator{start(t, db, w), start(t, db, w)}
+		var mu sync.Mutex
+		var acknowledged string
+		var editors sync.WaitGroup
+		for i := range 10 {
+			editors.Go(func() {
+				err := curators[i%2].Move(t.Context(), "daily", "#hero", strconv.Itoa(i))
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err == nil:
+					acknowledged = strconv.Itoa(i)
+				case !errors.Is(err, ErrReplaced):
+					t.Error(err)
+				}
+			})
+		}
+		editors.Wait()
+		if diff := cmp.Diff([]string{acknowledged}, w.has("#hero")); diff != "" {
+			t.Error(diff)
+		}
+		for id, tags := range w.posts {
+			if !slices.Contains(tags, "news") {
+				t.Errorf("post %s has %v", id, tags)
+			}
+		}
+		if left := pending(t, curators[0]); left != nil {
+			t.Errorf("pending: %v", left)
+		}
+	})
+}
+
+// Run finishes what another process left, and leaves alone what this one does not serve.
+func TestRun(t *testing.T) {
+	db := dbtest.SQLite(t)
+	w := newWall(map[string][]string{"1": nil})
+	c := start(t, db, w)
+	for _, site := range []string{"daily", "weekly"} {
+		if _, err := c.store.Want(t.Context(), site, "#hero", "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(ctx) })
+	wait.Until(t, func() string {
+		if left := pending(t, c); left != nil {
+			return fmt.Sprint(left)
+		}
+		return ""
+	})
+	cancel()
+	running.Wait()
+	other, err := c.store.List(t.Context(), "weekly")
+	if err != nil || len(other) != 1 {
+		t.Errorf("of a site that is served elsewhere: %+v, %v", other, err)
+	}
+	if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// More moves than are allowed at once are kept, and wait.
+func TestManyMoves(t *testing.T) {
+	w := newWall(map[string][]string{"1": nil})
+	c := start(t, dbtest.SQLite(t), w)
+	for range maxMoves {
+		c.places <- struct{}{}
+	}
+	if err := c.Move(t.Context(), "daily", "#hero", "1"); !errors.Is(err, ErrPending) {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"#hero: 1"}, pending(t, c)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Nothing is left of a site that is gone, and another keeps what is its own.
+func TestForget(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, site := range []string{"daily", "weekly"} {
+			if _, err := store.Want(t.Context(), site, "#hero", "1"); err != nil {
+				t.Fatal(err)
+			}
+			if held, err := store.Hold(t.Context(), site, "me", time.Minute); !held || err != nil {
+				t.Fatal(held, err)
+			}
+		}
+		if err := store.Forget(t.Context(), "daily"); err != nil {
+			t.Fatal(err)
+		}
+		for site, want := range map[string]int{"daily": 0, "weekly": 1} {
+			moves, err := store.List(t.Context(), site)
+			if err != nil || len(moves) != want {
+				t.Errorf("%s: %+v, %v", site, moves, err)
+			}
+			held, err := store.Hold(t.Context(), site, "another", time.Minute)
+			if err != nil || held != (want == 0) {
+				t.Errorf("%s: held %t, %v", site, held, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package curation
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+)
+
+// A move whose time is up is tried later, and not at once and for ever.
+func TestTimeIsUp(t *testing.T) {
+	w := newWall(map[string][]string{"1": {"#hero"}, "2": nil})
+	c := start(t, dbtest.SQLite(t), w)
+	m, err := c.store.Want(t.Context(), "daily", "#hero", "2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.fault = func(call string) error {
+		if call != "tag 2" {
+			return nil
+		}
+		cancel()
+		return context.Canceled
+	}
+	c.turns.enter("daily", 1)
+	if err := c.bring(ctx, w, m); !errors.Is(err, ErrPending) {
+		t.Error(err)
+	}
+	moves, err := c.store.List(t.Context(), "daily")
+	if err != nil || len(moves) != 1 || moves[0].Tries != 1 {
+		t.Errorf("%+v, %v", moves, err)
+	}
+}
+
+// A platform that fails at any call keeps nobody from what was chosen: it is finished when
+// it answers again.
+func TestPlatformFails(t *testing.T) {
+	for _, failing := range []string{"post", "tagged", "tag 2", "untag 1"} {
+		t.Run(failing, func(t *testing.T) {
+			w := newWall(map[string][]string{"1": {"#hero"}, "2": nil})
+			w.fault = func(call string) error {
+				if call == failing {
+					return errDown
+				}
+				return nil
+			}
+			db := dbtest.SQLite(t)
+			c := start(t, db, w)
+			err := c.Move(t.Context(), "daily", "#hero", "2")
+			if failing == "post" { // which was only asked whether it is there
+				if err != nil || len(pending(t, c)) != 0 {
+					t.Errorf("%v, %v pending", err, pending(t, c))
+				}
+				return
+			}
+			if !errors.Is(err, ErrPending) {
+				t.Fatal(err)
+			}
+			moves, err := c.store.List(t.Context(), "daily")
+			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem == "" {
+				t.Fatalf("%+v, %v", moves, err)
+			}
+			w.mu.Lock()
+			w.fault = func(string) error { return nil }
+			w.mu.Unlock()
+			isDue(t, db)
+			bringDue(t, c, w)
+			if diff := cmp.Diff([]string{"2"}, w.has("#hero")); diff != "" {
+				t.Error(diff)
+			}
+			if left := pending(t, c); left != nil {
+				t.Errorf("pending: %v", left)
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package curation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Homepage is the homepage of a site, as a theme declares it.
+type Homepage struct {
+	Site     string
+	Posts    platform.PostHost
+	Curator  *Curator
+	Declared *manifest.Curation
+}
+
+// Slot is a slot and what it holds.
+type Slot struct {
+	manifest.Slot
+	Posts []platform.Post // that carry the tag, as in platform.Tagged; at most MaxShown
+	Total int             // of the posts that carry the tag
+	Seen  bool            // by readers: the tag is not internal
+	Move  *Move           // what the platform does not have yet, nil for nothing
+}
+
+const (
+	// MaxShown is how many posts of a slot are shown, and maxPosts of all slots together,
+	// but for one of each.
+	MaxShown = 10
+	maxPosts = 1000
+
+	// MaxFound is how many posts a search returns.
+	MaxFound = 20
+
+	// maxWords is how many words of a search count, each with up to maxWord bytes.
+	maxWords, maxWord = 8, 100
+)
+
+// Find returns a section and one of its slots by their keys, and false if the theme does
+// not declare them.
+func (h *Homepage) Find(section, slot string) (manifest.Section, manifest.Slot, bool) {
+	s, ok := h.Section(section)
+	for _, one := range s.Slots {
+		if one.Key == slot {
+			return s, one, ok
+		}
+	}
+	return s, manifest.Slot{}, false
+}
+
+// Section returns a section by its key.
+func (h *Homepage) Section(key string) (manifest.Section, bool) {
+	for _, s := range h.Declared.Sections {
+		if s.Key == key {
+			return s, true
+		}
+	}
+	return manifest.Section{}, false
+}
+
+// ErrPlatform means that the platform could not be asked.
+var ErrPlatform = errors.New("the platform does not answer")
+
+// Show returns what slots hold, in their order. Errors: ErrPlatform, those of the store.
+func (h *Homepage) Show(ctx context.Context, slots []manifest.Slot) ([]Slot, error) {
+	var tags []string
+	for _, slot := range slots {
+		tags = append(tags, slot.Tag)
+	}
+	most := max(1, min(MaxShown, maxPosts/max(1, len(slots))))
+	carried, err := h.Posts.Tagged(ctx, tags, most)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPlatform, err)
+	}
+	pending, err := h.Curator.Pending(ctx, h.Site)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]Slot, 0, len(slots))
+	for _, slot := range slots {
+		of := Slot{Slot: slot, Posts: carried[slot.Tag].Posts, Total: carried[slot.Tag].Total}
+		of.Seen = of.Total > 0 && !carried[slot.Tag].IsInternal
+		if m, ok := pending[manifest.TagIdentity(slot.Tag)]; ok {
+			of.Move = &m
+		}
+		shown = append(shown, of)
+	}
+	return shown, nil
+}
+
+// Recent returns the newest published posts that a section's picker offers.
+func (h *Homepage) Recent(ctx context.Context, of manifest.Section) ([]platform.Post, error) {
+	return h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: of.Picker.RecentLimit})
+}
+
+// Search returns the newest published posts with some words in their titles.
+func (h *Homepage) Search(ctx context.Context, of manifest.Section, text string) ([]platform.Post, error) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return nil, nil
+	}
+	words = words[:min(len(words), maxWords)]
+	for i, word := range words {
+		words[i] = strings.ToValidUTF8(word[:min(len(word), maxWord)], "")
+	}
+	return h.published(ctx, platform.PostSearch{Words: words, Tag: filterOf(of), Most: MaxFound})
+}
+
+func (h *Homepage) published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
+	list, err := h.Posts.Published(ctx, search)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPlatform, err)
+	}
+	return list, nil
+}
+
+func filterOf(s manifest.Section) string {
+	if s.Picker.RecentFilter == nil {
+		return ""
+	}
+	return s.Picker.RecentFilter.Tag
+}
+
+// ManyError means that a tag that readers see is carried by several posts, from all of
+// which a choice would take it.
+type ManyError struct{ Total int }
+
+func (e *ManyError) Error() string { return fmt.Sprintf("%d posts carry the tag", e.Total) }
+
+// Fill has a post fill a slot, none if it is "". Errors: *ManyError, unless the tag may be
+// taken from all other posts; ErrPlatform, if nobody says how many these are; those of
+// [Curator.Move].
+func (h *Homepage) Fill(ctx context.Context, slot manifest.Slot, post string, fromAll bool) error {
+	if !fromAll {
+		carried, err := h.Posts.Tagged(ctx, []string{slot.Tag}, 2)
+		if of := carried[slot.Tag]; err == nil && !of.IsInternal && of.Total > 1 {
+			return &ManyError{of.Total}
+		}
+		if err != nil && !slot.IsInternal() {
+			return fmt.Errorf("%w: %w", ErrPlatform, err)
+		}
+	}
+	return h.Curator.Move(ctx, h.Site, slot.Tag, post)
+}

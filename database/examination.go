@@ -1,0 +1,84 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Place returns where a source is, for people: the file, or the server and its
+// database, without a password.
+func Place(kind Kind, source string) string {
+	if kind == SQLite {
+		if path, err := filepath.Abs(source); err == nil {
+			return path
+		}
+		return source
+	}
+	config, err := pgx.ParseConfig(source)
+	if err != nil {
+		return "with a connection string that cannot be read" // and may have a password in it
+	}
+	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))) + "/" + config.Database
+}
+
+// CheckNew reports why a file of SQLite's that is not there yet could not be made by
+// the user of this process. Nothing is left behind.
+func CheckNew(path string) error {
+	folder := Existing(filepath.Dir(path))
+	file, err := os.CreateTemp(folder, ".lychgate-*")
+	if err != nil {
+		return explainSQLite(path, err)
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// Existing returns a path, or the first of the folders around it that is there.
+func Existing(path string) string {
+	for path != filepath.Dir(path) {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return path
+}
+
+// TryWrite writes to the tables of a package, or makes one if it has none, and takes that
+// back. The error is why the database could not be written.
+func (db *DB) TryWrite(ctx context.Context, name string, hasTables bool) error {
+	statement := "CREATE TABLE lychgate_test (x INTEGER)"
+	if hasTables {
+		statement = "UPDATE " + versionTable(name) + " SET version_id = version_id"
+	}
+	tx, err := db.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("writing to the store: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, statement); err != nil {
+		return errors.Join(fmt.Errorf("writing to the store: %w", err), rollback(tx))
+	}
+	return rollback(tx)
+}
+
+// Ahead returns how far the database's clock is ahead of this process's, to the
+// tenth of a second. SQLite has the same.
+func (db *DB) Ahead(ctx context.Context) (time.Duration, error) {
+	if db.Kind == SQLite {
+		return 0, nil
+	}
+	start := db.clock()
+	var there time.Time
+	if err := db.Read.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&there); err != nil {
+		return 0, fmt.Errorf("asking the store for its time: %w", err)
+	}
+	now := start.Add(db.clock().Sub(start) / 2) // it was asked on the way there
+	return there.Sub(now).Round(100 * time.Millisecond), nil
+}

@@ -1,0 +1,30 @@
+//go:build unix
+
+package database
+
+import (
+	"net"
+	"syscall"
+)
+
+// isQuiet reports whether a connection to a server is open and nothing has arrived on it,
+// without a word to the server.
+func isQuiet(conn net.Conn) bool {
+	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok { // tls.Conn
+		conn = secure.NetConn()
+	}
+	raw, ok := conn.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	control, err := raw.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var peeked error
+	err = control.Read(func(fd uintptr) bool {
+		_, _, peeked = syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		return true
+	})
+	return err == nil && (peeked == syscall.EAGAIN || peeked == syscall.EINTR)
+}

@@ -1,0 +1,218 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+	"golang.org/x/net/idna"
+
+	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/redis"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// testDomain has mail servers as long as anybody needs the answer.
+const testDomain = "gmail.com"
+
+func checkResolver(ctx context.Context, server netip.AddrPort) Result {
+	resolver := classifier.NewResolver(classifier.ResolverConfig{Servers: []netip.AddrPort{server}})
+	start := time.Now()
+	records, err := resolver.LookupMX(ctx, testDomain, netip.Prefix{})
+	switch {
+	case err == nil && len(records) == 0:
+		return fail("answers, but does not know the mail servers of "+testDomain, "name a recursive DNS server in resolvers that answers for all domains")
+	case errors.Is(err, classifier.ErrRefused):
+		return fail(fmt.Sprintf("answers, but not for %s: %v", testDomain, err), "name a recursive DNS server in resolvers that answers for all domains")
+	case err != nil:
+		return fail(strings.Replace(err.Error(), classifier.ErrNoAnswer.Error(), "does not answer", 1), "name a DNS server in resolvers that this machine can reach")
+	}
+	return ok("answers in %s", rounded(time.Since(start)))
+}
+
+func rounded(took time.Duration) time.Duration {
+	return max(took.Round(time.Millisecond), time.Millisecond)
+}
+
+func checkRedis(ctx context.Context, address string) Result {
+	if err := redis.Try(ctx, redis.Config{URL: address, Patience: time.Second}); err != nil {
+		return warn("does not answer, so each edge goes on by itself: "+err.Error(), "start it, or mend its address, user or password in redis")
+	}
+	return ok("can be written")
+}
+
+// maxSkew is how far apart two clocks may be. Ghost takes no token that is older than
+// 5 minutes, and its events are taken as long.
+const maxSkew = time.Minute
+
+// clocks adds to a result what is wrong with the clock of another machine.
+func clocks(r Result, ahead time.Duration) Result {
+	switch {
+	case ahead.Abs() < maxSkew:
+		return r
+	case ahead > 0:
+		return warn(r.Message+fmt.Sprintf(", but its clock is %s ahead of this machine's", ahead), "let both machines set their clocks by NTP")
+	}
+	return warn(r.Message+fmt.Sprintf(", but its clock is %s behind this machine's", -ahead), "let both machines set their clocks by NTP")
+}
+
+// problem is something that is not as it should be, and how to mend it.
+type problem struct{ text, mend string }
+
+// misplaced returns which of the paths that directives have is not the one of a platform's
+// admin, nil for none.
+func (c Config) misplaced(admin string) *problem {
+	isWrong := func(paths []string) bool {
+		return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return strings.EqualFold(p, admin) })
+	}
+	switch {
+	case isWrong(c.AdminPaths):
+		return &problem{"uploads of themes are read at " + strings.Join(c.AdminPaths, ", ") + " alone", "write path " + admin + " into theme_manifest"}
+	case isWrong(c.DeskPaths):
+		return &problem{"the staff's pages are below " + strings.Join(c.DeskPaths, ", ") + " alone, where nobody is signed in", "write path " + admin + " into staff_desk"}
+	}
+	return nil
+}
+
+// checkPlatform looks whether the platform is where it should be, takes the key, and
+// is the publication of the site's hosts.
+func checkPlatform(ctx context.Context, site Site, c Config) Result {
+	var public string
+	var misplaced *problem
+	if locator, ok := site.Platform.(platform.Locator); ok {
+		location, err := locator.Locate(ctx, c.Folders)
+		if elsewhere, ok := errors.AsType[*platform.ElsewhereError](err); ok {
+			return elsewhereResult(elsewhere)
+		}
+		if err != nil && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+			return fail("cannot be reached: "+err.Error(), "write its address with http:// into the site's platform")
+		}
+		if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+			return fail("cannot be reached: "+err.Error(), "give it a certificate that this machine trusts, or write its address with http:// into the site's platform")
+		}
+		if err != nil {
+			return fail("cannot be reached: "+err.Error(), "start it, or write its address into the site's platform")
+		}
+		if location.Found.String() != location.Configured.String() {
+			return fail("is not at the address of the configuration, "+location.Configured.Redacted(), "write "+location.Found.Redacted()+" into the site's platform")
+		}
+		public = location.Public.Hostname()
+		if site.AdminPath != "" {
+			misplaced = c.misplaced(strings.TrimRight(location.Public.Path, "/") + site.AdminPath)
+		}
+	}
+	r := ok("its platform answers")
+	if examiner, ok := site.Platform.(platform.Examiner); ok {
+		found, err := examiner.Examine(ctx)
+		if err != nil {
+			return fail(err.Error(), "")
+		}
+		r = clocks(Result{Status: OK, Message: found.Name + " answers and accepts the key"}, found.Ahead)
+	} else if _, err := site.Platform.Count(ctx); err != nil {
+		return fail(err.Error(), "")
+	}
+	if misplaced != nil {
+		return warn(r.Message+", but "+misplaced.text, misplaced.mend)
+	}
+	if ascii, err := idna.Lookup.ToASCII(public); err == nil {
+		public = ascii // as hosts are
+	}
+	if public != "" && !slices.ContainsFunc(site.Hosts, func(host string) bool { return strings.EqualFold(host, public) }) {
+		return warn(fmt.Sprintf("%s; its own address is %s, which is none of the site's hosts (%s)", r.Message, public, strings.Join(site.Hosts, ", ")),
+			"add the host to the site's hosts, or set url in the platform's own configuration")
+	}
+	return r
+}
+
+func elsewhereResult(e *platform.ElsewhereError) Result {
+	if e.Redirect != nil {
+		return fail(e.Configured.Redacted()+" redirects to another address", "write "+e.Redirect.Redacted()+" into the site's platform")
+	}
+	return fail(e.Error(), "write the platform's own address into the site's platform, with the folder if it is in one, such as "+e.Configured.JoinPath("blog").Redacted())
+}
+
+// checkEvents looks whether the platform's events arrive.
+func checkEvents(ctx context.Context, site Site, tester platform.EventTester, store openedStore) Result {
+	if site.EventsOff {
+		return ok("are off, so what is changed on the platform is seen at the next comparison")
+	}
+	if site.WebhookURL == "" {
+		return warn("are off, so what is changed on the platform is seen late", "write webhooks into the site's platform, with an address at which the platform reaches this edge")
+	}
+	url, err := store.webhook(ctx, site.Name)
+	switch {
+	case errors.Is(err, errOlderStore):
+		return warn("cannot be tried: "+err.Error(), "start Caddy, which brings it up to date, and run this again")
+	case err != nil:
+		return warn("cannot be tried: "+err.Error(), "mend the store first")
+	case url == "":
+		return warn("are not registered yet", "start Caddy, which registers them, and run this again")
+	case !strings.HasPrefix(url, site.WebhookURL+"/"):
+		return warn("are registered for another address than "+site.WebhookURL, "start Caddy with this configuration, which registers them anew, and run this again")
+	}
+	missing, err := tester.TestEvents(ctx, url)
+	if undelivered, ok := errors.AsType[*platform.UndeliveredError](err); ok {
+		message := strings.Replace(err.Error(), "the event did not arrive", "do not arrive at "+site.WebhookURL, 1)
+		if undelivered.Answered {
+			return fail(message, "see that this address leads to this edge and through no matcher, or write another into webhooks")
+		}
+		return fail(message, "see that Caddy runs, and that the platform's machine reaches this address, over HTTPS with a valid certificate if it is https; or write another into webhooks")
+	}
+	if err != nil {
+		return fail("cannot be tried: "+err.Error(), "")
+	}
+	if missing {
+		return warn("arrive, but some were not registered any more", "see that nobody removes them from the integration on the platform; they are registered again")
+	}
+	return ok("arrive at %s", site.WebhookURL)
+}
+
+func checkTheme(ctx context.Context, theme Theme) Result {
+	report, err := themes.Read(ctx, theme.Source)
+	switch {
+	case err != nil:
+		return fail(err.Error(), "mend the url, branch or token of its repository")
+	case report.Status == themes.NoManifest:
+		return warn("its repository can be read and has no manifest", "add one, or take the theme out of the configuration")
+	case len(report.Findings) > 0:
+		return warn("its repository can be read, and its manifest has "+english.Plural(len(report.Findings), "finding", ""), "run caddy lychgate manifest validate on the theme")
+	}
+	return ok("its repository can be read, and its manifest is valid")
+}
+
+// checkProxies looks for a server behind a proxy that it does not trust, so that
+// all readers have the proxy's address, and for one that trusts what readers say.
+func checkProxies(server Server) Result {
+	const write = "write trusted_proxies static private_ranges, and trusted_proxies_strict, into the global option servers"
+	reachable := slices.ContainsFunc(server.Addresses, func(address string) bool { return !isPrivate(address) })
+	switch {
+	case !server.TrustsUnix && slices.ContainsFunc(server.Addresses, isSocket):
+		return warn("listens at a socket, so all readers share one rate limit", "write trusted_proxies_unix, and trusted_proxies_strict, into the global option servers")
+	case server.TrustsProxies && !server.Strict:
+		return warn("trusts the first address in X-Forwarded-For, which readers can make up to get around the rate limit", "write trusted_proxies_strict beside trusted_proxies")
+	case server.TrustsProxies, server.TrustsUnix:
+		return ok("takes the reader's address from the proxies that it trusts")
+	case len(server.Addresses) > 0 && !reachable:
+		return warn("listens at "+strings.Join(server.Addresses, ", ")+" alone; if a proxy stands in front, all readers share one rate limit", write)
+	}
+	return ok("takes the address of the connection for the reader's")
+}
+
+// isSocket reports whether an address is that of a Unix socket.
+func isSocket(address string) bool { return strings.HasPrefix(address, "/") }
+
+// isPrivate reports whether only this machine or network reaches an address.
+func isPrivate(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address == "localhost" || isSocket(address)
+	}
+	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
+}

@@ -1,0 +1,529 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/redistest"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/seal"
+	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// changing is what differs each time.
+var changing = regexp.MustCompile(`[0-9.]+ (?:[KMGTP]iB|B) |[0-9.]+(?:m|µ)?s$|127\.0\.0\.1:[0-9]+(?:->)?`)
+
+// results runs all checks, and returns the results without what differs each time.
+func results(t *testing.T, c Config) (all []Result) {
+	t.Helper()
+	Run(t.Context(), c, func(string) {}, func(r Result) {
+		r.Subject, r.Message = changing.ReplaceAllString(r.Subject, "#"), changing.ReplaceAllString(r.Message, "#")
+		all = append(all, r)
+	})
+	return all
+}
+
+// Without a DNS server readers get no button, and nobody tells them why.
+func TestResolvers(t *testing.T) {
+	start := func(handler dnstest.Handler) netip.AddrPort {
+		server, err := dnstest.Start(handler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Close)
+		return server.Addr
+	}
+	answers := start(dnstest.Zone(map[string][]string{"gmail.com": {"gmail.com. 300 IN MX 5 gmail-smtp-in.l.google.com."}}))
+	refuses := start(func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		reply := dnstest.Reply(query)
+		reply.Rcode = dns.RcodeRefused
+		w.WriteMsg(reply)
+	})
+	knowsNobody := start(dnstest.Zone(nil))
+	closed, err := dnstest.Start(dnstest.Zone(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	want := []Result{
+		{"resolver #", OK, "answers in #", ""},
+		{"resolver #", Failed, "answers, but not for gmail.com: no result: REFUSED", "name a recursive DNS server in resolvers that answers for all domains"},
+		{"resolver #", Failed, "answers, but does not know the mail servers of gmail.com", "name a recursive DNS server in resolvers that answers for all domains"},
+		{"resolver #", Failed, "does not answer: waiting for # over udp: read udp ##: read: connection refused", "name a DNS server in resolvers that this machine can reach"},
+	}
+	if diff := cmp.Diff(want, results(t, Config{Resolvers: []netip.AddrPort{answers, refuses, knowsNobody, closed.Addr}})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An operator learns of a store that will not take writes before a CRM does, and
+// looking changes nothing.
+func TestStores(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name string) string { return filepath.Join(folder, name) }
+	if err := os.WriteFile(file("text"), []byte("this is a text, not a database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lite := func(name string, statements ...string) {
+		db, err := database.Open(t.Context(), database.SQLite, file(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if name != "empty.db" {
+			if _, err := memberstore.NewSQL(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := themes.NewSQL(t.Context(), db); err != nil && name != "no themes.db" {
+				t.Fatal(err)
+			}
+			if _, err := events.NewSQL(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := curation.NewSQL(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, statement := range statements {
+			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	lite("good.db")
+	lite("empty.db")
+	lite("newer.db", "INSERT INTO migrations_members (version_id, is_applied) VALUES (99, 1)")
+	lite("older.db", "DELETE FROM migrations_members WHERE version_id > 1")
+	lite("newer themes.db", "INSERT INTO migrations_themes (version_id, is_applied) VALUES (99, 1)")
+	lite("newer curation.db", "INSERT INTO migrations_curation (version_id, is_applied) VALUES (99, 1)")
+	lite("no themes.db", "DROP TABLE migrations_themes")
+	lite("refusing.db", "CREATE TRIGGER no BEFORE UPDATE ON migrations_members BEGIN SELECT RAISE(ABORT, 'no more'); END")
+	for name, want := range map[string]Result{
+		"good.db":           {"", OK, "can be read and written, #are free", ""},
+		"empty.db":          {"", OK, "has no tables of events yet; Caddy makes them when it starts, #are free", ""},
+		"a/b/new.db":        {"", OK, "is not there yet; Caddy makes it when it starts, #are free", ""},
+		"newer themes.db":   {"", Failed, "is of a newer Lychgate: its tables of themes have version 99, and this one knows 3", "run the newer Lychgate"},
+		"newer curation.db": {"", Failed, "is of a newer Lychgate: its tables of curation have version 99, and this one knows 2", "run the newer Lychgate"},
+		"no themes.db":      {"", OK, "has no tables of themes yet; Caddy makes them when it starts, #are free", ""},
+		"newer.db":          {"", Failed, "is of a newer Lychgate: its tables of members have version 99, and this one knows 5", "run the newer Lychgate"},
+		"older.db":          {"", Warning, "is of an older Lychgate: its tables of members have version 1, and this one brings them to 5 when Caddy starts", "back it up before you start this one"},
+		"refusing.db":       {"", Failed, "writing to the store: constraint failed: no more (1811)", "see that it answers, and that its user may write"},
+		"text":              {"", Failed, "opening the sqlite store: " + file("text") + " is not an SQLite database: write the path of another file, which is made if it is not there", ""},
+		"text/below/x.db":   {"", Failed, "opening the sqlite store: " + file("text/below/x.db") + " cannot be written: give it and its folder to the user that Caddy runs as, or write another path: mkdir " + file("text") + ": not a directory", "run this as the user that Caddy runs as, if it is another"},
+	} {
+		want.Subject = "store sqlite " + file(name)
+		if diff := cmp.Diff([]Result{want}, results(t, Config{Store: &Store{Kind: database.SQLite, Source: file(name), Members: true, Themes: true, Curation: true, Events: true}})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if _, err := os.Stat(file("a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder of a store that is not there was made: %v", err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) != 9 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+func TestPostgresStores(t *testing.T) {
+	source := dbtest.PostgresSource(t)
+	db, err := database.Open(t.Context(), database.Postgres, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	check := func(source string, want Result) {
+		t.Helper()
+		got := results(t, Config{Store: &Store{Kind: database.Postgres, Source: source, Members: true}})
+		want.Subject = "store postgres #/postgres"
+		if diff := cmp.Diff([]Result{want}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	check(source, Result{Status: OK, Message: "has no tables of members yet; Caddy makes them when it starts"})
+	if _, err := memberstore.NewSQL(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	check(source, Result{Status: OK, Message: "can be read and written"})
+	check(source+"&options="+strings.ReplaceAll(url.QueryEscape("-c default_transaction_read_only=on"), "+", "%20"),
+		Result{Status: Failed, Message: "writing to the store: ERROR: cannot execute UPDATE in a read-only transaction (SQLSTATE 25006)", Mend: "see that it answers, and that its user may write"})
+
+	got := results(t, Config{Store: &Store{Kind: database.Postgres, Members: true, Source: "postgres://caddy:s3cret@127.0.0.1:1/lychgate?sslmode=disable"}})
+	if len(got) != 1 || got[0].Status != Failed || got[0].Subject != "store postgres #/lychgate" || strings.Contains(got[0].Message, "s3cret") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An edge that lost its Redis goes on, so it is a warning.
+func TestRedis(t *testing.T) {
+	server := redistest.Start(t)
+	got := results(t, Config{Redis: "redis://caddy:s3cret@" + server.Address + "/0"})
+	if len(got) != 1 || got[0].Status != Warning || !strings.Contains(got[0].Message, "WRONGPASS") || strings.Contains(fmt.Sprint(got), "s3cret") {
+		t.Errorf("a wrong password: %+v", got)
+	}
+	good := Result{"redis redis://#", OK, "can be written", ""}
+	if diff := cmp.Diff([]Result{good}, results(t, Config{Redis: "redis://" + server.Address})); diff != "" {
+		t.Error(diff)
+	}
+	server.Kill()
+	down := Result{"redis redis://#", Warning, "does not answer, so each edge goes on by itself: dial tcp #: connect: connection refused", "start it, or mend its address, user or password in redis"}
+	if diff := cmp.Diff([]Result{down}, results(t, Config{Redis: "redis://" + server.Address})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRoom(t *testing.T) {
+	for free, want := range map[uint64]Result{
+		2 << 30:       {Status: OK, Message: "good, 2.0 GiB are free"},
+		1<<30 - 1<<20: {Status: Warning, Message: "good, 1023 MiB are free", Mend: "make room on the disk"},
+		1 << 20:       {Status: Failed, Message: "good, 1.0 MiB are free, so writes are about to fail", Mend: "make room on the disk"},
+	} {
+		if diff := cmp.Diff(want, room(ok("good"), free)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// publication is a platform that is as it is told to be.
+type publication struct {
+	*membertest.Platform
+
+	location    platform.Location
+	examination platform.Examination
+	err         error // of Locate
+	keyErr      error // of Examine
+
+	missing   bool
+	eventsErr error
+	tested    []string // URLs
+}
+
+func (p *publication) Locate(context.Context, []string) (platform.Location, error) {
+	return p.location, p.err
+}
+
+func (p *publication) Examine(context.Context) (platform.Examination, error) {
+	return p.examination, p.keyErr
+}
+
+func (p *publication) TestEvents(_ context.Context, url string) (bool, error) {
+	p.tested = append(p.tested, url)
+	return p.missing, p.eventsErr
+}
+
+func address(text string) *url.URL {
+	u, err := url.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// healthy returns a publication without faults.
+func healthy() *publication {
+	at := address("http://ghost:2368")
+	return &publication{
+		Platform:    membertest.NewPlatform(),
+		location:    platform.Location{Configured: at, Found: at, Public: address("https://News.example.com/")},
+		examination: platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Second},
+	}
+}
+
+// What is wrong with a publication is said once, and what follows from it is not.
+func TestPlatforms(t *testing.T) {
+	good := Result{"site daily", OK, "Ghost 6.22.0 answers and accepts the key", ""}
+	arrive := Result{"site daily, webhook events", OK, "arrive at https://news.example.com/integration/webhooks", ""}
+	for _, test := range []struct {
+		name  string
+		fault func(*publication)
+		want  []Result
+	}{
+		{"healthy", func(*publication) {}, []Result{good, arrive}},
+		{
+			"cannot be reached", func(p *publication) { p.err = errors.New("connection refused") },
+			[]Result{{"site daily", Failed, "cannot be reached: connection refused", "start it, or write its address into the site's platform"}},
+		},
+		{
+			"in a subdirectory", func(p *publication) { p.location.Found = address("http://ghost:2368/blog") },
+			[]Result{{"site daily", Failed, "is not at the address of the configuration, http://ghost:2368", "write http://ghost:2368/blog into the site's platform"}},
+		},
+		{
+			"another server", func(p *publication) {
+				p.err = &platform.ElsewhereError{Configured: address("http://me:pw@ghost:2368"), Status: 404}
+			},
+			[]Result{{"site daily", Failed, "http://me:xxxxx@ghost:2368 answers 404 and is not the platform", "write the platform's own address into the site's platform, with the folder if it is in one, such as http://me:xxxxx@ghost:2368/blog"}},
+		},
+		{
+			"a redirect", func(p *publication) {
+				p.err = &platform.ElsewhereError{Configured: address("http://ghost:2368"), Status: 301, Redirect: address("http://ghost:2368/blog")}
+			},
+			[]Result{{"site daily", Failed, "http://ghost:2368 redirects to another address", "write http://ghost:2368/blog into the site's platform"}},
+		},
+		{
+			"a wrong key", func(p *publication) { p.keyErr = errors.New("admin_key is not accepted") },
+			[]Result{{"site daily", Failed, "admin_key is not accepted", ""}},
+		},
+		{
+			"a fast clock", func(p *publication) { p.examination.Ahead = 90 * time.Second },
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but its clock is 1m30s ahead of this machine's", "let both machines set their clocks by NTP"}, arrive},
+		},
+		{
+			"a slow clock", func(p *publication) { p.examination.Ahead = -time.Hour },
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but its clock is 1h0m0s behind this machine's", "let both machines set their clocks by NTP"}, arrive},
+		},
+		{
+			"another publication", func(p *publication) { p.location.Public = address("https://weekly.example.org") },
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key; its own address is weekly.example.org, which is none of the site's hosts (news.example.com, www.example.com)", "add the host to the site's hosts, or set url in the platform's own configuration"}, arrive},
+		},
+		{
+			"another publication's name in another script", func(p *publication) { p.location.Public = address("https://bücher.example") },
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key; its own address is xn--bcher-kva.example, which is none of the site's hosts (news.example.com, www.example.com)", "add the host to the site's hosts, or set url in the platform's own configuration"}, arrive},
+		},
+		{
+			"an admin that theme_manifest does not watch", func(p *publication) { p.location.Public = address("https://news.example.com/blog/") },
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but uploads of themes are read at /ghost alone", "write path /blog/ghost into theme_manifest"}, arrive},
+		},
+		{
+			"a certificate that nobody knows", func(p *publication) {
+				p.err = &tls.CertificateVerificationError{Err: errors.New("signed by unknown authority")}
+			},
+			[]Result{{"site daily", Failed, "cannot be reached: tls: failed to verify certificate: signed by unknown authority", "give it a certificate that this machine trusts, or write its address with http:// into the site's platform"}},
+		},
+		{
+			"events that another server gets", func(p *publication) {
+				p.eventsErr = &platform.UndeliveredError{Reason: "it was answered with 404", Answered: true}
+			},
+			[]Result{good, {"site daily, webhook events", Failed, "do not arrive at https://news.example.com/integration/webhooks: it was answered with 404", "see that this address leads to this edge and through no matcher, or write another into webhooks"}},
+		},
+		{
+			"events that do not arrive", func(p *publication) {
+				p.eventsErr = &platform.UndeliveredError{Reason: "Ghost says: Request failed: ECONNREFUSED"}
+			},
+			[]Result{good, {"site daily, webhook events", Failed, "do not arrive at https://news.example.com/integration/webhooks: Ghost says: Request failed: ECONNREFUSED", "see that Caddy runs, and that the platform's machine reaches this address, over HTTPS with a valid certificate if it is https; or write another into webhooks"}},
+		},
+		{
+			"events that cannot be tried", func(p *publication) { p.eventsErr = errors.New("Ghost answers 500") },
+			[]Result{good, {"site daily, webhook events", Failed, "cannot be tried: Ghost answers 500", ""}},
+		},
+		{
+			"a webhook that was removed", func(p *publication) { p.missing = true },
+			[]Result{good, {"site daily, webhook events", Warning, "arrive, but some were not registered any more", "see that nobody removes them from the integration on the platform; they are registered again"}},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := healthy()
+			test.fault(p)
+			store := storeWith(t, inbound.Webhook{Site: "daily", URL: "https://news.example.com/integration/webhooks/token"})
+			got := results(t, Config{Store: store, AdminPaths: []string{"/ghost"}, Sites: []Site{{
+				Name: "daily", Hosts: []string{"news.example.com", "www.example.com"}, Platform: p, UsesEvents: true, AdminPath: "/ghost", WebhookURL: "https://news.example.com/integration/webhooks",
+			}}})
+			if diff := cmp.Diff(test.want, got[1:]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// storeWith returns a store with a webhook that is registered.
+func storeWith(t *testing.T, w inbound.Webhook) *Store {
+	t.Helper()
+	store := &Store{Kind: database.SQLite, Source: filepath.Join(t.TempDir(), "lychgate.db"), Members: true}
+	db, err := database.Open(t.Context(), store.Kind, store.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	kept, err := memberstore.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.ClaimWebhook(t.Context(), w, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.MarkWebhookRegistered(t.Context(), w.Site, w.URL, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// Events that nobody waits for are not tried.
+func TestEventsThatAreNotTried(t *testing.T) {
+	const url = "https://news.example.com/integration/webhooks"
+	elsewhere := storeWith(t, inbound.Webhook{Site: "daily", URL: "https://old.example.com/integration/webhooks/token"})
+	other := storeWith(t, inbound.Webhook{Site: "weekly", URL: url + "/token"})
+	broken := &Store{Kind: database.SQLite, Source: filepath.Join(t.TempDir(), "a", "b"), Members: true}
+	if err := os.WriteFile(filepath.Dir(broken.Source), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := &Store{Kind: database.SQLite, Source: filepath.Join(t.TempDir(), "lychgate.db"), Members: true}
+	older := storeWith(t, inbound.Webhook{Site: "daily", URL: url + "/token"})
+	db, err := database.Open(t.Context(), older.Kind, older.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Write.ExecContext(t.Context(), "DELETE FROM migrations_members WHERE version_id > 1"); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		url   string
+		off   bool
+		store *Store
+		want  Result
+	}{
+		"an older store":       {url, false, older, Result{Status: Warning, Message: "cannot be tried: the store is of an older Lychgate", Mend: "start Caddy, which brings it up to date, and run this again"}},
+		"webhooks off":         {"", true, elsewhere, Result{Status: OK, Message: "are off, so what is changed on the platform is seen at the next comparison"}},
+		"nowhere to send them": {"", false, elsewhere, Result{Status: Warning, Message: "are off, so what is changed on the platform is seen late", Mend: "write webhooks into the site's platform, with an address at which the platform reaches this edge"}},
+		"another address":      {url, false, elsewhere, Result{Status: Warning, Message: "are registered for another address than " + url, Mend: "start Caddy with this configuration, which registers them anew, and run this again"}},
+		"not registered":       {url, false, other, Result{Status: Warning, Message: "are not registered yet", Mend: "start Caddy, which registers them, and run this again"}},
+		"no store yet":         {url, false, missing, Result{Status: Warning, Message: "are not registered yet", Mend: "start Caddy, which registers them, and run this again"}},
+		"store cannot be used": {url, false, broken, Result{Status: Warning, Message: "cannot be tried: the store cannot be used", Mend: "mend the store first"}},
+	} {
+		p := healthy()
+		got := results(t, Config{Store: test.store, Sites: []Site{{Name: "daily", Hosts: []string{"news.example.com"}, Platform: p, UsesEvents: true, EventsOff: test.off, WebhookURL: test.url}}})
+		test.want.Subject = "site daily, webhook events"
+		if diff := cmp.Diff(test.want, got[len(got)-1]); diff != "" || p.tested != nil {
+			t.Errorf("%s: tested %q, %s", name, p.tested, diff)
+		}
+	}
+}
+
+func TestThemes(t *testing.T) {
+	source := func(text string, err error) themes.Source {
+		return func(context.Context) ([]byte, error) { return []byte(text), err }
+	}
+	got := results(t, Config{Sites: []Site{{Name: "daily", Themes: []Theme{
+		{"good", source("manifest_version: 1\n", nil)},
+		{"bad", source("manifest_version: 1\nevents:\n", nil)},
+		{"none", source("", themes.ErrNoManifest)},
+		{"away", source("", errors.New("the repository cannot be reached: no route"))},
+	}}}})
+	want := []Result{
+		{"site daily, theme good", OK, "its repository can be read, and its manifest is valid", ""},
+		{"site daily, theme bad", Warning, "its repository can be read, and its manifest has 1 finding", "run caddy lychgate manifest validate on the theme"},
+		{"site daily, theme none", Warning, "its repository can be read and has no manifest", "add one, or take the theme out of the configuration"},
+		{"site daily, theme away", Failed, "the repository cannot be reached: no route", "mend the url, branch or token of its repository"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Readers behind a proxy that is not trusted lock each other out.
+func TestProxies(t *testing.T) {
+	const write = "write trusted_proxies static private_ranges, and trusted_proxies_strict, into the global option servers"
+	alone := func(addresses string) Result {
+		return Result{"server srv0", Warning, "listens at " + addresses + " alone; if a proxy stands in front, all readers share one rate limit", write}
+	}
+	connection := Result{"server srv0", OK, "takes the address of the connection for the reader's", ""}
+	for name, test := range map[string]struct {
+		server Server
+		want   Result
+	}{
+		"everywhere":           {Server{Name: "srv0"}, connection},
+		"loopback":             {Server{Name: "srv0", Addresses: []string{"127.0.0.1", "::1", "localhost"}}, alone("127.0.0.1, ::1, localhost")},
+		"a private network":    {Server{Name: "srv0", Addresses: []string{"10.0.0.1"}}, alone("10.0.0.1")},
+		"a socket":             {Server{Name: "srv0", Addresses: []string{"/run/caddy.sock"}, TrustsProxies: true, Strict: true}, Result{"server srv0", Warning, "listens at a socket, so all readers share one rate limit", "write trusted_proxies_unix, and trusted_proxies_strict, into the global option servers"}},
+		"a socket, trusted":    {Server{Name: "srv0", Addresses: []string{"/run/caddy.sock"}, TrustsUnix: true, Strict: true}, Result{"server srv0", OK, "takes the reader's address from the proxies that it trusts", ""}},
+		"a public address too": {Server{Name: "srv0", Addresses: []string{"10.0.0.1", "192.0.2.1"}}, connection},
+		"trusted":              {Server{Name: "srv0", Addresses: []string{"127.0.0.1"}, TrustsProxies: true, Strict: true}, Result{"server srv0", OK, "takes the reader's address from the proxies that it trusts", ""}},
+		"not strictly":         {Server{Name: "srv0", TrustsProxies: true}, Result{"server srv0", Warning, "trusts the first address in X-Forwarded-For, which readers can make up to get around the rate limit", "write trusted_proxies_strict beside trusted_proxies"}},
+	} {
+		if diff := cmp.Diff([]Result{test.want}, results(t, Config{Servers: []Server{test.server}})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// What Caddy would log when it starts is said before.
+func TestWarnings(t *testing.T) {
+	want := []Result{{"configuration", Warning, "no site has the host of a server block (host: a.example)", ""}}
+	if diff := cmp.Diff(want, results(t, Config{Warnings: []string{"no site has the host of a server block (host: a.example)"}})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// One who does not want to wait any longer is not made to.
+func TestRunEndsEarly(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	n := 0
+	Run(ctx, Config{Servers: []Server{{Name: "srv0"}, {Name: "srv1"}}}, func(string) {}, func(Result) {
+		n++
+		cancel()
+	})
+	if n != 1 {
+		t.Errorf("%d results", n)
+	}
+}
+
+// Whoever runs the doctor learns that an edge would not open the keys of sites in the
+// store, and of which.
+func TestSitesInTheStore(t *testing.T) {
+	const first, second = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
+	keyring := func(secrets ...string) *seal.Keyring {
+		keys, err := seal.NewKeyring(secrets...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	file := filepath.Join(t.TempDir(), "lychgate.db")
+	check := func(secrets ...string) []Result {
+		all := results(t, Config{Store: &Store{Kind: database.SQLite, Source: file, Keys: keyring(secrets...)}})
+		return all[1:]
+	}
+	db, err := database.Open(t.Context(), database.SQLite, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if got := check(first); len(got) != 0 {
+		t.Errorf("without a table: %+v", got)
+	}
+	store, err := sites.NewSQL(t.Context(), db, keyring(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, site := range []sites.Site{
+		{Name: "daily", Settings: []byte("{}"), Secrets: map[string]string{"key": "x"}}, {Name: "plain", Settings: []byte("{}")},
+	} {
+		if err := store.Add(t.Context(), site); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const mend = "write the secret that sealed them behind the others in secret, or give each its key again: caddy lychgate site update <name> --admin-key -"
+	for name, test := range map[string]struct {
+		secrets []string
+		want    Result
+	}{
+		"its secret":     {[]string{second, first}, Result{"sites in the store", OK, "2 sites, whose keys can be opened", ""}},
+		"another secret": {[]string{second}, Result{"sites in the store", Failed, "the keys of 1 of 2 sites cannot be opened: daily (it was sealed with another secret)", mend}},
+		"no secret":      {nil, Result{"sites in the store", Failed, "the keys of 1 of 2 sites cannot be opened: daily (it was sealed with another secret)", mend}},
+	} {
+		if diff := cmp.Diff([]Result{test.want}, check(test.secrets...)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

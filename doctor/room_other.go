@@ -1,0 +1,6 @@
+//go:build !linux && !darwin && !freebsd
+
+package doctor
+
+// freeBytes does not know how much room there is.
+func freeBytes(string) (free uint64, known bool) { return 0, false }

@@ -1,0 +1,200 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+const (
+	// littleRoom is how many bytes should be free where SQLite's file is, and noRoom
+	// with how many writes are about to fail.
+	littleRoom = 1 << 30
+	noRoom     = 64 << 20
+)
+
+// openedStore is a store that was checked.
+type openedStore struct {
+	db      *database.DB     // nil if it could not be opened, or is not there yet
+	members *memberstore.SQL // nil if it has no tables, or not those of this version
+	sites   *sites.SQL       // nil as well, or if sites in the store are not served
+	isNew   bool             // Caddy makes the tables when it starts
+	err     error            // why members is nil
+}
+
+func (s openedStore) close() {
+	if s.db != nil {
+		_ = s.db.Close() // nothing was written
+	}
+}
+
+var (
+	errNoStore    = errors.New("the store cannot be used")
+	errOlderStore = errors.New("the store is of an older Lychgate")
+)
+
+// webhook returns the address that is registered for webhook events of a site, empty
+// for none.
+func (s openedStore) webhook(ctx context.Context, site string) (string, error) {
+	if s.isNew {
+		return "", nil
+	}
+	if s.members == nil {
+		return "", cmp.Or(s.err, errNoStore)
+	}
+	w, err := s.members.FindWebhook(ctx, site)
+	if errors.Is(err, members.ErrNotFound) || err == nil && w.RegisteredAt.IsZero() {
+		return "", nil
+	}
+	return w.URL, err
+}
+
+func (s *Store) name() string { return string(s.Kind) + " " + database.Place(s.Kind, s.Source) }
+
+// check opens the store, if it is there, and looks whether it can be written and has
+// room. It neither makes it nor brings its tables up to date.
+func (s *Store) check(ctx context.Context) (openedStore, Result) {
+	if s.Kind == database.SQLite {
+		if _, err := os.Stat(s.Source); errors.Is(err, os.ErrNotExist) {
+			if err := database.CheckNew(s.Source); err != nil {
+				return openedStore{}, unopened(err)
+			}
+			return openedStore{isNew: true}, withRoom(s, ok("is not there yet; Caddy makes it when it starts"))
+		}
+	}
+	db, err := database.Open(ctx, s.Kind, s.Source)
+	if err != nil && s.Kind == database.SQLite {
+		return openedStore{}, unopened(err)
+	}
+	if err != nil {
+		return openedStore{}, fail(err.Error(), "see that it runs, and that its address, database, user and password are right")
+	}
+	opened := openedStore{db: db}
+	r, err := s.examine(ctx, &opened)
+	if err != nil {
+		return opened, fail(err.Error(), "see that it answers, and that its user may write")
+	}
+	if r.Status != OK {
+		return opened, withRoom(s, r)
+	}
+	ahead, err := db.Ahead(ctx)
+	if err != nil {
+		return opened, fail(err.Error(), "see that it answers")
+	}
+	return opened, withRoom(s, clocks(r, ahead))
+}
+
+// examine looks at the tables of all that uses the store, and whether they can be
+// written.
+func (s *Store) examine(ctx context.Context, opened *openedStore) (r Result, err error) {
+	r = ok("can be read and written")
+	for _, part := range []struct {
+		used    bool
+		name    string
+		version func(context.Context, *database.DB) (has, latest int64, err error)
+	}{{s.Members, "members", memberstore.Version}, {s.Themes, "themes", themes.Version}, {s.Curation, "curation", curation.Version}, {s.Events, "events", events.Version}, {s.Keys != nil, "sites", sites.Version}} {
+		if !part.used {
+			continue
+		}
+		has, latest, err := part.version(ctx, opened.db)
+		switch {
+		case err != nil:
+			return Result{}, err
+		case has > latest:
+			return fail(fmt.Sprintf("is of a newer Lychgate: its tables of %s have version %d, and this one knows %d", part.name, has, latest), "run the newer Lychgate"), nil
+		case has == 0:
+			opened.isNew = opened.isNew || part.name == "members"
+			r = ok("has no tables of %s yet; Caddy makes them when it starts", part.name)
+		case has < latest:
+			opened.err = errOlderStore
+			r = warn(fmt.Sprintf("is of an older Lychgate: its tables of %s have version %d, and this one brings them to %d when Caddy starts", part.name, has, latest), "back it up before you start this one")
+		}
+		if err := opened.db.TryWrite(ctx, part.name, has > 0); err != nil {
+			return Result{}, err
+		}
+	}
+	if s.Members && opened.err == nil && !opened.isNew {
+		opened.members, err = memberstore.NewSQL(ctx, opened.db)
+	}
+	if has, latest, versionErr := sites.Version(ctx, opened.db); s.Keys != nil && has > 0 && has == latest && err == nil && versionErr == nil {
+		opened.sites, err = sites.NewSQL(ctx, opened.db, s.Keys)
+	}
+	return r, err
+}
+
+// checkSites looks whether the keys of all sites in the store can be opened.
+func (s openedStore) checkSites(ctx context.Context) Result {
+	const page, most = 500, 20
+	n, after := 0, ""
+	var locked []string
+	var problem error
+	for {
+		list, err := s.sites.List(ctx, after, page)
+		if err != nil {
+			return fail(err.Error(), "see that the store answers")
+		}
+		for _, site := range list {
+			n, after = n+1, site.Name
+			if site.Locked != nil {
+				locked, problem = append(locked, site.Name), site.Locked
+			}
+		}
+		if len(list) < page {
+			break
+		}
+	}
+	if len(locked) == 0 {
+		return ok("%s, whose keys can be opened", english.Plural(n, "site", ""))
+	}
+	shown := strings.Join(locked[:min(len(locked), most)], ", ")
+	if len(locked) > most {
+		shown += ", …"
+	}
+	return fail(fmt.Sprintf("the keys of %d of %s cannot be opened: %s (%v)", len(locked), english.Plural(n, "site", ""), shown, problem),
+		"write the secret that sealed them behind the others in secret, or give each its key again: caddy lychgate site update <name> --admin-key -")
+}
+
+// unopened is the result of a file that cannot be opened. The error says what to do.
+func unopened(err error) Result {
+	if strings.Contains(err.Error(), "cannot be written") {
+		return fail(err.Error(), "run this as the user that Caddy runs as, if it is another")
+	}
+	return fail(err.Error(), "")
+}
+
+// withRoom adds to the result of a file how much room there is.
+func withRoom(s *Store, r Result) Result {
+	if s.Kind != database.SQLite || r.Status != OK {
+		return r
+	}
+	free, known := freeBytes(database.Existing(s.Source))
+	if !known {
+		return r
+	}
+	return room(r, free)
+}
+
+func room(r Result, free uint64) Result {
+	r.Message += ", " + humanize.IBytes(free) + " are free"
+	switch {
+	case free < noRoom:
+		return fail(r.Message+", so writes are about to fail", "make room on the disk")
+	case free < littleRoom:
+		return warn(r.Message, "make room on the disk")
+	}
+	return r
+}

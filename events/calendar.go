@@ -1,0 +1,85 @@
+package events
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	ical "github.com/arran4/golang-ical"
+)
+
+// product names us in calendar files (RFC 5545, section 3.7.3).
+const product = "-//Lychgate//Events//EN"
+
+// calendarOf returns events, as JSON for readers, as a calendar file (RFC 5545). Those
+// without a date are left out. Times are in UTC, so that no calendar needs the rules of a
+// time zone; name is what a calendar that is subscribed to is called, "" for none.
+func calendarOf(name string, bodies []string) ([]byte, error) {
+	calendar := ical.NewCalendar()
+	calendar.SetProductId(product)
+	calendar.SetMethod(ical.MethodPublish)
+	if name != "" {
+		calendar.SetName(oneLine(name))
+		calendar.SetXWRCalName(oneLine(name))
+		calendar.SetRefreshInterval("PT1H")
+	}
+	for _, body := range bodies {
+		var p Public
+		if err := json.Unmarshal([]byte(body), &p); err != nil {
+			return nil, err
+		}
+		if p.Date != "" && p.Start != nil {
+			calendar.AddVEvent(p.calendarEvent())
+		}
+	}
+	return []byte(calendar.Serialize(ical.WithNewLineWindows)), nil
+}
+
+func (p Public) calendarEvent() *ical.VEvent {
+	when := whenOf(map[string]any{
+		"event_date": p.Date, "event_time_start": p.TimeStart, "event_time_end": p.TimeEnd, "event_time_zone": p.TimeZone,
+	})
+	e := ical.NewEvent(p.ID + "@lychgate")
+	e.SetDtStampTime(p.UpdatedAt)
+	e.SetLastModifiedAt(p.UpdatedAt)
+	if when.AllDay {
+		e.SetAllDayStartAt(dateIn(when.Start))
+		e.SetAllDayEndAt(dateIn(when.End))
+	} else {
+		e.SetStartAt(when.Start.UTC())
+		if when.End.After(when.Start) { // DTEND must be later (RFC 5545, section 3.8.2.2)
+			e.SetEndAt(when.End.UTC())
+		}
+	}
+	e.SetSummary(oneLine(p.Name))
+	if p.Description != "" {
+		e.SetDescription(lines(p.Description))
+	}
+	switch {
+	case p.Location != "":
+		e.SetLocation(oneLine(p.Location))
+	case p.PlatformURL != nil:
+		e.SetLocation(*p.PlatformURL)
+	}
+	if p.URL != "" {
+		e.SetURL(p.URL)
+	}
+	e.SetStatus(ical.ObjectStatusConfirmed)
+	if p.Status == Cancelled {
+		e.SetStatus(ical.ObjectStatusCancelled)
+	}
+	return e
+}
+
+// dateIn returns a date as a time in UTC, where it is the same date.
+func dateIn(t time.Time) time.Time {
+	year, month, day := t.Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// lines has line breaks as calendars escape them.
+func lines(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,73 @@
+package events
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A calendar has the events that have a date, in lines that each program takes.
+func TestCalendar(t *testing.T) {
+	var bodies []string
+	for _, values := range []map[string]any{
+		{"event_date": "2026-03-29", "event_time_start": "01:30", "event_time_end": "03:30", "event_time_zone": "Europe/Berlin", "location": " A,\tb;\r\nc\\ "},
+		{"event_time_start": "10:00"},
+		{"event_date": "2026-05-01", "event_time_start": "10:00", "event_time_end": "10:00"}, // DTEND has to be later
+		{"event_date": "2026-12-31", "event_time_zone": "Pacific/Kiritimati", "description": "One\r\ntwo\rthree\nfour, " + strings.Repeat("é", 40)},
+	} {
+		e := newEvent(values)
+		bodies = append(bodies, e.bodyOf(e.public()))
+	}
+	cancelled := newEvent(map[string]any{"event_date": "2026-10-25", "event_time_start": "03:30", "event_time_zone": "Europe/Berlin", "access": "anyone", "platform_url": "https://meet.example.com/?a,b;c"})
+	cancelled.Status = Cancelled
+	bodies = append(bodies, cancelled.bodyOf(cancelled.public()))
+	const before, after = `
+BEGIN:VEVENT
+UID:abcdefghijklmnopqrstuvwxyz@lychgate
+DTSTAMP:20260504T150000Z
+LAST-MODIFIED:20260504T150000Z
+`, `URL:https://example.com/gates/
+`
+	entries := []string{
+		before + `DTSTART:20260329T003000Z
+DTEND:20260329T013000Z
+SUMMARY:Gates
+LOCATION:A\, b\; c\\
+` + after + `STATUS:CONFIRMED
+END:VEVENT`,
+		before + `DTSTART:20260501T100000Z
+SUMMARY:Gates
+` + after + `STATUS:CONFIRMED
+END:VEVENT`,
+		before + `DTSTART;VALUE=DATE:20261231
+DTEND;VALUE=DATE:20270101
+SUMMARY:Gates
+DESCRIPTION:One\ntwo\nthree\nfour\, ` + strings.Repeat("é", 40) + `
+` + after + `STATUS:CONFIRMED
+END:VEVENT`,
+		before + `DTSTART:20261025T023000Z
+SUMMARY:Gates
+LOCATION:https://meet.example.com/?a\,b\;c
+` + after + `STATUS:CANCELLED
+END:VEVENT`,
+	}
+	for name, head := range map[string]string{
+		"": "", "The\nDaily": "\nNAME:The Daily\nX-WR-CALNAME:The Daily\nREFRESH-INTERVAL;VALUE=DURATION:PT1H",
+	} {
+		want := "BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:-//Lychgate//Events//EN\nMETHOD:PUBLISH" + head + strings.Join(entries, "") + "\nEND:VCALENDAR\n"
+		got, err := calendarOf(name, bodies)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folded := strings.Split(strings.TrimSuffix(string(got), "\r\n"), "\r\n")
+		if i := slices.IndexFunc(folded, func(line string) bool { return len(line) > 75 || strings.ContainsAny(line, "\r\n") }); i >= 0 {
+			t.Errorf("the line %q", folded[i])
+		}
+		unfolded := strings.ReplaceAll(strings.ReplaceAll(string(got), "\r\n ", ""), "\r\n", "\n")
+		if diff := cmp.Diff(want, unfolded); diff != "" {
+			t.Errorf("named %q: %s", name, diff)
+		}
+	}
+}

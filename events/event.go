@@ -1,0 +1,132 @@
+// Package events keeps the events of a site, from draft to published post (docs/events.md).
+//
+// An editor's event is kept in the store first, and then brought to the publishing
+// platform as a post, by whichever process is there. What staff change of that post's
+// title, slug, excerpt and picture comes back into the event.
+package events
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+// Event is an event of a site.
+type Event struct {
+	Site string
+	ID   string // of letters and digits, unique
+
+	// Theme is the theme whose manifest declares the type, and Type its key there.
+	Theme, Type string
+
+	// Values are those of standard and custom fields, by their keys: text, numbers,
+	// booleans and lists of text, as encoding/json decodes them.
+	Values map[string]any
+
+	Status Status
+
+	// Revision changes with each change of the event.
+	Revision int64
+
+	CreatedAt, UpdatedAt time.Time
+
+	// Post is what the platform has of it, as far as is known.
+	Post Post
+
+	// Shape is how its post is made, by the manifest at the time when it was last saved.
+	Shape Shape
+
+	// Pending is nil if the platform has all that it should.
+	Pending *Pending
+
+	dueAt       time.Time // when it is brought to the platform next, if it is pending
+	holder      string    // what brings it, until leasedUntil
+	leasedUntil time.Time
+	lateAt      time.Time // when it is looked for a second post that may have been made, or zero
+	body        string    // what readers get, "" if they do not find it
+}
+
+// isDue reports whether the event is to be brought to the platform, or looked for there.
+func (e *Event) isDue() bool { return e.Pending != nil || !e.lateAt.IsZero() }
+
+// Shape is what a theme's manifest says of an event.
+type Shape struct {
+	Label    string   `json:"label"` // of the type
+	Template string   `json:"template"`
+	Tags     []string `json:"tags"`
+	Fields   []string `json:"fields"` // that the type has
+}
+
+// Status is what an editor has made of an event.
+type Status string
+
+// The statuses.
+const (
+	Draft     Status = "draft"
+	Published Status = "published"
+	Cancelled Status = "cancelled" // its post stays, and says so
+
+	// deleted is an event whose post is still to be taken back.
+	deleted Status = "deleted"
+)
+
+// isOut reports whether readers are to find the event.
+func (s Status) isOut() bool { return s == Published || s == Cancelled }
+
+// Post is the post of an event, as the platform last had it. The zero value is none.
+type Post struct {
+	ID       string   `json:"id"`
+	Title    string   `json:"title"`
+	Slug     string   `json:"slug"`
+	Excerpt  string   `json:"excerpt"`
+	Picture  string   `json:"picture"`
+	Status   string   `json:"status"`   // as platform.EventPost has it
+	Template string   `json:"template"` // that was given to it
+	Tags     []string `json:"tags"`     // that were given to it, not all that it has
+	URL      string   `json:"url"`
+	Edit     string   `json:"edit"`
+
+	// IsLost means that there was a post, which somebody has deleted.
+	IsLost bool `json:"is_lost,omitempty"`
+}
+
+// Pending is what the platform does not have yet.
+type Pending struct {
+	Since   time.Time
+	Tries   int
+	Problem string // of the last try, "" for none
+}
+
+// Settings are those of a site's events.
+type Settings struct {
+	// ImageSize is the Default Featured Image Size, such as "1600 x 900 px", "" for the
+	// one that is built in.
+	ImageSize string `json:"image_size"`
+
+	// Messages are the texts of messaging states, by their names. One that is missing or
+	// empty is the theme's to choose.
+	Messages map[string]string `json:"messages"`
+}
+
+// Errors.
+var (
+	// ErrNotFound means that the site has no such event.
+	ErrNotFound = errors.New("the site has no such event")
+
+	// ErrChanged means that the event was changed since the caller read it.
+	ErrChanged = errors.New("the event was changed since it was read")
+
+	// ErrNoPost means that there is nothing to cancel or to unpublish.
+	ErrNoPost = errors.New("the event is not published")
+)
+
+// InvalidError is why values cannot be kept, or an event cannot be published.
+type InvalidError struct{ Problems []manifest.Problem }
+
+func (e *InvalidError) Error() string {
+	if len(e.Problems) == 0 {
+		return "the event is not valid"
+	}
+	return e.Problems[0].Message
+}

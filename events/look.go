@@ -1,0 +1,193 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+const (
+	// lookInterval is how often it is asked what staff have changed of a site's posts.
+	lookInterval = 2 * time.Minute
+
+	// overlap is how much further back it is asked: clocks differ.
+	overlap = 2 * time.Minute
+)
+
+// Look takes over what staff have changed of the posts of some events of a site: title,
+// slug, excerpt, picture, and whether they are published. It returns the events as they are
+// then. Errors: those of the platform and of the store, with the events as they were.
+func (s *Service) Look(ctx context.Context, site string, list []Event) ([]Event, error) {
+	host := s.hosts(site)
+	var ids []string
+	for _, e := range list {
+		if e.Post.ID != "" {
+			ids = append(ids, e.Post.ID)
+		}
+	}
+	if host == nil || len(ids) == 0 {
+		return list, nil
+	}
+	posts, err := host.EventPosts(ctx, ids)
+	if err != nil {
+		return list, err
+	}
+	looked := make([]Event, 0, len(list))
+	for _, e := range list {
+		var p *platform.EventPost
+		if found, ok := posts[e.Post.ID]; ok {
+			p = &found
+		}
+		now, err := s.takeOver(ctx, e, p)
+		if err != nil {
+			return list, err
+		}
+		looked = append(looked, now)
+	}
+	return looked, nil
+}
+
+// errSame means that there is nothing to take over.
+var errSame = errors.New("nothing was changed")
+
+// takeOver takes over what staff have changed of the post of an event, nil if it is gone.
+func (s *Service) takeOver(ctx context.Context, e Event, p *platform.EventPost) (Event, error) {
+	if e.Post.ID == "" || e.Pending != nil || p != nil && e.Post.same(*p) {
+		return e, nil
+	}
+	var isPending bool
+	now, err := s.store.Change(ctx, e.Site, e.ID, func(now *Event) error {
+		if now.Revision != e.Revision || now.Pending != nil || now.Post.ID != e.Post.ID {
+			return errSame // whoever changed it looks
+		}
+		if p == nil {
+			now.lose()
+			return nil
+		}
+		before := now.body
+		now.UpdatedAt = s.store.Now().UTC().Truncate(time.Millisecond)
+		now.follow(*p)
+		if isPending = now.Status.isOut() && (before == "" || now.Post.isShown()); isPending {
+			now.Pending, now.dueAt = &Pending{Since: s.store.Now()}, s.store.Now()
+		}
+		return nil
+	})
+	if errors.Is(err, errSame) || errors.Is(err, ErrNotFound) {
+		return e, nil
+	}
+	return now, err
+}
+
+// same reports whether the platform has a post as it had it.
+func (p Post) same(is platform.EventPost) bool {
+	return p.Title == is.Title && p.Slug == is.Slug && p.Excerpt == is.Excerpt && p.Picture == is.Picture && p.Status == is.Status && p.URL == is.URL
+}
+
+// follow makes the changes in an event that staff have made in its post. What an editor has
+// changed of a draft meanwhile stays.
+func (e *Event) follow(p platform.EventPost) {
+	last := e.Post
+	if p.Title != last.Title && (e.title() == last.Title) {
+		e.set("name", p.Title)
+	}
+	for _, field := range []struct{ key, was, is string }{
+		{"description", last.Excerpt, p.Excerpt}, {"feature_image", last.Picture, p.Picture}, {"slug", last.Slug, p.Slug},
+	} {
+		if field.is != field.was && textOf(e.Values, field.key) == field.was {
+			e.set(field.key, field.is)
+		}
+	}
+	switch {
+	case p.Status == last.Status:
+	case p.Status == platform.Published && e.Status == Draft:
+		e.Status = Published
+	case p.Status != platform.Published && e.Status.isOut():
+		e.Status = Draft
+	}
+	e.Post = postOf(p, last.Template, last.Tags)
+	e.Revision = newRevision()
+	e.body = ""
+	if e.Status.isOut() && e.Post.isShown() {
+		e.body = e.bodyOf(e.public())
+	}
+}
+
+// lookAtSites takes over what staff have changed of posts since the last look, of the sites
+// for which it is time, and looks for posts that are gone.
+func (s *Service) lookAtSites(ctx context.Context) {
+	sites, err := s.store.Sites(ctx, lookInterval)
+	if err != nil {
+		return // the store that is away says so elsewhere
+	}
+	for _, site := range sites {
+		host := s.hosts(site)
+		if host == nil {
+			continue
+		}
+		s.begin(site, maxLooks, func(ctx context.Context) { //nolint:contextcheck // it ends as ctx does
+			isTime, before, err := s.store.Look(ctx, site, lookInterval)
+			if err != nil || !isTime {
+				return
+			}
+			if err := s.lookAt(ctx, host, site, before); err != nil {
+				s.logger.Debug("what staff changed of events' posts cannot be asked", zap.String("site", site), zap.Error(err))
+			}
+		})
+	}
+}
+
+// lookAt looks at the posts of a site that were changed since a time, and at some others:
+// one that is deleted is in no list.
+func (s *Service) lookAt(ctx context.Context, host platform.EventHost, site string, since time.Time) error {
+	if !since.IsZero() {
+		changed, err := host.ChangedPosts(ctx, since.Add(-overlap))
+		if err != nil {
+			return err
+		}
+		byID := make(map[string]platform.EventPost)
+		ids := []string{}
+		for _, p := range changed {
+			byID[p.ID] = p
+			ids = append(ids, p.ID)
+		}
+		list, err := s.store.WithPosts(ctx, site, ids, "")
+		if err != nil {
+			return err
+		}
+		// These events may be newer than the answer. So their posts are asked for anew.
+		list = slices.DeleteFunc(list, func(e Event) bool { return e.Post.same(byID[e.Post.ID]) })
+		if _, err := s.Look(ctx, site, list); err != nil {
+			return err
+		}
+	}
+	list, err := s.store.WithPosts(ctx, site, nil, s.next(site))
+	if err != nil {
+		return err
+	}
+	s.goOn(site, list)
+	_, err = s.Look(ctx, site, list)
+	return err
+}
+
+// next returns the ID of the event behind which the next look at a site begins.
+func (s *Service) next(site string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looked[site]
+}
+
+// goOn notes the events of a look, behind the last of which the next one begins; behind
+// none it begins at the first one again.
+func (s *Service) goOn(site string, list []Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.looked, site)
+	if len(list) > 0 {
+		s.looked[site] = list[len(list)-1].ID
+	}
+}

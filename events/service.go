@@ -1,0 +1,289 @@
+package events
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Service keeps the events of all sites of a process. It may be used by many goroutines at
+// once.
+//
+// Where a revision is asked for, 0 is any, and ErrChanged is returned if the event has
+// another one. An event that is returned with Pending is kept, and brought to the platform
+// later.
+type Service struct {
+	store  Store
+	hosts  func(site string) platform.EventHost
+	logger *zap.Logger
+
+	busy   busy
+	ctx    context.Context // of what is brought, until Run ends
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	looked map[string]string // the last event that was looked at, by site
+}
+
+// New returns a Service that needs Run. It brings events to the platform of a site, which
+// is nil for a site that this process does not serve.
+func New(store Store, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
+	s := &Service{store: store, hosts: hosts, logger: logger, busy: busy{of: make(map[string]int)}, looked: make(map[string]string)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// idLength is that of an event's ID: 130 random bits.
+const idLength = 26
+
+// newID returns an ID, which is a valid part of a slug.
+func newID() string { return strings.ToLower(rand.Text()) }
+
+// newRevision returns a revision that no event had.
+func newRevision() int64 {
+	n, err := rand.Int(rand.Reader, big.NewInt(1<<53))
+	if err != nil {
+		panic(err) // which crypto/rand never returns
+	}
+	return n.Int64() + 1
+}
+
+// List returns events of a site.
+func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) {
+	return s.store.List(ctx, site, q)
+}
+
+// Find returns an event. Errors: ErrNotFound.
+func (s *Service) Find(ctx context.Context, site, id string) (Event, error) {
+	if !isID(id) {
+		return Event{}, ErrNotFound
+	}
+	e, err := s.store.Find(ctx, site, id)
+	if err == nil && e.Status == deleted {
+		return Event{}, ErrNotFound
+	}
+	return e, err
+}
+
+// Create keeps a new event, a draft. Errors: *InvalidError, those of the store.
+func (s *Service) Create(ctx context.Context, site string, d Edit) (Event, error) {
+	values, err := d.checked()
+	if err != nil {
+		return Event{}, err
+	}
+	now := s.store.Now().UTC().Truncate(time.Millisecond)
+	e := Event{
+		Site: site, ID: newID(), Theme: d.Theme, Type: d.Type, Values: values, Status: Draft,
+		Revision: newRevision(), CreatedAt: now, UpdatedAt: now,
+	}
+	return e, s.store.Insert(ctx, e)
+}
+
+// Duplicate keeps a draft with the values of an event, but for its slug, its date and its
+// deadline. Errors: ErrNotFound, those of the store.
+func (s *Service) Duplicate(ctx context.Context, site, id string) (Event, error) {
+	e, err := s.Find(ctx, site, id)
+	if err != nil {
+		return Event{}, err
+	}
+	values := maps.Clone(e.Values)
+	for _, key := range []string{"slug", "event_date", "registration_deadline"} {
+		delete(values, key)
+	}
+	return s.Create(ctx, site, Edit{e.Theme, e.Type, values})
+}
+
+// change changes an event that has a revision, gives it another, and has it brought to the
+// platform if it is to be there.
+func (s *Service) change(ctx context.Context, site, id string, revision int64, change func(*Event) error) (Event, error) {
+	if !isID(id) {
+		return Event{}, ErrNotFound
+	}
+	e, err := s.store.Change(ctx, site, id, func(e *Event) error {
+		switch {
+		case e.Status == deleted:
+			return ErrNotFound
+		case revision != 0 && revision != e.Revision:
+			return ErrChanged
+		}
+		was := e.Status
+		if err := change(e); err != nil {
+			return err
+		}
+		now := s.store.Now().UTC().Truncate(time.Millisecond)
+		e.Revision, e.UpdatedAt = newRevision(), now
+		if !e.Status.isOut() {
+			e.body = ""
+		}
+		if e.Status.isOut() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
+			tries := 0
+			if e.Pending != nil {
+				tries = e.Pending.Tries // one of which may still make a post
+			}
+			e.dueAt, e.Pending = time.UnixMilli(0), &Pending{Since: now, Tries: tries}
+		}
+		return nil
+	})
+	if err != nil || e.Pending == nil {
+		return e, err
+	}
+	return s.await(ctx, e), nil
+}
+
+// Save keeps what an editor has changed. A draft may have any values; those of a published
+// event must be ones that it could be published with. Errors: ErrNotFound, ErrChanged,
+// *InvalidError, those of the store.
+func (s *Service) Save(ctx context.Context, site, id string, revision int64, d Edit, t *Type) (Event, error) {
+	values, err := d.checked()
+	if err != nil {
+		return Event{}, err
+	}
+	return s.change(ctx, site, id, revision, func(e *Event) error {
+		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
+		if !e.Status.isOut() {
+			return nil
+		}
+		return s.shape(e, t)
+	})
+}
+
+// Publish has readers find an event. Errors: ErrNotFound, ErrChanged, *InvalidError, those
+// of the store.
+func (s *Service) Publish(ctx context.Context, site, id string, revision int64, t *Type) (Event, error) {
+	return s.change(ctx, site, id, revision, func(e *Event) error {
+		e.Status = Published
+		return s.shape(e, t)
+	})
+}
+
+// shape notes what an event's type says of its post. Errors: *InvalidError, if it cannot be
+// published.
+func (s *Service) shape(e *Event, t *Type) error {
+	if t == nil || t.Key != e.Type {
+		return &InvalidError{[]manifest.Problem{{Field: "type", Message: "The theme has no such event type any more. Choose another one."}}}
+	}
+	isTheirs := e.Post.Slug != "" && textOf(e.Values, "slug") == e.Post.Slug // such as snake_case
+	problems := slices.DeleteFunc(t.Problems(e.Values, s.limits(e.Site)), func(p manifest.Problem) bool { return isTheirs && p.Field == "slug" })
+	if len(problems) > 0 {
+		return &InvalidError{problems}
+	}
+	e.Shape = t.shape()
+	if most := s.limits(e.Site).Head; most > 0 && len(e.public().head()) > most {
+		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
+	}
+	return nil
+}
+
+// limits returns those of a site's posts.
+func (s *Service) limits(site string) platform.PostLimits {
+	if host := s.hosts(site); host != nil {
+		return host.PostLimits()
+	}
+	return platform.PostLimits{}
+}
+
+// Problems returns why an event cannot be published as a type of its theme, nil if the
+// theme has no such type any more.
+func (s *Service) Problems(e Event, t *Type) []manifest.Problem {
+	err := s.shape(&e, t)
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		return invalid.Problems
+	}
+	return []manifest.Problem{}
+}
+
+// Unpublish has readers find an event no longer. Its post becomes a draft and keeps its
+// text. Errors: ErrNotFound, ErrChanged, ErrNoPost, those of the store.
+func (s *Service) Unpublish(ctx context.Context, site, id string, revision int64) (Event, error) {
+	return s.change(ctx, site, id, revision, func(e *Event) error {
+		if !e.Status.isOut() {
+			return ErrNoPost
+		}
+		e.Status = Draft
+		return nil
+	})
+}
+
+// Cancel says on the page of an event, and in calendars, that it does not take place.
+// Publish takes that back. Errors: those of Unpublish.
+func (s *Service) Cancel(ctx context.Context, site, id string, revision int64) (Event, error) {
+	return s.change(ctx, site, id, revision, func(e *Event) error {
+		if !e.Status.isOut() {
+			return ErrNoPost
+		}
+		e.Status = Cancelled
+		return nil
+	})
+}
+
+// Delete forgets an event. Its post becomes a draft, and keeps its text. Errors:
+// ErrNotFound, ErrChanged, those of the store.
+func (s *Service) Delete(ctx context.Context, site, id string, revision int64) error {
+	e, err := s.change(ctx, site, id, revision, func(e *Event) error {
+		e.Status = deleted
+		return nil
+	})
+	if err != nil || e.Post.ID != "" {
+		return err
+	}
+	return s.store.Remove(ctx, site, id)
+}
+
+// Attend notes that an editor has an event open, and returns the names of others who do, and
+// the event's revision. Errors: ErrNotFound, those of the store.
+func (s *Service) Attend(ctx context.Context, site, id, editor, name string) (others []string, revision int64, err error) {
+	e, err := s.Find(ctx, site, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	others, err = s.store.Attend(ctx, Key{site, id}, editor, name)
+	return others, e.Revision, err
+}
+
+// Settings returns those of a site's events.
+func (s *Service) Settings(ctx context.Context, site string) (Settings, error) {
+	_, settings, err := s.store.Version(ctx, site)
+	return settings, err
+}
+
+const (
+	maxImageSize = 100  // code points
+	maxMessage   = 2000 // code points
+)
+
+// SaveSettings keeps the settings of a site's events. Errors: *InvalidError, those of the
+// store.
+func (s *Service) SaveSettings(ctx context.Context, site string, settings Settings) error {
+	var problems []manifest.Problem
+	kept := Settings{ImageSize: strings.TrimSpace(settings.ImageSize), Messages: make(map[string]string)}
+	if wrong := tooLong(kept.ImageSize, maxImageSize); wrong != "" || !isText(kept.ImageSize) {
+		problems = append(problems, manifest.Problem{Field: "image_size", Message: "Default Featured Image Size must be a short text such as 1600 x 900 px."})
+	}
+	for _, state := range manifest.MessagingStates() {
+		text := strings.TrimSpace(settings.Messages[state])
+		if wrong := tooLong(text, maxMessage); wrong != "" {
+			problems = append(problems, manifest.Problem{Field: state, Message: "The text " + wrong + "."})
+		}
+		if !isText(text) {
+			problems = append(problems, manifest.Problem{Field: state, Message: "The text has characters that cannot be shown."})
+		}
+		if text != "" {
+			kept.Messages[state] = text
+		}
+	}
+	if len(problems) > 0 {
+		return &InvalidError{problems}
+	}
+	return s.store.SaveSettings(ctx, site, kept)
+}

@@ -1,0 +1,418 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+}
+
+const theme = `
+manifest_version: 1
+events:
+  default_tags: [event, "#listed"]
+  types:
+    webinar:
+      post_template: custom-webinar
+      tags: [Webinar]
+      required_fields: [name, event_date]
+      custom_fields:
+        - {key: speaker, type: text, max_length: 20}
+        - {key: seats, type: number, min: 1}
+    party:
+      post_template: custom-party
+      supported_fields: [name, event_date, description]
+`
+
+func typeOf(t *testing.T, key string) *Type {
+	t.Helper()
+	parsed := manifest.Parse([]byte(theme))
+	found, ok := NewType(parsed.Manifest.Events, key)
+	if !ok {
+		t.Fatal(parsed.Findings)
+	}
+	return found
+}
+
+// room is a service with a platform.
+type room struct {
+	*Service
+	*host
+	store *SQL
+	t     *testing.T
+}
+
+func newRoom(t *testing.T, db *database.DB) *room {
+	t.Helper()
+	store, err := NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return roomOf(t, store, newHost())
+}
+
+func roomOf(t *testing.T, store *SQL, h *host) *room {
+	t.Helper()
+	s := New(store, func(site string) platform.EventHost {
+		if site == "daily" {
+			return h
+		}
+		return nil
+	}, zap.NewNop())
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return &room{s, h, store, t}
+}
+
+// published returns an event that was published.
+func (r *room) published(values map[string]any) Event {
+	r.t.Helper()
+	e, err := r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", values})
+	if err == nil {
+		e, err = r.Publish(r.t.Context(), "daily", e.ID, e.Revision, typeOf(r.t, "webinar"))
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return e
+}
+
+// want fails the test if a call has failed.
+func want[T any](t *testing.T) func(T, error) T {
+	return func(value T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+var values = map[string]any{
+	"name": "An evening", "event_date": "2031-05-01", "event_time_start": "19:00", "event_time_end": "21:00",
+	"event_time_zone": "Europe/Berlin", "description": "With wine.", "platform_url": "https://meet.example.com/1",
+	"rsvp_labels": []any{"guests"}, "access": "free", "speaker": "Ada </script><b>", "unknown": "kept",
+}
+
+// An event becomes one post, with what its type says, and is taken back again.
+func TestLifeOfAnEvent(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r, ctx := newRoom(t, db), t.Context()
+		e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", values}))
+		if posts := r.all(); posts != nil || e.Status != Draft || e.Pending != nil {
+			t.Fatalf("%+v, %+v", e, posts)
+		}
+		e = want[Event](t)(r.Publish(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar")))
+		posts := r.all()
+		if len(posts) != 1 {
+			t.Fatal(posts)
+		}
+		head := posts[0].Head
+		posts[0].Head = ""
+		first := platform.EventPost{
+			ID: "post1", Title: "An evening", Slug: "an-evening", Excerpt: "With wine.", Status: "published", Template: "custom-webinar",
+			Tags: []string{"event", "#listed", "Webinar"}, URL: "https://example.com/an-evening/", Edit: "/edit/post1",
+		}
+		if diff := cmp.Diff([]platform.EventPost{first}, posts); diff != "" {
+			t.Error(diff)
+		}
+		for _, hidden := range []string{"meet.example.com", "guests", "</script><b>", "kept"} {
+			if strings.Contains(head, hidden) {
+				t.Errorf("the head of the page has %s: %s", hidden, head)
+			}
+		}
+		if e.Pending != nil || e.Values["slug"] != "an-evening" || e.Status != Published {
+			t.Errorf("%+v", e)
+		}
+
+		// A change in the desk is brought, and touches nothing that staff have written.
+		r.edit("post1", func(p *platform.EventPost) {
+			p.Head = "<style></style>\n" + p.Head + "\n<meta>"
+			p.Tags = []string{"News", "event", "Webinar"} // #listed was taken away
+			p.Title = "An evening, changed in Ghost"
+		})
+		edited := map[string]any{"name": "An evening", "event_date": "2031-05-02", "description": "With cheese.", "slug": "an-evening"}
+		e = want[Event](t)(r.Save(ctx, "daily", e.ID, e.Revision, Edit{"solo", "webinar", edited}, typeOf(t, "webinar")))
+		p := r.all()[0]
+		if p.Title != "An evening, changed in Ghost" || p.Excerpt != "With cheese." || !strings.HasPrefix(p.Head, "<style></style>\n<!--") ||
+			!strings.HasSuffix(p.Head, "-->\n<meta>") || strings.Count(p.Head, "ld+json") != 1 || !strings.Contains(p.Head, "changed in Ghost") {
+			t.Errorf("%+v", p)
+		}
+		if diff := cmp.Diff([]string{"News", "event", "Webinar"}, p.Tags); diff != "" {
+			t.Error(diff)
+		}
+		if e.Values["name"] != "An evening, changed in Ghost" {
+			t.Errorf("%+v", e.Values)
+		}
+
+		e = want[Event](t)(r.Cancel(ctx, "daily", e.ID, e.Revision))
+		if p := r.all()[0]; p.Status != "published" || !strings.Contains(p.Head, "EventCancelled") {
+			t.Errorf("%+v", p)
+		}
+		e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, e.Revision))
+		if p := r.all()[0]; p.Status != "draft" || e.Status != Draft || e.Pending != nil {
+			t.Errorf("%+v, %+v", p, e)
+		}
+		if _, err := r.Cancel(ctx, "daily", e.ID, 0); !errors.Is(err, ErrNoPost) {
+			t.Error(err)
+		}
+		e = want[Event](t)(r.Publish(ctx, "daily", e.ID, 0, typeOf(t, "webinar")))
+		if err := r.Delete(ctx, "daily", e.ID, e.Revision); err != nil {
+			t.Fatal(err)
+		}
+		p = r.all()[0]
+		if p.Status != "draft" || p.Head != "<style></style>\n\n<meta>" && p.Head != "<style></style>\n<meta>" {
+			t.Errorf("%+v", p)
+		}
+		if _, err := r.store.Find(ctx, "daily", e.ID); !errors.Is(err, ErrNotFound) {
+			t.Error(err)
+		}
+	})
+}
+
+// Whatever becomes of an answer, there is one post, with the last state that was
+// acknowledged.
+func TestOnePost(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store := want[*SQL](t)(NewSQL(t.Context(), db))
+		for name, fail := range map[string]func(call string, n int) (error, bool){
+			"the first answer is lost":       func(_ string, n int) (error, bool) { return errDown, n == 1 },
+			"nothing arrives at first":       func(_ string, n int) (error, bool) { return errDown, false },
+			"the change is lost":             func(call string, _ int) (error, bool) { return errDown, call == "change" },
+			"each answer is lost, but comes": func(string, int) (error, bool) { return errDown, true },
+		} {
+			t.Run(name, func(t *testing.T) {
+				h := newHost()
+				n := 0
+				h.fail = func(call string) (error, bool) {
+					if n++; n > 3 || call == "read" {
+						return nil, true
+					}
+					return fail(call, n)
+				}
+				r := roomOf(t, store, h)
+				e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+				for tries := 0; e.Pending != nil && tries < 8; tries++ {
+					r.due(e)
+					r.bring(t.Context(), h, Key{"daily", e.ID}, true)
+					e = want[Event](t)(r.Find(t.Context(), "daily", e.ID))
+				}
+				posts := h.all()
+				if len(posts) != 1 || posts[0].Title != "Party" || posts[0].Status != "published" || posts[0].Slug != "party" {
+					t.Errorf("%+v", posts)
+				}
+			})
+		}
+	})
+}
+
+// due has an event brought now.
+func (r *room) due(e Event) {
+	r.t.Helper()
+	_, err := r.store.Change(r.t.Context(), e.Site, e.ID, func(e *Event) error {
+		if e.Pending != nil {
+			e.dueAt = time.UnixMilli(0)
+		}
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A post that a request makes after it was given up is deleted.
+func TestLatePost(t *testing.T) {
+	r := newRoom(t, dbtest.SQLite(t))
+	r.fail = func(call string) (error, bool) { return errDown, false }
+	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+	r.fail = func(string) (error, bool) { return nil, true }
+	r.due(e)
+	r.bring(t.Context(), r.host, Key{"daily", e.ID}, true)
+	r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
+	if _, err := r.store.Change(t.Context(), e.Site, e.ID, func(e *Event) error {
+		e.lateAt = time.UnixMilli(1)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.bring(t.Context(), r.host, Key{"daily", e.ID}, true)
+	e = want[Event](t)(r.Find(t.Context(), "daily", e.ID))
+	if posts := r.all(); len(posts) != 1 || posts[0].Status != "published" || e.Pending != nil || !e.lateAt.IsZero() {
+		t.Errorf("%+v, %+v", posts, e)
+	}
+}
+
+func (r *room) mu0(work func()) {
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
+	work()
+}
+
+// What staff change of a post comes back into its event.
+func TestChangesInGhost(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r, ctx := newRoom(t, db), t.Context()
+		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+		r.edit(e.Post.ID, func(p *platform.EventPost) {
+			p.Title, p.Slug, p.Excerpt, p.Picture = "Ball", "ball", "In the garden.", "https://example.com/ball.jpg"
+		})
+		looked := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+		r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
+		changed := map[string]any{"name": "Ball", "slug": "ball", "description": "In the garden.", "feature_image": "https://example.com/ball.jpg", "event_date": "2031-05-01"}
+		for _, values := range []map[string]any{looked[0].Values, e.Values} {
+			if diff := cmp.Diff(changed, values); diff != "" {
+				t.Error(diff)
+			}
+		}
+		if p := r.all()[0]; p.Title != "Ball" || p.Slug != "ball" || !strings.Contains(p.Head, "In the garden.") || e.Pending != nil {
+			t.Errorf("%+v, %+v", p, e.Pending)
+		}
+
+		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = "draft" })
+		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+		if e.Status != Draft || e.body != "" {
+			t.Errorf("unpublished in Ghost: %+v", e)
+		}
+		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = "published" })
+		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+		r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
+		if e.Status != Published || e.body == "" {
+			t.Errorf("published in Ghost: %+v", e)
+		}
+
+		r.mu0(func() { r.remove(e.Post.ID) })
+		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+		if e.Status != Draft || !e.Post.IsLost || e.Post.ID != "" || e.body != "" || e.Values["name"] != "Ball" {
+			t.Errorf("deleted in Ghost: %+v", e)
+		}
+		e = want[Event](t)(r.Publish(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar")))
+		if posts := r.all(); len(posts) != 1 || posts[0].Slug != "ball" || e.Status != Published {
+			t.Errorf("published again: %+v", posts)
+		}
+	})
+}
+
+// Two editors: the second one is told, and nothing is overwritten.
+func TestTwoEditors(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r, ctx := newRoom(t, db), t.Context()
+		e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "One"}}))
+		var all sync.WaitGroup
+		errs := make([]error, 8)
+		for i := range errs {
+			all.Go(func() {
+				_, errs[i] = r.Save(ctx, "daily", e.ID, e.Revision, Edit{"solo", "webinar", map[string]any{"name": strconv.Itoa(i)}}, nil)
+			})
+		}
+		all.Wait()
+		saved := -1
+		for i, err := range errs {
+			switch {
+			case err == nil && saved < 0:
+				saved = i
+			case !errors.Is(err, ErrChanged):
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		now := want[Event](t)(r.Find(ctx, "daily", e.ID))
+		if now.Values["name"] != strconv.Itoa(saved) {
+			t.Errorf("%v was saved, and %v is there", saved, now.Values)
+		}
+	})
+}
+
+// What cannot be published is refused with its problems, and stays as it was.
+func TestRefusedPublishing(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"speaker": strings.Repeat("x", 21)}}))
+	_, err := r.Publish(ctx, "daily", e.ID, 0, typeOf(t, "webinar"))
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) {
+		t.Fatal(err)
+	}
+	problems := []manifest.Problem{
+		{Field: "name", Message: "Name is required."},
+		{Field: "event_date", Message: "Event date is required."},
+		{Field: "speaker", Message: "Speaker must have 20 characters at most; it has 21."},
+	}
+	if diff := cmp.Diff(problems, invalid.Problems); diff != "" {
+		t.Error(diff)
+	}
+	now := want[Event](t)(r.Find(ctx, "daily", e.ID))
+	if diff := cmp.Diff(e, now, cmp.AllowUnexported(Event{})); diff != "" {
+		t.Error(diff)
+	}
+	for _, wrong := range []Edit{
+		{"", "webinar", nil},
+		{"solo", "", nil},
+		{"solo", "webinar", map[string]any{"": "x"}},
+		{"solo", "webinar", map[string]any{"name": map[string]any{}}},
+		{"solo", "webinar", map[string]any{"name": "\x00"}},
+		{"solo", "webinar", map[string]any{"name": strings.Repeat("x", maxValues)}},
+	} {
+		if _, err := r.Create(ctx, "daily", wrong); !errors.As(err, &invalid) {
+			t.Errorf("%.100v: %v", wrong, err)
+		}
+	}
+}
+
+// A post that a request makes late is looked for also if the event was saved again before
+// the next try.
+func TestLatePostOfASavedEvent(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	webinar := typeOf(t, "webinar")
+	r.mu0(func() { r.fail = func(string) (error, bool) { return errDown, false } })
+	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+	r.mu0(func() { r.fail = func(string) (error, bool) { return nil, true } })
+	want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Ball", "event_date": "2031-05-01"}}, webinar))
+	e = want[Event](t)(r.Find(ctx, "daily", e.ID))
+	if e.lateAt.IsZero() {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A deleted event is forgotten, also if the process ended right after it was deleted.
+func TestDeletedWithoutAPost(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r, ctx := newRoom(t, db), t.Context()
+		e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
+		if err := r.Delete(ctx, "daily", e.ID, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.store.Find(ctx, "daily", e.ID); !errors.Is(err, ErrNotFound) {
+			t.Error(err)
+		}
+		e = want[Event](t)(r.Create(ctx, "elsewhere", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
+		left := want[Event](t)(r.store.Change(ctx, "elsewhere", e.ID, func(e *Event) error {
+			e.Status, e.Pending, e.dueAt = deleted, &Pending{Since: r.store.Now()}, r.store.Now()
+			return nil
+		}))
+		r.bring(ctx, r.host, Key{"elsewhere", left.ID}, true)
+		if _, err := r.store.Find(ctx, "elsewhere", e.ID); !errors.Is(err, ErrNotFound) {
+			t.Error(err)
+		}
+	})
+}

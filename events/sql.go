@@ -1,0 +1,489 @@
+package events
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/database"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// SQL is a [Store] on a database, by whose clock it goes.
+type SQL struct{ db *database.DB }
+
+// NewSQL brings the tables up to date and returns the store.
+func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "events", files); err != nil {
+		return nil, err
+	}
+	return &SQL{db}, nil
+}
+
+// Version returns the version of the tables that a database has, 0 if there are none, and
+// the one that NewSQL would bring them to. It changes nothing.
+func Version(ctx context.Context, db *database.DB) (has, latest int64, err error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return 0, 0, err
+	}
+	return db.Version(ctx, "events", files)
+}
+
+const (
+	columns = `site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, due_at, wanted_at, tries,
+		problem, holder, leased_until, late_at, public`
+
+	insertEvent = `INSERT INTO events (` + columns + `, post_id, name, starts_at, over_at, slug)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+	updateEvent = `UPDATE events SET theme = $3, type = $4, content = $5, status = $6, revision = $7, created_at = $8, updated_at = $9,
+		shape = $10, post = $11, due_at = $12, wanted_at = $13, tries = $14, problem = $15, holder = $16, leased_until = $17,
+		late_at = $18, public = $19, post_id = $20, name = $21, starts_at = $22, over_at = $23, slug = $24 WHERE site = $1 AND id = $2`
+	findEvent   = `SELECT ` + columns + ` FROM events WHERE site = $1 AND id = $2`
+	removeEvent = `DELETE FROM events WHERE site = $1 AND id = $2`
+	listDue     = `SELECT site, id FROM (SELECT site, id, due_at, ROW_NUMBER() OVER (PARTITION BY site ORDER BY due_at, id) AS place
+		FROM events WHERE due_at <= $1 AND leased_until <= $1) AS due ORDER BY place, due_at LIMIT 1000`
+	listPosted = `SELECT ` + columns + ` FROM events WHERE site = $1 AND post_id <> '' AND id > $2 ORDER BY id LIMIT 100`
+	listSites  = `SELECT site FROM events_sites s WHERE looked_at <= $1
+		AND EXISTS (SELECT 1 FROM events e WHERE e.site = s.site AND e.post_id > '') ORDER BY looked_at, site`
+
+	lookAt = `UPDATE events_sites SET looked_at = $2 WHERE site = $1 AND looked_at = $3`
+
+	findSite = `SELECT version, looked_at, image_size, messages FROM events_sites WHERE site = $1`
+	makeSite = `INSERT INTO events_sites (site, version, looked_at, image_size, messages) VALUES ($1, 0, 0, '', '{}')
+		ON CONFLICT (site) DO NOTHING`
+	bumpSite     = `UPDATE events_sites SET version = version + 1 WHERE site = $1`
+	saveSettings = `UPDATE events_sites SET version = version + 1, image_size = $2, messages = $3 WHERE site = $1`
+
+	findBody = `SELECT public FROM events WHERE site = $1 AND slug = $2 ORDER BY updated_at DESC LIMIT 1`
+
+	forgetEditors = `DELETE FROM events_editors WHERE site = $1 AND seen_at < $2`
+	attendEvent   = `INSERT INTO events_editors (site, event, editor, name, seen_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (site, event, editor) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at`
+	listEditors = `SELECT name FROM events_editors WHERE site = $1 AND event = $2 AND editor <> $3 AND seen_at >= $4 ORDER BY name LIMIT 20`
+
+	forgetEvents = `DELETE FROM events WHERE site = $1`
+	forgetSite   = `DELETE FROM events_sites WHERE site = $1`
+	forgetAll    = `DELETE FROM events_editors WHERE site = $1`
+)
+
+// noDate is the start of an event without a date.
+var noDate = time.UnixMilli(1 << 52)
+
+// startsAt is the place of starts_at in args.
+const startsAt = 21
+
+// args returns the values of all columns of an event.
+func (e *Event) args() []any {
+	var due, slug any
+	pending := Pending{Since: time.UnixMilli(0)}
+	switch {
+	case e.Pending != nil:
+		pending, due = *e.Pending, e.dueAt.UnixMilli()
+	case !e.lateAt.IsZero():
+		due = e.lateAt.UnixMilli()
+	}
+	if e.body != "" {
+		slug = e.Post.Slug
+	}
+	var late int64
+	if !e.lateAt.IsZero() {
+		late = e.lateAt.UnixMilli()
+	}
+	starts, over := e.span()
+	return []any{
+		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
+		encode(e.Shape), encode(e.Post), due, pending.Since.UnixMilli(), pending.Tries, pending.Problem, e.holder,
+		e.leasedUntil.UnixMilli(), late, e.body, e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+	}
+}
+
+// span returns when an event starts and is over, as lists have it.
+func (e *Event) span() (starts, over time.Time) {
+	w := whenOf(e.Values)
+	if e.Status.isOut() {
+		w = whenOf(e.shown())
+	}
+	if w.Start.IsZero() {
+		return noDate, noDate
+	}
+	return w.Start, w.Over()
+}
+
+func encode(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // values come from JSON
+	}
+	return string(text)
+}
+
+func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
+	var e Event
+	var content, shape, post, status string
+	var created, updated, wanted, leased, late int64
+	var due sql.NullInt64
+	var pending Pending
+	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision, &created, &updated, &shape, &post, &due, &wanted,
+		&pending.Tries, &pending.Problem, &e.holder, &leased, &late, &e.body); err != nil {
+		return Event{}, err
+	}
+	err := errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post))
+	e.Status, e.leasedUntil = Status(status), time.UnixMilli(leased).UTC()
+	e.CreatedAt, e.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	if late > 0 {
+		e.lateAt = time.UnixMilli(late).UTC()
+	}
+	if due.Valid {
+		e.dueAt = time.UnixMilli(due.Int64).UTC()
+	}
+	if due.Valid && !e.dueAt.Equal(e.lateAt) { // else it is only looked for what came late
+		pending.Since = time.UnixMilli(wanted).UTC()
+		e.Pending = &pending
+	}
+	return e, err
+}
+
+// Now implements [Store].
+func (s *SQL) Now() time.Time { return s.db.Now() }
+
+// Insert implements [Store].
+func (s *SQL) Insert(ctx context.Context, e Event) error {
+	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, makeSite, e.Site); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, insertEvent, e.args()...)
+		return err
+	})
+	return wrap("keeping an event", err)
+}
+
+// Change implements [Store].
+func (s *SQL) Change(ctx context.Context, site, id string, change func(*Event) error) (Event, error) {
+	find := findEvent
+	if s.db.Kind == database.Postgres { // SQLite has one writer at a time
+		find += ` FOR UPDATE`
+	}
+	var e Event
+	err := s.db.InTx(ctx, func(tx *sql.Tx) (err error) {
+		if e, err = scanEvent(tx.QueryRowContext(ctx, find, site, id)); err != nil {
+			return notFound(err)
+		}
+		body, starts := e.body, e.args()[startsAt]
+		if err := change(&e); err != nil {
+			return err
+		}
+		args := e.args()
+		if _, err := tx.ExecContext(ctx, updateEvent, args...); err != nil {
+			return err
+		}
+		if e.body == body && (body == "" || args[startsAt] == starts) {
+			return nil
+		}
+		_, err = tx.ExecContext(ctx, bumpSite, site)
+		return err
+	})
+	return e, wrap("changing an event", err)
+}
+
+func notFound(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrNotFound
+	}
+	return err
+}
+
+func wrap(what string, err error) error {
+	if err == nil || errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// Remove implements [Store].
+func (s *SQL) Remove(ctx context.Context, site, id string) error {
+	_, err := s.db.Write.ExecContext(ctx, removeEvent, site, id)
+	return wrap("forgetting an event", err)
+}
+
+// Find implements [Store].
+func (s *SQL) Find(ctx context.Context, site, id string) (Event, error) {
+	e, err := scanEvent(s.db.Read.QueryRowContext(ctx, findEvent, site, id))
+	return e, wrap("finding an event", notFound(err))
+}
+
+// statement is a statement that grows, with its parameters.
+type statement struct {
+	text string
+	args []any
+}
+
+// add adds a part, whose question marks stand for arguments.
+func (s *statement) add(part string, args ...any) {
+	for _, arg := range args {
+		s.args = append(s.args, arg)
+		part = strings.Replace(part, "?", "$"+strconv.Itoa(len(s.args)), 1)
+	}
+	s.text += part
+}
+
+// maxWords bounds the words of a search.
+const maxWords = 8
+
+// List implements [Store].
+func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
+	var where statement
+	where.add(` FROM events WHERE site = ? AND status <> ?`, site, string(deleted))
+	now := s.db.Now().UnixMilli()
+	order, beyond := "", ">"
+	switch q.View {
+	case Upcoming:
+		where.add(` AND status <> ? AND over_at > ?`, string(Draft), now)
+	case Past:
+		where.add(` AND status <> ? AND over_at <= ?`, string(Draft), now)
+		order, beyond = " DESC", "<"
+	case Drafts:
+		where.add(` AND status = ?`, string(Draft))
+	case AllEvents:
+	}
+	words := strings.Fields(strings.ToLower(q.Text))
+	for _, word := range words[:min(len(words), maxWords)] {
+		where.add(` AND name LIKE ? ESCAPE '!'`, "%"+likeEscaper.Replace(word)+"%")
+	}
+	page := Page{}
+	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*)`+where.text, where.args...).Scan(&page.Total); err != nil {
+		return Page{}, wrap("counting events", err)
+	}
+	if starts, id, ok := parseCursor(q.After); ok {
+		where.add(` AND (starts_at `+beyond+` ? OR starts_at = ? AND id `+beyond+` ?)`, starts, starts, id)
+	}
+	where.add(` ORDER BY starts_at`+order+`, id`+order+` LIMIT ?`, q.Most+1)
+	var err error
+	if page.Events, err = s.list(ctx, `SELECT `+columns+where.text, where.args...); err != nil {
+		return Page{}, err
+	}
+	if len(page.Events) > q.Most {
+		page.Events = page.Events[:q.Most]
+		last := page.Events[q.Most-1]
+		starts, _ := last.span()
+		page.Next = strconv.FormatInt(starts.UnixMilli(), 10) + "." + last.ID
+	}
+	return page, nil
+}
+
+var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_", "\x00", "")
+
+func parseCursor(text string) (starts int64, id string, ok bool) {
+	first, id, ok := strings.Cut(text, ".")
+	starts, err := strconv.ParseInt(first, 10, 64)
+	return starts, id, ok && err == nil && isID(id)
+}
+
+func (s *SQL) list(ctx context.Context, query string, args ...any) ([]Event, error) {
+	rows, err := s.db.Read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrap("listing events", err)
+	}
+	defer rows.Close()
+	var list []Event
+	for rows.Next() {
+		e, err := scanEvent(rows)
+		if err != nil {
+			return nil, wrap("listing events", err)
+		}
+		list = append(list, e)
+	}
+	return list, wrap("listing events", rows.Err())
+}
+
+// Due implements [Store].
+func (s *SQL) Due(ctx context.Context) (due []Key, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, listDue, s.db.Now().UnixMilli())
+	if err != nil {
+		return nil, wrap("finding due events", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var k Key
+		if err := rows.Scan(&k.Site, &k.ID); err != nil {
+			return nil, wrap("finding due events", err)
+		}
+		due = append(due, k)
+	}
+	return due, wrap("finding due events", rows.Err())
+}
+
+// WithPosts implements [Store].
+func (s *SQL) WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error) {
+	if posts == nil {
+		return s.list(ctx, listPosted, site, after)
+	}
+	var all []Event
+	for len(posts) > 0 {
+		n := min(len(posts), 100)
+		var some statement
+		some.add(`SELECT `+columns+` FROM events WHERE site = ? AND post_id IN (`, site)
+		for i, post := range posts[:n] {
+			some.add(strings.Repeat(", ", min(i, 1))+"?", post)
+		}
+		some.add(`) ORDER BY id`)
+		list, err := s.list(ctx, some.text, some.args...)
+		if err != nil {
+			return nil, err
+		}
+		all, posts = append(all, list...), posts[n:]
+	}
+	return all, nil
+}
+
+// Sites implements [Store].
+func (s *SQL) Sites(ctx context.Context, interval time.Duration) (sites []string, err error) {
+	return s.texts(ctx, "listing sites with events", listSites, s.db.Now().Add(-interval).UnixMilli())
+}
+
+func (s *SQL) texts(ctx context.Context, what, query string, args ...any) (list []string, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, wrap(what, err)
+		}
+		list = append(list, text)
+	}
+	return list, wrap(what, rows.Err())
+}
+
+// Look implements [Store].
+func (s *SQL) Look(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error) {
+	row, err := s.site(ctx, site)
+	now := s.db.Now()
+	if err != nil || row.lookedAt > now.Add(-interval).UnixMilli() {
+		return false, time.Time{}, err
+	}
+	result, err := s.db.Write.ExecContext(ctx, lookAt, site, now.UnixMilli(), row.lookedAt)
+	if err != nil {
+		return false, time.Time{}, wrap("noting a look", err)
+	}
+	n, err := result.RowsAffected()
+	if row.lookedAt > 0 {
+		before = time.UnixMilli(row.lookedAt).UTC()
+	}
+	return n == 1, before, err
+}
+
+type siteRow struct {
+	version, lookedAt int64
+	Settings
+}
+
+// site returns the row of a site, which is empty if there is none.
+func (s *SQL) site(ctx context.Context, site string) (siteRow, error) {
+	var row siteRow
+	var messages string
+	err := s.db.Read.QueryRowContext(ctx, findSite, site).Scan(&row.version, &row.lookedAt, &row.ImageSize, &messages)
+	if errors.Is(err, sql.ErrNoRows) {
+		return siteRow{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(messages), &row.Messages)
+	}
+	return row, wrap("finding a site's events", err)
+}
+
+// attendance is how long an editor who says nothing counts as there: the desk's script says
+// so every 20 seconds.
+const attendance = 45 * time.Second
+
+// Attend implements [Store].
+func (s *SQL) Attend(ctx context.Context, k Key, editor, name string) (others []string, err error) {
+	now := s.db.Now()
+	since := now.Add(-attendance).UnixMilli()
+	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, forgetEditors, k.Site, since); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, attendEvent, k.Site, k.ID, editor, name, now.UnixMilli())
+		return err
+	})
+	if err != nil {
+		return nil, wrap("noting an editor", err)
+	}
+	return s.texts(ctx, "listing editors", listEditors, k.Site, k.ID, editor, since)
+}
+
+// Version implements [Store].
+func (s *SQL) Version(ctx context.Context, site string) (int64, Settings, error) {
+	row, err := s.site(ctx, site)
+	return row.version, row.Settings, err
+}
+
+// SaveSettings implements [Store].
+func (s *SQL) SaveSettings(ctx context.Context, site string, settings Settings) error {
+	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, makeSite, site)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, saveSettings, site, settings.ImageSize, encode(settings.Messages))
+		}
+		return err
+	})
+	return wrap("keeping settings of events", err)
+}
+
+// Bodies implements [Store].
+func (s *SQL) Bodies(ctx context.Context, site string, q PublicQuery) (bodies []string, total int, err error) {
+	var where statement
+	where.add(` FROM events WHERE site = ? AND slug IS NOT NULL`, site)
+	order := ""
+	if q.Past {
+		where.add(` AND over_at <= ?`, s.db.Now().UnixMilli())
+		order = " DESC"
+	} else {
+		where.add(` AND over_at > ?`, s.db.Now().UnixMilli())
+	}
+	if q.Type != "" {
+		where.add(` AND type = ?`, q.Type)
+	}
+	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*)`+where.text, where.args...).Scan(&total); err != nil {
+		return nil, 0, wrap("counting events", err)
+	}
+	where.add(` ORDER BY starts_at`+order+`, id`+order+` LIMIT ? OFFSET ?`, max(1, min(q.Most, MaxPublic)), max(0, q.From))
+	bodies, err = s.texts(ctx, "listing events for readers", `SELECT public`+where.text, where.args...)
+	return bodies, total, err
+}
+
+// Body implements [Store].
+func (s *SQL) Body(ctx context.Context, site, slug string) (string, error) {
+	var body string
+	err := s.db.Read.QueryRowContext(ctx, findBody, site, slug).Scan(&body)
+	return body, wrap("finding an event for readers", notFound(err))
+}
+
+// Forget deletes all that is kept of a site that is not served any more.
+func (s *SQL) Forget(ctx context.Context, site string) error {
+	for _, text := range []string{forgetEvents, forgetSite, forgetAll} {
+		if _, err := s.db.Write.ExecContext(ctx, text, site); err != nil {
+			return wrap("deleting the events of site "+site, err)
+		}
+	}
+	return nil
+}
+
+var _ Store = (*SQL)(nil)

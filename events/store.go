@@ -1,0 +1,106 @@
+package events
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps the events of all sites.
+//
+// It may be used by many goroutines, and by several processes, at once. A method that
+// returns nil has made its change durable.
+type Store interface {
+	// Now returns the time by the store's clock.
+	Now() time.Time
+
+	// Insert keeps a new event.
+	Insert(ctx context.Context, e Event) error
+
+	// Change changes an event. change gets it as it is kept, and alone: of two calls at
+	// once for an event, the second one's gets what the first one's left. An error of
+	// change leaves the event as it is, and is returned. Errors: ErrNotFound.
+	Change(ctx context.Context, site, id string, change func(*Event) error) (Event, error)
+
+	// Remove forgets an event. One that is not there is none to it.
+	Remove(ctx context.Context, site, id string) error
+
+	// Find returns an event. Errors: ErrNotFound.
+	Find(ctx context.Context, site, id string) (Event, error)
+
+	// List returns events of a site, without those that are deleted.
+	List(ctx context.Context, site string, q Query) (Page, error)
+
+	// Due returns the events that are due and that no process brings to the platform now,
+	// at most 1,000: of each site the one that was due first, then the second ones, and so on.
+	Due(ctx context.Context) ([]Key, error)
+
+	// WithPosts returns the events of a site that have one of some posts, or any post
+	// if posts is nil: then at most 100, by ID, behind the one with the ID after.
+	WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error)
+
+	// Look returns true once in an interval for a site that has events with posts, over
+	// all processes, and when it did so before, zero if it never did.
+	Look(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error)
+
+	// Sites returns the sites for which Look would return true, those first for which it
+	// has not for the longest time.
+	Sites(ctx context.Context, interval time.Duration) ([]string, error)
+
+	// Bodies returns what readers get of events.
+	Bodies(ctx context.Context, site string, q PublicQuery) (bodies []string, total int, err error)
+
+	// Body returns what readers get of the event whose page has a slug. Errors: ErrNotFound.
+	Body(ctx context.Context, site, slug string) (string, error)
+
+	// Attend notes that an editor, who has a name, has an event open, and returns the names
+	// of others who said so a moment ago, at most 20.
+	Attend(ctx context.Context, k Key, editor, name string) (others []string, err error)
+
+	// Version returns a number that is another one once readers get something else, and
+	// the settings of a site.
+	Version(ctx context.Context, site string) (int64, Settings, error)
+
+	// SaveSettings keeps the settings of a site.
+	SaveSettings(ctx context.Context, site string, s Settings) error
+}
+
+// Key names an event.
+type Key struct{ Site, ID string }
+
+// View says which events are listed.
+type View string
+
+// The views. A cancelled event is listed as a published one is.
+const (
+	AllEvents View = ""
+	Upcoming  View = "upcoming" // published, and not over
+	Past      View = "past"     // published, and over; the last ones first
+	Drafts    View = "drafts"
+)
+
+// Query says which events are listed, in the order of their starts; those without a date
+// are last.
+type Query struct {
+	View  View
+	Text  string // in the name; each word counts
+	After string // the Next of the page before, "" for the first one
+	Most  int    // on a page, from 1 to 100
+}
+
+// Page is a page of a list.
+type Page struct {
+	Events []Event
+	Total  int    // on all pages
+	Next   string // where the next page begins, "" for none
+}
+
+// PublicQuery says which events readers get, in the order of [Query].
+type PublicQuery struct {
+	Past bool
+	Type string // "" for any
+	From int    // how many are left out
+	Most int    // from 1 to MaxPublic
+}
+
+// MaxPublic is how many events readers get at once.
+const MaxPublic = 1000

@@ -1,0 +1,94 @@
+package desktest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// MakeDraft implements [platform.EventHost].
+func (p *Publication) MakeDraft(_ context.Context, slug, title string) (platform.EventPost, error) {
+	end, err := p.begin("makedraft")
+	defer end()
+	if err != nil {
+		return platform.EventPost{}, err
+	}
+	post := platform.EventPost{
+		ID: "post-" + slug, Title: title, Slug: slug, Status: platform.Draft, UpdatedAt: Now,
+		URL: "https://news.example.com/" + slug + "/", Edit: "/#/editor/post/post-" + slug,
+	}
+	if _, ok := p.EventsPosts[post.ID]; !ok {
+		p.EventsPosts[post.ID] = post
+	}
+	return p.EventsPosts[post.ID], nil
+}
+
+// DeleteDrafts implements [platform.EventHost].
+func (p *Publication) DeleteDrafts(context.Context, string, string) error {
+	end, err := p.begin("deletedrafts")
+	defer end()
+	return err
+}
+
+// EventPosts implements [platform.EventHost].
+func (p *Publication) EventPosts(_ context.Context, ids []string) (map[string]platform.EventPost, error) {
+	end, err := p.begin("eventposts")
+	defer end()
+	found := make(map[string]platform.EventPost)
+	for _, id := range ids {
+		if post, ok := p.EventsPosts[id]; ok {
+			found[id] = post
+		}
+	}
+	return found, err
+}
+
+// ChangedPosts implements [platform.EventHost].
+func (p *Publication) ChangedPosts(context.Context, time.Time) ([]platform.EventPost, error) {
+	end, err := p.begin("changedposts")
+	defer end()
+	return nil, err
+}
+
+// ChangePost implements [platform.EventHost].
+func (p *Publication) ChangePost(_ context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
+	end, err := p.begin("changepost")
+	defer end()
+	post, ok := p.EventsPosts[id]
+	switch {
+	case err != nil:
+		return platform.EventPost{}, err
+	case !ok:
+		return platform.EventPost{}, platform.ErrNoPost
+	}
+	post = change(post)
+	if post.Slug == "" {
+		post.Slug = strings.ReplaceAll(strings.ToLower(post.Title), " ", "-")
+	}
+	p.EventsPosts[id] = post
+	return p.EventsPosts[id], nil
+}
+
+// PostLimits implements [platform.EventHost].
+func (*Publication) PostLimits() platform.PostLimits {
+	return platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Tag: 185}
+}
+
+// TimeZone implements [platform.EventHost].
+func (p *Publication) TimeZone(context.Context) (string, error) {
+	end, err := p.begin("timezone")
+	defer end()
+	return "Europe/Berlin", err
+}
+
+// Labels implements [platform.EventHost].
+func (p *Publication) Labels(_ context.Context, text string) ([]string, error) {
+	end, err := p.begin("labels")
+	defer end()
+	return slices.DeleteFunc([]string{"Choir", "Guests", "Summer guests"}, func(l string) bool {
+		return !strings.Contains(strings.ToLower(l), strings.ToLower(text))
+	}), err
+}

@@ -1,0 +1,71 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/members/turns"
+)
+
+// This file bounds what is done at platforms at once. A platform that hangs is left
+// alone but for one question a minute, so that it holds up no other.
+
+const (
+	// maxCalls bounds what is done at once at platforms that answer within
+	// slowCall, and maxSlowCalls at others.
+	maxCalls, maxSlowCalls, slowCall = 6, 2, 5 * time.Second
+
+	// maxBegun bounds the comparisons that have begun, and the looks for changes.
+	// They take turns at their platforms, page by page.
+	maxBegun = 32
+
+	// silence is how long a call takes that failed because the platform hangs.
+	silence = time.Second
+)
+
+// call does a part of what is to be done at the platform, when there is a turn.
+func (s *site) call(ctx context.Context, do func(context.Context) error) error {
+	turn, err := s.calls.Take(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer turn.End()
+	begin := s.Now()
+	bounded := turn.Begin(ctx, func() {})
+	err = do(bounded)
+	s.judge(bounded, err, begin)
+	if err != nil && errors.Is(context.Cause(bounded), turns.ErrTooLong) {
+		return turns.ErrTooLong
+	}
+	return err
+}
+
+// judge notes that the platform hangs if a call has failed after so long a time.
+func (s *site) judge(ctx context.Context, err error, begin time.Time) {
+	if err == nil || s.Now().Sub(begin) < silence || isEnding(ctx) {
+		return
+	}
+	s.isSilent.Store(true)
+	s.counts.isSlow.Store(true)
+	s.counts.askBy(s.Now().Add(countInterval))
+}
+
+// answered notes that the platform answers, and has done what was put off.
+func (s *site) answered() {
+	if s.isSilent.Swap(false) {
+		s.counts.isSlow.Store(false)
+		s.begin()
+	}
+}
+
+// begin lets the tasks begin that ask the platform for more than a number.
+func (s *site) begin() {
+	s.webhooks.ask()
+	s.compares.ask()
+}
+
+// isEnding reports whether ctx is done because Run ends or the site is removed.
+func isEnding(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), turns.ErrTooLong)
+}

@@ -1,0 +1,128 @@
+package inbound
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+// This file looks how many members the platform has: another number than it should
+// be tells that somebody was added or removed without an event.
+
+const (
+	// countInterval is how often the members of a platform are counted, unless
+	// there are so many sites that it would be more than one in countPause.
+	countInterval = time.Minute
+	countPause    = 50 * time.Millisecond
+)
+
+// counting is what was seen of the number of members.
+type counting struct {
+	counted time.Time // when that was; zero before
+	there   int       // how many the platform had
+	surplus int       // those that the store had not
+
+	// isOdd means that the surplus was another than that after the last
+	// comparison, so the store is asked again whatever the platform has.
+	isOdd bool
+
+	// isKnown means that there was a comparison because of the surplus known. It
+	// has not gone by that, so there is no use in comparing again.
+	isKnown bool
+	known   int
+}
+
+// countDue has the members compared if their number is odd. The first time it lets
+// the site's other tasks begin, unless the platform hangs.
+func (s *site) countDue(ctx context.Context) (next, rest time.Duration) {
+	isFirst := s.count.counted.IsZero()
+	if s.Reconcile == 0 && !isFirst && !s.isSilent.Load() {
+		return 0, 0
+	}
+	err := s.lookAtCount(ctx)
+	if isFirst && !s.isSilent.Load() {
+		s.begin()
+	}
+	if err != nil && !s.isOver.Load() && !isEnding(ctx) {
+		s.warnings.Warn(s.name, "the members could not be compared with the platform's", zap.String("problem", members.ForLog(err)))
+	}
+	if s.isSilent.Load() {
+		return countInterval, 0
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return max(countInterval, time.Duration(len(s.sites))*countPause), 0
+}
+
+// lookAtCount asks the platform how many members it has. If that is odd, it has
+// them compared.
+func (s *site) lookAtCount(ctx context.Context) error {
+	count := &s.count
+	if s.Now().Sub(count.counted) < countInterval {
+		return nil
+	}
+	isFirst := count.counted.IsZero()
+	count.counted = s.Now()
+	there, err := s.countThere(ctx)
+	if err != nil || s.Reconcile == 0 || !isFirst && there == count.there && !count.isOdd {
+		return err
+	}
+	isOdd, err := s.isCountOdd(ctx, there, isFirst)
+	if err != nil {
+		count.isOdd = true // so that the store is asked again
+		return err
+	}
+	if isOdd {
+		s.isOdd.Store(true)
+		s.compares.ask()
+	}
+	return nil
+}
+
+// countThere asks the platform how many members it has. Of one that hangs it finds
+// out that it answers again.
+func (s *site) countThere(ctx context.Context) (int, error) {
+	begin := s.Now()
+	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	there, err := s.Platform.Count(bounded)
+	if err != nil {
+		s.judge(ctx, err, begin)
+		return 0, err
+	}
+	s.answered()
+	return there, nil
+}
+
+// isCountOdd reports whether the platform has another number of members than after
+// the last comparison, twice in a row: once may be because of a member that is
+// just being written.
+func (s *site) isCountOdd(ctx context.Context, there int, isFirst bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
+	defer cancel()
+	here, err := s.Store.CountOnPlatform(ctx, s.name)
+	if err != nil {
+		return false, err
+	}
+	c, err := s.Store.FindComparison(ctx, s.name)
+	if err != nil {
+		return false, err
+	}
+	count, surplus := &s.count, there-here
+	isSame := !isFirst && surplus == count.surplus
+	count.there, count.surplus = there, surplus
+	if surplus == c.Surplus {
+		count.isKnown, count.isOdd = false, false
+		return false, nil
+	}
+	isKnown := count.isKnown && surplus == count.known
+	count.isOdd = !isKnown
+	if !isSame || isKnown {
+		return false, nil
+	}
+	count.isKnown, count.known = true, surplus
+	return true, nil
+}

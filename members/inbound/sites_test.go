@@ -1,0 +1,174 @@
+package inbound_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// start runs a Sync until the function that it returns is called.
+func start(t *testing.T, s *inbound.Sync) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		s.Run(ctx)
+		close(done)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// send sends a webhook event about a member.
+func send(s *inbound.Sync, site, id string) error {
+	const url = "https://edge/webhooks/token"
+	return s.Receive(site, url, signed(url), []byte(id))
+}
+
+// known waits until members are in the store.
+func known(b *membertest.Bench, emails ...string) {
+	b.T.Helper()
+	wait.Until(b.T, func() string {
+		for _, email := range emails {
+			if _, err := b.Store.Find(b.T.Context(), members.Key{Site: membertest.Site, Email: email}); err != nil {
+				return fmt.Sprint(email, ": ", err)
+			}
+		}
+		return ""
+	})
+}
+
+// A site that is added while the edge runs is compared, and its webhook is registered.
+// One that is removed gets no events any more.
+func TestPutAndRemove(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Platform.Staff("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	sync := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop()})
+	stop := start(t, sync)
+	defer stop()
+	if err := send(sync, membertest.Site, "p-1"); !errors.Is(err, inbound.ErrGone) {
+		t.Errorf("before it is added: %v", err)
+	}
+	sync.Put(membertest.Site, inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks", Reconcile: time.Hour})
+	known(b, "jane@example.com")
+	wait.Until(t, func() string {
+		b.Platform.Mu.Lock()
+		defer b.Platform.Mu.Unlock()
+		if len(b.Platform.URLs) == 0 {
+			return "no webhook is registered"
+		}
+		return ""
+	})
+	sync.Remove(membertest.Site)
+	sync.Remove("unknown")
+	if err := send(sync, membertest.Site, "p-1"); !errors.Is(err, inbound.ErrGone) {
+		t.Errorf("after it was removed: %v", err)
+	}
+	if err := sync.Refresh(t.Context(), membertest.Site, "p-1"); !errors.Is(err, inbound.ErrNoPlatform) {
+		t.Errorf("after it was removed: %v", err)
+	}
+}
+
+// Events that were acknowledged are worked off with the platform that the site has by
+// then, also those that the old platform was asked about.
+func TestEventsOfAReplacedSite(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	var emails []string
+	sync := inbound.New(inbound.Config{
+		Store: b.Store, Logger: zap.NewNop(), Timeout: 200 * time.Millisecond,
+		Sites: map[string]inbound.Site{membertest.Site: {Platform: stuck{b.Platform}, WebhookURL: "https://edge/webhooks"}},
+	})
+	stop := start(t, sync)
+	defer stop()
+	for i := range 10 {
+		id := fmt.Sprint("p-", i)
+		m := b.Platform.Staff(id, func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
+		emails = append(emails, m.Email)
+		if err := send(sync, membertest.Site, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sync.Put(membertest.Site, inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks"})
+	known(b, emails...)
+}
+
+// What is done for a site that is removed is cut off.
+func TestRemoveCutsOff(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	begun := make(chan struct{}, 10)
+	sync := inbound.New(inbound.Config{
+		Store: b.Store, Logger: zap.NewNop(), Timeout: time.Hour,
+		Sites: map[string]inbound.Site{membertest.Site: {Platform: endless{b.Platform, begun}, Reconcile: time.Hour}},
+	})
+	stop := start(t, sync)
+	<-begun
+	sync.Remove(membertest.Site)
+	wait.Until(t, func() string {
+		if n := sync.Doing(); n > 0 {
+			return fmt.Sprintf("%d tasks are being done", n)
+		}
+		return ""
+	})
+	stop()
+}
+
+// endless is a platform that lists no members before the caller leaves.
+type endless struct {
+	*membertest.Platform
+	begun chan struct{}
+}
+
+func (p endless) List(ctx context.Context, _ string, _ time.Time) ([]platform.Member, int, error) {
+	p.begun <- struct{}{}
+	<-ctx.Done()
+	return nil, 0, ctx.Err()
+}
+
+// Sites may be added, replaced, removed and used at once, while Run runs and before.
+func TestSitesChangeWhileRunning(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Platform.Staff("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	s := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop()})
+	site := inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks", Reconcile: time.Hour}
+	var changing sync.WaitGroup
+	var stop func()
+	for i := range 8 {
+		name := fmt.Sprint("site", i%4)
+		changing.Go(func() {
+			for range 20 {
+				s.Put(name, site)
+				_ = send(s, name, "p-1")
+				s.HasCredentials(name, "", "")
+				s.ChangesInBulk(name, "POST", "/")
+				s.CompareLater(name)
+				if err := s.CompareSoon(t.Context(), name, time.Minute); err != nil {
+					t.Error(err)
+				}
+				if _, err := s.WebhookURL(t.Context(), name, "token"); err != nil && !errors.Is(err, inbound.ErrGone) {
+					t.Error(err)
+				}
+				s.Remove(name)
+			}
+		})
+		if i == 4 {
+			stop = start(t, s)
+		}
+	}
+	changing.Wait()
+	s.Put(membertest.Site, site)
+	known(b, "jane@example.com")
+	stop()
+}

@@ -1,0 +1,363 @@
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// memory is a store in memory of new members, for a process in a bubble of time. What
+// these tests do not need panics.
+type memory struct {
+	outbox.Store
+	mu      sync.Mutex
+	records map[string]*stored // by GUID, those that are pending
+	queries int
+}
+
+type stored struct {
+	members.Record
+	next   time.Time
+	leased bool
+}
+
+func newMemory() *memory { return &memory{records: make(map[string]*stored)} }
+
+// queue adds pending records of a site.
+func (m *memory) queue(site string, n int) {
+	for i := range n {
+		m.add(members.Record{Member: members.Member{GUID: fmt.Sprint(site, "-", i), Email: fmt.Sprintf("m%d@example.com", i)}, Site: site})
+	}
+}
+
+func (m *memory) add(r members.Record) members.Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.Version, r.Named = 1, [5]int64{1}
+	m.records[r.GUID] = &stored{Record: r}
+	return r
+}
+
+// find returns the GUIDs of records in their order.
+func (m *memory) find(which func(*stored) bool) (guids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for guid, r := range m.records {
+		if which(r) {
+			guids = append(guids, guid)
+		}
+	}
+	slices.Sort(guids)
+	return guids
+}
+
+func (m *memory) sites(which func(*stored) bool) ([]string, error) {
+	sites := make(map[string]bool)
+	m.find(func(r *stored) bool {
+		if which(r) {
+			sites[r.Site] = true
+		}
+		return false
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.queries++
+	return slices.Sorted(maps.Keys(sites)), nil
+}
+
+func (m *memory) DueSites(_ context.Context, now time.Time) ([]string, error) {
+	return m.sites(func(r *stored) bool { return !r.leased && !r.next.After(now) })
+}
+
+func (m *memory) PendingSites(context.Context) ([]string, error) {
+	return m.sites(func(*stored) bool { return true })
+}
+
+func (m *memory) Due(_ context.Context, site string, now time.Time, limit int) (due []members.Record, err error) {
+	guids := m.find(func(r *stored) bool { return r.Site == site && !r.leased && !r.next.After(now) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.queries++
+	for _, guid := range guids[:min(limit, len(guids))] {
+		due = append(due, m.records[guid].Record)
+	}
+	return due, nil
+}
+
+func (m *memory) Lease(_ context.Context, guid string, _ members.Lease) (members.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.records[guid]
+	if r == nil {
+		return members.Record{}, members.ErrNotFound
+	}
+	if r.leased {
+		return members.Record{}, members.ErrConflict
+	}
+	r.leased = true
+	return r.Record, nil
+}
+
+func (m *memory) MarkApplied(_ context.Context, r members.Record, _ string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.records, r.GUID)
+	return false, nil
+}
+
+func (m *memory) MarkFailed(_ context.Context, guid string, f outbox.Failure, _ string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.records[guid]
+	r.leased, r.next = false, f.Next
+	if !f.Untried {
+		r.Attempts++
+	}
+	return nil
+}
+
+func (m *memory) MakeDue(_ context.Context, site string) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.records {
+		if r.Site == site {
+			r.next = time.Time{}
+		}
+	}
+	return 0, nil
+}
+
+func (*memory) MarkSent(context.Context, string, string, time.Time) error { return nil }
+func (*memory) PurgeTombstones(context.Context, time.Time) error          { return nil }
+
+// crowd counts the attempts that are under way at many platforms.
+type crowd struct {
+	mu          sync.Mutex
+	now, most   int
+	lastArrival map[string]time.Duration // by site, since begin
+	begin       time.Time
+}
+
+// member is one platform of the crowd. It takes a time for an answer, or hangs.
+type member struct {
+	platform.Platform
+	*crowd
+	site  string
+	takes time.Duration // 0 if it refuses connections
+	hangs bool
+}
+
+func (p *member) answer(ctx context.Context) error {
+	p.mu.Lock()
+	p.now++
+	p.most = max(p.most, p.now)
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.now--
+	}()
+	if p.takes == 0 && !p.hangs {
+		return fmt.Errorf("connection refused: %w", platform.ErrNoEffect)
+	}
+	takes := p.takes
+	if p.hangs {
+		takes = time.Hour
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(takes):
+		return nil
+	}
+}
+
+func (p *member) FindByEmail(ctx context.Context, _ string) (platform.Member, error) {
+	if err := p.answer(ctx); err != nil {
+		return platform.Member{}, err
+	}
+	return platform.Member{}, platform.ErrNotFound
+}
+
+func (p *member) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
+	err := p.answer(ctx)
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.lastArrival[p.site] = time.Since(p.begin)
+		m.ID = m.Email
+	}
+	return m, err
+}
+
+// deliverAll has a process deliver some writes of each of 1,000 sites, of which the
+// first ones refuse connections or hang. It returns when each of the others had
+// all of its writes, in order, and how many attempts there were at most at once.
+func deliverAll(t *testing.T, down, hanging int, meanwhile func(*outbox.Outbox, *memory, map[string]platform.Platform)) (arrivals []time.Duration, most int) {
+	const sites, writes = 1000, 5
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		c := &crowd{lastArrival: make(map[string]time.Duration), begin: time.Now()}
+		platforms := make(map[string]platform.Platform)
+		for i := range sites {
+			site := fmt.Sprintf("site%04d", i)
+			p := &member{crowd: c, site: site, takes: 100 * time.Millisecond}
+			switch {
+			case i < down:
+				p.takes = 0
+			case i < down+hanging:
+				p.hangs = true
+			}
+			platforms[site] = p
+			store.queue(site, writes)
+		}
+		o := outbox.New(outbox.Config{Store: store, Platform: membertest.Serve(platforms), Logger: zap.NewNop()})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			o.Run(ctx)
+			close(done)
+		}()
+		if meanwhile != nil {
+			meanwhile(o, store, platforms)
+		}
+		const longest = 5 * time.Minute
+		<-time.After(longest)
+		synctest.Wait()
+		left := store.find(func(r *stored) bool { return r.Site >= fmt.Sprintf("site%04d", down+hanging) })
+		if len(left) > 0 {
+			t.Errorf("after %s %d writes are pending at platforms that answer", longest, len(left))
+		}
+		c.mu.Lock()
+		arrivals, most = slices.Sorted(maps.Values(c.lastArrival)), c.most
+		c.mu.Unlock()
+		cancel()
+		<-done
+	})
+	return arrivals, most
+}
+
+// Platforms that are down or hang delay the writes to others by little.
+func TestFairness(t *testing.T) {
+	alone, _ := deliverAll(t, 0, 0, nil)
+	median := alone[len(alone)/2]
+	tests := []struct {
+		name          string
+		down, hanging int
+		slower        time.Duration // at most
+	}{
+		{"one is down, one hangs", 1, 1, median / 5},
+		{"200 are down", 200, 0, median / 5},
+		{"200 hang", 0, 200, 10 * time.Second},
+		{"500 hang", 0, 500, 20 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, most := deliverAll(t, test.down, test.hanging, nil)
+			t.Logf("median %s, last %s, %d attempts at once; without them %s, %s",
+				got[len(got)/2], got[len(got)-1], most, median, alone[len(alone)-1])
+			if got := got[len(got)/2]; got > median+test.slower {
+				t.Errorf("half of the others have their writes after %s, without them after %s", got, median)
+			}
+			if most > outbox.MaxAttempts {
+				t.Errorf("%d attempts at once", most)
+			}
+		})
+	}
+}
+
+// While 200 platforms hang, also with callers waiting, a caller of a platform that
+// answers is served soon, and callers of one that hangs are not kept waiting any more.
+func TestCallersBesideHangingPlatforms(t *testing.T) {
+	type answer struct {
+		queued bool
+		takes  time.Duration
+	}
+	_, most := deliverAll(t, 0, 200, func(o *outbox.Outbox, store *memory, _ map[string]platform.Platform) {
+		call := func(site, guid string) answer {
+			begin := time.Now()
+			r := store.add(members.Record{Member: members.Member{GUID: guid, Email: guid + "@example.com"}, Site: site})
+			store.mu.Lock()
+			store.records[guid].leased = true
+			store.mu.Unlock()
+			d, err := o.Deliver(context.Background(), members.Write{After: r, Owner: "me"})
+			if err != nil {
+				t.Error(err)
+			}
+			return answer{d.Queued, time.Since(begin)}
+		}
+		var calls sync.WaitGroup
+		for i := range 200 {
+			calls.Go(func() { call(fmt.Sprintf("site%04d", i), fmt.Sprint("caller-", i)) })
+		}
+		synctest.Wait()
+		if got := call("site0999", "quick"); got.queued || got.takes > 4*time.Second {
+			t.Errorf("beside callers of platforms that hang: %+v", got)
+		}
+		calls.Wait()
+		for i := range outbox.MaxSilent {
+			call("site0000", fmt.Sprint("silent-", i))
+		}
+		if got := call("site0000", "silent"); !got.queued || got.takes > time.Millisecond {
+			t.Errorf("at a platform that hangs: %+v", got)
+		}
+		if got := call("site0999", "later"); got.queued || got.takes > time.Second {
+			t.Errorf("at one that answers: %+v", got)
+		}
+	})
+	if most > outbox.MaxAttempts {
+		t.Errorf("%d attempts at once", most)
+	}
+}
+
+// A process whose sites are idle asks the store once in two seconds, however many
+// sites were in trouble before.
+func TestQuietProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		c := &crowd{lastArrival: make(map[string]time.Duration), begin: time.Now()}
+		platforms := make(map[string]platform.Platform)
+		for i := range 1000 {
+			site := fmt.Sprintf("site%04d", i)
+			platforms[site] = &member{crowd: c, site: site}
+			store.queue(site, 1)
+		}
+		o := outbox.New(outbox.Config{Store: store, Platform: membertest.Serve(platforms), Logger: zap.NewNop()})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			o.Run(ctx)
+			close(done)
+		}()
+		<-time.After(time.Minute)
+		store.mu.Lock()
+		clear(store.records) // as if another process had applied them
+		store.mu.Unlock()
+		<-time.After(time.Minute)
+		store.mu.Lock()
+		store.queries = 0
+		store.mu.Unlock()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		store.mu.Lock()
+		queries := store.queries
+		store.mu.Unlock()
+		if queries > 31 || o.States() > 0 {
+			t.Errorf("%d queries in a minute, and %d sites are remembered", queries, o.States())
+		}
+		cancel()
+		<-done
+	})
+}

@@ -1,0 +1,174 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// served are the platforms of a process whose sites come and go.
+type served struct {
+	mu        sync.Mutex
+	platforms map[string]platform.Platform
+}
+
+func (s *served) get(site string) platform.Platform {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.platforms[site]
+}
+
+func (s *served) put(site string, p platform.Platform) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.platforms[site] = p
+}
+
+// leaving is a platform that answers no create before it is closed.
+type leaving struct {
+	*membertest.Platform
+	calls, closed chan struct{}
+}
+
+func (p *leaving) Create(context.Context, platform.Member) (platform.Member, error) {
+	p.calls <- struct{}{}
+	<-p.closed
+	return platform.Member{}, membertest.ErrDown
+}
+
+// A write of a site that is removed while it is delivered stays in the store. It
+// reaches the platform that the site has when it is added again.
+func TestSiteRemovedWhileDelivering(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		sites := &served{platforms: make(map[string]platform.Platform)}
+		o := outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
+		old := &leaving{membertest.NewPlatform(), make(chan struct{}, 1000), make(chan struct{})}
+		sites.put(membertest.Site, old)
+		queue(b, membertest.Site, 6)
+		delivered := make(chan error)
+		go func() { delivered <- o.DeliverDue(t.Context()) }()
+		<-old.calls
+		sites.put(membertest.Site, nil)
+		close(old.closed)
+		if err := <-delivered; err != nil {
+			t.Error(err)
+		}
+		if b.Pending() != 6 {
+			t.Errorf("%d are pending, want 6", b.Pending())
+		}
+		b.Outbox = o
+		b.CatchUp() // not served
+		if n := o.States(); n != 0 || b.Pending() != 6 {
+			t.Errorf("without the site %d are pending, and %d sites are remembered", b.Pending(), n)
+		}
+		sites.put(membertest.Site, b.Platform)
+		b.CatchUp()
+		if n := o.States(); n != 0 || b.Pending() != 0 || len(b.Platform.IDs()) != 6 {
+			t.Errorf("with the site %d are pending, the platform has %d, and %d sites are remembered", b.Pending(), len(b.Platform.IDs()), n)
+		}
+	})
+}
+
+// removing is a platform whose site is removed by its first answer.
+type removing struct {
+	*membertest.Platform
+	remove func()
+}
+
+func (p *removing) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
+	defer p.remove()
+	return p.Platform.Create(ctx, m)
+}
+
+// Of a site that is removed, or of a store that cannot be written, no end of batches
+// is read.
+func TestBatchesWithoutProgress(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	queue(b, membertest.Site, 2*outbox.BatchSize)
+	sites := &served{platforms: make(map[string]platform.Platform)}
+	sites.put(membertest.Site, &removing{b.Platform, func() { sites.put(membertest.Site, nil) }})
+	o := outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
+	if err := o.DeliverDue(t.Context()); err != nil || b.Pending() == 0 {
+		t.Errorf("%v, %d are pending", err, b.Pending())
+	}
+	sites.put(membertest.Site, b.Platform)
+	o = outbox.New(outbox.Config{Store: full{b.Store}, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
+	if err := o.DeliverDue(t.Context()); err != nil || b.Pending() == 0 {
+		t.Errorf("%v, %d are pending", err, b.Pending())
+	}
+}
+
+// full is a store on a full disk.
+type full struct{ outbox.Store }
+
+func (full) Lease(context.Context, string, members.Lease) (members.Record, error) {
+	return members.Record{}, errors.New("no space left on device")
+}
+
+// A write for a site that was just removed is queued.
+func TestWriteForARemovedSite(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	o := outbox.New(outbox.Config{Store: b.Store, Platform: membertest.Serve(nil), Logger: zap.NewNop()})
+	service := members.New(members.Config{Site: membertest.Site, Store: b.Store, Outbox: o})
+	result, err := service.Create(t.Context(), byEmail, with("jane@example.com"))
+	if err != nil || !result.Queued {
+		t.Errorf("%+v, %v", result, err)
+	}
+	b.CatchUp() // in a process that serves it
+	b.SameOnPlatform("jane@example.com ")
+}
+
+// Sites may be added, removed and written at once.
+func TestSitesChangeWhileDelivering(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	sites := &served{platforms: make(map[string]platform.Platform)}
+	o := outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop()})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running, changing sync.WaitGroup
+	running.Go(func() { o.Run(ctx) })
+	const names, rounds = 4, 25
+	for i := range names {
+		site := fmt.Sprint("site", i)
+		service := members.New(members.Config{Site: site, Store: b.Store, Outbox: o})
+		changing.Go(func() {
+			for range rounds {
+				sites.put(site, membertest.NewPlatform())
+				sites.put(site, nil)
+			}
+			sites.put(site, b.Platform)
+			o.Wake()
+		})
+		changing.Go(func() {
+			for n := range rounds {
+				if _, err := service.Create(ctx, byEmail, with(fmt.Sprintf("m%d@%s.example", n, site))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	changing.Wait()
+	wait.Until(t, func() string {
+		for i := range names {
+			if n, err := o.Count(ctx, fmt.Sprint("site", i)); n > 0 || err != nil {
+				return fmt.Sprintf("%d are pending, %v", n, err)
+			}
+		}
+		return ""
+	})
+	cancel()
+	running.Wait()
+	if n := o.States(); n != 0 {
+		t.Errorf("%d sites are remembered", n)
+	}
+}

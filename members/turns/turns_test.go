@@ -1,0 +1,125 @@
+package turns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/members/turns"
+)
+
+const limit = 2 * time.Second
+
+// Platforms that hang take the quick lane for its limit only. Those for which there is
+// no room in the slow lane are cut off.
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lanes := turns.New(4, 2, limit)
+		begin := time.Now()
+		var slowed atomic.Int32
+		ended := make(chan string, 10)
+		for range 4 {
+			go func() {
+				turn, err := lanes.Take(t.Context(), false)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer turn.End()
+				ctx := turn.Begin(t.Context(), func() { slowed.Add(1) })
+				select {
+				case <-ctx.Done():
+					ended <- fmt.Sprint(context.Cause(ctx), " after ", time.Since(begin))
+				case <-time.After(time.Minute):
+					ended <- fmt.Sprint("done after ", time.Since(begin))
+				}
+			}()
+		}
+		synctest.Wait()
+		turn, err := lanes.Take(t.Context(), false) // of a platform that answers
+		if err != nil || time.Since(begin) != limit {
+			t.Errorf("waited %s, %v", time.Since(begin), err)
+		}
+		turn.End()
+		var got []string
+		for range 4 {
+			got = append(got, <-ended)
+		}
+		if n := slowed.Load(); n != 4 {
+			t.Errorf("%d of 4 are known to be slow", n)
+		}
+		cut := fmt.Sprint(turns.ErrTooLong, " after ", limit)
+		if diff := cmp.Diff([]string{cut, cut, "done after 1m0s", "done after 1m0s"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Those who wait longest come first, and one who leaves takes no turn along.
+func TestTurnsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lanes := turns.New(1, 1, limit)
+		first, err := lanes.Take(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lanes.TryTake(false) != nil {
+			t.Error("there is a second turn")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() {
+			_, err := lanes.Take(ctx, false)
+			left <- err
+		}()
+		synctest.Wait()
+		var got []int
+		for i := range 3 {
+			lanes.Ask(false, func(turn *turns.Turn) {
+				got = append(got, i)
+				go turn.End()
+			})
+		}
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		slow, err := lanes.Take(t.Context(), true) // does not wait for the quick lane
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow.End()
+		first.End()
+		synctest.Wait()
+		if diff := cmp.Diff([]int{0, 1, 2}, got); diff != "" {
+			t.Error(diff)
+		}
+		if turn, err := lanes.Take(t.Context(), false); err != nil {
+			t.Error("the lane stays taken")
+		} else {
+			turn.End()
+		}
+	})
+}
+
+// TryTake leaves half of the quick lane to those who have nothing yet.
+func TestTryTake(t *testing.T) {
+	lanes := turns.New(6, 1, limit)
+	var taken []*turns.Turn
+	for turn := lanes.TryTake(false); turn != nil; turn = lanes.TryTake(false) {
+		taken = append(taken, turn)
+	}
+	if len(taken) != 3 {
+		t.Errorf("%d of 6 are taken", len(taken))
+	}
+	taken[0].End()
+	if lanes.TryTake(false) == nil {
+		t.Error("a turn that has ended is still taken")
+	}
+}

@@ -1,0 +1,103 @@
+package memberstore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+)
+
+// Nothing of a removed site is left for the next one of its name, whichever table it
+// was in, and other sites keep all of theirs.
+func TestForget(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, site := range []string{"daily", "weekly"} {
+			for i := range forgetSize + 1 {
+				m := joe()
+				m.Site, m.GUID, m.Email, m.PlatformID = site, fmt.Sprintf("%s-%d", site, i), fmt.Sprintf("%d@example.com", i), ""
+				m.MemberID, m.Deleted = strconv.Itoa(i), i%500 == 0
+				if i > 2 && i < forgetSize-2 {
+					m.MemberID = ""
+				}
+				must(store.Insert(ctx, m, "crm", members.Lease{}))
+			}
+			must(store.AddIntegration(ctx, members.Integration{Site: site, Name: "crm", Mode: members.EmailMode, KeyHash: members.HashKey(site), CreatedAt: then}))
+			must(store.ClaimWebhook(ctx, inbound.Webhook{Site: site, URL: "https://" + site, ClaimedAt: then}, ""))
+			must(store.RequestComparison(ctx, site))
+			must(store.SaveImport(ctx, inbound.Import{Site: site, StartedAt: then}))
+			_, err := store.BeginRequest(ctx, members.Request{Site: site, Integration: "crm", Key: "k"}, time.Now())
+			must(err)
+		}
+		count := func() map[string]int {
+			left := make(map[string]int)
+			for _, table := range append([]string{"members", "member_ids"}, tablesOfSites...) {
+				for _, site := range []string{"daily", "weekly"} {
+					var n int
+					must(db.Read.QueryRowContext(ctx, "SELECT count(*) FROM "+table+" WHERE site = $1", site).Scan(&n))
+					left[table+" "+site] = n
+				}
+			}
+			return left
+		}
+		want := count()
+		for table, n := range want {
+			if n == 0 {
+				t.Errorf("%s is empty, so this shows nothing", table)
+			}
+		}
+		for range 2 {
+			must(store.Forget(ctx, "daily"))
+			for _, table := range append([]string{"members", "member_ids"}, tablesOfSites...) {
+				want[table+" daily"] = 0
+			}
+			if diff := cmp.Diff(want, count()); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}
+
+// A table that is made later is not forgotten here.
+func TestTablesOfSites(t *testing.T) {
+	db := dbtest.SQLite(t)
+	if _, err := NewSQL(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := db.Read.QueryContext(t.Context(), `SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'site'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var got []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, name)
+	}
+	slices.Sort(got)
+	want := slices.Sorted(slices.Values(append([]string{"members", "member_ids"}, tablesOfSites...)))
+	if diff := cmp.Diff(want, got); diff != "" || rows.Err() != nil {
+		t.Errorf("%s, %v", diff, rows.Err())
+	}
+}

@@ -1,0 +1,78 @@
+package platform
+
+import (
+	"context"
+	"time"
+)
+
+// EventHost is a PostHost whose posts show events.
+//
+// Calls are bounded in time, and may have had their effect when they fail, as those of
+// [Platform].
+type EventHost interface {
+	PostHost
+
+	// MakeDraft makes a post that is a draft, under a slug that is the caller's alone. It
+	// may be called again with that slug, also at the same moment: then it returns the post
+	// that was made first, and deletes others that begin with the slug and are drafts.
+	// Errors: *Refusal.
+	MakeDraft(ctx context.Context, slug, title string) (EventPost, error)
+
+	// DeleteDrafts deletes the drafts whose slug begins with one that MakeDraft was given,
+	// but for the post with an ID.
+	DeleteDrafts(ctx context.Context, slug, except string) error
+
+	// EventPosts returns those of some posts that there are, by ID.
+	EventPosts(ctx context.Context, ids []string) (map[string]EventPost, error)
+
+	// ChangedPosts returns the posts that were changed since a time, those that were
+	// changed first: at most 100, or all of those that were changed in the first second.
+	ChangedPosts(ctx context.Context, since time.Time) ([]EventPost, error)
+
+	// ChangePost changes a post to what change returns for it, and returns it as it is then.
+	// change is called again if somebody else changes the post at the same moment, or the
+	// change takes several requests. Only what differs is changed, and nothing of the text.
+	// A tag that the platform does not have is made. Publishing a post sends no newsletter.
+	// A slug that another post has is kept with the platform's number. An empty slug or
+	// status stays as it is. Errors: ErrNoPost, *Refusal.
+	ChangePost(ctx context.Context, id string, change func(EventPost) EventPost) (EventPost, error)
+
+	// PostLimits returns how long the texts of a post may be.
+	PostLimits() PostLimits
+
+	// TimeZone returns the site's time zone, by its IANA name.
+	TimeZone(ctx context.Context) (string, error)
+
+	// Labels returns the names of members' labels that contain a text, at most 100, by name.
+	Labels(ctx context.Context, text string) ([]string, error)
+}
+
+// EventPost is a post that shows an event.
+type EventPost struct {
+	ID      string
+	Title   string
+	Slug    string // one that is taken gets a number; for an empty one, the title
+	Excerpt string // "" for none
+	Picture string // the URL of its picture, "" for none
+	Status  string // Published, Draft, or scheduled or sent
+
+	// Template is the theme's template that shows it, without the extension. "" is the
+	// default one.
+	Template string
+
+	// Head is HTML in the head of its page.
+	Head string
+
+	// Tags are the names of its tags, in their order.
+	Tags []string
+
+	URL       string // of its page; only read
+	Edit      string // where staff edit it, behind the path of the platform's admin; only read
+	UpdatedAt time.Time
+}
+
+// Draft is the status of a post that readers do not find.
+const Draft = "draft"
+
+// PostLimits are how long the texts of a post may be, in code points, and its head in bytes.
+type PostLimits struct{ Title, Slug, Excerpt, Picture, Template, Head, Tag int }

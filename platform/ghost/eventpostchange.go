@@ -1,0 +1,276 @@
+package ghost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// maxParts bounds the requests of a change before the last one.
+const maxParts = 3
+
+// ChangePost implements [platform.EventHost]. The text of the post is in none of the
+// requests, so an edit of staff's at the same moment stays.
+func (c *Client) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
+	for collisions, refusals, parts := 0, 0, 0; ; {
+		p, err := c.getEventPost(ctx, id)
+		if err != nil {
+			return platform.EventPost{}, err
+		}
+		have := p.event()
+		update, err := c.difference(ctx, p, change(have))
+		if err != nil {
+			return platform.EventPost{}, err
+		}
+		if len(update) == 0 {
+			return p.event(), nil // change may have changed the tags of the other
+		}
+		first := part(have, update)
+		if first != nil && parts < maxParts {
+			update = first
+		}
+		update["updated_at"] = p.UpdatedAt
+		err = c.call(ctx, http.MethodPut, "/posts/"+id+"/", withoutText, updates{[]map[string]any{update}}, nil)
+		collision, collided := errors.AsType[*Error](err)
+		_, refused := errors.AsType[*platform.Refusal](err)
+		switch {
+		case collided && collision.Status == http.StatusConflict:
+			if collisions++; collisions == maxCollisions {
+				return platform.EventPost{}, err
+			}
+		case refused && update["tags"] != nil && refusals == 0:
+			refusals++ // Ghost refuses a tag that was deleted meanwhile
+		case err != nil && !errors.Is(err, errTooLong): // which is a post with a long text
+			return platform.EventPost{}, noPost(err)
+		case first != nil && parts < maxParts:
+			parts++
+		default:
+			return c.eventPost(ctx, id)
+		}
+	}
+}
+
+// eventPost returns a post as it is now.
+func (c *Client) eventPost(ctx context.Context, id string) (platform.EventPost, error) {
+	p, err := c.getEventPost(ctx, id)
+	if err != nil {
+		return platform.EventPost{}, err
+	}
+	return p.event(), nil
+}
+
+// part returns what has to be changed before the rest, nil if all may be at once.
+func part(have platform.EventPost, update map[string]any) map[string]any {
+	status, hasStatus := update["status"]
+	slug, hasSlug := update["slug"]
+	_, hasTitle := update["title"]
+	isDraft := have.Status == platform.Draft && !hasStatus || status == platform.Draft
+	switch {
+	case have.Status == scheduled && hasStatus && status != platform.Draft:
+		// A post that was scheduled with a newsletter is sent when it is published. As a
+		// draft it has none, nor the time of publishing that was still to come.
+		return map[string]any{"status": platform.Draft, "published_at": nil}
+	case hasSlug && hasTitle && isDraft:
+		// With both, Ghost leaves the slug of a draft as it is. One that another post has is
+		// then an error.
+		return map[string]any{"slug": slug}
+	}
+	return nil
+}
+
+// scheduled is the status of a post that Ghost publishes at a time.
+const scheduled = "scheduled"
+
+// difference returns the fields of a post that are not as they should be.
+func (c *Client) difference(ctx context.Context, p eventPost, want platform.EventPost) (map[string]any, error) {
+	have, update := p.event(), make(map[string]any)
+	if title := cmp.Or(strings.TrimSpace(want.Title), untitled); title != have.Title && want.Title != have.Title {
+		update["title"] = title
+	}
+	if want.Status != have.Status && want.Status != "" {
+		update["status"] = want.Status
+	}
+	for _, text := range []struct{ field, have, want string }{
+		{"custom_excerpt", have.Excerpt, want.Excerpt},
+		{"feature_image", have.Picture, want.Picture},
+		{"custom_template", have.Template, want.Template},
+		{"codeinjection_head", have.Head, want.Head},
+	} {
+		if text.want == text.have {
+			continue
+		}
+		update[text.field] = text.want
+		if text.want == "" {
+			update[text.field] = nil
+		}
+	}
+	if _, isNew := update["codeinjection_head"]; isNew && len(want.Head) > postLimits.Head {
+		return nil, &platform.Refusal{Reason: "The code in the head of this post's page is too long for Ghost."} // to which MySQL says so with 500
+	}
+	switch {
+	case want.Slug == "" && have.Slug != "":
+		update["slug"] = "" // Ghost makes one of the title
+	case want.Slug != "":
+		isSame, err := c.isSlug(ctx, p, want.Slug)
+		if err != nil {
+			return nil, err
+		}
+		if !isSame {
+			update["slug"] = want.Slug
+		}
+	}
+	if slices.Equal(want.Tags, have.Tags) {
+		return update, nil
+	}
+	wanted, err := c.resolveTags(ctx, p.Tags, want.Tags)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(idsOf(wanted), idsOf(p.Tags)) {
+		refs := make([]tag, 0, len(wanted))
+		for _, t := range wanted {
+			refs = append(refs, tag{ID: t.ID}) // with a name, Ghost would rename it
+		}
+		update["tags"] = refs
+	}
+	return update, nil
+}
+
+// untitled is what Ghost makes of a post without a title.
+const untitled = "(Untitled)"
+
+// isSlug reports whether a post has a slug, or what Ghost makes of it while another post
+// has it. To ask for that one again would change the number that Ghost adds, each time.
+// Errors: *platform.Refusal.
+func (c *Client) isSlug(ctx context.Context, p eventPost, slug string) (bool, error) {
+	switch {
+	case p.Slug == slug, p.event().Slug == slug:
+		return true, nil
+	case !slugLike.MatchString(slug) || len(slug) > postLimits.Slug:
+		return false, &platform.Refusal{Reason: "Ghost cannot have this slug: it is too long, or has other signs than small letters, digits and single hyphens."}
+	case p.Slug == slug+"-post":
+		return true, nil // of a word that is Ghost's own, such as rss
+	case !isNumbered(p.Slug, slug):
+		return false, nil
+	}
+	for _, kind := range []string{"/posts/", "/pages/"} {
+		var answer struct{ Posts, Pages []struct{ ID string } }
+		query := url.Values{"filter": {"slug:" + quote(slug)}, "fields": {"id"}, "limit": {"1"}}
+		if err := c.call(ctx, http.MethodGet, kind, query, nil, &answer); err != nil {
+			return false, err
+		}
+		if len(answer.Posts)+len(answer.Pages) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// resolveTags returns the tags of some names, each once, in their order. Those of a post
+// count first, as two of Ghost's tags may have one name. What Ghost does not have is made.
+func (c *Client) resolveTags(ctx context.Context, own []tag, names []string) ([]tag, error) {
+	own = slices.Clone(own)
+	resolved := make([]tag, len(names))
+	var others []string
+	for i, name := range names {
+		if !mayBeTag(name) {
+			return nil, &platform.Refusal{Reason: "Ghost cannot have the tag " + clip.Text(name, maxName) + ": it is empty, too long, or ends with a backslash."}
+		}
+		n := slices.IndexFunc(own, func(t tag) bool { return atMost(t.Name, maxTag) == name })
+		if n < 0 {
+			n = slices.IndexFunc(own, func(t tag) bool { return isTag(t, name) })
+		}
+		if n < 0 {
+			others = append(others, name)
+			continue
+		}
+		resolved[i] = own[n]
+		own = slices.Delete(own, n, n+1)
+	}
+	known, err := c.findAllTags(ctx, others)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		if resolved[i].ID != "" {
+			continue
+		}
+		t, ok := known[name]
+		if n := slices.IndexFunc(resolved, func(t tag) bool { return t.ID != "" && isTag(t, name) }); !ok && n >= 0 {
+			t, ok = resolved[n], true // of another name for the same
+		}
+		if !ok {
+			if t, err = c.makeOneTag(ctx, name); err != nil {
+				return nil, err
+			}
+		}
+		resolved[i] = t
+	}
+	var once []tag
+	for _, t := range resolved {
+		if !slices.Contains(idsOf(once), t.ID) {
+			once = append(once, t)
+		}
+	}
+	return once, nil
+}
+
+// findAllTags is findTags for any number of names.
+func (c *Client) findAllTags(ctx context.Context, names []string) (map[string]tag, error) {
+	all := make(map[string]tag)
+	for len(names) > 0 {
+		n := fitting(names)
+		known, err := c.findTags(ctx, names[:n])
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, known)
+		names = names[n:]
+	}
+	return all, nil
+}
+
+// makeOneTag is makeTag for several processes that make the same tag at once: that which
+// Ghost gave another slug is deleted again.
+func (c *Client) makeOneTag(ctx context.Context, name string) (tag, error) {
+	made, err := c.makeTag(ctx, name)
+	if slug := tagSlug(name); err != nil || slug == "" || made.Slug == slug {
+		return made, err
+	}
+	known, err := c.findTags(ctx, []string{name})
+	if err != nil {
+		return tag{}, err
+	}
+	first, ok := known[name]
+	if !ok || first.ID == made.ID {
+		return made, nil
+	}
+	if err := c.call(ctx, http.MethodDelete, "/tags/"+url.PathEscape(made.ID)+"/", nil, nil, nil); err != nil && !errors.Is(err, platform.ErrNotFound) {
+		return tag{}, err
+	}
+	return first, nil
+}
+
+// isTag reports whether a name stands for a tag.
+func isTag(t tag, name string) bool {
+	if slug := tagSlug(name); slug != "" {
+		return t.Slug == slug
+	}
+	return strings.EqualFold(t.Name, strings.TrimSpace(name))
+}
+
+func idsOf(tags []tag) []string {
+	ids := make([]string, 0, len(tags))
+	for _, t := range tags {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}

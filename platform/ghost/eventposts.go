@@ -1,0 +1,339 @@
+package ghost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// eventPost is a post that shows an event, on the wire. Its text is never asked for.
+type eventPost struct {
+	ID        string `json:"id"`
+	Title     string `json:"title"`
+	Slug      string `json:"slug"`
+	Excerpt   string `json:"custom_excerpt"`
+	Picture   string `json:"feature_image"`
+	Status    string `json:"status"`
+	Template  string `json:"custom_template"`
+	Head      string `json:"codeinjection_head"`
+	URL       string `json:"url"`
+	UpdatedAt string `json:"updated_at"` // as Ghost writes it, for what is sent back
+	Tags      []tag  `json:"tags"`
+}
+
+// eventPosts is the envelope of answers.
+type eventPosts struct {
+	Posts []eventPost `json:"posts"`
+}
+
+// updates is the envelope of requests.
+type updates struct {
+	Posts []map[string]any `json:"posts"`
+}
+
+// eventFields are what is asked of a post. Ghost makes the address of a draft of its UUID,
+// and leaves that out of the address unless it is asked for too.
+const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,status,custom_template,codeinjection_head,published_at,updated_at,url"
+
+// withoutText is the shortest answer to a request that makes or changes a post. It asks
+// for no relations: with include=tags alone, Ghost sends the newsletter a second time that
+// a post was sent with, as it does not look for the email then.
+var withoutText = url.Values{"formats": {"plaintext"}}
+
+// postLimits are what Ghost 5.130.4 and 6.22.0 keep. They take a slug of up to 191, of which
+// they keep 185, and a head of 65535 code points, of which MySQL keeps as many bytes.
+var postLimits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Tag: maxTag}
+
+// PostLimits implements [platform.EventHost].
+func (*Client) PostLimits() platform.PostLimits { return postLimits }
+
+// event returns the post as others know it. Its head is as long as the answer lets it be: a
+// part of it must not be sent back as the whole.
+func (p eventPost) event() platform.EventPost {
+	id := clip.Text(p.ID, maxName)
+	e := platform.EventPost{
+		ID:       id,
+		Title:    atMost(p.Title, postLimits.Title),
+		Slug:     atMost(p.Slug, maxName),
+		Excerpt:  atMost(p.Excerpt, postLimits.Excerpt),
+		Status:   atMost(p.Status, maxName),
+		Template: atMost(p.Template, postLimits.Template),
+		Head:     withoutNUL(p.Head),
+		Edit:     "/#/editor/post/" + id,
+	}
+	if utf8.RuneCountInString(p.Picture) <= postLimits.Picture {
+		e.Picture = withoutNUL(p.Picture)
+	}
+	if len(p.URL) <= maxAddress {
+		e.URL = withoutNUL(p.URL)
+	}
+	for _, t := range p.Tags {
+		e.Tags = append(e.Tags, atMost(t.Name, maxTag))
+	}
+	if at, err := time.Parse(time.RFC3339, p.UpdatedAt); err == nil {
+		e.UpdatedAt = at.UTC()
+	}
+	return e
+}
+
+// atMost returns a text of Ghost's as it is, unless it is longer than Ghost lets it be.
+func atMost(text string, most int) string {
+	if text = withoutNUL(text); utf8.RuneCountInString(text) > most {
+		return clip.Text(text, most)
+	}
+	return text
+}
+
+// MakeDraft implements [platform.EventHost]. Ghost adds a number to a slug that is taken,
+// and so tells which of several posts was first.
+func (c *Client) MakeDraft(ctx context.Context, slug, title string) (platform.EventPost, error) {
+	if !slugLike.MatchString(slug) || len(slug) > postLimits.Slug {
+		return platform.EventPost{}, errDraftSlug
+	}
+	if first, err := c.firstDraft(ctx, slug); !errors.Is(err, platform.ErrNoPost) {
+		return first, err
+	}
+	var answer eventPosts
+	draft := map[string]any{"title": title, "slug": slug, "status": platform.Draft}
+	err := c.call(ctx, http.MethodPost, "/posts/", withoutText, updates{[]map[string]any{draft}}, &answer)
+	switch {
+	case err == nil && len(answer.Posts) != 1:
+		return platform.EventPost{}, &Error{Status: http.StatusCreated, Message: "without a post"}
+	case err == nil && answer.Posts[0].Slug == slug:
+		return answer.Posts[0].event(), nil
+	case err == nil && !isNumbered(answer.Posts[0].Slug, slug): // a word that is Ghost's own, such as rss
+		if err := c.deleteDraft(ctx, answer.Posts[0].ID); err != nil {
+			return platform.EventPost{}, err
+		}
+		return platform.EventPost{}, errDraftSlug
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return platform.EventPost{}, err
+	}
+	// Another process was first, or the answer was lost.
+	first, lookErr := c.firstDraft(ctx, slug)
+	if err != nil && lookErr != nil {
+		return platform.EventPost{}, err
+	}
+	if errors.Is(lookErr, platform.ErrNoPost) {
+		lookErr = &Error{Status: http.StatusCreated, Message: "with a post that is gone"}
+	}
+	return first, lookErr
+}
+
+var errDraftSlug = &platform.Refusal{Reason: "Ghost cannot have a post with this slug."}
+
+// deleteDraft deletes a post that was made in vain. Somebody else may have done so.
+func (c *Client) deleteDraft(ctx context.Context, id string) error {
+	err := c.call(ctx, http.MethodDelete, "/posts/"+url.PathEscape(id)+"/", nil, nil, nil)
+	if err != nil && !errors.Is(err, platform.ErrNotFound) {
+		return fmt.Errorf("deleting a post that was made twice: %w", err)
+	}
+	return nil
+}
+
+// firstDraft returns the post that was first made under a slug, and deletes drafts that were
+// made under it later. Errors: platform.ErrNoPost.
+func (c *Client) firstDraft(ctx context.Context, slug string) (platform.EventPost, error) {
+	list, err := c.madeAs(ctx, slug)
+	if err != nil {
+		return platform.EventPost{}, err
+	}
+	if len(list) == 0 {
+		return platform.EventPost{}, platform.ErrNoPost
+	}
+	// The slug without a number was taken first. If it is gone, the IDs tell.
+	first := list[max(0, slices.IndexFunc(list, func(p eventPost) bool { return p.Slug == slug }))]
+	return first.event(), c.deleteDrafts(ctx, list, first.ID)
+}
+
+// DeleteDrafts implements [platform.EventHost].
+func (c *Client) DeleteDrafts(ctx context.Context, slug, except string) error {
+	list, err := c.madeAs(ctx, slug)
+	if err != nil {
+		return err
+	}
+	return c.deleteDrafts(ctx, list, except)
+}
+
+// madeAs returns the posts that were made under a slug, those that were made first.
+func (c *Client) madeAs(ctx context.Context, slug string) ([]eventPost, error) {
+	list, err := c.listEventPosts(ctx, "slug:"+quote(slug)+",slug:~^"+quote(slug+"-"), "id asc", maxPage)
+	return slices.DeleteFunc(list, func(p eventPost) bool { return !isNumbered(p.Slug, slug) && p.Slug != slug }), err
+}
+
+// deleteDrafts deletes those of some posts that are drafts, but for one.
+func (c *Client) deleteDrafts(ctx context.Context, list []eventPost, except string) error {
+	for _, p := range list {
+		if p.ID == except || p.Status != platform.Draft {
+			continue
+		}
+		if err := c.deleteDraft(ctx, p.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isNumbered reports whether Ghost may have made a slug of another that was taken.
+func isNumbered(slug, of string) bool {
+	rest, ok := strings.CutPrefix(slug, of+"-")
+	return ok && number.MatchString(rest)
+}
+
+var number = regexp.MustCompile(`^[0-9]{1,6}$`)
+
+// EventPosts implements [platform.EventHost].
+func (c *Client) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !postID.MatchString(id) })
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	found := make(map[string]platform.EventPost)
+	for size := maxPage; len(ids) > 0; {
+		size = min(size, len(ids))
+		list, err := c.listEventPosts(ctx, "id:"+oneOf(ids[:size]), "id asc", size)
+		if errors.Is(err, errTooLong) && size > 1 {
+			size /= 2 // posts with long heads
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list {
+			if !slices.Contains(ids[:size], p.ID) {
+				return nil, errors.New("asking Ghost: it answers with posts that it was not asked for; does something in front of it drop the query from a request?")
+			}
+			found[p.ID] = p.event()
+		}
+		ids = ids[size:]
+	}
+	return found, nil
+}
+
+// maxSecond bounds the posts that are returned because they were changed in one second.
+const maxSecond = 2000
+
+// ChangedPosts implements [platform.EventHost]. Ghost's times are of seconds. If more posts
+// than fit into an answer were changed in one, as an import does, more are returned: who asks
+// again for what was changed since then would get the same.
+func (c *Client) ChangedPosts(ctx context.Context, since time.Time) ([]platform.EventPost, error) {
+	list, isFull, err := c.changed(ctx, "updated_at:>="+second(since))
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	last := list[len(list)-1].event().UpdatedAt
+	if isFull && last.Equal(list[0].event().UpdatedAt) {
+		within := "updated_at:>=" + second(last) + "+updated_at:<" + second(last.Add(time.Second))
+		for isFull && len(list) < maxSecond {
+			var more []eventPost
+			more, isFull, err = c.changed(ctx, within+"+id:>"+quote(list[len(list)-1].ID))
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, more...)
+		}
+	}
+	changed := make([]platform.EventPost, 0, len(list))
+	for _, p := range list {
+		changed = append(changed, p.event())
+	}
+	return changed, nil
+}
+
+// second returns a time as Ghost's filters know it.
+func second(t time.Time) string { return quote(t.UTC().Format(time.DateTime)) }
+
+// changed returns the posts that a filter lets through, those that were changed first, and
+// whether there may be others.
+func (c *Client) changed(ctx context.Context, filter string) (list []eventPost, isFull bool, err error) {
+	for limit := maxPage; ; limit /= 2 {
+		list, err = c.listEventPosts(ctx, filter, "updated_at asc,id asc", limit)
+		if errors.Is(err, errTooLong) && limit > 1 {
+			continue // posts with long heads
+		}
+		return list, len(list) == limit, err
+	}
+}
+
+func (c *Client) listEventPosts(ctx context.Context, filter, order string, limit int) ([]eventPost, error) {
+	var answer eventPosts
+	query := url.Values{"filter": {filter}, "fields": {eventFields}, "include": {"tags"}, "order": {order}, "limit": {strconv.Itoa(limit)}}
+	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &answer); err != nil {
+		return nil, err
+	}
+	return answer.Posts[:min(len(answer.Posts), limit)], nil
+}
+
+func (c *Client) getEventPost(ctx context.Context, id string) (eventPost, error) {
+	if !postID.MatchString(id) {
+		return eventPost{}, platform.ErrNoPost
+	}
+	var answer eventPosts
+	query := url.Values{"fields": {eventFields}, "include": {"tags"}}
+	if err := c.call(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
+		return eventPost{}, noPost(err)
+	}
+	if len(answer.Posts) != 1 || answer.Posts[0].ID != id {
+		return eventPost{}, &Error{Status: http.StatusOK, Message: "without the post"}
+	}
+	return answer.Posts[0], nil
+}
+
+// timeZone is how names of time zones look.
+var timeZone = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,99}$`)
+
+// TimeZone implements [platform.EventHost].
+func (c *Client) TimeZone(ctx context.Context) (string, error) {
+	var answer struct {
+		Settings []struct {
+			Key   string          `json:"key"`
+			Value json.RawMessage `json:"value"`
+		} `json:"settings"`
+	}
+	if err := c.call(ctx, http.MethodGet, "/settings/", nil, nil, &answer); err != nil {
+		return "", err
+	}
+	for _, setting := range answer.Settings {
+		var name string
+		if setting.Key == "timezone" && json.Unmarshal(setting.Value, &name) == nil && timeZone.MatchString(name) {
+			return name, nil
+		}
+	}
+	return "", &Error{Status: http.StatusOK, Message: "without a time zone"}
+}
+
+// Labels implements [platform.EventHost].
+func (c *Client) Labels(ctx context.Context, text string) ([]string, error) {
+	query := url.Values{"limit": {strconv.Itoa(maxPage)}, "order": {"name asc"}}
+	text = strings.TrimRight(strings.ToValidUTF8(text, ""), `\`) // see quote
+	if utf8.RuneCountInString(text) > maxTag {
+		return nil, nil // no label is as long
+	}
+	if text != "" {
+		query.Set("filter", "name:~"+quote(text))
+	}
+	var answer struct {
+		Labels []label `json:"labels"`
+	}
+	if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &answer); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, l := range answer.Labels[:min(len(answer.Labels), maxPage)] {
+		names = append(names, atMost(l.Name, maxTag))
+	}
+	return names, nil
+}
+
+var _ platform.EventHost = (*Client)(nil)

@@ -1,0 +1,173 @@
+package ghost
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Examine implements [platform.Examiner].
+func (c *Client) Examine(ctx context.Context) (platform.Examination, error) {
+	var body struct {
+		Config struct {
+			Version string `json:"version"`
+		} `json:"config"`
+	}
+	header, err := c.callForHeader(ctx, http.MethodGet, "/config/", nil, nil, &body)
+	if err != nil {
+		return platform.Examination{}, explainKey(err)
+	}
+	if body.Config.Version == "" {
+		return platform.Examination{}, errors.New("what answers is not Ghost: it has no version")
+	}
+	examination := platform.Examination{Name: "Ghost " + body.Config.Version}
+	if date, err := http.ParseTime(header.Get("Date")); err == nil {
+		examination.Ahead = time.Until(date.Add(time.Second / 2)).Round(time.Second) // its second was half over, on average
+	}
+	return examination, nil
+}
+
+// explainKey says of an answer about the key what to do.
+func explainKey(err error) error {
+	answer, ok := errors.AsType[*Error](err)
+	switch {
+	case !ok:
+		return err
+	case strings.Contains(answer.Message, "maxAge exceeded"), strings.Contains(answer.Message, "jwt expired"):
+		return fmt.Errorf("one of the two clocks is wrong, because Ghost takes the token for an old one: %w", err)
+	case answer.Status == http.StatusUnauthorized, answer.Status == http.StatusForbidden, answer.Code == "INVALID_JWT":
+		return fmt.Errorf("admin_key is not accepted, so copy the Admin API key of a custom integration from Ghost's settings: %w", err)
+	}
+	return err
+}
+
+const (
+	// testTag begins the names of the tags that cause events. Only staff see them, and
+	// only for a moment.
+	testTag = "#lychgate-doctor "
+
+	// testTimeout is about how long events may take. Ghost sends one after the other,
+	// and waits 2 seconds for each answer.
+	testTimeout = 15 * time.Second
+
+	// firstWait is how long after an event Ghost is asked what became of it; the next
+	// event has twice as long. Ghost forgets the answer if it is asked in the very moment
+	// in which it notes it, so it is asked once for each event.
+	firstWait = time.Second
+
+	// delivered is how an edge answers an event (handlers/webhooks.go). Other servers,
+	// and Caddy where nothing else answers, say 200 to anything.
+	delivered = "202"
+)
+
+// TestEvents implements [platform.EventTester]: a webhook with the same URL is
+// registered for tags, and tags are added until an event was answered. All of them are
+// removed again, also if ctx ends: only the wait ends with it.
+func (c *Client) TestEvents(ctx context.Context, url string) (missing bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, testTimeout)
+	defer cancel()
+	if waiting.Err() != nil {
+		return false, waiting.Err()
+	}
+	ctx = context.WithoutCancel(ctx) // each call has a bound of its own
+	if missing, err = c.subscribe(ctx, url); err != nil {
+		return false, err
+	}
+	test := webhooks{[]webhook{{
+		Name: "Lychgate doctor", Event: "tag.added", Secret: c.secretFor(url),
+		TargetURL: url + "?test=" + rand.Text(), // Ghost takes each only once, and the process may be killed
+	}}}
+	if err := c.call(ctx, http.MethodPost, webhooksPath, nil, test, &test); err != nil {
+		return false, fmt.Errorf("registering a webhook: %w", err)
+	}
+	if len(test.Webhooks) != 1 {
+		return false, errors.New("registering a webhook: Ghost's answer has none")
+	}
+	defer func() { err = joinErrors(err, c.remove(ctx, webhooksPath+test.Webhooks[0].ID+"/")) }()
+	for wait := firstWait; ; wait *= 2 {
+		result, err := c.causeEvent(ctx, waiting, wait, test.Webhooks[0])
+		switch {
+		case err != nil:
+			return false, err
+		case result.TriggeredAt != "":
+			return missing, result.undelivered()
+		case errors.Is(waiting.Err(), context.DeadlineExceeded):
+			return false, &platform.UndeliveredError{Reason: fmt.Sprintf("Ghost did not send it within %s; its webhooks for other addresses may be slow, and come first", testTimeout)}
+		case waiting.Err() != nil:
+			return false, waiting.Err()
+		}
+	}
+}
+
+// causeEvent adds a tag for a while, and then returns the webhook as Ghost has it.
+func (c *Client) causeEvent(ctx, waiting context.Context, wait time.Duration, w webhook) (result webhook, err error) {
+	type tag struct {
+		ID   string `json:"id,omitempty"`
+		Name string `json:"name"`
+	}
+	type tags struct {
+		Tags []tag `json:"tags"`
+	}
+	made := tags{[]tag{{Name: testTag + rand.Text()}}} // Ghost takes each only once
+	if err := c.call(ctx, http.MethodPost, "/tags/", nil, made, &made); err != nil {
+		return webhook{}, fmt.Errorf("adding a tag: %w", err)
+	}
+	if len(made.Tags) == 1 {
+		defer func() { err = joinErrors(err, c.remove(ctx, "/tags/"+made.Tags[0].ID+"/")) }()
+	}
+	select {
+	case <-waiting.Done():
+	case <-time.After(wait):
+	}
+	answer := webhooks{[]webhook{w}}
+	err = c.call(ctx, http.MethodPut, webhooksPath+w.ID+"/", nil, answer, &answer)
+	switch {
+	case errors.Is(err, platform.ErrNotFound): // Ghost removes a webhook for an answer of 410
+		return webhook{}, &platform.UndeliveredError{Reason: "it was answered with 410, by an edge of another configuration or store", Answered: true}
+	case err != nil:
+		return webhook{}, fmt.Errorf("asking what became of the event: %w", err)
+	case len(answer.Webhooks) != 1:
+		return webhook{}, errors.New("asking what became of the event: Ghost's answer has no webhook")
+	}
+	return answer.Webhooks[0], nil
+}
+
+// undelivered returns why the last event of a webhook did not arrive, nil if it did.
+func (w webhook) undelivered() error {
+	switch w.TriggeredStatus {
+	case delivered:
+		return nil
+	case "":
+		return &platform.UndeliveredError{Reason: "Ghost says: " + cmp.Or(w.TriggeredError, "nothing")}
+	}
+	return &platform.UndeliveredError{Reason: "it was answered with " + w.TriggeredStatus + ", which is not how an edge answers", Answered: true}
+}
+
+// remove removes what was made for a test.
+func (c *Client) remove(ctx context.Context, path string) error {
+	err := c.call(ctx, http.MethodDelete, path, nil, nil, nil)
+	if err == nil || errors.Is(err, platform.ErrNotFound) {
+		return nil
+	}
+	return fmt.Errorf("removing what the test has made: %w", err)
+}
+
+// joinErrors returns both errors, or the one that there is.
+func joinErrors(err, other error) error {
+	if err == nil || other == nil {
+		return cmp.Or(err, other)
+	}
+	return fmt.Errorf("%w; %w", err, other)
+}
+
+var (
+	_ platform.Examiner    = (*Client)(nil)
+	_ platform.EventTester = (*Client)(nil)
+)

@@ -1,0 +1,231 @@
+package ghost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// An operator learns whether Ghost's events arrive before a change is missed, and
+// nothing of the test is left in Ghost.
+func TestTestEvents(t *testing.T) {
+	client := newClient(t, realConfig(t))
+	status := http.StatusAccepted
+	url := ""
+	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		id, err := client.ReadEvent(url, r.Header.Get(client.SignatureHeader()), body, time.Now())
+		if id != "" {
+			return // about a member of another test
+		}
+		if err != nil {
+			t.Errorf("the event of a test is not read: %v", err)
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(sink.Close)
+	url = sink.URL + "/" + unique("token")
+	for _, test := range []struct {
+		name    string
+		status  int
+		missing bool
+		want    string
+	}{
+		{"the first time nothing is registered", http.StatusAccepted, true, ""},
+		{"an edge that answers", http.StatusAccepted, false, ""},
+		{"a server that says yes to anything", http.StatusOK, false, "the event did not arrive: it was answered with 200, which is not how an edge answers"},
+		{"a host that is somebody else's", http.StatusNotFound, false, "the event did not arrive: it was answered with 404, which is not how an edge answers"},
+		{"an edge of another configuration", http.StatusGone, false, "the event did not arrive: it was answered with 410, by an edge of another configuration or store"},
+	} {
+		status = test.status
+		missing, err := client.TestEvents(t.Context(), url)
+		if text := textOf(err); text != test.want || missing != test.missing {
+			t.Errorf("%s: missing %v, %q", test.name, missing, text)
+		}
+	}
+	sink.Close()
+	if _, err := client.TestEvents(t.Context(), url); textOf(err) != "the event did not arrive: Ghost says: Request failed: ECONNREFUSED" {
+		t.Errorf("nobody listens: %v", err)
+	}
+
+	var left struct {
+		Tags []struct{ Name string } `json:"tags"`
+	}
+	if err := client.call(t.Context(), http.MethodGet, "/tags/", map[string][]string{"limit": {"100"}}, nil, &left); err != nil {
+		t.Fatal(err)
+	}
+	for _, tag := range left.Tags {
+		if strings.HasPrefix(tag.Name, testTag) {
+			t.Errorf("the tag %s is left", tag.Name)
+		}
+	}
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// The version is Ghost's own, and its clock is this machine's.
+func TestExamine(t *testing.T) {
+	client := newClient(t, realConfig(t))
+	got, err := client.Examine(t.Context())
+	if err != nil || !strings.HasPrefix(got.Name, "Ghost ") || got.Ahead.Abs() > time.Second {
+		t.Errorf("%+v, %v", got, err)
+	}
+	stranger := realConfig(t)
+	stranger.AdminKey = testKey
+	_, err = newClient(t, stranger).Examine(t.Context())
+	const want = "admin_key is not accepted, so copy the Admin API key of a custom integration from Ghost's settings: "
+	if !strings.HasPrefix(textOf(err), want) {
+		t.Errorf("a key of another Ghost: %v", err)
+	}
+}
+
+// A clock that is wrong and a server that is not Ghost are told apart from a wrong
+// key, which looks the same to a CRM.
+func TestExamineWhatAnswers(t *testing.T) {
+	type answer struct {
+		status int
+		body   string
+		date   time.Time
+	}
+	now := time.Now()
+	config := `{"config":{"version":"6.22.0"}}`
+	for _, test := range []struct {
+		name   string
+		answer answer
+		want   platform.Examination
+		err    string
+	}{
+		{"Ghost", answer{200, config, now}, platform.Examination{Name: "Ghost 6.22.0"}, ""},
+		{"its clock is fast", answer{200, config, now.Add(time.Hour)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Hour}, ""},
+		{"its clock is slow", answer{200, config, now.Add(-90 * time.Second)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: -90 * time.Second}, ""},
+		{"another server", answer{200, `{}`, now}, platform.Examination{}, "what answers is not Ghost: it has no version"},
+		{
+			"a token that is old there",
+			answer{401, `{"errors":[{"type":"UnauthorizedError","code":"INVALID_JWT","message":"Invalid token: maxAge exceeded"}]}`, now},
+			platform.Examination{},
+			"one of the two clocks is wrong, because Ghost takes the token for an old one: Ghost answers 401 UnauthorizedError INVALID_JWT Invalid token: maxAge exceeded",
+		},
+		{"in trouble", answer{500, ``, now}, platform.Examination{}, "Ghost answers 500"},
+	} {
+		ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", test.answer.date.UTC().Format(http.TimeFormat))
+			w.WriteHeader(test.answer.status)
+			_, _ = io.WriteString(w, test.answer.body)
+		}))
+		got, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).Examine(t.Context())
+		ghost.Close()
+		within := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() <= time.Second })
+		if diff := cmp.Diff(test.want, got, within); diff != "" || textOf(err) != test.err {
+			t.Errorf("%s: %v, %s", test.name, err, diff)
+		}
+	}
+}
+
+// What Ghost says of an event is passed on.
+func TestTestEventsThatFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		triggered, want string
+	}{
+		"an answer":            {`"last_triggered_at":"now","last_triggered_status":"301"`, "the event did not arrive: it was answered with 301, which is not how an edge answers"},
+		"no answer, no reason": {`"last_triggered_at":"now","last_triggered_status":null`, "the event did not arrive: Ghost says: nothing"},
+	} {
+		ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodDelete:
+				w.WriteHeader(http.StatusNoContent)
+			case strings.HasSuffix(r.URL.Path, "/tags/"):
+				_, _ = io.WriteString(w, `{"tags":[{"id":"t"}]}`)
+			default:
+				_, _ = io.WriteString(w, `{"webhooks":[{"id":"w",`+test.triggered+`}]}`)
+			}
+		}))
+		_, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).TestEvents(t.Context(), "http://edge/token")
+		ghost.Close()
+		if textOf(err) != test.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What is left after a failure is said, so that an operator can remove it.
+func TestTestEventsThatCannotBeRemoved(t *testing.T) {
+	ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		body := map[string]any{"webhooks": []any{map[string]string{"id": "w", "last_triggered_at": "now", "last_triggered_status": "202"}}, "tags": []any{}}
+		if err := json.NewEncoder(w).Encode(body); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(ghost.Close)
+	_, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).TestEvents(t.Context(), "http://edge/token")
+	answer, ok := errors.AsType[*Error](err)
+	if !ok || answer.Status != http.StatusInternalServerError || !strings.HasPrefix(err.Error(), "removing what the test has made: ") {
+		t.Error(err)
+	}
+}
+
+// An operator who does not want to wait leaves nothing in Ghost.
+func TestTestEventsInterrupted(t *testing.T) {
+	client := newClient(t, realConfig(t))
+	arrived := make(chan string, 100)
+	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived <- r.URL.RawQuery
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(sink.Close)
+	url := sink.URL + "/" + unique("token")
+	for i := range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*25*time.Millisecond)
+		_, _ = client.TestEvents(ctx, url) // the event may have arrived before
+		cancel()
+	}
+	for len(arrived) > 0 {
+		<-arrived
+	}
+	// Ghost sends events to the webhooks in the order in which they were registered, so
+	// one that is left would come before this one.
+	mine := webhooks{[]webhook{{Name: "Lychgate doctor", Event: "tag.added", TargetURL: url + "?mine"}}}
+	if err := client.call(t.Context(), http.MethodPost, webhooksPath, nil, mine, &mine); err != nil {
+		t.Fatal(err)
+	}
+	waiting, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := client.causeEvent(t.Context(), waiting, firstWait, mine.Webhooks[0]); err != nil {
+		t.Error(err)
+	}
+	if err := client.remove(t.Context(), webhooksPath+mine.Webhooks[0].ID+"/"); err != nil {
+		t.Error(err)
+	}
+	for {
+		select {
+		case query := <-arrived:
+			if query == "mine" {
+				return
+			}
+			t.Errorf("a webhook is left: %s", query)
+		case <-waiting.Done():
+			t.Fatal("no event arrives")
+		}
+	}
+}

@@ -1,0 +1,449 @@
+package ghost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// post is a post on the wire.
+type post struct {
+	ID          string     `json:"id,omitempty"`
+	Title       string     `json:"title,omitempty"`
+	Status      string     `json:"status,omitempty"`
+	Picture     string     `json:"feature_image,omitempty"`
+	PublishedAt *time.Time `json:"published_at,omitempty"`
+	UpdatedAt   string     `json:"updated_at,omitempty"` // as Ghost writes it, for what is sent back
+	Tags        []tag      `json:"tags"`
+	Authors     []author   `json:"authors,omitempty"`
+}
+
+type author struct {
+	Name string `json:"name"`
+}
+
+// tag is a tag on the wire.
+type tag struct {
+	ID         string `json:"id,omitempty"`
+	Name       string `json:"name,omitempty"`
+	Slug       string `json:"slug,omitempty"`
+	Visibility string `json:"visibility,omitempty"`
+}
+
+// posts and tags are the envelopes of requests and answers.
+type posts struct {
+	Posts []post `json:"posts"`
+	Meta  *meta  `json:"meta,omitempty"`
+}
+
+type tags struct {
+	Tags []tag `json:"tags"`
+}
+
+const (
+	// postFields are what is asked of a post: not its text.
+	postFields = "id,title,status,feature_image,published_at,updated_at"
+
+	// maxPage is how many posts or tags Ghost 6 returns at most.
+	maxPage = 100
+
+	// aCrowd is how many posts of a full answer carry a tag that is asked for alone.
+	aCrowd = 10
+
+	// maxNames bounds the names of tags that one request asks for, in bytes. Node takes 16
+	// KiB of headers, and the address is one.
+	maxNames = 8 << 10
+)
+
+// Tagged implements [platform.PostHost]. What carries any of the tags is read at once, and
+// what carries one alone only if there is more than fits into an answer.
+func (c *Client) Tagged(ctx context.Context, names []string, most int) (map[string]platform.Tagged, error) {
+	carried := make(map[string]platform.Tagged)
+	for len(names) > 0 {
+		n := fitting(names)
+		known, err := c.findTags(ctx, names[:n])
+		if err != nil {
+			return nil, err
+		}
+		if err := c.taggedWith(ctx, known, most, carried); err != nil {
+			return nil, err
+		}
+		names = names[n:]
+	}
+	return carried, nil
+}
+
+// fitting returns how many of some names of tags fit into a request.
+func fitting(names []string) int {
+	n, size := 0, 0
+	for n < min(len(names), maxPage) && (n == 0 || size+len(url.QueryEscape(quote(names[n]))) <= maxNames) {
+		size += len(url.QueryEscape(quote(names[n])))
+		n++
+	}
+	return n
+}
+
+// taggedWith adds to carried what carries each of the known tags.
+func (c *Client) taggedWith(ctx context.Context, known map[string]tag, most int, carried map[string]platform.Tagged) error {
+	if len(known) == 0 {
+		return nil
+	}
+	var ids []string
+	for _, t := range known {
+		ids = append(ids, t.ID)
+	}
+	all, total, err := c.listPosts(ctx, "tags.id:"+oneOf(ids), maxPage)
+	if err != nil {
+		return err
+	}
+	publishedFirst(all)
+	for name, t := range known {
+		found := platform.Tagged{IsInternal: t.Visibility == "internal"}
+		for _, p := range all {
+			if !p.carries(t) {
+				continue
+			}
+			if found.Total++; found.Total <= most {
+				found.Posts = append(found.Posts, p.plain())
+			}
+		}
+		carried[name] = found
+	}
+	if total <= len(all) {
+		return nil
+	}
+
+	// The answer is full. Tags that many posts carry are asked for alone, so that the
+	// others may fit into one.
+	rest := maps.Clone(known)
+	maps.DeleteFunc(rest, func(name string, _ tag) bool { return carried[name].Total >= max(most, aCrowd) })
+	if len(rest) == len(known) {
+		clear(rest)
+	}
+	for name, t := range known {
+		if _, ok := rest[name]; ok {
+			continue
+		}
+		some, count, err := c.crowd(ctx, t, most)
+		if err != nil {
+			return err
+		}
+		found := platform.Tagged{Total: count, IsInternal: t.Visibility == "internal"}
+		for _, p := range some {
+			found.Posts = append(found.Posts, p.plain())
+		}
+		carried[name] = found
+	}
+	return c.taggedWith(ctx, rest, most, carried)
+}
+
+// crowd returns the first posts that carry a tag, and how many there are.
+func (c *Client) crowd(ctx context.Context, t tag, most int) ([]post, int, error) {
+	filter := "tags.id:" + oneOf([]string{t.ID})
+	some, count, err := c.listPosts(ctx, filter, most)
+	if err != nil || count <= len(some) || !slices.ContainsFunc(some, post.isHidden) {
+		publishedFirst(some)
+		return some, count, err
+	}
+	published, _, err := c.listPosts(ctx, filter+"+status:published", most)
+	hidden := slices.DeleteFunc(some, func(p post) bool { return !p.isHidden() })
+	published = append(published, hidden...)
+	return published[:min(len(published), most)], count, err
+}
+
+// publishedFirst puts the posts that a homepage can show before others: a scheduled one is
+// newer than they are.
+func publishedFirst(list []post) {
+	slices.SortStableFunc(list, func(a, b post) int {
+		switch {
+		case a.isHidden() == b.isHidden():
+			return 0
+		case b.isHidden():
+			return -1
+		}
+		return 1
+	})
+}
+
+// isHidden reports whether readers do not find the post.
+func (p post) isHidden() bool { return p.Status != "published" }
+
+// Published implements [platform.PostHost].
+func (c *Client) Published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
+	filter := []string{"status:published"}
+	if search.Tag != "" {
+		known, err := c.findTags(ctx, []string{search.Tag})
+		if err != nil {
+			return nil, err
+		}
+		t, ok := known[search.Tag]
+		if !ok {
+			return nil, nil
+		}
+		filter = append(filter, "tags.id:"+oneOf([]string{t.ID}))
+	}
+	for _, word := range search.Words {
+		if word = strings.TrimRight(word, `\`); word != "" { // see quote
+			filter = append(filter, "title:~"+quote(word))
+		}
+	}
+	list, _, err := c.listPosts(ctx, strings.Join(filter, "+"), search.Most)
+	if err != nil {
+		return nil, err
+	}
+	var plain []platform.Post
+	for _, p := range list {
+		plain = append(plain, p.plain())
+	}
+	return plain, nil
+}
+
+// Post implements [platform.PostHost].
+func (c *Client) Post(ctx context.Context, id string) (platform.Post, error) {
+	p, err := c.getPost(ctx, id)
+	if err != nil {
+		return platform.Post{}, err
+	}
+	return p.plain(), nil
+}
+
+// Tag implements [platform.PostHost].
+func (c *Client) Tag(ctx context.Context, id, name string) error {
+	if !mayBeTag(name) {
+		return &platform.Refusal{Reason: "Ghost cannot have the tag of this slot: it is too long, or ends with a backslash."}
+	}
+	known, err := c.findTags(ctx, []string{name})
+	if err != nil {
+		return err
+	}
+	wanted, ok := known[name]
+	if !ok {
+		if _, err := c.getPost(ctx, id); err != nil { // for which no tag is made
+			return err
+		}
+		if wanted, err = c.makeTag(ctx, name); err != nil {
+			return err
+		}
+	}
+	return c.retag(ctx, id, func(p post) []tag {
+		if p.carries(wanted) {
+			return p.Tags
+		}
+		return append(slices.Clip(p.Tags), wanted)
+	})
+}
+
+// Untag implements [platform.PostHost].
+func (c *Client) Untag(ctx context.Context, id, name string) error {
+	known, err := c.findTags(ctx, []string{name})
+	if err != nil {
+		return err
+	}
+	unwanted, ok := known[name]
+	if !ok {
+		return nil
+	}
+	return c.retag(ctx, id, func(p post) []tag {
+		return slices.DeleteFunc(slices.Clone(p.Tags), func(t tag) bool { return t.ID == unwanted.ID })
+	})
+}
+
+// maxCollisions bounds how often a post is read anew that somebody else changes.
+const maxCollisions = 5
+
+// retag changes the tags of a post, unless they are as they should be. Ghost takes all
+// tags of a post at once, so they are read just before.
+func (c *Client) retag(ctx context.Context, id string, change func(post) []tag) error {
+	for tries := 1; ; tries++ {
+		p, err := c.getPost(ctx, id)
+		if err != nil {
+			return err
+		}
+		changed := change(p)
+		if slices.Equal(changed, p.Tags) {
+			return nil
+		}
+		update := post{UpdatedAt: p.UpdatedAt, Tags: make([]tag, 0, len(changed))}
+		for _, t := range changed {
+			update.Tags = append(update.Tags, tag{ID: t.ID})
+		}
+		err = c.call(ctx, http.MethodPut, "/posts/"+url.PathEscape(id)+"/", nil, posts{Posts: []post{update}}, nil)
+		if collision, ok := errors.AsType[*Error](err); ok && collision.Status == http.StatusConflict && tries < maxCollisions {
+			continue
+		}
+		return noPost(err)
+	}
+}
+
+// noPost turns the error of a member that is not there into that of a post.
+func noPost(err error) error {
+	if errors.Is(err, platform.ErrNotFound) {
+		return platform.ErrNoPost
+	}
+	return err
+}
+
+// postID is how Ghost's IDs look. It answers others as if a post were not valid.
+var postID = regexp.MustCompile(`^[0-9a-f]{24}$`)
+
+func (c *Client) getPost(ctx context.Context, id string) (post, error) {
+	if !postID.MatchString(id) {
+		return post{}, platform.ErrNoPost
+	}
+	var answer posts
+	query := url.Values{"fields": {postFields}, "include": {"tags,authors"}}
+	if err := c.call(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
+		return post{}, noPost(err)
+	}
+	if len(answer.Posts) != 1 {
+		return post{}, &Error{Status: http.StatusOK, Message: "without a post"}
+	}
+	return answer.Posts[0], nil
+}
+
+// listPosts returns the first posts that a filter lets through, newest first, and how many
+// there are.
+func (c *Client) listPosts(ctx context.Context, filter string, most int) ([]post, int, error) {
+	var answer posts
+	query := url.Values{
+		"filter": {filter}, "fields": {postFields}, "include": {"tags,authors"},
+		"order": {"published_at desc"}, "limit": {strconv.Itoa(min(most, maxPage))},
+	}
+	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &answer); err != nil {
+		return nil, 0, err
+	}
+	total := len(answer.Posts)
+	if answer.Meta != nil && answer.Meta.Pagination.Total != nil {
+		total = *answer.Meta.Pagination.Total
+	}
+	return answer.Posts[:min(len(answer.Posts), most)], total, nil
+}
+
+// slugLike matches what Ghost leaves as it is when it makes a slug of it.
+var slugLike = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// tagSlug returns the slug of a tag, "" if only Ghost can tell.
+func tagSlug(name string) string {
+	slug := strings.ToLower(strings.TrimSpace(name))
+	if rest, internal := strings.CutPrefix(slug, "#"); internal {
+		slug = "hash-" + rest
+	}
+	if !slugLike.MatchString(slug) {
+		return ""
+	}
+	return slug
+}
+
+// maxTag is how long the name of a tag may be in Ghost, in code points.
+const maxTag = 191
+
+// mayBeTag reports whether Ghost can have a tag, and be asked for it.
+func mayBeTag(name string) bool {
+	return strings.TrimSpace(name) != "" && utf8.RuneCountInString(name) <= maxTag && !strings.HasSuffix(strings.TrimSpace(name), `\`) // see quote
+}
+
+// findTags returns those of some tags that Ghost has, by the tag as it was asked for.
+// Themes find a tag by its slug, so the name counts only where the slug cannot be told.
+func (c *Client) findTags(ctx context.Context, names []string) (map[string]tag, error) {
+	var slugs, plain, filter []string
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !mayBeTag(name) })
+	if len(names) == 0 {
+		return nil, nil
+	}
+	for _, name := range names {
+		if slug := tagSlug(name); slug != "" {
+			slugs = append(slugs, slug)
+		} else {
+			plain = append(plain, strings.TrimSpace(name))
+		}
+	}
+	if len(slugs) > 0 {
+		filter = append(filter, "slug:"+oneOf(slugs))
+	}
+	if len(plain) > 0 {
+		filter = append(filter, "name:"+oneOf(plain))
+	}
+	var answer tags
+	query := url.Values{"filter": {strings.Join(filter, ",")}, "fields": {"id,name,slug,visibility"}, "limit": {strconv.Itoa(maxPage)}}
+	if err := c.call(ctx, http.MethodGet, "/tags/", query, nil, &answer); err != nil {
+		return nil, err
+	}
+	known := make(map[string]tag)
+	for _, name := range names {
+		slug := tagSlug(name)
+		for _, t := range answer.Tags {
+			if t.Slug == slug || slug == "" && strings.EqualFold(t.Name, strings.TrimSpace(name)) {
+				known[name] = t
+			}
+		}
+	}
+	return known, nil
+}
+
+// makeTag makes a tag, whose name is #hero for hash-hero.
+func (c *Client) makeTag(ctx context.Context, name string) (tag, error) {
+	t := tag{Name: strings.TrimSpace(name), Slug: tagSlug(name)}
+	if rest, internal := strings.CutPrefix(t.Name, "hash-"); internal {
+		t.Name = "#" + rest
+	}
+	var answer tags
+	if err := c.call(ctx, http.MethodPost, "/tags/", nil, tags{[]tag{t}}, &answer); err != nil {
+		return tag{}, err
+	}
+	if len(answer.Tags) != 1 {
+		return tag{}, &Error{Status: http.StatusCreated, Message: "without a tag"}
+	}
+	return answer.Tags[0], nil
+}
+
+func (p post) carries(wanted tag) bool {
+	return slices.ContainsFunc(p.Tags, func(t tag) bool { return t.ID == wanted.ID })
+}
+
+// What is kept of a post is bounded, in code points and authors: a page may have thousands.
+// Titles have up to 255 in Ghost, addresses 2,000, and names 191.
+const (
+	maxTitle   = 300
+	maxAddress = 2000
+	maxName    = 200
+	maxAuthors = 20
+)
+
+func (p post) plain() platform.Post {
+	id := clip.Text(p.ID, maxName)
+	plain := platform.Post{ID: id, Title: clip.Text(p.Title, maxTitle), Status: clip.Text(p.Status, maxName), Edit: "/#/editor/post/" + id}
+	if len(p.Picture) <= maxAddress {
+		plain.Picture = p.Picture
+	}
+	for _, a := range p.Authors[:min(len(p.Authors), maxAuthors)] {
+		plain.Authors = append(plain.Authors, clip.Text(a.Name, maxName))
+	}
+	if p.PublishedAt != nil {
+		plain.PublishedAt = *p.PublishedAt
+	}
+	plain.Title = cmp.Or(plain.Title, "(Untitled)")
+	return plain
+}
+
+// oneOf returns the part of a filter that stands for any of some values.
+func oneOf(values []string) string {
+	quoted := make([]string, 0, len(values))
+	for _, value := range values {
+		quoted = append(quoted, quote(value))
+	}
+	return "[" + strings.Join(quoted, ",") + "]"
+}
+
+var _ platform.PostHost = (*Client)(nil)

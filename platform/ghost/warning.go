@@ -1,0 +1,71 @@
+package ghost
+
+import (
+	"bytes"
+	"encoding/json"
+	"html"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// warning is one that Ghost's admin shows in a dialog after the upload of a theme, as
+// Ghost's own checker of themes (gscan) words them.
+type warning struct {
+	Fatal    bool      `json:"fatal"`
+	Level    string    `json:"level"`
+	Rule     string    `json:"rule"`     // HTML
+	Details  string    `json:"details"`  // HTML
+	Failures []failure `json:"failures"` // each on a line of its own
+	Code     string    `json:"code"`
+}
+
+type failure struct {
+	Ref     string `json:"ref"`     // text; of two with the same the dialog shows one
+	Message string `json:"message"` // text
+}
+
+// manifestWarning is the code of the edge's warning.
+const manifestWarning = "theme-manifest"
+
+// warningOf returns a notice as a warning, in JSON. It is no error: with one of those the
+// dialog asks whether to activate the theme with errors, which it has not.
+func warningOf(notice *platform.UploadNotice) []byte {
+	w := warning{
+		Level: "warning", Rule: html.EscapeString(notice.Title), Details: html.EscapeString(notice.Meaning),
+		Failures: []failure{}, Code: manifestWarning,
+	}
+	for _, finding := range notice.Findings {
+		w.Failures = append(w.Failures, failure{finding.Where, finding.Message})
+	}
+	text, err := json.Marshal(w)
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return text
+}
+
+// addWarning puts a warning before those of the only theme in an answer of Ghost's to an
+// upload. All else stays as it is, byte for byte. So does an answer whose warnings are
+// not a list.
+func addWarning(answer, warning []byte) []byte {
+	list, ok := find(answer, whole(answer), "themes")
+	if !ok || list.isNone() {
+		return answer
+	}
+	theme := bytes.IndexByte(answer[list.begin:], '{') // there is one
+	object := span{list.begin + theme, list.end}
+	warnings, ok := find(answer, object, "warnings")
+	if !ok {
+		return answer
+	}
+	var others []json.RawMessage
+	switch {
+	case warnings.isNone():
+		return insert(answer, object, `"warnings":[`+string(warning)+`]`)
+	case json.Unmarshal(answer[warnings.begin:warnings.end], &others) != nil:
+		return answer
+	case len(others) == 0: // or null
+		return replace(answer, warnings, `[`+string(warning)+`]`)
+	}
+	return replace(answer, span{warnings.begin, warnings.begin + 1}, `[`+string(warning)+`,`)
+}

@@ -1,0 +1,102 @@
+package platform
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Kind is a kind of platform: what the configuration of a site has to say of one, and
+// how it is connected. Each package below this one has one.
+type Kind struct {
+	// Name stands in the configuration: ghost.
+	Name string
+
+	// Title is for people: Ghost.
+	Title string
+
+	// AdminPath is the path of the platform's admin, below that of the publication. Only
+	// a ThemeHost needs one.
+	AdminPath string
+
+	// ThemesAPI and ThemeSettings are behind the path of the admin: where browsers upload
+	// and activate themes as Ghost's admin does, and the page of the admin for that. Empty
+	// if there is none.
+	ThemesAPI, ThemeSettings string
+
+	// Pictures is where, below the path of the publication, the pictures of its posts are.
+	// Empty if browsers are to show none.
+	Pictures string
+
+	// ImagesAPI is where, behind the path of the admin, browsers upload pictures as Ghost's
+	// admin does. Empty if there is none.
+	ImagesAPI string
+
+	// URL is where the platform answers, and Key opens its API.
+	URL, Key Setting
+
+	// Client only tells which interfaces of this package the platforms have that Connect
+	// returns. It may be a nil pointer.
+	Client Platform
+
+	// CheckTheme returns what is wrong with the name of a theme, and what to write
+	// instead. Only a ThemeHost needs it.
+	CheckTheme func(name string) error
+
+	// AdminScript adds a script to the platform's own admin. Nil if there is no way to.
+	AdminScript *AdminScript
+
+	// Connect returns a platform, for settings that were checked. It sends nothing yet.
+	// The platform is closed in the end if it is an [io.Closer]. Connect is nil if there
+	// is nothing to connect to.
+	Connect func(url, key string) (Platform, error)
+}
+
+// AdminScript is how a platform's own admin is given a script: it asks the platform for
+// its settings, among them which script to load.
+type AdminScript struct {
+	// Path is where, behind the path of the admin, it asks.
+	Path string
+
+	// Add returns the platform's answer with the address of a script, which has no
+	// fragment. A script that the operator has set before is to be loaded by that one: its
+	// own address stands in the fragment, percent-encoded behind then=. False means that
+	// the answer is not as expected.
+	Add func(answer []byte, script string) (changed []byte, ok bool)
+}
+
+// SendsEvents reports whether the platforms are each an [EventSource].
+func (k Kind) SendsEvents() bool {
+	_, ok := k.Client.(EventSource)
+	return ok
+}
+
+// HasThemes reports whether the platforms are each a [ThemeHost].
+func (k Kind) HasThemes() bool {
+	_, ok := k.Client.(ThemeHost)
+	return ok
+}
+
+// Setting is a value that a kind of platform is configured with. The zero value is for
+// a kind that has no such setting.
+type Setting struct {
+	// Source says where people find the value: a custom integration in Ghost's settings.
+	Source string
+
+	// Example is shown to people: http://127.0.0.1:2368, or {env.GHOST_ADMIN_KEY}.
+	Example string
+
+	// Check returns what is wrong with a value, and what to write instead. The value of a
+	// key must not be in the error.
+	Check func(value string) error
+}
+
+// IsZero reports whether there is no such setting.
+func (s Setting) IsZero() bool { return s.Check == nil }
+
+// IsServer reports whether a URL is one at which an HTTP server may answer.
+func IsServer(u *url.URL) bool {
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https") &&
+		(u.Port() == "" && !strings.HasSuffix(u.Host, ":") || err == nil && port != 0)
+}

@@ -1,0 +1,364 @@
+package sites
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/seal"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// SQL is a [Store] in a database.
+type SQL struct {
+	db   *database.DB
+	keys *seal.Keyring
+}
+
+// NewSQL returns the store in a database, whose tables it brings up to date. The keys
+// open and seal the secrets of sites.
+func NewSQL(ctx context.Context, db *database.DB, keys *seal.Keyring) (*SQL, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "sites", files); err != nil {
+		return nil, err
+	}
+	return &SQL{db, keys}, nil
+}
+
+// Version returns the version of the tables that a database has, 0 if there are none,
+// and the one that NewSQL would bring them to. It changes nothing.
+func Version(ctx context.Context, db *database.DB) (has, latest int64, err error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return 0, 0, err
+	}
+	return db.Version(ctx, "sites", files)
+}
+
+const (
+	nextRevision = `UPDATE site_revisions SET revision = revision + $1 RETURNING revision`
+
+	addSite = `INSERT INTO sites (name, hosts, settings, secrets, revision, created_at, updated_at, removed_at, is_purged, purge_until)
+		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, FALSE, 0)
+		ON CONFLICT (name) DO UPDATE SET hosts = $2, settings = $3, secrets = $4, revision = $5, created_at = $6, updated_at = $6,
+			removed_at = 0, is_purged = FALSE, purge_until = 0 WHERE sites.is_purged`
+	replaceSite = `UPDATE sites SET hosts = $2, settings = $3, secrets = $4, revision = $5, updated_at = $6
+		WHERE name = $1 AND revision = $7 AND removed_at = 0`
+	removeSite = `UPDATE sites SET hosts = '[]', settings = '{}', secrets = '', revision = $2, updated_at = $3, removed_at = $3, is_purged = $4
+		WHERE name = $1 AND removed_at = 0`
+	removedAt = `SELECT removed_at FROM sites WHERE name = $1`
+
+	addHost     = `INSERT INTO site_hosts (host, site) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+	hostOwner   = `SELECT site FROM site_hosts WHERE host = $1`
+	removeHosts = `DELETE FROM site_hosts WHERE site = $1`
+
+	columns      = `name, hosts, settings, secrets, revision, created_at, updated_at, removed_at`
+	findSite     = `SELECT ` + columns + ` FROM sites WHERE name = $1 AND removed_at = 0`
+	listSites    = `SELECT ` + columns + ` FROM sites WHERE name > $1 AND removed_at = 0 ORDER BY name LIMIT $2`
+	changedSites = `SELECT ` + columns + ` FROM sites WHERE revision > $1 ORDER BY revision`
+	lastRevision = `SELECT revision FROM site_revisions`
+
+	claimPurge = `UPDATE sites SET purge_until = $3 WHERE purge_until < $2 AND name = (
+			SELECT name FROM sites WHERE removed_at > 0 AND removed_at < $1 AND NOT is_purged AND purge_until < $2 ORDER BY removed_at LIMIT 1
+		) RETURNING name, revision`
+	markPurged = `UPDATE sites SET is_purged = TRUE WHERE name = $1 AND revision = $2 AND removed_at > 0`
+
+	sealedSecrets = `SELECT secrets FROM sites WHERE name = $1 AND removed_at = 0`
+	resealSecrets = `UPDATE sites SET secrets = $2, revision = $3 WHERE name = $1`
+)
+
+// Add implements [Store].
+func (s *SQL) Add(ctx context.Context, list ...Site) error {
+	return s.change(ctx, "adding", list, func(tx *sql.Tx, site Site, row values) error {
+		n, err := affected(tx.ExecContext(ctx, addSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now))
+		if err != nil || n == 1 {
+			return err
+		}
+		var removed int64
+		if err := tx.QueryRowContext(ctx, removedAt, site.Name).Scan(&removed); err != nil {
+			return err
+		}
+		if removed > 0 {
+			return ErrLeaving
+		}
+		return &ExistsError{site.Name}
+	})
+}
+
+// Replace implements [Store].
+func (s *SQL) Replace(ctx context.Context, list ...Site) error {
+	return s.change(ctx, "changing", list, func(tx *sql.Tx, site Site, row values) error {
+		n, err := affected(tx.ExecContext(ctx, replaceSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, site.Revision))
+		if err == nil && n == 0 {
+			err = ErrConflict
+		}
+		return err
+	})
+}
+
+// values are those of a site's row.
+type values struct {
+	hosts, settings, secrets string
+	revision, now            int64
+}
+
+// change writes the rows of sites, and then their hosts, in one step.
+func (s *SQL) change(ctx context.Context, doing string, list []Site, write func(*sql.Tx, Site, values) error) error {
+	rows := make([]values, len(list))
+	for i, site := range list {
+		var err error
+		if rows[i], err = s.valuesOf(site); err != nil {
+			return fmt.Errorf("%s site %s: %w", doing, site.Name, err)
+		}
+	}
+	return s.inTurn(ctx, len(list), func(tx *sql.Tx, revision int64) error {
+		for i, site := range list {
+			row := rows[i]
+			row.revision = revision + int64(i)
+			if err := write(tx, site, row); err != nil {
+				return fmt.Errorf("%s site %s: %w", doing, site.Name, err)
+			}
+			if _, err := tx.ExecContext(ctx, removeHosts, site.Name); err != nil {
+				return fmt.Errorf("%s site %s: %w", doing, site.Name, err)
+			}
+		}
+		for _, site := range list {
+			if err := addHosts(ctx, tx, site); err != nil {
+				return fmt.Errorf("%s site %s: %w", doing, site.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *SQL) valuesOf(site Site) (values, error) {
+	hosts, err := json.Marshal(site.Hosts)
+	if err != nil {
+		return values{}, err
+	}
+	row := values{hosts: string(hosts), settings: string(site.Settings), now: s.db.Now().UnixMilli()}
+	if len(site.Secrets) == 0 {
+		return row, nil
+	}
+	if !s.keys.CanSeal() {
+		return values{}, ErrNoSecret
+	}
+	secrets, err := json.Marshal(site.Secrets)
+	if err != nil {
+		return values{}, err
+	}
+	row.secrets = s.keys.Seal(string(secrets), site.Name)
+	return row, nil
+}
+
+// inTurn runs a change in a transaction, one at a time in all processes, with the first
+// of so many revisions of its own.
+func (s *SQL) inTurn(ctx context.Context, revisions int, change func(tx *sql.Tx, first int64) error) error {
+	return s.db.InTx(ctx, func(tx *sql.Tx) error {
+		var last int64
+		if err := tx.QueryRowContext(ctx, nextRevision, revisions).Scan(&last); err != nil {
+			return fmt.Errorf("changing sites: %w", err)
+		}
+		return change(tx, last-int64(revisions)+1)
+	})
+}
+
+func addHosts(ctx context.Context, tx *sql.Tx, site Site) error {
+	for _, host := range site.Hosts {
+		n, err := affected(tx.ExecContext(ctx, addHost, host, site.Name))
+		if err != nil {
+			return err
+		}
+		if n == 1 {
+			continue
+		}
+		var owner string
+		if err := tx.QueryRowContext(ctx, hostOwner, host).Scan(&owner); err != nil {
+			return err
+		}
+		if owner != site.Name { // which may name a host twice
+			return &HostTakenError{host, site.Name, owner}
+		}
+	}
+	return nil
+}
+
+func affected(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Remove implements [Store].
+func (s *SQL) Remove(ctx context.Context, name string, keep bool) error {
+	return s.inTurn(ctx, 1, func(tx *sql.Tx, revision int64) error {
+		n, err := affected(tx.ExecContext(ctx, removeSite, name, revision, s.db.Now().UnixMilli(), keep))
+		if err == nil && n == 0 {
+			err = ErrNotFound
+		}
+		if err == nil {
+			_, err = tx.ExecContext(ctx, removeHosts, name)
+		}
+		if err != nil {
+			return fmt.Errorf("removing site %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// Find implements [Store].
+func (s *SQL) Find(ctx context.Context, name string) (Site, error) {
+	list, err := s.list(ctx, findSite, name)
+	if err == nil && len(list) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Site{}, fmt.Errorf("finding site %s: %w", name, err)
+	}
+	return list[0], nil
+}
+
+// List implements [Store].
+func (s *SQL) List(ctx context.Context, after string, limit int) ([]Site, error) {
+	list, err := s.list(ctx, listSites, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing sites: %w", err)
+	}
+	return list, nil
+}
+
+// Changes implements [Store].
+func (s *SQL) Changes(ctx context.Context, after int64) ([]Site, int64, error) {
+	var last int64
+	if err := s.db.Read.QueryRowContext(ctx, lastRevision).Scan(&last); err != nil {
+		return nil, after, fmt.Errorf("looking for changes of sites: %w", err)
+	}
+	if last <= after {
+		return nil, last, nil
+	}
+	list, err := s.list(ctx, changedSites, after)
+	if err != nil {
+		return nil, after, fmt.Errorf("reading changes of sites: %w", err)
+	}
+	if len(list) > 0 { // one may have come since
+		last = max(last, list[len(list)-1].Revision)
+	}
+	return list, last, nil
+}
+
+func (s *SQL) list(ctx context.Context, query string, args ...any) (list []Site, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		site, err := s.scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, site)
+	}
+	return list, rows.Err()
+}
+
+func (s *SQL) scan(row *sql.Rows) (site Site, err error) {
+	var hosts, settings, secrets string
+	var created, updated, removed int64
+	if err := row.Scan(&site.Name, &hosts, &settings, &secrets, &site.Revision, &created, &updated, &removed); err != nil {
+		return Site{}, err
+	}
+	if err := json.Unmarshal([]byte(hosts), &site.Hosts); err != nil {
+		site.Hosts, site.Damaged = nil, fmt.Errorf("its hosts cannot be read: %w", err)
+	}
+	site.Settings = json.RawMessage(settings)
+	site.CreatedAt, site.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	if removed > 0 {
+		site.RemovedAt = time.UnixMilli(removed).UTC()
+	}
+	if secrets != "" {
+		site.Secrets, site.Locked = s.open(secrets, site.Name)
+	}
+	return site, nil
+}
+
+func (s *SQL) open(sealed, name string) (secrets map[string]string, err error) {
+	text, err := s.keys.Open(sealed, name)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &secrets)
+	}
+	return secrets, err
+}
+
+// ClaimPurge implements [Store].
+func (s *SQL) ClaimPurge(ctx context.Context, before, until time.Time) (site Site, err error) {
+	err = s.db.Write.QueryRowContext(ctx, claimPurge, before.UnixMilli(), s.db.Now().UnixMilli(), until.UnixMilli()).Scan(&site.Name, &site.Revision)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Site{}, ErrNotFound
+	}
+	if err != nil {
+		return Site{}, fmt.Errorf("looking for removed sites: %w", err)
+	}
+	return site, nil
+}
+
+// MarkPurged implements [Store].
+func (s *SQL) MarkPurged(ctx context.Context, site Site) error {
+	if _, err := s.db.Write.ExecContext(ctx, markPurged, site.Name, site.Revision); err != nil {
+		return fmt.Errorf("noting that site %s is deleted: %w", site.Name, err)
+	}
+	return nil
+}
+
+// Reseal implements [Store].
+func (s *SQL) Reseal(ctx context.Context, name string) (resealed bool, err error) {
+	var sealed string
+	err = s.db.Read.QueryRowContext(ctx, sealedSecrets, name).Scan(&sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNotFound
+	}
+	if err == nil && (sealed == "" || s.keys.IsCurrent(sealed)) {
+		return false, nil
+	}
+	if err == nil {
+		err = s.reseal(ctx, name)
+	}
+	if err != nil {
+		return false, fmt.Errorf("sealing the keys of site %s anew: %w", name, err)
+	}
+	return true, nil
+}
+
+// reseal takes a revision, so that edges that could not open the secrets try again.
+func (s *SQL) reseal(ctx context.Context, name string) error {
+	return s.inTurn(ctx, 1, func(tx *sql.Tx, revision int64) error {
+		var sealed string
+		err := tx.QueryRowContext(ctx, sealedSecrets, name).Scan(&sealed)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		text, err := s.keys.Open(sealed, name)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, resealSecrets, name, s.keys.Seal(text, name), revision)
+		return err
+	})
+}
+
+var _ Store = (*SQL)(nil)
