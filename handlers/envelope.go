@@ -75,6 +75,9 @@ type memberAnswer struct {
 	Queued bool   `json:"queued,omitempty"` // the platform does not have the write yet
 	Body   string `json:"-"`
 
+	accepted bool // 202: what was sent is looked at later
+	replayed bool // an answer of before, under the same Idempotency-Key
+
 	// GUID and MemberID are the member's, if the body has a record.
 	GUID     string `json:"guid,omitempty"`
 	MemberID string `json:"member_id,omitempty"`
@@ -88,7 +91,11 @@ func (a *memberAnswer) write(w http.ResponseWriter) {
 	if a.Queued {
 		header.Set("Lychgate-Sync", "queued")
 	}
-	writeEnvelope(w, http.StatusOK, a.Body)
+	status := http.StatusOK
+	if a.accepted {
+		status = http.StatusAccepted
+	}
+	writeEnvelope(w, status, a.Body)
 }
 
 func envelopeBody(e envelope) string { return plainJSON(e) }
@@ -121,17 +128,17 @@ func writeEnvelope(w http.ResponseWriter, status int, body string) {
 
 // writeError writes the answer for an error, and returns its outcome.
 func writeError(w http.ResponseWriter, logger *zap.Logger, err error) Outcome {
-	f := failureOf(err)
-	if f.isUnforeseen {
+	f := FailureOf(err)
+	if f.IsUnforeseen {
 		logger.Error("a member request failed", zap.Error(err))
 	}
-	f.setHeader(w.Header())
-	writeEnvelope(w, f.status, envelopeBody(envelope{Message: f.message}))
-	return f.outcome
+	f.SetHeader(w.Header())
+	writeEnvelope(w, f.Status, envelopeBody(envelope{Message: f.Message}))
+	return f.Outcome
 }
 
 // wasNotDone reports whether an error says that what was asked for was not done.
 func wasNotDone(err error) bool {
-	outcome := failureOf(err).outcome
+	outcome := FailureOf(err).Outcome
 	return outcome == Rejected || outcome == NotFound
 }

@@ -3,10 +3,13 @@ package handlers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -24,6 +27,7 @@ type Outcome string
 const (
 	Done          Outcome = "done"
 	Queued        Outcome = "queued"       // done here, and not on the platform yet
+	Replayed      Outcome = "replayed"     // done before, under the same Idempotency-Key
 	Valid         Outcome = "valid"        // a manifest
 	Findings      Outcome = "findings"     // a manifest with findings
 	Removed       Outcome = "removed"      // a manifest that is no longer there
@@ -45,73 +49,91 @@ type Served struct {
 	Outcome   Outcome
 }
 
-// failure is how an error is answered and counted.
-type failure struct {
-	status  int
-	outcome Outcome
-	message string
-	reason  string        // of a refresh that failed
-	wait    time.Duration // until the caller may try again, or 0
+// Failure is how an error is answered and counted.
+type Failure struct {
+	Status  int
+	Outcome Outcome
+	Message string        // for people
+	Reason  string        // of a refresh that failed
+	Wait    time.Duration // until the caller may try again, or 0
 
 	challenge string // for WWW-Authenticate
 
-	// isUnforeseen means that the error is of a kind that nobody foresaw. It is
+	// IsUnforeseen means that the error is of a kind that nobody foresaw. It is
 	// logged whole, and shown as no more than that.
-	isUnforeseen bool
+	IsUnforeseen bool
 }
 
 // failures are the errors of the packages below that have one answer each. The
 // first that matches counts.
 var failures = []struct {
 	err error
-	failure
+	Failure
 }{
-	{members.ErrNotFound, failure{status: http.StatusNotFound, outcome: NotFound, message: "Member not found."}},
-	{members.ErrPrecondition, failure{
-		status: http.StatusPreconditionFailed, outcome: Rejected, message: "The member was changed since it was read. Read it again.",
+	{members.ErrNotFound, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "Member not found."}},
+	{members.ErrPrecondition, Failure{
+		Status: http.StatusPreconditionFailed, Outcome: Rejected, Message: "The member was changed since it was read. Read it again.",
 	}},
-	{inbound.ErrGone, failure{status: http.StatusGone, outcome: Other, message: "No notices are wanted at this address."}},
-	{platform.ErrForged, failure{status: http.StatusUnauthorized, outcome: Unauthorized, message: "The notice is not signed as it should be, or old."}},
-	{inbound.ErrTooMany, failure{status: http.StatusServiceUnavailable, outcome: Other, message: "There are too many notices at once."}},
-	{themes.ErrNotFound, failure{status: http.StatusNotFound, outcome: NotFound, message: "The theme has no manifest."}},
-	{themes.ErrNoRepository, failure{status: http.StatusNotFound, outcome: NotFound, message: "The theme has no repository to be refreshed from."}},
-	{git.ErrUnreachable, failure{status: http.StatusBadGateway, outcome: Unreachable, reason: "unreachable"}},
-	{git.ErrRejected, failure{status: http.StatusBadGateway, outcome: TokenRejected, reason: "token_rejected"}},
-	{git.ErrFailed, failure{status: http.StatusBadGateway, outcome: RequestFailed, reason: "request_failed"}},
-	{context.Canceled, failure{status: http.StatusInternalServerError, outcome: Other, message: "Internal error."}}, // the caller has left
+	{inbound.ErrGone, Failure{Status: http.StatusGone, Outcome: Other, Message: "No webhook events are wanted at this address."}},
+	{platform.ErrForged, Failure{Status: http.StatusUnauthorized, Outcome: Unauthorized, Message: "The webhook event is not signed as it should be, or is old."}},
+	{inbound.ErrTooMany, Failure{Status: http.StatusServiceUnavailable, Outcome: Other, Message: "There are too many webhook events at once."}},
+	{platform.ErrNoPost, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "The post does not exist any more. Choose another."}},
+	{curation.ErrReplaced, Failure{Status: http.StatusConflict, Outcome: Rejected, Message: "Somebody else chose another post at the same moment. Look again."}},
+	{events.ErrNotFound, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "There is no such event. Somebody may have deleted it."}},
+	{events.ErrChanged, Failure{Status: http.StatusPreconditionFailed, Outcome: Rejected, Message: "The event was changed since it was read. Read it again."}},
+	{events.ErrNoPost, Failure{Status: http.StatusConflict, Outcome: Rejected, Message: "The event is not published."}},
+	{themes.ErrNotFound, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "The theme has no manifest."}},
+	{themes.ErrNoRepository, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "The theme has no repository to be refreshed from."}},
+	{git.ErrUnreachable, Failure{Status: http.StatusBadGateway, Outcome: Unreachable, Reason: "unreachable"}},
+	{git.ErrRejected, Failure{Status: http.StatusBadGateway, Outcome: TokenRejected, Reason: "token_rejected"}},
+	{git.ErrFailed, Failure{Status: http.StatusBadGateway, Outcome: RequestFailed, Reason: "request_failed"}},
+	{context.Canceled, Failure{Status: http.StatusInternalServerError, Outcome: Other, Message: "Internal error."}}, // the caller has left
 }
 
-// failureOf returns how an error is answered.
-func failureOf(err error) failure {
+// FailureOf returns how an error is answered.
+func FailureOf(err error) Failure {
 	if tooMany, ok := errors.AsType[*tooManyError](err); ok {
-		return failure{status: http.StatusTooManyRequests, outcome: TooMany, message: tooMany.message(), wait: tooMany.wait}
+		return Failure{Status: http.StatusTooManyRequests, Outcome: TooMany, Message: tooMany.message(), Wait: tooMany.wait}
 	}
 	if invalid, ok := errors.AsType[*members.InvalidError](err); ok { // which the envelope tells apart
-		return failure{status: http.StatusOK, outcome: Rejected, message: invalid.Message}
+		return Failure{Status: http.StatusOK, Outcome: Rejected, Message: invalid.Message}
+	}
+	if many, ok := errors.AsType[*curation.ManyError](err); ok {
+		return Failure{Status: http.StatusConflict, Outcome: Rejected, Message: fmt.Sprintf(
+			"%d posts carry this tag, which readers see. Choosing a post takes it from all others: confirm that, or take it from them in the platform's admin first.", many.Total)}
+	}
+	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
+		return invalidEvent(invalid)
+	}
+	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
+		return Failure{Status: http.StatusUnprocessableEntity, Outcome: Rejected, Message: refusal.Reason}
 	}
 	if errors.Is(err, errUnauthorized) {
-		return failure{status: errUnauthorized.status, outcome: Unauthorized, message: errUnauthorized.message, challenge: "Bearer"}
+		return Failure{Status: errUnauthorized.status, Outcome: Unauthorized, Message: errUnauthorized.message, challenge: "Bearer"}
+	}
+	if titled, ok := errors.AsType[*titledError](err); ok {
+		return Failure{Status: titled.status, Outcome: titled.outcome, Message: titled.Error()}
 	}
 	if status, ok := errors.AsType[*statusError](err); ok {
-		return failure{status: status.status, outcome: status.outcome, message: status.message}
+		return Failure{Status: status.status, Outcome: status.outcome, Message: status.message}
 	}
 	for _, known := range failures {
 		if !errors.Is(err, known.err) {
 			continue
 		}
-		f := known.failure
+		f := known.Failure
 		if repository, ok := errors.AsType[*git.Error](err); ok {
-			f.message = repository.Error()
+			f.Message = repository.Error()
 		}
 		return f
 	}
-	return failure{status: http.StatusInternalServerError, outcome: Failed, message: "Internal error.", isUnforeseen: true}
+	return Failure{Status: http.StatusInternalServerError, Outcome: Failed, Message: "Internal error.", IsUnforeseen: true}
 }
 
-// setHeader sets the headers of an answer that goes with the failure.
-func (f failure) setHeader(header http.Header) {
-	if f.wait > 0 {
-		header.Set("Retry-After", strconv.Itoa(ratelimit.RetryAfter(f.wait)))
+// SetHeader sets the headers of an answer that goes with the failure.
+func (f Failure) SetHeader(header http.Header) {
+	if f.Wait > 0 {
+		header.Set("Retry-After", strconv.Itoa(ratelimit.RetryAfter(f.Wait)))
 	}
 	if f.challenge != "" {
 		header.Set("WWW-Authenticate", f.challenge)
@@ -127,6 +149,16 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string { return e.message }
+
+// titledError is a statusError whose message has %s for the title of a platform.
+type titledError struct {
+	*statusError
+	title string
+}
+
+func (e *titledError) Error() string { return fmt.Sprintf(e.message, e.title) }
+
+func (e *titledError) Unwrap() error { return e.statusError }
 
 var (
 	errUnauthorized = &statusError{http.StatusUnauthorized, Unauthorized, "The integration key is missing or not valid."}

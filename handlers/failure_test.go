@@ -32,25 +32,25 @@ func TestFailureOf(t *testing.T) {
 		{errNotAllowed, 405, Other, "The method is not allowed here."},
 		{errTooLarge, 413, Other, "The request's body is too large."},
 		{&tooManyError{wait: 1500 * time.Millisecond, of: "requests"}, 429, TooMany, "Too many requests. Try again in 2 s."},
-		{inbound.ErrGone, 410, Other, "No notices are wanted at this address."},
-		{inbound.ErrTooMany, 503, Other, "There are too many notices at once."},
-		{platform.ErrForged, 401, Unauthorized, "The notice is not signed as it should be, or old."},
+		{inbound.ErrGone, 410, Other, "No webhook events are wanted at this address."},
+		{inbound.ErrTooMany, 503, Other, "There are too many webhook events at once."},
+		{platform.ErrForged, 401, Unauthorized, "The webhook event is not signed as it should be, or is old."},
 		{themes.ErrNotFound, 404, NotFound, "The theme has no manifest."},
 		{themes.ErrNoRepository, 404, NotFound, "The theme has no repository to be refreshed from."},
 		{&git.Error{Kind: git.ErrRejected, Reason: "401"}, 502, TokenRejected, (&git.Error{Kind: git.ErrRejected, Reason: "401"}).Error()},
-		{errNotStaff, 401, Forbidden, "Sign in to Ghost's admin on this site first."},
-		{errNobodySays, 502, Failed, "Ghost could not be asked who you are. Try again."},
+		{&titledError{errNotStaff, "Ghost"}, 401, Forbidden, "Sign in to Ghost's admin on this site first."},
+		{&titledError{errNobodySays, "Ghost"}, 502, Failed, "Ghost could not be asked who you are. Try again."},
 		{context.Canceled, 500, Other, "Internal error."},
 		{errors.New("disk /var/lib/lychgate is full"), 500, Failed, "Internal error."},
 	} {
 		for _, err := range []error{test.err, fmt.Errorf("doing it: %w", test.err), errors.Join(test.err, errors.New("and another"))} {
-			got := failureOf(err)
-			want := failure{status: test.status, outcome: test.outcome, message: test.message}
-			want.reason, want.wait, want.challenge, want.isUnforeseen = got.reason, got.wait, got.challenge, got.isUnforeseen
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(failure{})); diff != "" {
+			got := FailureOf(err)
+			want := Failure{Status: test.status, Outcome: test.outcome, Message: test.message}
+			want.Reason, want.Wait, want.challenge, want.IsUnforeseen = got.Reason, got.Wait, got.challenge, got.IsUnforeseen
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(Failure{})); diff != "" {
 				t.Errorf("%v: %s", err, diff)
 			}
-			if got.isUnforeseen != (test.outcome == Failed && test.status == 500) || (got.challenge != "") != errors.Is(test.err, errUnauthorized) {
+			if got.IsUnforeseen != (test.outcome == Failed && test.status == 500) || (got.challenge != "") != errors.Is(test.err, errUnauthorized) {
 				t.Errorf("%v: %+v", err, got)
 			}
 		}

@@ -2,7 +2,7 @@ package handlers
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"mime"
 	"net/http"
 	"strconv"
@@ -16,13 +16,19 @@ type heldAnswer struct {
 	body   bytes.Buffer
 	free   bool // the answer goes through
 
+	// max bounds the answer that is held, in bytes: maxHeld if it is 0.
+	max int
+
+	// holdsGzip means that an answer is held which is compressed with gzip, too.
+	holdsGzip bool
+
 	// passing, if not nil, is called before an answer goes through that is not
 	// held. That may take long: the server reads what is left of a request first.
 	passing func()
 }
 
-// maxHeld bounds an answer that is held, in bytes: Ghost's are some hundred
-// kilobytes at most.
+// maxHeld bounds an answer that is held, in bytes. Answers to uploads have some
+// hundred kilobytes at most.
 const maxHeld = 8 << 20
 
 // holds reports whether there is an answer of success, not yet released.
@@ -40,8 +46,9 @@ func (a *heldAnswer) WriteHeader(status int) {
 	a.status = status
 	header := a.Header()
 	mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
-	if encoding := header.Get("Content-Encoding"); status == http.StatusNoContent ||
-		status < http.StatusMultipleChoices && mediaType == "application/json" && (encoding == "" || encoding == "identity") {
+	encoding := header.Get("Content-Encoding")
+	isReadable := encoding == "" || encoding == "identity" || encoding == "gzip" && a.holdsGzip
+	if status == http.StatusNoContent || status < http.StatusMultipleChoices && mediaType == "application/json" && isReadable {
 		return
 	}
 	if a.passing != nil {
@@ -55,7 +62,7 @@ func (a *heldAnswer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
-	if !a.free && a.body.Len()+len(p) > maxHeld {
+	if !a.free && a.body.Len()+len(p) > cmp.Or(a.max, maxHeld) {
 		a.release()
 	}
 	if a.free {
@@ -88,19 +95,9 @@ func (a *heldAnswer) release() {
 	a.body = bytes.Buffer{}
 }
 
-// add adds a key to the JSON object that is held.
-func (a *heldAnswer) add(key string, value any) {
-	object := bytes.TrimSpace(a.body.Bytes())
-	object = object[:len(object)-1]
-	addition, err := json.Marshal(map[string]any{key: value})
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	var answer bytes.Buffer
-	answer.Write(object)
-	answer.WriteByte(',')
-	answer.Write(addition[1:])
-	a.body = answer
+// replace puts another body in place of the one that is held.
+func (a *heldAnswer) replace(body []byte) {
+	a.body = *bytes.NewBuffer(body)
 	a.Header().Del("Etag")
 	a.Header().Set("Content-Length", strconv.Itoa(a.body.Len()))
 }

@@ -52,19 +52,22 @@ type MembersSite struct {
 }
 
 // Serve answers one request for a site, or for no site if that is nil. The
-// address is the caller's. Operations are get, create, update, delete, notice and
+// address is the caller's. Operations are get, create, update, delete, webhook and
 // other.
 func (h *MembersAPI) Serve(w http.ResponseWriter, r *http.Request, site *MembersSite, address netip.Addr) Served {
 	served := Served{Operation: operationOf(r.Method), Outcome: Done}
-	if _, notice := h.webhookToken(r); notice {
-		served.Operation = "notice"
+	if _, isEvent := h.webhookToken(r); isEvent {
+		served.Operation = "webhook"
 	}
 	answer, err := h.answer(w, r, site, address)
 	if err != nil {
 		served.Outcome = writeError(w, h.Logger, err)
 		return served
 	}
-	if answer.Queued {
+	switch {
+	case answer.replayed:
+		served.Outcome = Replayed
+	case answer.Queued:
 		served.Outcome = Queued
 	}
 	answer.write(w)
@@ -209,7 +212,11 @@ func (c *memberCall) once(ctx context.Context, service *members.Service, key str
 		return nil, err
 	}
 	if begun.Answer != nil {
-		return c.replay(ctx, service, begun.Answer)
+		answer, err := c.replay(ctx, service, begun.Answer)
+		if err == nil {
+			answer.replayed = true
+		}
+		return answer, err
 	}
 	c.guid = begun.GUID
 	answer, err := c.attempt(ctx, service, begun)

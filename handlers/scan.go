@@ -80,6 +80,7 @@ type upload struct {
 	io.ReadCloser
 	scans   *Scans
 	site    string
+	title   string               // of the platform
 	unread  error                // why it is not scanned, or nil
 	scanned atomic.Pointer[scan] // nil if it is not, or no longer
 }
@@ -103,29 +104,29 @@ const (
 	maxBeforeTheme = 256 << 10
 )
 
-// begin has the theme scanned in a multipart/form-data body (RFC 7578) with a
-// boundary. The caller has acquired a scan.
-func (u *upload) begin(boundary, fileName string) {
+// begin has the theme scanned in the field of a multipart/form-data body (RFC 7578)
+// with a boundary. The caller has acquired a scan.
+func (u *upload) begin(boundary, field, fileName string) {
 	r, w := io.Pipe()
 	s := &scan{seen: w, done: make(chan struct{}), scanner: themes.NewZipScanner(fileName)}
 	s.late = time.AfterFunc(maxScan, u.drop)
 	u.scanned.Store(s)
 	go func() {
 		defer close(s.done)
-		s.read(r, boundary)
+		s.read(r, boundary, field)
 		_ = r.Close() // what follows the theme is of no interest
 	}()
 }
 
-// read reads the parts up to the theme. Ghost takes a body with one.
-func (s *scan) read(body io.Reader, boundary string) {
+// read reads the parts up to the theme. Platforms take a body with one.
+func (s *scan) read(body io.Reader, boundary, field string) {
 	limited := &io.LimitedReader{R: body, N: maxBeforeTheme}
 	for parts := multipart.NewReader(bufio.NewReaderSize(limited, 64<<10), boundary); ; {
 		part, err := parts.NextRawPart()
 		if err != nil {
 			return
 		}
-		if part.FormName() == "file" && part.FileName() != "" {
+		if part.FormName() == field && part.FileName() != "" {
 			limited.N = math.MaxInt64
 			pieces := bufio.NewWriterSize(s.scanner, 64<<10) // a part comes in pieces of 4 KB
 			_, err = pieces.ReadFrom(part)
@@ -167,12 +168,19 @@ func (u *upload) drop() {
 	}
 }
 
-// Why an upload was not read.
-var (
-	errCutOff  = &themes.ArchiveError{Problem: "it could not be read on its way to Ghost; upload it again"}
-	errBusy    = &themes.ArchiveError{Problem: "too many themes were uploaded at the same time; upload it again"}
-	errUnknown = &themes.ArchiveError{Problem: "Ghost could not be asked who uploads it; upload it again"}
-)
+// errBusy is why an upload was not read.
+var errBusy = &themes.ArchiveError{Problem: "too many themes were uploaded at the same time; upload it again"}
+
+// errUnknown is why an upload to a platform was not read, for a platform that could not
+// be asked.
+func errUnknown(title string) error {
+	return &themes.ArchiveError{Problem: title + " could not be asked who uploads it; upload it again"}
+}
+
+// errCutOff is why an upload to a platform was not read to its end.
+func errCutOff(title string) error {
+	return &themes.ArchiveError{Problem: "it could not be read on its way to " + title + "; upload it again"}
+}
 
 // source returns the source of the manifest, once the body was passed on.
 func (u *upload) source() themes.Source {
@@ -183,7 +191,7 @@ func (u *upload) source() themes.Source {
 		}
 	}
 	if why == nil {
-		why = errCutOff
+		why = errCutOff(u.title)
 	}
 	return func(context.Context) ([]byte, error) { return nil, why }
 }

@@ -13,8 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/platform/ghost"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
@@ -64,7 +66,9 @@ func newUploads(t testing.TB, store themes.Store) uploads {
 	return uploads{
 		&ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8, 4), Logger: zap.NewNop()},
 		&ThemesSite{
-			Staff: NewStaff("daily", &room{asked: map[string]int{}}, strangers(t)),
+			Kind:     ghost.Kind,
+			Platform: new(ghost.Client),
+			Staff:    NewStaff("daily", "Ghost", &room{asked: map[string]int{}}, strangers(t)),
 			Themes: func() (*themes.Service, error) {
 				return &themes.Service{Site: "daily", Store: store, Now: time.Now}, nil
 			},
@@ -79,7 +83,8 @@ func (u uploads) watch(body io.Reader, cookie string, next Next) *httptest.Respo
 		r.Header.Set("Cookie", cookie)
 	}
 	w := httptest.NewRecorder()
-	u.Watch(w, r, u.site, netip.Addr{}, next)
+	change, _ := u.Changes(r, u.site)
+	u.Watch(w, r, u.site, change, netip.Addr{}, next)
 	return w
 }
 
@@ -192,9 +197,15 @@ func TestUploadsScannedAtOnce(t *testing.T) {
 			t.Errorf("40 uploads take %d MB", used>>20)
 		}
 		got := u.watch(strings.NewReader(""), "owner", takeTheme)
-		const want = `{"themes":[{"name":"nightly"}],"_errors":[{"field":"manifest","message":"the theme's zip is not read: too many themes were uploaded at the same time; upload it again","severity":"error"}]}`
-		if got.Body.String() != want {
-			t.Errorf("%v", got)
+		const (
+			message = "the theme's zip is not read: too many themes were uploaded at the same time; upload it again"
+			shown   = `{"fatal":false,"level":"warning","rule":"Theme manifest: 1 finding","details":"This manifest is not in use, so the theme has no event types. ` +
+				`Homepage Curation is inactive: it needs a manifest without findings. Upload the theme again when its manifest is mended.",` +
+				`"failures":[{"ref":"manifest","message":"` + message + `"}],"code":"theme-manifest"}`
+			want = `{"themes":[{"warnings":[` + shown + `],"name":"nightly"}],"_errors":[{"field":"manifest","message":"` + message + `","severity":"error"}]}`
+		)
+		if diff := cmp.Diff(want, got.Body.String()); diff != "" {
+			t.Error(diff)
 		}
 		close(refused)
 		synctest.Wait()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 // at once.
 type Staff struct {
 	site      string
+	title     string // of the platform
 	platform  platform.Authenticator
 	strangers *Strangers
 	now       func() time.Time
@@ -34,7 +34,7 @@ type Staff struct {
 }
 
 type knownVisitor struct {
-	roles []string
+	platform.StaffMember
 	until time.Time
 }
 
@@ -50,72 +50,83 @@ const (
 	maxQuestions = 64
 )
 
-// NewStaff returns a Staff of a site that authenticates against a platform. Sessions that
-// are not valid count against the rate limit of strangers.
-func NewStaff(site string, authenticator platform.Authenticator, strangers *Strangers) *Staff {
-	return &Staff{site: site, platform: authenticator, strangers: strangers, now: time.Now, places: make(chan struct{}, maxQuestions), known: make(map[[sha256.Size]byte]knownVisitor)}
+// NewStaff returns a Staff of a site that authenticates against a platform, which has a
+// title for people. Sessions that are not valid count against the rate limit of strangers.
+func NewStaff(site, title string, authenticator platform.Authenticator, strangers *Strangers) *Staff {
+	return &Staff{
+		site: site, title: title, platform: authenticator, strangers: strangers, now: time.Now,
+		places: make(chan struct{}, maxQuestions), known: make(map[[sha256.Size]byte]knownVisitor),
+	}
 }
-
-// editors are the roles that may read and refresh manifests. A Super Editor is
-// Ghost's Editor who may also manage members.
-var editors = []string{"Owner", "Administrator", "Editor", "Super Editor"}
 
 // crossOrigin tells whether an unsafe request comes from a page of another
 // origin.
 var crossOrigin = http.NewCrossOriginProtection()
 
-// Reasons for which a request is not served.
+// Reasons for which a request is not served. Some are for a titledError.
 var (
-	errNotStaff   = &statusError{http.StatusUnauthorized, Forbidden, "Sign in to Ghost's admin on this site first."}
+	errNotStaff   = &statusError{http.StatusUnauthorized, Forbidden, "Sign in to %s's admin on this site first."}
 	errNotEditor  = &statusError{http.StatusForbidden, Forbidden, "Owners, administrators and editors may do this."}
 	errElsewhere  = &statusError{http.StatusForbidden, Forbidden, "The request must come from a page of this site: its Origin header must name this site."}
-	errNobodySays = &statusError{http.StatusBadGateway, Failed, "Ghost could not be asked who you are. Try again."}
+	errNobodySays = &statusError{http.StatusBadGateway, Failed, "%s could not be asked who you are. Try again."}
 )
 
 // authorize returns nil if a request from an address comes from somebody who may
-// edit, and from a page of this site if it changes anything. A page of another
-// site may not even read.
+// manage manifests, and [Staff.Member] lets it through.
 func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Addr) error {
+	_, member, err := s.Member(ctx, r, address)
+	if err == nil && !member.Permissions.ManageManifests {
+		return errNotEditor
+	}
+	return err
+}
+
+// Member returns the member of the staff who sends a request from an address, and what
+// the platform is told of them. The request has to come from a page of this site if it
+// changes anything; a page of another site may not even read, but have a link. Errors are
+// those of [FailureOf].
+func (s *Staff) Member(ctx context.Context, r *http.Request, address netip.Addr) (platform.Visitor, platform.StaffMember, error) {
 	// Without these headers it does not come from a browser of the last years
 	// (Fetch Metadata; Fetch, section 3.2).
 	fetchSite := r.Header.Get("Sec-Fetch-Site")
 	unsafe := r.Method != http.MethodGet && r.Method != http.MethodHead
+	// Whoever follows a link is where an address typed in leads. A page in a frame is not.
+	if isLink := !unsafe && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"; isLink && fetchSite != "same-origin" {
+		fetchSite = "none"
+	}
 	if fetchSite == "cross-site" || unsafe && (crossOrigin.Check(r) != nil || fetchSite == "" && r.Header.Get("Origin") == "") {
-		return errElsewhere
+		return platform.Visitor{}, platform.StaffMember{}, errElsewhere
 	}
 	visitor := visitorOf(r)
-	if visitor.Origin == "" && visitor.Referer == "" { // typed into the address bar; no other page could read the answer
-		visitor.Origin = originOf(r)
+	if visitor.Origin == "" && (visitor.Referer == "" || fetchSite == "none") { // no other page could read the answer
+		visitor.Origin, visitor.Referer = originOf(r), ""
 	}
 	// An HTTP page of this host is another origin to a browser with Fetch Metadata, and
 	// so it is here without.
 	visitor.SameOrigin = fetchSite == "same-origin" || fetchSite == "none" || fetchSite == "" && visitor.Origin == originOf(r)
-	roles, err := s.roles(ctx, visitor, address)
+	member, err := s.member(ctx, visitor, address)
 	_, tooMany := errors.AsType[*tooManyError](err)
 	session, hasReason := errors.AsType[*platform.SessionError](err)
 	switch {
 	case tooMany:
-		return err
 	case hasReason:
-		return &statusError{http.StatusUnauthorized, Forbidden, "Ghost refuses this session: " + session.Reason + " Sign in to Ghost's admin at the expected origin."}
+		err = &statusError{http.StatusUnauthorized, Forbidden, s.title + " refuses this session: " + session.Reason + " Sign in to " + s.title + "'s admin at the expected origin."}
 	case errors.Is(err, platform.ErrNotStaff):
-		return errNotStaff
+		err = &titledError{errNotStaff, s.title}
 	case err != nil:
-		return fmt.Errorf("%w (%w)", errNobodySays, err)
-	case !slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(editors, role) }):
-		return errNotEditor
+		err = fmt.Errorf("%w (%w)", &titledError{errNobodySays, s.title}, err)
 	}
-	return nil
+	return visitor, member, err
 }
 
 // mayUpload reports whether a request from an address has a valid token, or the
-// session of an Owner or an Administrator. Ghost lets no other role upload themes.
+// session of somebody whom the platform lets upload themes.
 func (s *Staff) mayUpload(ctx context.Context, r *http.Request, address netip.Addr) bool {
 	if authorization := r.Header.Get("Authorization"); s.platform.HasToken(authorization) {
 		return s.ask(ctx, address, func(ctx context.Context) error { return s.platform.CheckToken(ctx, authorization) }) == nil
 	}
-	roles, err := s.roles(ctx, visitorOf(r), address)
-	return err == nil && (slices.Contains(roles, "Owner") || slices.Contains(roles, "Administrator"))
+	member, err := s.member(ctx, visitorOf(r), address)
+	return err == nil && member.Permissions.UploadThemes
 }
 
 func visitorOf(r *http.Request) platform.Visitor {
@@ -137,11 +148,11 @@ func tooManySessions(wait time.Duration) error {
 	return &tooManyError{wait: wait, of: "requests from this address with a session that is not valid"}
 }
 
-// roles returns the roles of a visitor. Errors: platform.ErrNotStaff,
-// *tooManyError.
-func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address netip.Addr) ([]string, error) {
+// member returns the member of the staff that a visitor is. Errors:
+// platform.ErrNotStaff, *tooManyError.
+func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address netip.Addr) (platform.StaffMember, error) {
 	if !s.platform.HasSession(visitor.Cookie) {
-		return nil, platform.ErrNotStaff
+		return platform.StaffMember{}, platform.ErrNotStaff
 	}
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %t", visitor.Cookie, visitor.Origin, visitor.Referer, visitor.UserAgent, visitor.SameOrigin))
 	now := s.now()
@@ -150,35 +161,35 @@ func (s *Staff) roles(ctx context.Context, visitor platform.Visitor, address net
 	s.mu.Unlock()
 	if ok && now.Before(visited.until) {
 		s.strangers.trust(sender{s.site, ratelimit.AddrKey(address)})
-		return visited.roles, nil
+		return visited.StaffMember, nil
 	}
 	// Several requests of one page ask once. Who leaves does not cancel the
 	// others; the platform bounds the time itself.
 	answer := s.asking.DoChan(string(key[:]), func() (any, error) {
-		var roles []string
+		var member platform.StaffMember
 		err := s.ask(context.WithoutCancel(ctx), address, func(ctx context.Context) (err error) {
-			roles, err = s.platform.Staff(ctx, visitor)
+			member, err = s.platform.Staff(ctx, visitor)
 			return err
 		})
-		return roles, err
+		return member, err
 	})
-	var roles []string
+	var member platform.StaffMember
 	select {
 	case asked := <-answer:
 		if asked.Err != nil {
-			return nil, asked.Err
+			return platform.StaffMember{}, asked.Err
 		}
-		roles = asked.Val.([]string)
+		member = asked.Val.(platform.StaffMember)
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return platform.StaffMember{}, ctx.Err()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= maxVisitors {
 		clear(s.known)
 	}
-	s.known[key] = knownVisitor{roles, now.Add(sessionTTL)}
-	return roles, nil
+	s.known[key] = knownVisitor{member, now.Add(sessionTTL)}
+	return member, nil
 }
 
 // ask puts a question to the platform for an address, and counts it unless the
@@ -206,4 +217,4 @@ func (s *Staff) ask(ctx context.Context, address netip.Addr, question func(conte
 	return err
 }
 
-var errTooManyQuestions = errors.New("too many questions to Ghost are under way")
+var errTooManyQuestions = errors.New("too many questions to the platform are under way")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/members"
@@ -45,18 +46,25 @@ func (r *room) CheckToken(_ context.Context, authorization string) error {
 	return platform.ErrNotStaff
 }
 
-func (r *room) Staff(_ context.Context, visitor platform.Visitor) ([]string, error) {
+// staff are those of the tests, by cookie.
+var staff = map[string]platform.StaffMember{
+	"owner":  {Roles: []string{"Owner"}, Permissions: platform.Permissions{UploadThemes: true, ManageManifests: true}},
+	"editor": {Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}},
+	"author": {Roles: []string{"Author"}},
+}
+
+func (r *room) Staff(_ context.Context, visitor platform.Visitor) (platform.StaffMember, error) {
 	time.Sleep(r.delay)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked[visitor.Cookie+" "+visitor.Origin]++
-	switch {
-	case r.away:
-		return nil, errors.New("no answer")
-	case visitor.Cookie == "owner":
-		return []string{"Owner"}, nil
+	if r.away {
+		return platform.StaffMember{}, errors.New("no answer")
 	}
-	return nil, platform.ErrNotStaff
+	if member, ok := staff[visitor.Cookie]; ok {
+		return member, nil
+	}
+	return platform.StaffMember{}, platform.ErrNotStaff
 }
 
 // strangers returns a Strangers with the default rate limit.
@@ -74,7 +82,7 @@ func strangers(t testing.TB) *Strangers {
 func TestSessionsAreKeptAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &room{asked: map[string]int{}, delay: time.Second}
-		s := NewStaff("daily", r, strangers(t))
+		s := NewStaff("daily", "Ghost", r, strangers(t))
 		ask := func(cookie, origin string) error {
 			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
 			request.Header.Set("Cookie", cookie)
@@ -137,7 +145,7 @@ func TestSessionsAreKeptAMoment(t *testing.T) {
 func TestSessionsThatAreNotValid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &room{asked: map[string]int{}, delay: time.Second}
-		s := NewStaff("daily", r, strangers(t))
+		s := NewStaff("daily", "Ghost", r, strangers(t))
 		ask := func(cookie, address string) error {
 			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
 			request.Header.Set("Cookie", cookie)
@@ -177,23 +185,51 @@ func TestSessionsThatAreNotValid(t *testing.T) {
 	})
 }
 
+// Staff may do here what the platform lets them do, whatever it calls their roles.
+func TestPermissions(t *testing.T) {
+	type allowed struct {
+		Manage error
+		Upload bool
+	}
+	for cookie, want := range map[string]allowed{
+		"owner":    {nil, true},
+		"editor":   {nil, false},
+		"author":   {errNotEditor, false},
+		"stranger": {errNotStaff, false},
+	} {
+		s := NewStaff("daily", "Ghost", &room{asked: map[string]int{}}, strangers(t))
+		r := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
+		r.Header.Set("Cookie", cookie)
+		got := allowed{s.authorize(t.Context(), r, netip.Addr{}), s.mayUpload(t.Context(), r, netip.Addr{})}
+		if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {
+			t.Errorf("%s: %s", cookie, diff)
+		}
+	}
+}
+
 // A page of another site may not even read.
 func TestPagesOfOtherSites(t *testing.T) {
-	s := NewStaff("daily", &room{}, strangers(t))
+	s := NewStaff("daily", "Ghost", &room{}, strangers(t))
 	for _, test := range []struct {
-		method, fetchSite string
-		want              error
+		method, fetchSite, mode, dest string
+		want                          error
 	}{
-		{"GET", "cross-site", errElsewhere},
-		{"HEAD", "cross-site", errElsewhere},
-		{"POST", "cross-site", errElsewhere},
-		{"GET", "same-origin", errNotStaff},
-		{"GET", "none", errNotStaff},
-		{"GET", "", errNotStaff},
+		{"GET", "cross-site", "", "", errElsewhere},
+		{"HEAD", "cross-site", "", "", errElsewhere},
+		{"POST", "cross-site", "", "", errElsewhere},
+		{"GET", "cross-site", "no-cors", "image", errElsewhere},
+		{"GET", "cross-site", "navigate", "iframe", errElsewhere},
+		{"POST", "cross-site", "navigate", "document", errElsewhere},
+		{"GET", "cross-site", "navigate", "document", errNotStaff}, // a link, such as in a mail
+		{"GET", "same-origin", "", "", errNotStaff},
+		{"GET", "none", "", "", errNotStaff},
+		{"GET", "", "", "", errNotStaff},
 	} {
 		r := httptest.NewRequest(test.method, "https://news.example.com/ghost/lychgate/themes", nil)
 		if test.fetchSite != "" {
 			r.Header.Set("Sec-Fetch-Site", test.fetchSite)
+			r.Header.Set("Sec-Fetch-Mode", test.mode)
+			r.Header.Set("Sec-Fetch-Dest", test.dest)
 		}
 		if err := s.authorize(t.Context(), r, netip.Addr{}); !errors.Is(err, test.want) {
 			t.Errorf("%s %q: %v", test.method, test.fetchSite, err)
@@ -208,9 +244,9 @@ type origins struct {
 	err     error
 }
 
-func (o *origins) Staff(_ context.Context, visitor platform.Visitor) ([]string, error) {
+func (o *origins) Staff(_ context.Context, visitor platform.Visitor) (platform.StaffMember, error) {
 	o.visitor = visitor
-	return []string{"Owner"}, o.err
+	return staff["owner"], o.err
 }
 
 // Ghost's own check of the origin is given up only where ours has certainly passed.
@@ -229,6 +265,7 @@ func TestSameOrigin(t *testing.T) {
 		{"the address bar", "GET", []string{"Sec-Fetch-Site", "none"}, here, true},
 		{"another host of the site", "GET", []string{"Sec-Fetch-Site", "same-site", "Origin", other}, other, false},
 		{"another host of the site, without its origin", "GET", []string{"Sec-Fetch-Site", "same-site"}, here, false},
+		{"a link of another host", "GET", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Referer", other + "/"}, here, true},
 		{"a client that is no browser", "GET", nil, here, true},
 		{"one with the origin", "POST", []string{"Origin", here}, here, true},
 		{"one with another origin", "GET", []string{"Origin", other}, other, false},
@@ -243,7 +280,7 @@ func TestSameOrigin(t *testing.T) {
 			for i := 0; i < len(test.header); i += 2 {
 				r.Header.Set(test.header[i], test.header[i+1])
 			}
-			err := NewStaff("daily", asked, strangers(t)).authorize(t.Context(), r, netip.Addr{})
+			err := NewStaff("daily", "Ghost", asked, strangers(t)).authorize(t.Context(), r, netip.Addr{})
 			got := asked.visitor
 			if err != nil || got.Origin != test.wantOrigin || got.SameOrigin != test.want {
 				t.Errorf("%+v, %v", got, err)
@@ -257,7 +294,7 @@ func TestReasonOfSession(t *testing.T) {
 	asked := &origins{err: &platform.SessionError{Reason: "Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'."}}
 	r := httptest.NewRequest(http.MethodGet, "https://b.example/ghost/lychgate/themes", nil)
 	r.Header.Set("Cookie", "owner")
-	err := NewStaff("daily", asked, strangers(t)).authorize(t.Context(), r, netip.Addr{})
+	err := NewStaff("daily", "Ghost", asked, strangers(t)).authorize(t.Context(), r, netip.Addr{})
 	want := &statusError{http.StatusUnauthorized, Forbidden, "Ghost refuses this session: Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'. Sign in to Ghost's admin at the expected origin."}
 	if diff := cmp.Diff(want.Error(), fmt.Sprint(err)); diff != "" {
 		t.Error(diff)
@@ -268,7 +305,7 @@ func TestReasonOfSession(t *testing.T) {
 func TestManySessionsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &room{asked: map[string]int{}, delay: time.Second}
-		s := NewStaff("daily", r, strangers(t))
+		s := NewStaff("daily", "Ghost", r, strangers(t))
 		var wg sync.WaitGroup
 		for i := range 1000 {
 			wg.Go(func() {

@@ -10,20 +10,26 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
 // ThemesAPI answers what the publication's staff ask about the manifests of their
-// themes. All fields are required.
+// themes. All fields are required, but for switches.
 type ThemesAPI struct {
 	// Path is that of the platform's admin, such as /ghost.
 	Path string
+
+	// Platforms are the titles of those that have themes, such as Ghost.
+	Platforms string
 
 	// FileName is what a manifest is called.
 	FileName string
@@ -31,16 +37,100 @@ type ThemesAPI struct {
 	// Scans bounds the uploads that are scanned at once. It may be shared.
 	Scans *Scans
 
+	// OmitsNotice leaves findings out of what the platform's admin shows after an upload.
+	OmitsNotice bool
+
 	Logger *zap.Logger
 }
 
 // ThemesSite is a site as the themes API sees it.
 type ThemesSite struct {
-	Name  string // in logs
-	Staff *Staff
+	Name     string // in logs
+	Kind     platform.Kind
+	Platform platform.ThemeHost
+	Staff    *Staff
 
 	// Themes returns the site's themes. An error means that the store is away.
 	Themes func() (*themes.Service, error)
+
+	// ImageSize returns the site's Default Featured Image Size, "" for none. It is nil where
+	// the site has no events.
+	ImageSize func(ctx context.Context) (string, error)
+
+	active   activeTheme
+	requests atomic.Int32 // of staff about the homepage and on the desk, under way
+}
+
+// maxRequests bounds what the staff of a site ask for at once. Each may last a minute where
+// the platform is slow, and hold what it says.
+const maxRequests = 16
+
+// Begin counts a request of somebody who may make it, until it ends. Errors are those of
+// [FailureOf].
+func (s *ThemesSite) Begin() (end func(), err error) {
+	if s.requests.Add(1) > maxRequests {
+		s.requests.Add(-1)
+		return nil, &tooManyError{time.Second, "requests of the staff at once"}
+	}
+	return func() { s.requests.Add(-1) }, nil
+}
+
+// activeTheme is the theme that was active a moment ago.
+type activeTheme struct {
+	mu    sync.Mutex
+	name  string
+	until time.Time
+}
+
+// activeTTL is how long a theme is taken to be the active one.
+const activeTTL = 3 * time.Second
+
+// Active returns the name of the active theme, as the platform tells a visitor, who may
+// see the themes. Errors are those of [FailureOf].
+func (s *ThemesSite) Active(ctx context.Context, visitor platform.Visitor) (string, error) {
+	s.active.mu.Lock()
+	name, isFresh := s.active.name, time.Now().Before(s.active.until)
+	s.active.mu.Unlock()
+	if isFresh {
+		return name, nil
+	}
+	list, err := s.Installed(ctx, visitor)
+	if errors.Is(err, platform.ErrNotStaff) {
+		return "", &titledError{errNotStaff, s.Kind.Title}
+	}
+	if err != nil {
+		return "", unanswered(s.Kind.Title, err)
+	}
+	for _, theme := range list {
+		if theme.IsActive {
+			return theme.Name, nil
+		}
+	}
+	return "", unanswered(s.Kind.Title, errNoActive)
+}
+
+// Installed returns the themes of the platform, as it tells a visitor, and notes which is
+// active. Errors are those of the platform.
+func (s *ThemesSite) Installed(ctx context.Context, visitor platform.Visitor) ([]platform.InstalledTheme, error) {
+	list, err := s.Platform.Installed(ctx, visitor)
+	if err != nil {
+		return nil, err
+	}
+	for _, theme := range list {
+		if theme.IsActive {
+			s.active.mu.Lock()
+			s.active.name, s.active.until = theme.Name, time.Now().Add(activeTTL)
+			s.active.mu.Unlock()
+		}
+	}
+	return list, nil
+}
+
+var errNoActive = errors.New("no theme is active")
+
+// unanswered returns the error of a platform, with a title, that did not answer as it should.
+func unanswered(title string, err error) error {
+	return fmt.Errorf("%w (%w)", &titledError{errSilent, title}, err)
 }
 
 // ThemesPath is where, behind the path of the platform's admin, the API is.
@@ -50,7 +140,14 @@ const ThemesPath = "/lychgate/themes"
 type endpoint struct {
 	operation string
 	method    string // GET stands for HEAD too
-	serve     func(ctx context.Context, s *themes.Service, theme string, body io.Reader) (any, error)
+	serve     func(ctx context.Context, s siteThemes, theme string, body io.Reader) (any, error)
+}
+
+// siteThemes are the themes of a site.
+type siteThemes struct {
+	*themes.Service
+
+	imageSize string // the site's Default Featured Image Size, "" for none
 }
 
 // endpoints are those of a theme, by what is behind its name; that of all themes
@@ -72,7 +169,7 @@ func (h *ThemesAPI) Serve(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	answer, err := any(nil), error(errNoThemeEndpoint)
 	switch {
 	case site == nil:
-		err = errNoThemes
+		err = &titledError{errNoThemes, h.Platforms}
 	case !ok:
 		e.operation = "other"
 	case r.Method != e.method && (r.Method != http.MethodHead || e.method != http.MethodGet):
@@ -131,7 +228,13 @@ func (h *ThemesAPI) answer(w http.ResponseWriter, r *http.Request, site *ThemesS
 	if err != nil {
 		return nil, err
 	}
-	return e.serve(ctx, service, theme, http.MaxBytesReader(w, r.Body, maxEvent))
+	of := siteThemes{Service: service}
+	if site.ImageSize != nil {
+		if of.imageSize, err = site.ImageSize(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return e.serve(ctx, of, theme, http.MaxBytesReader(w, r.Body, maxEvent))
 }
 
 // listedTheme is a theme in the list of all.
@@ -144,25 +247,25 @@ type listedTheme struct {
 	UpdatedAt string             `json:"updated_at"`        // of the last upload or refresh
 }
 
-func listThemes(ctx context.Context, s *themes.Service, _ string, _ io.Reader) (any, error) {
-	list, err := s.List(ctx)
+func listThemes(ctx context.Context, s siteThemes, _ string, _ io.Reader) (any, error) {
+	list, err := s.List(ctx, themes.AllFindings)
 	if err != nil {
 		return nil, err
 	}
 	listed := []listedTheme{}
 	for _, t := range list {
 		curation := "inactive"
-		if t.Curation() != nil {
+		if t.IsCurated {
 			curation = "active"
 		}
-		listed = append(listed, listedTheme{t.Name, t.Report().Status, len(t.Findings), t.Findings, curation, timestamp(t.UpdatedAt)})
+		listed = append(listed, listedTheme{t.Name, t.Status(), t.Total, t.Findings, curation, timestamp(t.UpdatedAt)})
 	}
 	return struct {
 		Themes []listedTheme `json:"themes"`
 	}{listed}, nil
 }
 
-func reportTheme(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
+func reportTheme(ctx context.Context, s siteThemes, theme string, _ io.Reader) (any, error) {
 	t, err := s.Find(ctx, theme)
 	if err != nil {
 		return nil, err
@@ -182,11 +285,11 @@ type eventTypes struct {
 type listedEventType struct {
 	Key string `json:"key"`
 	manifest.EventType
-	FeatureImage *featureImage `json:"feature_image,omitempty"`
+	FeatureImage featureImage `json:"feature_image"`
 }
 
-// featureImage is what the editor shows and does where the type has a hint on the
-// featured image. Without one the site's setting counts.
+// featureImage is what the editor shows of the featured image, and does: what the type
+// says, or else the site's setting, or else what is built in.
 type featureImage struct {
 	Phrase    string `json:"phrase"`
 	CropRatio string `json:"crop_ratio,omitempty"` // free if there is none
@@ -194,15 +297,12 @@ type featureImage struct {
 	MinHeight int    `json:"min_height,omitempty"` // pixels
 }
 
-func listEventType(t manifest.EventType) listedEventType {
-	listed := listedEventType{Key: t.Key, EventType: t}
-	if c, ok := t.FeatureImage(); ok {
-		listed.FeatureImage = &featureImage{t.ImagePhrase(""), t.CropRatio(), c.MinWidth, c.MinHeight}
-	}
-	return listed
+func listEventType(t manifest.EventType, siteSize string) listedEventType {
+	c, _ := t.FeatureImage()
+	return listedEventType{t.Key, t, featureImage{t.ImagePhrase(siteSize), t.CropRatio(), c.MinWidth, c.MinHeight}}
 }
 
-func listEventTypes(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
+func listEventTypes(ctx context.Context, s siteThemes, theme string, _ io.Reader) (any, error) {
 	t, err := s.Find(ctx, theme)
 	if err != nil {
 		return nil, err
@@ -211,13 +311,13 @@ func listEventTypes(ctx context.Context, s *themes.Service, theme string, _ io.R
 	if events := t.Events(); events != nil {
 		answer.DefaultTags = events.DefaultTags
 		for _, eventType := range events.Types {
-			answer.Types = append(answer.Types, listEventType(eventType))
+			answer.Types = append(answer.Types, listEventType(eventType, s.imageSize))
 		}
 	}
 	return answer, nil
 }
 
-func readCuration(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
+func readCuration(ctx context.Context, s siteThemes, theme string, _ io.Reader) (any, error) {
 	t, err := s.Find(ctx, theme)
 	if err != nil {
 		return nil, err
@@ -228,7 +328,7 @@ func readCuration(ctx context.Context, s *themes.Service, theme string, _ io.Rea
 	return nil, errInactive
 }
 
-func refreshTheme(ctx context.Context, s *themes.Service, theme string, _ io.Reader) (any, error) {
+func refreshTheme(ctx context.Context, s siteThemes, theme string, _ io.Reader) (any, error) {
 	return s.Refresh(ctx, theme)
 }
 
@@ -240,7 +340,7 @@ type publication struct {
 	Tags         []string           `json:"tags"`
 }
 
-func validateEvent(ctx context.Context, s *themes.Service, theme string, body io.Reader) (any, error) {
+func validateEvent(ctx context.Context, s siteThemes, theme string, body io.Reader) (any, error) {
 	var event struct {
 		Type   string         `json:"type"`
 		Values map[string]any `json:"values"`
@@ -268,8 +368,9 @@ func validateEvent(ctx context.Context, s *themes.Service, theme string, body io
 // Errors that are about a theme.
 var (
 	errNoThemeEndpoint = &statusError{http.StatusNotFound, NotFound, errNoEndpoint.message}
-	errNoThemes        = &statusError{http.StatusNotFound, NotFound, "There is no site with a Ghost at this address."}
+	errNoThemes        = &statusError{http.StatusNotFound, NotFound, "There is no site with a %s at this address."}
 	errInactive        = &statusError{http.StatusNotFound, NotFound, "Homepage Curation is inactive: it starts with a manifest that has it and no finding."}
+	errSilent          = &statusError{http.StatusBadGateway, Failed, "%s does not answer as it should. Try again in a moment."}
 	errNoEvent         = &statusError{http.StatusUnprocessableEntity, Other, `Send JSON such as {"type": "webinar", "values": {"name": "An evening"}}.`}
 )
 
@@ -294,18 +395,19 @@ type staffFailure struct {
 
 // writeError writes the answer for an error, and returns its outcome.
 func (h *ThemesAPI) writeError(w http.ResponseWriter, site *ThemesSite, err error) Outcome {
-	f := failureOf(err)
+	f := FailureOf(err)
 	switch {
-	case f.reason != "":
+	case f.Reason != "":
 		h.Logger.Warn("a theme could not be refreshed", zap.String("site", site.Name), zap.Error(err))
 	case errors.Is(err, errNobodySays) && !errors.Is(err, context.Canceled): // the caller has left
-		h.Logger.Error("Ghost does not say who is signed in; is its address in platform ghost right?", zap.String("site", site.Name), zap.Error(err))
-	case f.isUnforeseen:
+		h.Logger.Error(fmt.Sprintf("%s does not say who is signed in; is its address in platform %s right?", site.Kind.Title, site.Kind.Name),
+			zap.String("site", site.Name), zap.Error(err))
+	case f.IsUnforeseen:
 		h.Logger.Error("a request about themes failed", zap.String("site", site.Name), zap.Error(err))
 	}
-	f.setHeader(w.Header())
-	writeStaff(w, f.status, staffFailure{Message: f.message, Reason: f.reason})
-	return f.outcome
+	f.SetHeader(w.Header())
+	writeStaff(w, f.Status, staffFailure{Message: f.Message, Reason: f.Reason})
+	return f.Outcome
 }
 
 // writeStaff writes an answer, which no other site may read.

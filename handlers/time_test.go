@@ -48,7 +48,7 @@ func TestTimeIsLinear(t *testing.T) {
 			_, _ = parseFields([]byte(s), true)
 		}},
 		{name: "a path", start: "/ghost", parts: []string{"/", "/api", "/api/admin/themes", "a", "/api/v2/"}, read: func(s string) {
-			(&ThemesAPI{Path: "/ghost"}).Changes(&http.Request{Method: http.MethodDelete, URL: &url.URL{Path: s}})
+			(&ThemesAPI{Path: "/ghost"}).Changes(&http.Request{Method: http.MethodDelete, URL: &url.URL{Path: s}}, aGhost)
 		}},
 	} {
 		for _, part := range test.parts {

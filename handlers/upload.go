@@ -6,44 +6,38 @@ import (
 	"mime"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
 // Next passes a request on to the platform.
 type Next func(http.ResponseWriter, *http.Request) error
 
-// adminThemes matches where, behind the path of its admin, Ghost takes themes and
-// removes them: in any case, with slashes doubled, with or without one at the
-// end, and under the names of older versions of its API.
-var adminThemes = regexp.MustCompile(`(?i)^/+api/+(?:(?:v[234]|canary)/+)?admin/+themes/+([^/]+)/*$`)
-
-// maxAdminPath bounds the paths that are matched, in bytes. Node.js, which Ghost
-// runs on, takes 16 KiB of headers with the path among them.
-const maxAdminPath = 16 << 10
-
-// Changes reports whether a request changes a theme in Ghost, so that it is to be
-// watched.
-func (h *ThemesAPI) Changes(r *http.Request) bool {
-	if r.Method != http.MethodPost && r.Method != http.MethodDelete {
-		return false
-	}
+// MayChange reports whether a request may change a theme on some platform. That is
+// quick to tell; Changes is asked next.
+func (h *ThemesAPI) MayChange(r *http.Request) bool {
 	p := r.URL.Path
-	if len(p) < len(h.Path) || len(p) > maxAdminPath || !strings.EqualFold(p[:len(h.Path)], h.Path) {
-		return false
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions &&
+		len(p) >= len(h.Path) && strings.EqualFold(p[:len(h.Path)], h.Path)
+}
+
+// Changes returns the change that a request makes to the themes of a site's platform, for
+// which it is to be watched.
+func (h *ThemesAPI) Changes(r *http.Request, site *ThemesSite) (platform.ThemeChange, bool) {
+	if !h.MayChange(r) {
+		return platform.ThemeChange{}, false
 	}
-	match := adminThemes.FindStringSubmatch(p[len(h.Path):])
-	return match != nil && (r.Method == http.MethodDelete || strings.EqualFold(match[1], "upload"))
+	return site.Platform.ChangesTheme(r.Method, r.URL.Path[len(h.Path):])
 }
 
 const (
-	// afterwards is how long Ghost has to answer once whoever uploaded a theme
+	// afterwards is how long the platform has to answer once whoever uploaded a theme
 	// has left: it may have taken the theme all the same.
 	afterwards = 15 * time.Second
 
@@ -51,25 +45,25 @@ const (
 	storing = 10 * time.Second
 )
 
-// Watch passes a request on that [ThemesAPI.Changes] a theme. If Ghost took a
-// theme, its manifest is taken over, and the findings are added to Ghost's answer
-// (docs/theme_manifest.md#uploads); if Ghost removed one, what is kept of it is cleared. If Ghost
-// refused, nothing changes.
+// Watch passes a request on that makes a change, as [ThemesAPI.Changes] says. If the
+// platform took a theme, its manifest is taken over, and the findings are added to the
+// platform's answer, which its admin shows (docs/theme_manifest.md#uploads); if it removed one, what is kept of
+// it is cleared. If it refused, nothing changes.
 //
-// An upload is scanned as it is passed on, and never kept whole. Ghost is asked
+// An upload is scanned as it is passed on, and never kept whole. The platform is asked
 // first whether the session or the token of the request, which is from an address,
 // is valid; if not, nothing is scanned. The error is that of next.
-func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSite, address netip.Addr, next Next) (Served, error) {
+func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSite, change platform.ThemeChange, address netip.Addr, next Next) (Served, error) {
 	ctx, cancel := outlive(r.Context())
 	defer cancel()
 	passed := r.Clone(ctx)
 	passed.Header.Set("Accept-Encoding", "identity") // so that the answer can be read
 	held := &heldAnswer{ResponseWriter: w}
 	served := Served{Operation: "remove", Outcome: Other}
-	if r.Method == http.MethodDelete {
+	if change.Deleted != "" {
 		err := next(held, passed)
 		if err == nil && held.holds() {
-			served.Outcome = h.removed(ctx, site, r.URL.Path)
+			served.Outcome = h.removed(ctx, site, change.Deleted)
 		}
 		held.release()
 		return served, err
@@ -77,16 +71,16 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	served.Operation = "upload"
 	_, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || parameters["boundary"] == "" || r.Body == nil {
-		return served, next(w, r) // Ghost refuses it
+		return served, next(w, r) // the platform refuses it
 	}
-	upload := &upload{ReadCloser: passed.Body, scans: h.Scans, site: site.Name}
+	upload := &upload{ReadCloser: passed.Body, scans: h.Scans, site: site.Name, title: site.Kind.Title}
 	switch {
 	case !site.Staff.mayUpload(ctx, r, address):
-		upload.unread = errUnknown
+		upload.unread = errUnknown(upload.title)
 	case !h.Scans.acquire(ctx, site.Name):
 		upload.unread = errBusy
 	default:
-		upload.begin(parameters["boundary"], h.FileName)
+		upload.begin(parameters["boundary"], change.Field, h.FileName)
 	}
 	defer upload.drop()
 	held.passing = upload.drop
@@ -96,7 +90,7 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	case err == nil && held.holds():
 		served.Outcome = h.uploaded(ctx, site, held, upload)
 	case err == nil && held.status >= http.StatusOK && held.status < http.StatusMultipleChoices:
-		h.Logger.Error("Ghost's answer to an upload cannot be read, so its manifest was not looked at", zap.String("site", site.Name))
+		h.Logger.Error(site.Kind.Title+"'s answer to an upload cannot be read, so its manifest was not looked at", zap.String("site", site.Name))
 		served.Outcome = Failed
 	}
 	held.release()
@@ -120,38 +114,44 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // removed clears what is kept of a theme.
-func (h *ThemesAPI) removed(ctx context.Context, site *ThemesSite, path string) Outcome {
-	name := adminThemes.FindStringSubmatch(path[len(h.Path):])[1]
-	report, err := h.take(ctx, site, name, func(context.Context) ([]byte, error) { return nil, themes.ErrNoManifest })
+func (h *ThemesAPI) removed(ctx context.Context, site *ThemesSite, theme string) Outcome {
+	report, err := h.take(ctx, site, theme, func(context.Context) ([]byte, error) { return nil, themes.ErrNoManifest })
 	if err != nil {
 		return Failed
 	}
 	return outcomeOfReport(report)
 }
 
-// uploaded takes over the manifest of a theme that Ghost took, and adds what was
+// uploaded takes over the manifest of a theme that the platform took, and adds what was
 // found to its answer.
 func (h *ThemesAPI) uploaded(ctx context.Context, site *ThemesSite, held *heldAnswer, upload *upload) Outcome {
-	var answer struct {
-		Themes []struct {
-			Name string `json:"name"`
-		} `json:"themes"`
-	}
-	if json.Unmarshal(held.body.Bytes(), &answer) != nil || len(answer.Themes) != 1 || answer.Themes[0].Name == "" {
-		h.Logger.Error("Ghost's answer to an upload has no theme, so its manifest was not looked at", zap.String("site", site.Name))
+	theme, err := site.Platform.ReadUploaded(held.body.Bytes())
+	if err != nil {
+		h.Logger.Error(site.Kind.Title+"'s answer to an upload has no theme, so its manifest was not looked at", zap.String("site", site.Name), zap.Error(err))
 		return Failed
 	}
-	report, err := h.take(ctx, site, answer.Themes[0].Name, upload.source())
+	report, err := h.take(ctx, site, theme, upload.source())
+	var kept *themes.Theme
 	if err != nil {
 		report.Findings = append(report.Findings, manifest.Finding{
 			Field: "manifest", Severity: manifest.Error, Message: "the manifest could not be stored, so what was stored before stays; upload the theme again",
 		})
+	} else if len(report.Findings) > 0 {
+		kept = h.kept(ctx, site, theme)
 	}
-	held.add("_errors", report.Findings)
+	held.replace(site.Platform.AddFindings(held.body.Bytes(), encodeFindings(report.Findings), h.notice(report, kept)))
 	if err != nil {
 		return Failed
 	}
 	return outcomeOfReport(report)
+}
+
+func encodeFindings(findings []manifest.Finding) []byte {
+	list, err := json.Marshal(findings)
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return list
 }
 
 // take takes over a manifest. The report comes with the error, which is of the
@@ -167,7 +167,7 @@ func (h *ThemesAPI) take(ctx context.Context, site *ThemesSite, theme string, so
 		report, _ = themes.Read(ctx, source) // its errors are findings
 	}
 	if err != nil {
-		h.Logger.Error("what Ghost took could not be stored", zap.String("site", site.Name), zap.String("theme", theme), zap.Error(err))
+		h.Logger.Error("what "+site.Kind.Title+" took could not be stored", zap.String("site", site.Name), zap.String("theme", theme), zap.Error(err))
 	}
 	return report, err
 }

@@ -13,8 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/platform/ghost"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
+
+// aGhost is a site whose platform is Ghost.
+var aGhost = &ThemesSite{Kind: ghost.Kind, Platform: new(ghost.Client)}
 
 func TestChanges(t *testing.T) {
 	for path, want := range map[string]bool{
@@ -37,14 +41,15 @@ func TestChanges(t *testing.T) {
 		"/": false,
 	} {
 		h := &ThemesAPI{Path: "/ghost"}
-		if got := h.Changes(httptest.NewRequest(http.MethodPost, path, nil)); got != want {
+		if _, got := h.Changes(httptest.NewRequest(http.MethodPost, path, nil), aGhost); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
-		if h.Changes(httptest.NewRequest(http.MethodGet, path, nil)) {
+		if _, got := h.Changes(httptest.NewRequest(http.MethodGet, path, nil), aGhost); got {
 			t.Errorf("reading %s", path)
 		}
 	}
-	if h := (&ThemesAPI{Path: "/blog/ghost"}); !h.Changes(httptest.NewRequest(http.MethodDelete, "/blog/ghost/api/admin/themes/nightly/", nil)) {
+	h := &ThemesAPI{Path: "/blog/ghost"}
+	if change, _ := h.Changes(httptest.NewRequest(http.MethodDelete, "/blog/ghost/api/admin/themes/nightly/", nil), aGhost); change.Deleted != "nightly" {
 		t.Error("a Ghost below a path")
 	}
 }
@@ -53,6 +58,10 @@ func TestChanges(t *testing.T) {
 type aStore struct {
 	themes.Store
 	saved []string
+}
+
+func (*aStore) Find(context.Context, string, string) (themes.Theme, error) {
+	return themes.Theme{}, nil
 }
 
 func (*aStore) Begin(context.Context, string, string) (themes.Turn, error) { return 1, nil }
@@ -160,11 +169,14 @@ func watch(t testing.TB, store themes.Store, next Next) (recorded, error) {
 	r.Header.Set("Authorization", "token")
 	h := &ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8, 4), Logger: zap.NewNop()}
 	site := &ThemesSite{
-		Staff:  NewStaff("daily", &room{asked: map[string]int{}}, strangers(t)),
-		Themes: func() (*themes.Service, error) { return &themes.Service{Site: "daily", Store: store}, nil },
+		Kind:     ghost.Kind,
+		Platform: new(ghost.Client),
+		Staff:    NewStaff("daily", "Ghost", &room{asked: map[string]int{}}, strangers(t)),
+		Themes:   func() (*themes.Service, error) { return &themes.Service{Site: "daily", Store: store}, nil },
 	}
 	w := httptest.NewRecorder()
-	_, err := h.Watch(finalAnswer{w}, r, site, netip.Addr{}, next)
+	change, _ := h.Changes(r, site)
+	_, err := h.Watch(finalAnswer{w}, r, site, change, netip.Addr{}, next)
 	got := recorded{w.Code, map[string]string{}, w.Body.String()}
 	for name, values := range w.Header() {
 		got.Header[name] = strings.Join(values, "; ")

@@ -57,12 +57,12 @@ func (h *MembersAPI) readWebhookEvent(ctx context.Context, w http.ResponseWriter
 		return nil, errTooLarge
 	}
 	if err != nil {
-		return nil, &members.InvalidError{Message: "The notice could not be read."}
+		return nil, &members.InvalidError{Message: "The webhook event could not be read."}
 	}
 	if err := site.Inbound.Receive(site.Members.Site, url, r.Header.Get, body); err != nil {
 		return nil, err
 	}
-	return &memberAnswer{Body: envelopeBody(envelope{Success: true, Message: "Noticed."})}, nil
+	return &memberAnswer{accepted: true, Body: envelopeBody(envelope{Success: true, Message: "Received."})}, nil
 }
 
 // webhookToken returns the token in the path of a webhook event.

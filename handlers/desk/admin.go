@@ -1,0 +1,125 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/web/desk"
+)
+
+// This file is about what the platform's own admin shows. Its script, web/desk/admin.js,
+// asks for that here.
+
+const (
+	adminScript = "admin.js"
+	adminData   = "admin.json"
+)
+
+// AdminScript returns the address of the script.
+func (d *Desk) AdminScript() string {
+	return d.Path + Path + "/" + adminScript + "?v=" + desk.Assets[adminScript].Version
+}
+
+// adminAnswer is what the script shows. Its lists are never null.
+type adminAnswer struct {
+	// Curation is the address of the page that fills the homepage's slots, empty unless
+	// the active theme has some.
+	Curation string `json:"curation"`
+
+	// Events is the address of the page of events, empty unless the active theme has event
+	// types.
+	Events string       `json:"events"`
+	Themes []adminTheme `json:"themes"`
+}
+
+// adminTheme is a theme with a manifest, or a repository.
+type adminTheme struct {
+	Name     string             `json:"name"`
+	Status   string             `json:"status"`
+	Findings []manifest.Finding `json:"_errors"` // maxFindings at most
+	More     int                `json:"more"`    // findings beyond these
+	Refresh  string             `json:"refresh"` // where to, empty without a repository
+}
+
+// serveAdmin answers the script. Those of the staff who may not manage manifests are told
+// of none.
+func (d *Desk) serveAdmin(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) handlers.Served {
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	defer cancel()
+	v := &visit{desk: d, site: site, request: r}
+	answer, err := d.adminAnswer(ctx, w, v, address)
+	status, outcome := http.StatusOK, handlers.Done
+	var body any = answer
+	if err != nil {
+		failure := d.failureOf(v, "admin", err)
+		failure.SetHeader(w.Header())
+		status, outcome = failure.Status, failure.Outcome
+		body = struct {
+			Message string `json:"message"`
+		}{failure.Message}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // an error means that the reader has left
+	return handlers.Served{Operation: "admin", Outcome: outcome}
+}
+
+func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *visit, address netip.Addr) (*adminAnswer, error) {
+	if v.site == nil {
+		return nil, errNoPage
+	}
+	if method := v.request.Method; method != http.MethodGet && method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return nil, errMethod
+	}
+	var err error
+	if v.visitor, v.member, err = v.site.Staff.Member(ctx, v.request, address); err != nil {
+		return nil, err
+	}
+	answer := &adminAnswer{Themes: []adminTheme{}}
+	if !mayManage(v.member.Permissions) {
+		return answer, nil
+	}
+	page, err := v.themesPage(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, theme := range page.Themes {
+		if theme.IsActive && theme.IsCurated {
+			answer.Curation = d.Path + Path + "/curation"
+		}
+		if theme.IsActive && v.site.Events != nil {
+			declared, _, err := v.site.Events.Declared(ctx, theme.Name)
+			if err != nil {
+				return nil, away(err)
+			}
+			if declared != nil {
+				answer.Events = d.Path + Path + "/events"
+			}
+		}
+		if !theme.HasManifest && !theme.CanRefresh {
+			continue
+		}
+		shown := adminTheme{Name: theme.Name, Status: theme.Status, Findings: theme.Findings, More: theme.More}
+		if shown.Findings == nil {
+			shown.Findings = []manifest.Finding{}
+		}
+		if theme.CanRefresh {
+			shown.Refresh = d.Path + handlers.ThemesPath + "/" + url.PathEscape(theme.Name) + "/refresh"
+		}
+		answer.Themes = append(answer.Themes, shown)
+	}
+	return answer, nil
+}

@@ -1,0 +1,159 @@
+package desk_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/desktest"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/web/desk"
+)
+
+// A page loads one script and one style, which a browser keeps until they change.
+func TestAssets(t *testing.T) {
+	h := newHouse(t)
+	address := h.serve()
+	page := h.get("themes", "Owner")
+	var loaded []string
+	for e := range elements(page.body, "script") {
+		loaded = append(loaded, attribute(e, "src"))
+	}
+	for e := range elements(page.body, "link") {
+		loaded = append(loaded, attribute(e, "href"))
+	}
+	versioned := func(name string) string { return path + name + "?v=" + desk.Assets[name].Version }
+	if diff := cmp.Diff([]string{versioned("desk.js"), versioned("desk.css")}, loaded); diff != "" {
+		t.Fatal(diff)
+	}
+	for name, contentType := range map[string]string{"desk.js": "text/javascript; charset=utf-8", "desk.css": "text/css; charset=utf-8"} {
+		tag := `"` + desk.Assets[name].Version + `"`
+		for _, test := range []struct {
+			target, known string
+			status        int
+			caching       string
+		}{
+			{versioned(name), "", 200, "public, max-age=31536000, immutable"},
+			{path + name, "", 200, "public, max-age=3600"},
+			{path + name + "?v=old", "", 200, "public, max-age=3600"},
+			{path + name, `"old"`, 200, "public, max-age=3600"},
+			{path + name, tag, 304, "public, max-age=3600"},
+			{versioned(name), "W/" + tag, 304, "public, max-age=31536000, immutable"},
+		} {
+			status, header, length := fetch(t, "GET", address+test.target, "If-None-Match", test.known)
+			want := []string{test.caching, tag, "nosniff"}
+			got := []string{header.Get("Cache-Control"), header.Get("Etag"), header.Get("X-Content-Type-Options")}
+			if diff := cmp.Diff(want, got); diff != "" || status != test.status || (length > 0) != (status == 200) {
+				t.Errorf("%s, known as %q: %d, %d bytes: %s", test.target, test.known, status, length, diff)
+			}
+			if got := header.Get("Content-Type"); status == 200 && got != contentType {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+	// They are the same for everybody, and are there while nothing else is.
+	h.Ghost.Fault = func(string) error { return desktest.ErrGone }
+	h.Away = desktest.ErrGone
+	if status, _, _ := fetch(t, "GET", address+path+"desk.css"); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+}
+
+const (
+	// maxPage bounds a page, and maxLarge one that shows 50 posts, in bytes. Neither loads
+	// more than twice itself.
+	maxPage, maxLarge = 48 << 10, 90 << 10
+
+	// maxWire bounds a page with its style and its script, as Caddy's encode sends them.
+	maxWire = 25 << 10
+
+	// maxEventWire bounds one of events, which has more to do.
+	maxEventWire = 80 << 10
+)
+
+// compressed returns a text as encode would.
+func compressed(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var small bytes.Buffer
+	w := gzip.NewWriter(&small)
+	if _, err := w.Write(text); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	return small.Bytes()
+}
+
+// Editors abroad wait for no page, however much a site has: it stays small.
+func TestPagesStaySmall(t *testing.T) {
+	h := newHouse(t)
+	var sections []manifest.Section
+	for i := range 10 {
+		section := manifest.Section{
+			Key: fmt.Sprint("section-", i), Name: fmt.Sprint("Section ", i), Description: "What readers of this section see first.",
+			Picker: manifest.Picker{DefaultView: manifest.SearchView, RecentLimit: manifest.MaxRecentLimit},
+		}
+		for n := range 5 {
+			slot := manifest.Slot{Key: fmt.Sprint("slot-", n), Label: fmt.Sprintf("Story %d of section %d", n+1, i+1), Tag: fmt.Sprintf("#tag-%d-%d", i, n)}
+			section.Slots = append(section.Slots, slot)
+			h.Publish(fmt.Sprintf("5ddc9141c35e7700383b%02d%02d", i, n), "What the council has said about the old lychgate of the parish", slot.Tag)
+		}
+		sections = append(sections, section)
+	}
+	party := manifest.EventType{
+		Key: "party", PostTemplate: "custom-party", SupportedFields: manifest.StandardFields(),
+		Tags: []string{}, RequiredFields: []string{}, MessagingStates: []string{},
+	}
+	for i := range 10 {
+		party.CustomFields = append(party.CustomFields, manifest.CustomField{Key: fmt.Sprint("field_", i), Type: "text", HelpText: "What readers see of it first."})
+	}
+	h.Manifest("nightly", manifest.Manifest{Version: 1, Curation: &manifest.Curation{Sections: sections}, Events: &manifest.Events{DefaultTags: []string{}, Types: manifest.Types{party}}})
+	broken := "manifest_version: 1\nevents:\n  types:\n" + strings.Repeat("    webinar: {}\n", 1) +
+		"homepage_curation:\n  sections:\n" + strings.Repeat("    - {key: top, name: Top}\n", 40)
+	for i := range 20 {
+		name := fmt.Sprint("theme-", i)
+		h.Ghost.Themes = append(h.Ghost.Themes, platform.InstalledTheme{Name: name})
+		if i < 3 {
+			h.Manifest(name, broken)
+		}
+	}
+	for i := range 300 {
+		h.Outbox.Records = append(h.Outbox.Records, members.Record{
+			Member: members.Member{Email: fmt.Sprintf("reader-%d@example.com", i), UpdatedAt: desktest.Now}, Problem: "Ghost does not answer: dial tcp 192.0.2.7:2368: connect: connection refused",
+			Attempts: 7, NextAttempt: desktest.Now,
+		})
+		integration := members.Integration{Site: "daily", Name: fmt.Sprint("crm-", i), Mode: members.EmailMode, SubscribeByDefault: true}
+		if _, _, err := h.Members.Keys.Add(t.Context(), integration); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 60 {
+		h.create(map[string]any{"name": fmt.Sprint("An evening at the old lychgate ", i), "event_date": "2026-06-01", "description": strings.Repeat("What we will see. ", 15)})
+	}
+	assets := make(map[string]int)
+	for name, asset := range desk.Assets {
+		base, _, _ := strings.Cut(name, ".")
+		assets[base] += len(compressed(t, asset.Content))
+	}
+	for target, most := range map[string]int{
+		"curation": maxLarge, "curation?slot=section-3/slot-2&move=": maxLarge,
+		"curation?slot=section-3/slot-2&view=recent": maxLarge, "curation?slot=section-3/slot-2&q=council": maxPage,
+		"themes": maxPage, "integrations": maxPage, "sync": maxPage,
+		"events?view=drafts": maxPage, "events?new=party": maxPage, "event-settings": maxPage,
+	} {
+		loaded, wire := assets["desk"], maxWire
+		if strings.HasPrefix(target, "event") {
+			loaded, wire = assets["events"], maxEventWire
+		}
+		answer := h.ask("GET", path+target, "Owner", "")
+		plain, compressed := answer.Body.Len(), len(compressed(t, answer.Body.Bytes()))
+		if answer.Code != http.StatusOK || plain > most || compressed+loaded > wire {
+			t.Errorf("%s: status %d, %d bytes, %d with all that it loads, compressed", target, answer.Code, plain, compressed+loaded)
+		}
+	}
+}

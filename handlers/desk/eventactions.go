@@ -1,0 +1,218 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+)
+
+// This file does what forms of the event pages ask for.
+
+// eventQuestion is what is asked before something is done to an event.
+type eventQuestion struct {
+	ID, Name string
+	Revision int64
+	Do       string // what the form says
+	Title    string
+	Text     string
+	Button   string
+	IsSafe   bool // nothing is taken away
+}
+
+// eventQuestions are what is asked, by what is to be done. %s is the platform.
+var eventQuestions = map[string]eventQuestion{
+	"unpublish": {Title: "Unpublish", Text: "Readers do not find it any more. Its post becomes a draft in %s, and keeps its text.", Button: "Unpublish the event"},
+	"cancel":    {Title: "Cancel", Text: "Its page stays where it is, and says that the event is cancelled. Nobody can register any more.", Button: "Cancel the event"},
+	"delete":    {Title: "Delete", Text: "The event is removed here. Its post, if it has one, stays in %s as a draft, with its text and without the event's data.", Button: "Delete the event"},
+	"duplicate": {Title: "Duplicate", Text: "A new draft gets what this event has, without slug and date. This event stays as it is. The new one gets a post of its own.", Button: "Duplicate the event", IsSafe: true},
+}
+
+var (
+	errNoQuestion = &refusal{http.StatusNotFound, "There is no such thing to do with an event. Go back to Events."}
+	errNoType     = &refusal{http.StatusConflict, "The active theme has no such event type any more. Load the page again."}
+)
+
+// ask shows the question before something is done.
+func (r *eventRoom) ask(ctx context.Context, id, do string) (any, error) {
+	question, ok := eventQuestions[do]
+	if !ok {
+		return nil, errNoQuestion
+	}
+	e, err := r.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	question.ID, question.Name, question.Revision, question.Do = e.ID, nameOf(e.Values), e.Revision, do
+	question.Text = strings.ReplaceAll(question.Text, "%s", r.site.Kind.Title)
+	return eventsPage{Question: &question}, nil
+}
+
+// changeEvents does what a form says.
+func changeEvents(ctx context.Context, v *visit) (any, error) {
+	room, err := v.eventRoom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	do := v.request.PostForm.Get("do")
+	if do == "" && v.request.PostForm.Has("over") {
+		do = "save"
+	}
+	switch do {
+	case "type":
+		return room.retype(ctx)
+	case "save", "publish":
+		return room.save(ctx, do)
+	case "unpublish", "cancel", "delete", "duplicate":
+		return room.change(ctx, do)
+	}
+	return nil, errForm
+}
+
+func revisionOf(form url.Values) (int64, error) {
+	text := form.Get("over")
+	if text == "" {
+		text = form.Get("revision")
+	}
+	if text == "" {
+		return 0, nil
+	}
+	revision, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, errForm
+	}
+	return revision, nil
+}
+
+// retype shows the editor with another type, and what was typed.
+func (r *eventRoom) retype(ctx context.Context) (any, error) {
+	of, err := r.read(r.request.PostForm)
+	if err != nil {
+		return nil, err
+	}
+	e, err := r.started(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	e.Revision = of.revision
+	return r.editor(ctx, input{event: e, typeKey: of.typeKey, values: of.values})
+}
+
+// started returns the event that a form is about, a new one if that is not kept yet.
+func (r *eventRoom) started(ctx context.Context, of typed) (events.Event, error) {
+	if of.id == "" {
+		return events.Event{Status: events.Draft}, nil
+	}
+	return r.find(ctx, of.id)
+}
+
+// save keeps what was typed, and publishes it if that is to be done.
+func (r *eventRoom) save(ctx context.Context, do string) (any, error) {
+	of, err := r.read(r.request.PostForm)
+	if err != nil {
+		return nil, err
+	}
+	t, ok := events.NewType(r.declared, of.typeKey)
+	if !ok {
+		return nil, errNoType
+	}
+	e, err := r.started(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	draft := events.Edit{Theme: r.theme, Type: of.typeKey, Values: of.values}
+	shown := input{event: e, typeKey: of.typeKey, values: of.values}
+	if of.id == "" {
+		e, err = r.service.Create(ctx, r.site.Name, draft)
+	} else {
+		e, err = r.service.Save(ctx, r.site.Name, of.id, of.revision, draft, t)
+	}
+	if err == nil {
+		shown.event = e
+		shown.isSaved = true
+		if do == "publish" {
+			e, err = r.service.Publish(ctx, r.site.Name, e.ID, e.Revision, t)
+		}
+	}
+	if err == nil {
+		return redirection(url.Values{"event": {e.ID}, "done": {do}}.Encode()), nil
+	}
+	return r.refused(ctx, shown, of, err)
+}
+
+// refused shows the editor with what was typed, and why it was not kept or published.
+func (r *eventRoom) refused(ctx context.Context, shown input, of typed, err error) (any, error) {
+	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
+		shown.problems = invalid.Problems
+		return r.editor(ctx, shown)
+	}
+	if errors.Is(err, events.ErrChanged) {
+		now, err := r.find(ctx, shown.event.ID)
+		t, _ := events.NewType(r.declared, shown.typeKey)
+		if err != nil {
+			return nil, err
+		}
+		shown.conflict, shown.event = theirs(now, of.values, t), now
+		shown.event.Revision = of.revision // so that the form overwrites nothing
+		return r.editor(ctx, shown)
+	}
+	if failure := handlers.FailureOf(err); !failure.IsUnforeseen && !errors.Is(err, context.Canceled) && !errors.Is(err, events.ErrNotFound) {
+		shown.notice = &notice{Text: clip.Text(failure.Message, maxMessage), IsProblem: true}
+		return r.editor(ctx, shown)
+	}
+	return nil, r.failed(err)
+}
+
+// change does what was confirmed.
+func (r *eventRoom) change(ctx context.Context, do string) (any, error) {
+	form, site := r.request.PostForm, r.site.Name
+	id := form.Get("event")
+	revision, err := revisionOf(form)
+	if err != nil {
+		return nil, err
+	}
+	switch do {
+	case "unpublish":
+		_, err = r.service.Unpublish(ctx, site, id, revision)
+	case "cancel":
+		_, err = r.service.Cancel(ctx, site, id, revision)
+	case "duplicate":
+		var e events.Event
+		e, err = r.service.Duplicate(ctx, site, id)
+		id = e.ID
+	case "delete":
+		if err = r.service.Delete(ctx, site, id, revision); err == nil {
+			return redirection(url.Values{"done": {do}}.Encode()), nil
+		}
+	}
+	if err == nil {
+		return redirection(url.Values{"event": {id}, "done": {do}}.Encode()), nil
+	}
+	return r.unchanged(ctx, id, err)
+}
+
+// unchanged shows an event, and why something was not done to it.
+func (r *eventRoom) unchanged(ctx context.Context, id string, err error) (any, error) {
+	var said string
+	switch failure := handlers.FailureOf(err); {
+	case errors.Is(err, events.ErrChanged):
+		said = "Somebody changed this event meanwhile, so nothing was done. This is how it is now."
+	case errors.Is(err, events.ErrNoPost):
+		said = "The event is not published, so nothing was done."
+	case errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled):
+		return nil, r.failed(err)
+	default:
+		said = clip.Text(failure.Message, maxMessage)
+	}
+	e, err := r.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.editor(ctx, input{event: e, typeKey: e.Type, values: e.Values, notice: &notice{Text: said, IsProblem: true}, isSaved: true})
+}

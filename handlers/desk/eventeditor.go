@@ -1,0 +1,253 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+// eventEditor is the editor of an event.
+type eventEditor struct {
+	ID, Name string // ID is "" for a new one
+	Theme    string // the active one
+	Type     string // "" if there is none for the event
+	Types    []choice
+	Fields   []eventField
+	Kept     string // values that the type has no fields for, as JSON
+	Revision int64
+	Status   string
+	Platform string
+
+	Problems []eventField // those that have one
+	Others   []string     // problems of no field that is shown
+	Findings []manifest.Finding
+	More     int
+
+	Pending    *shownPending
+	IsLost     bool
+	View, Text string // addresses of its page and of its text, "" for none
+	Elsewhere  string // the theme that the event was made for, if that is another
+
+	Conflict *conflict
+	Gone     []shownValue // what the event has, if its type is gone
+	GoneType string
+
+	IsSaved   bool   // what is shown is what is kept
+	Upload    string // where pictures are sent
+	PostTitle string // of the type's template
+}
+
+// conflict is that somebody else has changed an event meanwhile.
+type conflict struct {
+	Revision int64 // theirs
+	Theirs   []shownValue
+}
+
+// shownValue is a value that is only read.
+type shownValue struct{ Label, Value string }
+
+// input is what an editor shows of an event that may not be kept yet.
+type input struct {
+	event    events.Event
+	typeKey  string // that is shown
+	values   map[string]any
+	problems []manifest.Problem
+	notice   *notice
+	conflict *conflict
+	isSaved  bool
+}
+
+// edit shows the editor of an event, with another type if that is not "".
+func (r *eventRoom) edit(ctx context.Context, id, typeKey string) (any, error) {
+	e, err := r.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if looked := r.look(ctx, []events.Event{e}); len(looked) == 1 {
+		e = looked[0]
+	}
+	in := input{event: e, typeKey: e.Type, values: e.Values, notice: r.eventDone(id), isSaved: true}
+	if _, ok := r.declared.Type(typeKey); ok && typeKey != e.Type {
+		in.typeKey, in.isSaved = typeKey, false
+	}
+	return r.editor(ctx, in)
+}
+
+// editNew shows the editor of a new event. Without a type that the theme has, it is the
+// default one, or the first.
+func (r *eventRoom) editNew(ctx context.Context, typeKey string) (any, error) {
+	if r.declared == nil {
+		return r.list(ctx)
+	}
+	if _, ok := r.declared.Type(typeKey); !ok {
+		typeKey = r.declared.Types[0].Key
+		if i := slices.IndexFunc(r.declared.Types, func(t manifest.EventType) bool { return t.Default }); i >= 0 {
+			typeKey = r.declared.Types[i].Key
+		}
+	}
+	values := make(map[string]any)
+	if zone, err := r.site.Events.Host.TimeZone(ctx); err == nil && zone != "" {
+		values["event_time_zone"] = zone
+	} else if err != nil {
+		r.desk.Logger.Warn("the site's time zone is not known", zap.String("site", r.site.Name), zap.Error(err))
+	}
+	return r.editor(ctx, input{event: events.Event{Status: events.Draft}, typeKey: typeKey, values: values})
+}
+
+// editor shows the editor.
+func (r *eventRoom) editor(ctx context.Context, in input) (any, error) {
+	e := in.event
+	shown := &eventEditor{
+		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
+		Pending: pendingOf(e), IsLost: e.Post.IsLost, Conflict: in.conflict, IsSaved: in.isSaved,
+	}
+	shown.View, shown.Text = r.addressesOf(e)
+	if r.site.Kind.ImagesAPI != "" {
+		shown.Upload = r.desk.Path + r.site.Kind.ImagesAPI
+	}
+	for _, finding := range r.findings[:min(len(r.findings), maxFindings)] {
+		finding.Field, finding.Message = clip.Text(finding.Field, maxField), clip.Text(finding.Message, maxMessage)
+		shown.Findings = append(shown.Findings, finding)
+	}
+	shown.More = len(r.findings) - len(shown.Findings)
+	if r.declared != nil {
+		for _, t := range r.declared.Types {
+			shown.Types = append(shown.Types, choice{t.Key, clip.Text(t.Label, maxLabel), t.Key == in.typeKey})
+		}
+	}
+	if e.Theme != r.theme && e.ID != "" {
+		shown.Elsewhere = clip.Text(e.Theme, maxLabel)
+	}
+	if e.ID == "" {
+		shown.Name = "New event"
+	}
+	t, ok := events.NewType(r.declared, in.typeKey)
+	if !ok {
+		shown.Type, shown.GoneType, shown.Gone = "", clip.Text(in.typeKey, maxLabel), shownValues(in.values, nil)
+		return eventsPage{Notice: in.notice, Editor: shown}, nil
+	}
+	settings, err := r.service.Settings(ctx, r.site.Name)
+	if err != nil {
+		return nil, away(err)
+	}
+	of := fieldsOf{t, in.values, in.problems, r.site.Events.Host.PostLimits(), settings.ImageSize, r.picture}
+	shown.Fields = of.list()
+	shown.PostTitle = clip.Text(t.PostTemplate, maxLabel)
+	for _, p := range in.problems {
+		if i := slices.IndexFunc(shown.Fields, func(f eventField) bool { return f.Key == p.Field }); i >= 0 {
+			shown.Problems = append(shown.Problems, shown.Fields[i])
+		} else {
+			shown.Others = append(shown.Others, clip.Text(p.Message, maxMessage))
+		}
+	}
+	kept, err := json.Marshal(keptOf(in.values, t))
+	if err != nil {
+		return nil, err
+	}
+	shown.Kept = string(kept)
+	return eventsPage{Notice: in.notice, Editor: shown}, nil
+}
+
+// maxShownValue is how much of a value is shown where it is only read, in code points.
+const maxShownValue = 2000
+
+// shownValues returns all values as text, the standard ones first. Custom fields of a type,
+// which may be nil, have its labels.
+func shownValues(values map[string]any, t *events.Type) (list []shownValue) {
+	var others []string
+	standard := manifest.StandardFields()
+	for key := range values {
+		if !slices.Contains(standard, key) {
+			others = append(others, key)
+		}
+	}
+	slices.Sort(others)
+	for _, key := range append(standard, others...) {
+		value := textOfValue(values[key])
+		if value == "" {
+			continue
+		}
+		label := clip.Text(key, maxLabel)
+		if slices.Contains(standard, key) {
+			label = events.Label(key)
+		} else if t != nil {
+			for _, custom := range t.CustomFields {
+				if custom.Key == key {
+					label = clip.Text(custom.Label, maxLabel)
+				}
+			}
+		}
+		list = append(list, shownValue{label, clip.Text(value, maxShownValue)})
+	}
+	return list
+}
+
+// theirs returns what somebody else has made of an event, as far as it differs from what is
+// typed here.
+func theirs(event events.Event, typed map[string]any, t *events.Type) *conflict {
+	of := &conflict{Revision: event.Revision}
+	differing := make(map[string]any)
+	for key := range typed {
+		if _, ok := event.Values[key]; !ok {
+			differing[key] = "(empty)"
+		}
+	}
+	for key, value := range event.Values {
+		if !reflect.DeepEqual(value, typed[key]) {
+			differing[key] = value
+		}
+	}
+	for key := range differing {
+		if isOff(event.Values[key]) && isOff(typed[key]) {
+			delete(differing, key)
+		}
+	}
+	of.Theirs = shownValues(differing, t)
+	return of
+}
+
+// isOff reports whether the value of a toggle is off, as it is at first.
+func isOff(value any) bool { return value == nil || value == false }
+
+// typed is what the form of the editor says.
+type typed struct {
+	id       string
+	revision int64
+	typeKey  string // that was chosen
+	values   map[string]any
+}
+
+// read reads the form of the editor.
+func (r *eventRoom) read(form url.Values) (typed, error) {
+	revision, err := revisionOf(form)
+	if err != nil {
+		return typed{}, err
+	}
+	of := typed{id: form.Get("event"), revision: revision, typeKey: form.Get("type"), values: make(map[string]any)}
+	if err := json.Unmarshal([]byte(form.Get("kept")), &of.values); form.Has("kept") && err != nil || of.values == nil {
+		return typed{}, errForm
+	}
+	was, ok := events.NewType(r.declared, form.Get("was")) // whose fields the form has
+	if !ok {
+		was, ok = events.NewType(r.declared, of.typeKey)
+	}
+	if !ok {
+		return typed{}, errNoType
+	}
+	for key := range of.values {
+		if slices.Contains(was.SupportedFields, key) {
+			delete(of.values, key)
+		}
+	}
+	maps.Copy(of.values, valuesOf(form, was))
+	return of, nil
+}

@@ -1,0 +1,365 @@
+package desk
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file is about the fields of the event editor: what is shown of each, and what a form
+// says of it.
+
+// Kinds of inputs. A custom field's is its type in the manifest; these are those that only
+// standard fields have.
+const (
+	timeKind   = "time"
+	zoneKind   = "zone"
+	accessKind = "access"
+	labelsKind = "labels"
+)
+
+// standardKinds are the kinds of the standard fields. Others are text.
+var standardKinds = map[string]string{
+	"description": "textarea", "event_date": "date", "event_time_start": timeKind, "event_time_end": timeKind,
+	"event_time_zone": zoneKind, "platform_url": "url", "max_attendees": "number", "feature_image": "image",
+	"access": accessKind, "rsvp_labels": labelsKind, "registration_deadline": "date", "deadline_time_end": timeKind,
+}
+
+// standardHelp says what a standard field is for, where its label does not.
+var standardHelp = map[string]string{
+	"slug":                  "The end of the page's address. Left empty, it is made from the name.",
+	"description":           "Shown in lists of posts and in search results.",
+	"event_time_zone":       "An IANA name, such as Europe/Berlin. All times here are in this zone.",
+	"platform_url":          "Readers see it on the page only where everybody may register.",
+	"max_attendees":         "Leave it empty for no limit.",
+	"access":                "Who may register.",
+	"rsvp_labels":           "Members who register get these labels. One on each line.",
+	"registration_deadline": "The last day to register.",
+	"deadline_time_end":     "Without a time, registration ends with the day.",
+}
+
+// accesses are the choices of who may register.
+var accesses = []choice{
+	{Value: events.AccessAnyone, Label: "Anyone"}, {Value: events.AccessFree, Label: "Members, free ones too"}, {Value: events.AccessPaid, Label: "Paid members"},
+}
+
+type choice struct {
+	Value, Label string
+	IsChosen     bool
+}
+
+// eventField is a field of the editor.
+type eventField struct {
+	Key, Label, Kind string
+	Name, ID         string // of its input
+	Value            string
+	IsOn             bool // of a toggle
+	Choices          []choice
+	IsRequired       bool
+	Help, Hint       string
+	Problem          string
+
+	// Most is the number of characters that are taken, and Advised one that the theme
+	// recommends. 0 is none.
+	Most, Advised int
+
+	Min, Max string // of a number, "" for none
+
+	// Crop is how a picture is cut.
+	Crop    cropping
+	Picture string // where a browser finds it, "" if it would ask another site
+
+	ShowsZones bool // the field offers time zones
+}
+
+// cropping is how a picture is cut.
+type cropping struct {
+	Ratio               string // "" if the frame is free
+	MinWidth, MinHeight int
+	Phrase              string
+}
+
+// DescribedBy lists what a screen reader reads out with the input.
+func (f eventField) DescribedBy() string {
+	var ids []string
+	for part, text := range map[string]string{"help": f.Help, "hint": f.Hint, "problem": f.Problem} {
+		if text != "" {
+			ids = append(ids, f.ID+"-"+part)
+		}
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
+}
+
+// fieldNames begin the names of the inputs, so that no key of a theme's is one of the form's
+// own.
+const fieldNames = "f."
+
+// fieldsOf makes the fields of a type.
+type fieldsOf struct {
+	eventType *events.Type
+	values    map[string]any
+	problems  []manifest.Problem
+	limits    platform.PostLimits
+	imageSize string // the site's Default Featured Image Size
+	picture   func(address string) string
+}
+
+// list returns the fields in the order of the editor.
+func (o fieldsOf) list() (fields []eventField) {
+	for _, key := range manifest.StandardFields() {
+		if slices.Contains(o.eventType.SupportedFields, key) {
+			fields = append(fields, o.standard(key))
+		}
+	}
+	for _, custom := range o.eventType.CustomFields {
+		fields = append(fields, o.custom(custom))
+	}
+	for i := range fields {
+		fields[i].ID = fmt.Sprintf("field-%d", i)
+	}
+	return fields
+}
+
+func (o fieldsOf) standard(key string) eventField {
+	kind := standardKinds[key]
+	if kind == "" {
+		kind = "text"
+	}
+	f := o.field(key, events.Label(key), kind)
+	f.IsRequired = slices.Contains(o.eventType.RequiredFields, key)
+	f.Help = standardHelp[key]
+	f.Most = map[string]int{"name": o.limits.Title, "slug": o.limits.Slug, "description": o.limits.Excerpt}[key]
+	for _, c := range o.eventType.FieldConstraints {
+		if c.Field == key && key != "feature_image" {
+			f.Advised, f.Hint = c.MaxLength, hintOf(c.Constraints)
+		}
+	}
+	switch key {
+	case "feature_image":
+		c, _ := o.eventType.FeatureImage()
+		f.Crop = cropping{o.eventType.CropRatio(), c.MinWidth, c.MinHeight, o.eventType.ImagePhrase(o.imageSize)}
+		f.Hint = recommended(f.Crop.Phrase)
+	case "access":
+		f.Choices = choicesOf(accesses, f.Value)
+	}
+	return f
+}
+
+func (o fieldsOf) custom(custom manifest.CustomField) eventField {
+	f := o.field(custom.Key, clip.Text(custom.Label, maxLabel), custom.Type)
+	f.IsRequired = custom.Required
+	f.Help = clip.Text(custom.HelpText, maxMessage)
+	f.Most = custom.MaxLength
+	switch custom.Type {
+	case "text":
+		f.Hint = hintOf(manifest.Constraints{Pattern: custom.Pattern})
+	case "number":
+		f.Hint = rangeOf(custom.Constraints)
+		if f.Min, f.Max = bound(custom.Min), bound(custom.Max); f.Hint != "" {
+			f.Hint = "A number " + f.Hint + "."
+		}
+	case "select":
+		var options []choice
+		for _, option := range custom.Options {
+			options = append(options, choice{Value: option, Label: clip.Text(option, maxLabel)})
+		}
+		f.Choices = choicesOf(options, f.Value)
+	case "image":
+		f.Crop = cropping{Ratio: custom.AspectRatio, MinWidth: custom.MinWidth}
+		f.Crop.Phrase = manifest.EventType{FieldConstraints: manifest.FieldConstraints{{Field: "feature_image", Constraints: manifest.Constraints{
+			AspectRatio: custom.AspectRatio, MinWidth: custom.MinWidth, MinHeight: custom.MinHeight,
+		}}}}.ImagePhrase("")
+		parts := []string{f.Crop.Phrase}
+		if custom.MaxFileSizeKB > 0 {
+			parts = append(parts, fmt.Sprintf("%d KB at most", custom.MaxFileSizeKB))
+		}
+		f.Hint = recommended(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", "))
+	}
+	return f
+}
+
+// field returns what fields of all kinds have.
+func (o fieldsOf) field(key, label, kind string) eventField {
+	f := eventField{Key: key, Label: label, Kind: kind, Name: fieldNames + key, Value: textOfValue(o.values[key])}
+	for _, p := range o.problems {
+		if p.Field == key {
+			f.Problem = clip.Text(p.Message, maxMessage)
+		}
+	}
+	switch kind {
+	case "toggle":
+		f.IsOn = o.values[key] == true
+	case "image":
+		f.Picture = o.picture(f.Value)
+	case "date": // a browser shows nothing else in such an input, and sends that back
+		if _, err := time.Parse(time.DateOnly, f.Value); err != nil && f.Value != "" {
+			f.Kind = "text"
+		}
+	case timeKind:
+		_, err := time.Parse("15:04", f.Value)
+		_, err2 := time.Parse(time.TimeOnly, f.Value)
+		if err != nil && err2 != nil && f.Value != "" {
+			f.Kind = "text"
+		}
+	case "number":
+		if _, err := strconv.ParseFloat(f.Value, 64); err != nil && f.Value != "" {
+			f.Kind = "text"
+		}
+	}
+	return f
+}
+
+// choicesOf returns options, one of which is chosen. A value that is none of them stays one.
+func choicesOf(options []choice, value string) (list []choice) {
+	isKnown := value == ""
+	for _, option := range options {
+		option.IsChosen = option.Value == value
+		isKnown = isKnown || option.IsChosen
+		list = append(list, option)
+	}
+	if !isKnown {
+		list = append(list, choice{Value: value, Label: clip.Text(value, maxLabel) + " (not offered any more)", IsChosen: true})
+	}
+	return list
+}
+
+// recommended returns a hint, "" for none.
+func recommended(what string) string {
+	if what == "" {
+		return ""
+	}
+	return "Recommended: " + clip.Text(what, maxMessage) + "."
+}
+
+// hintOf returns the hint of a text or a number.
+func hintOf(c manifest.Constraints) string {
+	var parts []string
+	if c.MaxLength > 0 {
+		parts = append(parts, fmt.Sprintf("%d characters at most", c.MaxLength))
+	}
+	if c.Pattern != "" {
+		parts = append(parts, "text of the form "+clip.Text(c.Pattern, maxLabel))
+	}
+	if bounds := rangeOf(c); bounds != "" {
+		parts = append(parts, bounds)
+	}
+	return recommended(strings.Join(parts, ", "))
+}
+
+// rangeOf returns the bounds of a number in words, "" for none.
+func rangeOf(c manifest.Constraints) string {
+	switch from, to := bound(c.Min), bound(c.Max); {
+	case from != "" && to != "":
+		return "from " + from + " to " + to
+	case from != "":
+		return "from " + from + " on"
+	case to != "":
+		return "up to " + to
+	}
+	return ""
+}
+
+func bound(of *float64) string {
+	if of == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*of, 'f', -1, 64)
+}
+
+// textOfValue returns a value as its input has it.
+func textOfValue(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	case float64:
+		return bound(&value)
+	case bool:
+		if value {
+			return "yes"
+		}
+		return "no"
+	case []any:
+		var lines []string
+		for _, entry := range value {
+			lines = append(lines, textOfValue(entry))
+		}
+		return strings.Join(lines, "\n")
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}
+
+// valuesOf returns what a form says of the fields of a type.
+func valuesOf(form url.Values, t *events.Type) map[string]any {
+	values := make(map[string]any)
+	for _, f := range (fieldsOf{eventType: t, picture: func(string) string { return "" }}).list() {
+		if value := valueOf(form, f); value != nil {
+			values[f.Key] = value
+		}
+	}
+	return values
+}
+
+// formText returns what a form has, without characters that cannot be kept.
+func formText(form url.Values, name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(form.Get(name), ""))
+}
+
+// valueOf returns the value of a field, nil if it is empty.
+func valueOf(form url.Values, f eventField) any {
+	text := formText(form, f.Name)
+	if f.Kind == "toggle" {
+		return form.Has(f.Name)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	switch f.Kind {
+	case "number":
+		text = strings.TrimSpace(text)
+		if number, err := strconv.ParseFloat(text, 64); err == nil && strings.Trim(text, "+-.0123456789eE") == "" {
+			return number
+		}
+	case labelsKind:
+		var labels []any
+		for line := range strings.Lines(text) {
+			if label := strings.TrimSpace(line); label != "" {
+				labels = append(labels, label)
+			}
+		}
+		return labels
+	}
+	return text
+}
+
+// keptOf returns the values that a type has no fields for.
+func keptOf(values map[string]any, t *events.Type) map[string]any {
+	kept := make(map[string]any)
+	for key, value := range values {
+		isCustom := slices.ContainsFunc(t.CustomFields, func(c manifest.CustomField) bool { return c.Key == key })
+		if !isCustom && !slices.Contains(t.SupportedFields, key) {
+			kept[key] = value
+		}
+	}
+	return kept
+}

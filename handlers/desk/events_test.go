@@ -1,0 +1,491 @@
+package desk_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/desktest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// eventTypes has a type with every kind of field, and one with few.
+const eventTypes = `
+manifest_version: 1
+events:
+  types:
+    meetup:
+      post_template: custom-meetup
+      supported_fields: [event_date, name]
+      required_fields: [event_date]
+    party:
+      post_template: custom-party
+      label: Summer party
+      default: true
+      required_fields: [name]
+      field_constraints:
+        name: {max_length: 60}
+        max_attendees: {min: 2, max: 90}
+        feature_image: {aspect_ratio: "16:9", min_width: 1600, min_height: 900}
+      custom_fields:
+        - {key: motto, type: text, max_length: 20, pattern: "[A-Z].*", help_text: "One line."}
+        - {key: menu, type: textarea, max_length: 200, required: true}
+        - {key: seats, type: number, min: 1, max: 10}
+        - {key: dress, type: select, options: [casual, formal]}
+        - {key: page, type: url}
+        - {key: doors, type: date}
+        - {key: outdoors, type: toggle}
+        - {key: badge, type: image, aspect_ratio: "1:1", min_width: 300, max_file_size_kb: 100}
+`
+
+func (h *house) declareEvents() { h.Manifest("nightly", eventTypes) }
+
+// create keeps a draft of a party.
+func (h *house) create(values map[string]any) events.Event {
+	h.T.Helper()
+	e, err := h.Events.Create(h.T.Context(), "daily", events.Edit{Theme: "nightly", Type: "party", Values: values})
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return e
+}
+
+// publish publishes a party.
+func (h *house) publish(values map[string]any) events.Event {
+	h.T.Helper()
+	e := h.create(values)
+	t, err := h.Site.Events.Type(h.T.Context(), "nightly", "party")
+	if err == nil {
+		e, err = h.Events.Publish(h.T.Context(), "daily", e.ID, e.Revision, t)
+	}
+	if err != nil || e.Pending != nil {
+		h.T.Fatal(err, e.Pending)
+	}
+	return e
+}
+
+// event returns an event as it is kept.
+func (h *house) event(id string) events.Event {
+	h.T.Helper()
+	e, err := h.Events.Find(h.T.Context(), "daily", id)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return e
+}
+
+// revision is one in a form.
+func revision(of int64) string { return strconv.FormatInt(of, 10) }
+
+// inputs are the fields of a form: each label with the element, and what it says.
+func inputs(page shown) (list []string) {
+	labels := make(map[string]string)
+	for label := range elements(page.body, "label") {
+		labels[attribute(label, "for")] = textOf(label)
+	}
+	texts := make(map[string]string)
+	for n := range page.body.Descendants() {
+		if id := attribute(n, "id"); n.Type == html.ElementNode && id != "" {
+			texts[id] = textOf(n)
+		}
+	}
+	for n := range page.body.Descendants() {
+		label, ok := labels[attribute(n, "id")]
+		if !ok || n.Type != html.ElementNode || !strings.HasPrefix(attribute(n, "id"), "field-") {
+			continue
+		}
+		line := []string{label + ":", n.Data}
+		for _, a := range n.Attr {
+			switch a.Key {
+			case "type", "min", "max", "list", "data-most", "data-advised", "aria-invalid", "checked":
+				line = append(line, a.Key+"="+a.Val)
+			case "name":
+				line = append(line, a.Val)
+			case "value":
+				if a.Val != "" {
+					line = append(line, "value="+a.Val)
+				}
+			}
+		}
+		if n.Data == "select" || n.Data == "textarea" && textOf(n) != "" {
+			line = append(line, "["+textOf(n)+"]")
+		}
+		for id := range strings.FieldsSeq(attribute(n, "aria-describedby")) {
+			line = append(line, "("+texts[id]+")")
+		}
+		list = append(list, strings.Join(line, " "))
+	}
+	return list
+}
+
+// The editor has the fields that a type supports, in the order of the standard ones and then
+// of the manifest, each with the input of its type, with what is required and recommended.
+func TestFieldsOfEditor(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	const required = " * , required to publish:"
+	for target, want := range map[string][]string{
+		"events?new=meetup": {"Name: input type=text f.name data-most=255", "Date" + required + " input type=date f.event_date"},
+		"events?new=": {
+			"Name" + required + " input type=text f.name data-most=255 data-advised=60 (Recommended: 60 characters at most.)",
+			"URL slug: input type=text f.slug data-most=185 (The end of the page's address. Left empty, it is made from the name.)",
+			"Description: textarea f.description data-most=300 (Shown in lists of posts and in search results.)",
+			"Date: input type=date f.event_date",
+			"Start time: input type=time f.event_time_start",
+			"End time: input type=time f.event_time_end",
+			"Time zone: input type=text f.event_time_zone value=Europe/Berlin list=zones (An IANA name, such as Europe/Berlin. All times here are in this zone.)",
+			"Location: input type=text f.location",
+			"Online event link: input type=url f.platform_url (Readers see it on the page only where everybody may register.)",
+			"Most attendees: input type=number f.max_attendees (Leave it empty for no limit.) (Recommended: from 2 to 90.)",
+			"Featured image: input type=url f.feature_image (Recommended: 1600px wide, 900px tall, 16:9 aspect ratio.)",
+			"Access: select f.access [Not chosen Anyone Members, free ones too Paid members] (Who may register.)",
+			"Labels for registrants: textarea f.rsvp_labels (Members who register get these labels. One on each line.)",
+			"Registration deadline: input type=date f.registration_deadline (The last day to register.)",
+			"Deadline time: input type=time f.deadline_time_end (Without a time, registration ends with the day.)",
+			"Motto: input type=text f.motto data-most=20 (One line.) (Recommended: text of the form [A-Z].*.)",
+			"Menu" + required + " textarea f.menu data-most=200",
+			"Seats: input type=number f.seats min=1 max=10 (A number from 1 to 10.)",
+			"Dress: select f.dress [Not chosen casual formal]",
+			"Page: input type=url f.page",
+			"Doors: input type=date f.doors",
+			"Outdoors: input type=checkbox f.outdoors",
+			"Badge: input type=url f.badge (Recommended: 300px wide, 1:1 aspect ratio, 100 KB at most.)",
+		},
+	} {
+		if diff := cmp.Diff(want, inputs(h.get(target, "Editor"))); diff != "" {
+			t.Errorf("%s: %s", target, diff)
+		}
+	}
+}
+
+// What a form says is kept as the API would have it; what it leaves out is gone; and what
+// its type has no field for stays.
+func TestFormOfEditor(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	e := h.create(map[string]any{"name": "Old", "location": "Gone", "surplus": "kept"})
+	page := h.get("events?event="+e.ID, "Editor")
+	kept := ""
+	for input := range elements(page.body, "input") {
+		if attribute(input, "name") == "kept" {
+			kept = attribute(input, "value")
+		}
+	}
+	form := []string{
+		"do", "save", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", kept,
+		"f.name", "New", "f.description", "One\r\ntwo", "f.location", " ", "f.max_attendees", "20", "f.rsvp_labels", "Guests\r\n\r\n Summer guests ",
+		"f.seats", "many", "f.dress", "formal", "f.outdoors", "on", "f.unknown", "dropped",
+	}
+	if got := h.post("events", "Editor", form...); got.Status != 200 || !strings.HasPrefix(got.Text, "The event was saved. ") {
+		t.Fatalf("%d %s", got.Status, got.Text)
+	}
+	want := map[string]any{
+		"name": "New", "description": "One\ntwo", "max_attendees": 20.0, "rsvp_labels": []any{"Guests", "Summer guests"},
+		"seats": "many", "dress": "formal", "outdoors": true, "surplus": "kept",
+	}
+	if diff := cmp.Diff(want, h.event(e.ID).Values); diff != "" {
+		t.Error(diff)
+	}
+	var got []string
+	for _, line := range inputs(h.get("events?event="+e.ID, "Editor")) {
+		if strings.Contains(line, "value=") || strings.Contains(line, "checked") || strings.Contains(line, "textarea") && strings.Contains(line, "[") {
+			got = append(got, line[:min(len(line), 60)])
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"Name * , required to publish: input type=text f.name value=N",
+		"Description: textarea f.description data-most=300 [One two] ",
+		"Most attendees: input type=number f.max_attendees value=20 (",
+		"Labels for registrants: textarea f.rsvp_labels [Guests Summe",
+		"Seats: input type=text f.seats value=many (A number from 1 t",
+		"Outdoors: input type=checkbox f.outdoors checked=",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What is wrong is listed at the top with a link to its field, and said beside that. What
+// was typed stays.
+func TestProblemsInEditor(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	page := h.post("events", "Editor", "do", "publish", "event", "", "revision", "0", "type", "party", "was", "party", "kept", "{}", "f.seats", "11", "f.event_date", "2026-02-30", "f.dress", "none")
+	var links []string
+	for a := range elements(page.body, "a") {
+		if strings.HasPrefix(attribute(a, "href"), "#field") {
+			links = append(links, textOf(a))
+		}
+	}
+	want := []string{"Name is required.", "Date must be a date that exists, such as 2026-05-31.", "Menu is required.", "Seats must be 10 or less.", "Dress must be one of its options."}
+	if diff := cmp.Diff(want, links); diff != "" {
+		t.Error(diff)
+	}
+	var wrong []string
+	for _, line := range inputs(page) {
+		if strings.Contains(line, "aria-invalid=true") {
+			wrong = append(wrong, line)
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"Name * , required to publish: input type=text f.name aria-invalid=true data-most=255 data-advised=60 (Recommended: 60 characters at most.) (Name is required.)",
+		"Date: input type=text f.event_date value=2026-02-30 aria-invalid=true (Date must be a date that exists, such as 2026-05-31.)",
+		"Menu * , required to publish: textarea f.menu aria-invalid=true data-most=200 (Menu is required.)",
+		"Seats: input type=number f.seats value=11 min=1 max=10 aria-invalid=true (A number from 1 to 10.) (Seats must be 10 or less.)",
+		"Dress: select f.dress aria-invalid=true [Not chosen casual formal none (not offered any more)] (Dress must be one of its options.)",
+	}, wrong); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(page.Text, "The event is saved, and not published:") {
+		t.Error(page.Text)
+	}
+	// A published event is not saved with what nobody could publish.
+	e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})
+	page = h.post("events", "Editor", "do", "save", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Party")
+	if !strings.Contains(page.Text, "Nothing was saved yet: Menu is required.") || h.event(e.ID).Values["menu"] != "Cake" {
+		t.Error(page.Text)
+	}
+}
+
+// Each step that takes something away is asked about, and says what becomes of the post.
+func TestStepsOfEvent(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	for do, test := range map[string]struct{ asks, says, status string }{
+		"unpublish": {
+			"Unpublish Party ? Readers do not find it any more. Its post becomes a draft in Ghost, and keeps its text. Unpublish the event Leave it as it is",
+			"The event is not published any more. Its post is a draft in Ghost, with its text.", "draft",
+		},
+		"cancel": {
+			"Cancel Party ? Its page stays where it is, and says that the event is cancelled. Nobody can register any more. Cancel the event Leave it as it is",
+			"The event is cancelled. Its page stays, and says so.", "cancelled",
+		},
+		"duplicate": {
+			"Duplicate Party ? A new draft gets what this event has, without slug and date. This event stays as it is. The new one gets a post of its own. Duplicate the event Leave it as it is",
+			"This is the copy, a draft without slug and date.", "published",
+		},
+		"delete": {
+			"Delete Party ? The event is removed here. Its post, if it has one, stays in Ghost as a draft, with its text and without the event's data. Delete the event Leave it as it is",
+			"The event was deleted. Its post, if it had one, stays in Ghost as a draft.", "",
+		},
+	} {
+		e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})
+		if got := h.get("events?confirm="+do+"&event="+e.ID, "Editor").text(t); got != "Back to the event "+test.asks {
+			t.Errorf("%s: %s", do, got)
+		}
+		stale := h.post("events", "Editor", "do", do, "event", e.ID, "revision", revision(e.Revision+1))
+		if do != "duplicate" && !strings.HasPrefix(stale.Text, "Somebody changed this event meanwhile, so nothing was done.") {
+			t.Errorf("%s of an old one: %s", do, stale.Text)
+		}
+		if got := h.post("events", "Editor", "do", do, "event", e.ID, "revision", revision(e.Revision)).text(t); !strings.HasPrefix(got, test.says+" ") {
+			t.Errorf("%s: %s", do, got)
+		}
+		now, err := h.Events.Find(t.Context(), "daily", e.ID)
+		if string(now.Status) != test.status || (err != nil) != (do == "delete") {
+			t.Errorf("%s: %s, %v", do, now.Status, err)
+		}
+	}
+	draft := h.create(map[string]any{"name": "Draft"})
+	if got := h.post("events", "Editor", "do", "unpublish", "event", draft.ID, "revision", revision(draft.Revision)).text(t); !strings.HasPrefix(got, "The event is not published, so nothing was done. ") {
+		t.Error(got)
+	}
+}
+
+// The list has what is coming up first, then what is past, and drafts.
+func TestListOfEvents(t *testing.T) {
+	h := newHouse(t)
+	if got := h.get("events", "Editor").text(t); !strings.HasPrefix(got, "The active theme nightly has no event types, so there can be no new events. Activate a theme that has some, or add events to its manifest. Themes Event Settings ") {
+		t.Error(got)
+	}
+	h.declareEvents()
+	h.publish(map[string]any{"name": "Old party", "menu": "Cake", "event_date": "2020-06-01"})
+	h.publish(map[string]any{"name": "New party", "menu": "Cake", "event_date": "2100-06-01", "event_time_start": "19:30", "event_time_end": "22:00", "event_time_zone": "Europe/Berlin"})
+	h.create(map[string]any{"name": "Some day"})
+	for i := range 26 {
+		h.create(map[string]any{"name": fmt.Sprintf("Draft %02d", i), "event_date": "2100-06-01"})
+	}
+	rows := func(page shown) (list []string) {
+		for tr := range elements(page.body, "tr") {
+			if row := textOf(tr); !strings.HasPrefix(row, "Event Date") {
+				list = append(list, row)
+			}
+		}
+		return list
+	}
+	for target, want := range map[string][]string{
+		"events":                       {"New party Date 1 Jun 2100, 19:30–22:00 Europe/Berlin Type Summer party Status Published Edit New party Edit text of New party View New party"},
+		"events?view=past":             {"Old party Date 1 Jun 2020 Type Summer party Status Published Edit Old party Edit text of Old party View Old party"},
+		"events?view=drafts&q=some+da": {"Some day Date No date Type Summer party Status Draft Edit Some day"},
+		"events?view=past&q=new":       nil,
+	} {
+		if diff := cmp.Diff(want, rows(h.get(target, "Editor"))); diff != "" {
+			t.Errorf("%s: %s", target, diff)
+		}
+	}
+	first := h.get("events?view=drafts", "Editor")
+	next := ""
+	for a := range elements(first.body, "a") {
+		if textOf(a) == "Next page" {
+			next = attribute(a, "href")
+		}
+	}
+	if got := rows(h.get(next, "Editor")); len(rows(first)) != 25 || len(got) != 2 || slices.Contains(rows(first), got[0]) {
+		t.Errorf("%d on the first page, then at %s: %q", len(rows(first)), next, got)
+	}
+	h.Ghost.Fault = failingCalls("changepost")
+	e := h.create(map[string]any{"name": "Kept party", "menu": "Cake", "event_date": "2100-06-01"})
+	h.post("events", "Editor", "do", "publish", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Kept party", "f.menu", "Cake", "f.event_date", "2100-06-01")
+	if got := rows(h.get("events?q=kept", "Editor")); len(got) != 1 || !strings.Contains(got[0], "Status Published Kept here, and brought to the site as soon as it answers, since ") {
+		t.Errorf("pending: %q", got)
+	}
+}
+
+// failingCalls has some calls of the platform fail.
+func failingCalls(calls ...string) func(string) error {
+	return func(called string) error {
+		if slices.Contains(calls, called) {
+			return desktest.ErrGone
+		}
+		return nil
+	}
+}
+
+// An event whose type is gone can still be read, and be given another type.
+func TestEventWithoutType(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"})
+	h.Manifest("nightly", "{manifest_version: 1, events: {types: {meetup: {post_template: custom-meetup}}}}")
+	got := h.get("events?event="+e.ID, "Editor").text(t)
+	for _, want := range []string{"The active theme nightly has no event type party . You can read the event here.", "Name Party", "Date 2100-06-01", "menu Cake", "Edit as this type", "Unpublish…"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("without %q: %s", want, got)
+		}
+	}
+	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 15 || got[0] != "Name: input type=text f.name value=Party data-most=255" {
+		t.Errorf("as another type: %q", got)
+	}
+	h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly"}, {Name: "source", IsActive: true}}
+	h.get("themes", "Editor") // as its script does
+	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "The active theme source has no event type party ; the event was made for the theme nightly .") {
+		t.Error(got)
+	}
+	h.Manifest("source", eventTypes)
+	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "This event was made for the theme nightly . It has the fields of the active theme here. When you save it, it becomes one of source .") {
+		t.Error(got)
+	}
+}
+
+// A post that somebody has deleted in Ghost is told of.
+func TestLostPost(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"})
+	links := func() (list []string) {
+		for a := range elements(h.get("events?event="+e.ID, "Editor").body, "a") {
+			if text := textOf(a); text == "View page" || text == "Edit the text in Ghost" {
+				list = append(list, attribute(a, "href"))
+			}
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{h.event(e.ID).Post.URL, "/ghost" + h.event(e.ID).Post.Edit}, links()); diff != "" {
+		t.Error(diff)
+	}
+	clear(h.Ghost.EventsPosts)
+	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "Its post was deleted in Ghost, with its text. What is here is kept.") {
+		t.Error(got)
+	}
+	if got := links(); got != nil {
+		t.Error(got)
+	}
+}
+
+// Nothing that another editor has saved is overwritten by an old form, until somebody says so.
+func TestConflictInEditor(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	e := h.create(map[string]any{"name": "Mine", "location": "Hall"})
+	if _, err := h.Events.Save(t.Context(), "daily", e.ID, e.Revision, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Theirs", "menu": "Cake"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	theirs := h.event(e.ID)
+	form := []string{"do", "save", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Mine", "f.location", "Hall"}
+	page := h.post("events", "Editor", form...)
+	if !strings.Contains(page.Text, "Somebody changed this event meanwhile. Nothing of it was overwritten, and what you typed is below. What differs from yours Name Theirs Location (empty) Menu Cake Load theirs Keep mine") {
+		t.Error(page.Text)
+	}
+	h.post("events", "Editor", form...) // pressing the same button again changes nothing
+	if diff := cmp.Diff(theirs.Values, h.event(e.ID).Values); diff != "" {
+		t.Error(diff)
+	}
+	if got := h.post("events", "Editor", append(form[2:], "over", revision(theirs.Revision))...).text(t); !strings.HasPrefix(got, "The event was saved. ") {
+		t.Error(got)
+	}
+	if diff := cmp.Diff(map[string]any{"name": "Mine", "location": "Hall", "outdoors": false}, h.event(e.ID).Values); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The settings are kept, and what is wrong with them is said beside them.
+func TestEventSettings(t *testing.T) {
+	h := newHouse(t)
+	if got := h.post("event-settings", "Editor", "image_size", " 1600 x 900 px ", "registered", "See you\r\nthere", "event_passed", " ").text(t); !strings.HasPrefix(got, "The settings were saved. ") {
+		t.Error(got)
+	}
+	settings, err := h.Events.Settings(t.Context(), "daily")
+	if diff := cmp.Diff(events.Settings{ImageSize: "1600 x 900 px", Messages: map[string]string{"registered": "See you\nthere"}}, settings); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	h.Manifest("nightly", "{manifest_version: 1, events: {types: {meetup: {post_template: custom-meetup}}}}")
+	if got := inputs(h.get("events?new=", "Editor")); !slices.Contains(got, "Featured image: input type=url f.feature_image (Recommended: 1600 x 900 px.)") {
+		t.Error(got)
+	}
+	page := h.post("event-settings", "Editor", "image_size", strings.Repeat("9", 200))
+	if !strings.Contains(page.Text, "The settings were not saved: Default Featured Image Size must be a short text such as 1600 x 900 px.") || len(inputs(page)) != 8 {
+		t.Error(page.Text)
+	}
+}
+
+// What the pages need fails: each says so, and shows no more than that.
+func TestEventsAway(t *testing.T) {
+	for name, test := range map[string]struct {
+		given  func(h *house)
+		target string
+		status int
+	}{
+		"the store":                 {func(h *house) { h.Away = desktest.ErrGone }, "events", http.StatusServiceUnavailable},
+		"the store, later":          {func(h *house) { h.CloseStore() }, "events", http.StatusServiceUnavailable},
+		"the settings":              {func(h *house) { h.Away = desktest.ErrGone }, "event-settings", http.StatusServiceUnavailable},
+		"Ghost's list of themes":    {func(h *house) { h.Ghost.Fault = failingCalls("installed") }, "events", http.StatusBadGateway},
+		"the time zone, not needed": {func(h *house) { h.Ghost.Fault = failingCalls("timezone") }, "events?new=", http.StatusOK},
+		"an event":                  {func(*house) {}, "events?event=nothing", http.StatusNotFound},
+		"a question":                {func(*house) {}, "events?event=nothing&confirm=nothing", http.StatusNotFound},
+	} {
+		h := newHouse(t)
+		h.declareEvents()
+		test.given(h)
+		if got := h.get(test.target, "Editor"); got.Status != test.status {
+			t.Errorf("%s: %d %s", name, got.Status, got.Text)
+		}
+	}
+	h := newHouse(t)
+	h.declareEvents()
+	for name, form := range map[string]url.Values{
+		"nothing to do": {"do": {"other"}}, "no values": {"do": {"save"}, "type": {"party"}, "kept": {"["}}, "no revision": {"do": {"save"}, "type": {"party"}, "revision": {"x"}},
+	} {
+		if got := h.ask("POST", path+"events", "Editor", form.Encode()).Code; got != http.StatusBadRequest {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+	if got := h.post("events", "Editor", "do", "save", "type", "gone", "kept", "{}"); got.Status != http.StatusConflict {
+		t.Errorf("a type that is gone: %d %s", got.Status, got.Text)
+	}
+}

@@ -1,0 +1,97 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+// eventSettings is what the page of the settings shows.
+type eventSettings struct {
+	Notice      *notice
+	ImageSize   eventField
+	BuiltInSize string
+	Messages    []eventField
+	Problems    []eventField
+}
+
+// messagingStates are what readers can be told of an event, with who is told.
+var messagingStates = []struct{ name, label, shownTo string }{
+	{"can_register", "Can register", "an eligible member who has not registered"},
+	{"login_required_free", "Login required, free event", "a guest on a free event"},
+	{"login_required_paid", "Login required, paid event", "a guest on a paid event"},
+	{"upgrade_required", "Upgrade required", "a free member on a paid event"},
+	{"registered", "Registered", "a member who has registered"},
+	{"registration_closed", "Registration closed", "everybody after the registration deadline"},
+	{"event_passed", "Event passed", "everybody after the event ends"},
+}
+
+const imageSizeField = "image_size"
+
+// showEventSettings shows the settings.
+func showEventSettings(ctx context.Context, v *visit) (any, error) {
+	service, err := v.site.Events.Events()
+	if err != nil {
+		return nil, away(err)
+	}
+	settings, err := service.Settings(ctx, v.site.Name)
+	if err != nil {
+		return nil, away(err)
+	}
+	shown := settingsPage(settings, nil)
+	if v.request.URL.Query().Has("done") {
+		shown.Notice = &notice{Text: "The settings were saved."}
+	}
+	return shown, nil
+}
+
+// saveEventSettings keeps the settings that a form has.
+func saveEventSettings(ctx context.Context, v *visit) (any, error) {
+	service, err := v.site.Events.Events()
+	if err != nil {
+		return nil, away(err)
+	}
+	form := v.request.PostForm
+	settings := events.Settings{ImageSize: strings.TrimSpace(formText(form, imageSizeField)), Messages: make(map[string]string)}
+	for _, state := range messagingStates {
+		if text := formText(form, state.name); strings.TrimSpace(text) != "" {
+			settings.Messages[state.name] = text
+		}
+	}
+	err = service.SaveSettings(ctx, v.site.Name, settings)
+	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
+		return settingsPage(settings, invalid.Problems), nil
+	}
+	if err != nil {
+		return nil, away(err)
+	}
+	return redirection(url.Values{"done": {"save"}}.Encode()), nil
+}
+
+// settingsPage returns the page with some settings, and what is wrong with them.
+func settingsPage(settings events.Settings, problems []manifest.Problem) *eventSettings {
+	of := fieldsOf{problems: problems, picture: func(string) string { return "" }, values: map[string]any{imageSizeField: settings.ImageSize}}
+	for state, text := range settings.Messages {
+		of.values[state] = text
+	}
+	shown := &eventSettings{BuiltInSize: manifest.BuiltInImageSize}
+	add := func(key, label, kind, help string) eventField {
+		f := of.field(key, label, kind)
+		f.Name, f.ID, f.Help = key, "field-"+key, clip.Text(help, maxMessage)
+		if f.Problem != "" {
+			shown.Problems = append(shown.Problems, f)
+		}
+		return f
+	}
+	shown.ImageSize = add(imageSizeField, "Default Featured Image Size", "text",
+		"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+".")
+	for _, state := range messagingStates {
+		shown.Messages = append(shown.Messages, add(state.name, state.label, "textarea", "Shown to "+state.shownTo+". Left empty, the theme chooses."))
+	}
+	return shown
+}

@@ -1,0 +1,261 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+// Members is what the desk needs of the members of a site.
+type Members struct {
+	Outbox Outbox
+	Keys   *members.KeyService
+
+	// Path is that of the members API.
+	Path string
+
+	// Declared are the integrations of the configuration, by name, and whether each has
+	// its key there too.
+	Declared map[string]DeclaredIntegration
+
+	// Check returns an integration with all defaults, or what is wrong with it.
+	Check func(IntegrationForm) (members.Integration, error)
+
+	// MayManage is whether staff may add, rotate and revoke. Allow is what the operator
+	// writes to let them.
+	MayManage bool
+	Allow     string
+}
+
+// DeclaredIntegration is an integration of the configuration.
+type DeclaredIntegration struct {
+	members.Integration
+	HasKey bool
+}
+
+// IntegrationForm is what the form to add an integration has.
+type IntegrationForm struct {
+	Name, Mode, PlaceholderDomain string
+	DuplicateEmails, Subscribe    bool
+}
+
+// integrationsPage is what the template of the page has.
+type integrationsPage struct {
+	Notice       *notice
+	Integrations []listedIntegration
+	More         int // beyond these
+	MayManage    bool
+	Allow        string
+
+	// Confirm is what is asked before it is done: rotate or revoke, and Name of which.
+	Confirm, Name string
+
+	New  *newKey
+	Form IntegrationForm
+
+	all map[string]listedIntegration // by name, also those that are not listed
+}
+
+// newKey is a key, which is shown once.
+type newKey struct {
+	Name, URL, Key string
+	IsRotated      bool
+}
+
+// listedIntegration is an integration in the list.
+type listedIntegration struct {
+	members.Integration
+	IsDeclared bool // in the configuration
+	HasKey     bool
+	UseUnknown bool // its key is in the configuration, of which no use is kept
+}
+
+const (
+	// maxListed bounds the list, so that a page stays small.
+	maxListed = 50
+
+	// maxKept bounds the integrations of a site that staff may add, revoked ones
+	// included: their names stay.
+	maxKept = 100
+)
+
+func showIntegrations(ctx context.Context, v *visit) (any, error) {
+	kept, err := v.site.Members()
+	if err != nil {
+		return nil, away(err)
+	}
+	shown, err := v.integrationsPage(ctx, kept)
+	if err != nil {
+		return nil, err
+	}
+	query := v.request.URL.Query()
+	if name := query.Get("revoked"); name != "" {
+		shown.Notice = &notice{Of: clip.Text(name, maxField), Text: "is revoked. Its key is refused from now on."}
+	}
+	for _, what := range []string{"rotate", "revoke"} {
+		if name := query.Get(what); name != "" && shown.mayChange(name) {
+			shown.Confirm, shown.Name = what, name
+		}
+	}
+	return shown, nil
+}
+
+// integrationsPage returns the page with its list.
+func (v *visit) integrationsPage(ctx context.Context, kept *Members) (*integrationsPage, error) {
+	stored, err := kept.Keys.Store.ListIntegrations(ctx, v.site.Name)
+	if err != nil {
+		return nil, away(err)
+	}
+	byName := make(map[string]listedIntegration)
+	for _, i := range stored {
+		byName[i.Name] = listedIntegration{Integration: i, HasKey: true}
+	}
+	for name, declared := range kept.Declared { // which has the last word
+		of := byName[name]
+		created, revoked, used := of.CreatedAt, of.RevokedAt, of.LastUsedAt
+		of.Integration, of.IsDeclared, of.HasKey = declared.Integration, true, of.HasKey || declared.HasKey
+		if !declared.HasKey {
+			of.CreatedAt, of.RevokedAt, of.LastUsedAt = created, revoked, used
+		}
+		of.UseUnknown = declared.HasKey
+		byName[name] = of
+	}
+	names := slices.SortedFunc(maps.Keys(byName), func(a, b string) int { // revoked ones last
+		return cmp.Or(byName[a].RevokedAt.Compare(byName[b].RevokedAt), strings.Compare(a, b))
+	})
+	shown := &integrationsPage{
+		MayManage: kept.MayManage, Allow: kept.Allow, More: max(0, len(names)-maxListed), all: byName,
+		Form: IntegrationForm{Mode: string(members.EmailMode), Subscribe: true},
+	}
+	for _, name := range names[:min(len(names), maxListed)] {
+		shown.Integrations = append(shown.Integrations, byName[name])
+	}
+	return shown, nil
+}
+
+// mayChange reports whether the integration of a name can be changed on the page.
+func (p *integrationsPage) mayChange(name string) bool {
+	i, ok := p.all[name]
+	return p.MayManage && ok && !i.IsDeclared
+}
+
+var errSwitchedOff = &refusal{http.StatusForbidden, "The operator of this service has not switched this on for the site."}
+
+// changeIntegrations adds, rotates and revokes.
+func changeIntegrations(ctx context.Context, v *visit) (any, error) {
+	kept, err := v.site.Members()
+	if err != nil {
+		return nil, away(err)
+	}
+	if !kept.MayManage {
+		return nil, errSwitchedOff
+	}
+	form := v.request.PostForm
+	switch do, name := form.Get("do"), form.Get("name"); do {
+	case "add":
+		return v.addIntegration(ctx, kept, IntegrationForm{
+			Name: strings.TrimSpace(name), Mode: form.Get("mode"), PlaceholderDomain: strings.TrimSpace(form.Get("placeholder_domain")),
+			DuplicateEmails: form.Get("allow_duplicate_emails") == "on", Subscribe: form.Get("subscribe_by_default") == "on",
+		})
+	case "rotate", "revoke":
+		shown, err := v.integrationsPage(ctx, kept)
+		if err != nil {
+			return nil, err
+		}
+		if !shown.mayChange(name) {
+			shown.Notice = &notice{Of: clip.Text(name, maxField), Text: "cannot be changed here: it is gone, or in the configuration.", IsProblem: true}
+			return shown, nil
+		}
+		if do == "rotate" {
+			return v.rotateIntegration(ctx, kept, shown, name)
+		}
+		if err := kept.Keys.Revoke(ctx, v.site.Name, name); err != nil {
+			return nil, away(err)
+		}
+		v.logChange("an integration was revoked on the desk", name)
+		return redirection(url.Values{"revoked": {name}}.Encode()), nil
+	}
+	return nil, errForm
+}
+
+// errNoID is a form that lets members share an email though they have nothing else.
+var errNoID = errors.New("Members who share an email need an ID of the integration's own: choose that above.") //nolint:staticcheck // a sentence for people
+
+// errTooMany is a form that adds more than a site may have.
+var errTooMany = fmt.Errorf("There are %d integrations, revoked ones included. Give one of them another key instead.", maxKept) //nolint:staticcheck // a sentence for people
+
+func (v *visit) addIntegration(ctx context.Context, kept *Members, form IntegrationForm) (any, error) {
+	added, err := kept.Check(form)
+	if form.DuplicateEmails && form.Mode != string(members.CustomIDMode) {
+		err = errNoID
+	}
+	if err == nil {
+		before, listErr := v.integrationsPage(ctx, kept)
+		if listErr != nil {
+			return nil, listErr
+		}
+		if len(before.all) >= maxKept {
+			err = errTooMany
+		}
+	}
+	key := ""
+	if err == nil {
+		if _, taken := kept.Declared[added.Name]; taken {
+			err = members.ErrIntegrationTaken
+		} else {
+			added.Site = v.site.Name
+			key, added, err = kept.Keys.Add(ctx, added)
+			if err != nil && !errors.Is(err, members.ErrIntegrationTaken) {
+				return nil, away(err)
+			}
+		}
+	}
+	shown, listErr := v.integrationsPage(ctx, kept)
+	if listErr != nil {
+		return nil, listErr
+	}
+	if err != nil {
+		shown.Form, shown.Notice = form, &notice{Text: clip.Text(err.Error(), maxMessage), IsProblem: true}
+		if errors.Is(err, members.ErrIntegrationTaken) {
+			shown.Notice = &notice{Of: clip.Text(form.Name, maxField), Text: "is there already: choose another name, or give it another key.", IsProblem: true}
+		}
+		return shown, nil
+	}
+	v.logChange("an integration was added on the desk", added.Name)
+	shown.New = &newKey{Name: added.Name, URL: v.origin() + kept.Path, Key: key}
+	return shown, nil
+}
+
+func (v *visit) rotateIntegration(ctx context.Context, kept *Members, shown *integrationsPage, name string) (any, error) {
+	key, err := kept.Keys.Rotate(ctx, v.site.Name, name)
+	if err != nil {
+		return nil, away(err)
+	}
+	v.logChange("the key of an integration was rotated on the desk", name)
+	for i := range shown.Integrations {
+		if shown.Integrations[i].Name == name {
+			shown.Integrations[i].RevokedAt, shown.Integrations[i].LastUsedAt = time.Time{}, time.Time{}
+		}
+	}
+	shown.New = &newKey{Name: name, URL: v.origin() + kept.Path, Key: key, IsRotated: true}
+	return shown, nil
+}
+
+// origin returns the site's, as the browser has it: a proxy ahead of Caddy may end TLS.
+func (v *visit) origin() string { return v.visitor.Origin }
+
+func (v *visit) logChange(message, integration string) {
+	v.desk.Logger.Info(message, zap.String("site", v.site.Name), zap.String("integration", integration), zap.Strings("roles", v.member.Roles))
+}

@@ -1,0 +1,122 @@
+package desk_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/desktest"
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+// The picker says which of the posts are on the homepage already, and where. Ghost is not
+// asked for each of them.
+func TestPickerMarksTheHomepage(t *testing.T) {
+	h := newsroom(t)
+	h.Publish("4", "Older news", "news")
+	h.Publish("5", "Newer news", "news", "#lead") // of which the homepage shows this one, twice
+	calls := make(map[string]int)
+	h.Ghost.Fault = func(call string) error {
+		calls[call]++
+		return nil
+	}
+	want := map[string]string{
+		"Newer news": "On the homepage: Lead story, News", "Older news": "", "The third, on bridges": "",
+		"The second": "On the homepage: Second story", "The first": "",
+	}
+	for target, offered := range map[string][]string{
+		"top/lead&view=recent":            {"Newer news", "Older news", "The third, on bridges", "The second", "The first"},
+		"top/second&view=search&q=second": {"The second"},
+		"more/news&view=recent":           {"Newer news", "Older news"},
+	} {
+		clear(calls)
+		page := h.get("curation?slot="+target, "Editor")
+		wanted, got := make(map[string]string), make(map[string]string)
+		title := ""
+		for n := range page.body.Descendants() {
+			switch attribute(n, "class") {
+			case "title":
+				title = textOf(n)
+				got[title] = ""
+			case "filling":
+				got[title] = strings.ReplaceAll(textOf(n), " ,", ",")
+			}
+		}
+		for _, title := range offered {
+			wanted[title] = want[title]
+		}
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			t.Errorf("%s: %s", target, diff)
+		}
+		if diff := cmp.Diff(map[string]int{"tagged": 1, "published": 1}, map[string]int{"tagged": calls["tagged"], "published": calls["published"]}); diff != "" || calls["post"] > 0 {
+			t.Errorf("%s: asked of Ghost: %v", target, calls)
+		}
+	}
+}
+
+// A post that fills very many slots keeps the page small.
+func TestPostThatFillsManySlots(t *testing.T) {
+	h := newHouse(t)
+	section := manifest.Section{Key: "top", Name: "Top", Picker: manifest.Picker{DefaultView: manifest.RecentView, RecentLimit: 5}}
+	var tags []string
+	for i := range 40 {
+		tags = append(tags, fmt.Sprint("#slot-", i))
+		section.Slots = append(section.Slots, manifest.Slot{Key: strconv.Itoa(i), Label: fmt.Sprint("Slot ", i), Tag: tags[i]})
+	}
+	h.Declare(section)
+	h.Publish("1", "Everywhere", tags...)
+	text := h.get("curation?slot=top/7", "Editor").text(t)
+	if want := "On the homepage: Slot 0 , Slot 1 , Slot 2 and 37 more Choose"; !strings.Contains(text, want) {
+		t.Errorf("%s, without %q", text, want)
+	}
+}
+
+// The picker says which posts it offers.
+func TestPickerSaysWhatItOffers(t *testing.T) {
+	h := newsroom(t)
+	for slot, want := range map[string]string{
+		"top/lead":  "Choose a post for Lead story Only published posts are offered. Recent",
+		"more/news": "Choose a post for News Only published posts with the tag news are offered. Recent",
+	} {
+		if text := h.get("curation?slot="+slot, "Editor").text(t); !strings.Contains(text, want) {
+			t.Errorf("%s: %s", slot, text)
+		}
+	}
+}
+
+// After a choice the site itself is a link away, also in a subdirectory, unless Ghost does
+// not have the choice yet.
+func TestViewSite(t *testing.T) {
+	for admin, want := range map[string]string{"/ghost": "/", "/blog/ghost": "/blog/", "/a/b/ghost": "/a/b/"} {
+		h := newsroom(t)
+		h.Desk.Path = admin
+		links := func() (links []string) {
+			form := "theme=nightly&slot=top%2Flead&post=3"
+			to := h.ask("POST", admin+"/lychgate/desk/curation", "Editor", form).Header().Get("Location")
+			for a := range elements(h.read(h.ask("GET", to, "Editor", "")).body, "a") {
+				if strings.HasPrefix(textOf(a), "View site") {
+					links = append(links, attribute(a, "href"))
+				}
+			}
+			return links
+		}
+		if diff := cmp.Diff([]string{want}, links()); diff != "" {
+			t.Errorf("%s: %s", admin, diff)
+		}
+		h.Ghost.Fault = func(call string) error {
+			if call == "tag" || call == "untag" {
+				return desktest.ErrGone
+			}
+			return nil
+		}
+		h.Ghost.Mu.Lock()
+		h.Ghost.Tags["3"] = []string{}
+		h.Ghost.Mu.Unlock()
+		if diff := cmp.Diff([]string(nil), links()); diff != "" {
+			t.Errorf("%s, pending: %s", admin, diff)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// themesPage is what the template of the page has.
+type themesPage struct {
+	Notice   *notice
+	Themes   []listedTheme
+	Platform string
+
+	// Upload is where a browser sends themes, empty for a visitor who may not. Settings
+	// is the page of the platform's admin that takes them too.
+	Upload, Settings string
+}
+
+// listedTheme is a theme of the platform, with what is kept of its manifest.
+type listedTheme struct {
+	Name        string
+	IsActive    bool
+	HasManifest bool
+	Status      string
+	UpdatedAt   time.Time
+	Findings    []manifest.Finding // maxFindings at most
+	More        int                // findings beyond these
+
+	IsCurated  bool
+	CurationAt time.Time // zero if it is not known
+
+	// RunsOlder means that the last known-good copy is not the latest manifest; Age is
+	// that copy's, empty if it is not known.
+	RunsOlder bool
+	Age       string
+
+	CanRefresh bool
+	Activate   string // where a browser sends the request, empty if it may not
+}
+
+// What is shown of a theme's findings is bounded, so that a page stays small.
+const (
+	maxFindings = 30
+	maxField    = 120 // code points
+	maxMessage  = 400
+)
+
+func showThemes(ctx context.Context, v *visit) (any, error) {
+	return v.themesPage(ctx, noticeOfRefresh(v.request.URL.Query()))
+}
+
+// themesPage returns the page with a notice, which may be nil.
+func (v *visit) themesPage(ctx context.Context, said *notice) (*themesPage, error) {
+	installed, err := v.site.Installed(ctx, v.visitor)
+	if err != nil {
+		return nil, v.unlisted(err)
+	}
+	service, err := v.site.Themes()
+	if err != nil {
+		return nil, away(err)
+	}
+	list, err := service.List(ctx, maxFindings)
+	if err != nil {
+		return nil, away(err)
+	}
+	kept := make(map[string]themes.Summary)
+	for _, theme := range list {
+		kept[theme.Name] = theme
+	}
+	shown := &themesPage{Notice: said, Platform: v.site.Kind.Title}
+	if v.site.Kind.ThemeSettings != "" {
+		shown.Settings = v.desk.Path + v.site.Kind.ThemeSettings
+	}
+	api := ""
+	if v.site.Kind.ThemesAPI != "" && v.member.Permissions.UploadThemes {
+		api = v.desk.Path + v.site.Kind.ThemesAPI
+		shown.Upload = api + "upload/"
+	}
+	for _, theme := range installed {
+		listed := v.listTheme(theme, kept)
+		_, listed.CanRefresh = service.Repositories[theme.Name]
+		if api != "" && !theme.IsActive {
+			listed.Activate = api + url.PathEscape(theme.Name) + "/activate/"
+		}
+		shown.Themes = append(shown.Themes, listed)
+	}
+	return shown, nil
+}
+
+// unlisted returns the error for a platform that does not say which themes it has.
+func (v *visit) unlisted(err error) error {
+	if errors.Is(err, platform.ErrNotStaff) {
+		return &refusal{http.StatusUnauthorized, "Sign in to " + v.site.Kind.Title + "'s admin on this site first."}
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &causedRefusal{&refusal{http.StatusBadGateway, v.site.Kind.Title + " does not say which themes it has. Try again in a moment."}, err}
+}
+
+func (v *visit) listTheme(installed platform.InstalledTheme, kept map[string]themes.Summary) listedTheme {
+	listed := listedTheme{Name: installed.Name, IsActive: installed.IsActive, Status: themes.NoManifest}
+	known, ok := kept[installed.Name]
+	if !ok {
+		return listed
+	}
+	listed.HasManifest, listed.Status, listed.UpdatedAt = true, known.Status(), known.UpdatedAt
+	for _, finding := range known.Findings {
+		finding.Field, finding.Message = clip.Text(finding.Field, maxField), clip.Text(finding.Message, maxMessage)
+		listed.Findings = append(listed.Findings, finding)
+	}
+	listed.More = known.Total - len(listed.Findings)
+	listed.IsCurated, listed.CurationAt = known.IsCurated, known.CurationAt
+	if listed.RunsOlder = known.RunsOlder; listed.RunsOlder && !known.KnownGoodAt.IsZero() {
+		listed.Age = humanize.RelTime(known.KnownGoodAt, v.desk.Now(), "old", "in the future")
+	}
+	return listed
+}
+
+// refreshTheme reads the manifest of a theme from its repository.
+func refreshTheme(ctx context.Context, v *visit) (any, error) {
+	service, err := v.site.Themes()
+	if err != nil {
+		return nil, away(err)
+	}
+	theme := v.request.PostForm.Get("refresh")
+	report, err := service.Refresh(ctx, theme)
+	if err == nil {
+		as := outcomeOf(report)
+		if kept, err := service.Find(ctx, theme); as == asFindings && err == nil && kept.Curation() == nil {
+			as = asInactive
+		}
+		return redirection(url.Values{"refreshed": {theme}, "as": {as}}.Encode()), nil
+	}
+	failure := handlers.FailureOf(err)
+	if failure.IsUnforeseen {
+		return nil, away(err)
+	}
+	v.desk.log(v, "themes", err)
+	return v.themesPage(ctx, &notice{
+		Text: "could not be refreshed, so nothing has changed: " + clip.Text(failure.Message, maxMessage), Of: clip.Text(theme, maxField), IsProblem: true,
+	})
+}
+
+// Outcomes of a refresh that was done, in addresses.
+const (
+	asValid    = "valid"
+	asFindings = "findings"
+	asInactive = "inactive" // findings, and no copy without
+	asRemoved  = "removed"
+)
+
+func outcomeOf(report themes.Report) string {
+	switch {
+	case report.Status == themes.NoManifest:
+		return asRemoved
+	case len(report.Findings) > 0:
+		return asFindings
+	}
+	return asValid
+}
+
+// refreshed are the outcomes in words.
+var refreshed = map[string]notice{
+	asValid:    {Text: "was refreshed. Its manifest is valid, and in use now."},
+	asFindings: {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation goes on with the last copy that had none.", IsProblem: true},
+	asInactive: {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation is inactive: it needs a manifest without findings.", IsProblem: true},
+	asRemoved:  {Text: "was refreshed. Its repository has no manifest any more, so Homepage Curation and its event types are off.", IsProblem: true},
+}
+
+// noticeOfRefresh returns what the address of the page says of a refresh, nil for
+// nothing.
+func noticeOfRefresh(query url.Values) *notice {
+	said, ok := refreshed[query.Get("as")]
+	if !ok {
+		return nil
+	}
+	said.Of = clip.Text(query.Get("refreshed"), maxField)
+	return &said
+}

@@ -1,0 +1,201 @@
+package desk
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/web/desk"
+)
+
+// This file writes pages, and those that say why there is none.
+
+// refusal is an error of the desk's own.
+type refusal struct {
+	status  int
+	message string
+}
+
+func (e *refusal) Error() string { return e.message }
+
+var (
+	errNoPage   = &refusal{http.StatusNotFound, "There is no such page."}
+	errNotYours = &refusal{http.StatusForbidden, "Your role may not see this page. Ask an owner or an administrator of the site."}
+	errMethod   = &refusal{http.StatusMethodNotAllowed, "This page cannot be asked for that way. Open it again."}
+	errForm     = &refusal{http.StatusBadRequest, "The form could not be read. Go back and send it again."}
+	errAway     = &refusal{http.StatusServiceUnavailable, "Lychgate's store does not answer, so there is nothing to show. Nothing is lost, and the site goes on working. Try again in a moment."}
+)
+
+// away returns the error for a failure of the store.
+func away(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &causedRefusal{errAway, err}
+}
+
+// causedRefusal is a refusal for a fault that is logged.
+type causedRefusal struct {
+	*refusal
+	cause error
+}
+
+func (e *causedRefusal) Error() string { return e.message + " (" + e.cause.Error() + ")" }
+
+// titles are those of pages that say what is wrong, by status.
+var titles = map[int]string{
+	http.StatusUnauthorized:       "Sign in first",
+	http.StatusForbidden:          "Not allowed",
+	http.StatusNotFound:           "Not found",
+	http.StatusTooManyRequests:    "Too many requests",
+	http.StatusBadGateway:         "Not available now",
+	http.StatusServiceUnavailable: "Not available now",
+}
+
+// maxAgain bounds the query of the address to go on at, in bytes. Anybody may send one, and
+// it grows tenfold when it is escaped.
+const maxAgain = 2000
+
+// refuse shows a page that says what is wrong.
+func (d *Desk) refuse(w http.ResponseWriter, v *visit, operation string, err error) handlers.Served {
+	failure := d.failureOf(v, operation, err)
+	failure.SetHeader(w.Header())
+	message := struct{ Message, SignIn, Platform, Again string }{Message: clip.Text(failure.Message, maxMessage)}
+	if failure.Status == http.StatusUnauthorized {
+		message.SignIn, message.Platform, message.Again = d.Path+"/", v.platform(), operation
+		if query := v.request.URL.RawQuery; query != "" && len(query) <= maxAgain {
+			message.Again += "?" + v.request.URL.RawQuery
+		}
+	}
+	title, ok := titles[failure.Status]
+	if !ok {
+		title = "Something went wrong"
+	}
+	d.write(w, failure.Status, v, title, "message", message)
+	return handlers.Served{Operation: operation, Outcome: failure.Outcome}
+}
+
+// failureOf returns what is told of an error, and logs what is not the visitor's.
+func (d *Desk) failureOf(v *visit, operation string, err error) handlers.Failure {
+	failure := handlers.FailureOf(err)
+	if caused, ok := errors.AsType[*causedRefusal](err); ok {
+		d.log(v, operation, err)
+		failure = handlers.Failure{Status: caused.status, Outcome: handlers.Failed, Message: caused.message}
+	} else if own, ok := errors.AsType[*refusal](err); ok {
+		failure = handlers.Failure{Status: own.status, Outcome: handlers.Rejected, Message: own.message}
+	}
+	if failure.IsUnforeseen {
+		d.log(v, operation, err)
+		failure.Message = "Something went wrong here. The operator of this service finds it in the log."
+	}
+	return failure
+}
+
+func (d *Desk) log(v *visit, operation string, err error) {
+	d.Logger.Error("a page of the desk failed", zap.String("site", v.site.Name), zap.String("page", operation), zap.Error(err))
+}
+
+// platform returns the title of the site's platform.
+func (v *visit) platform() string {
+	if v.site == nil {
+		return v.desk.Platforms
+	}
+	return v.site.Kind.Title
+}
+
+// frame is what all pages have in common.
+type frame struct {
+	Title, Admin, Platform string
+	Site                   string
+	Nonce                  string // of the script and the style
+	Pages                  []link
+	Body                   template.HTML // made by a template
+	Assets                 string        // the name of its script and its style, without the extension
+
+	path string
+}
+
+type link struct {
+	Title, Address string
+	IsCurrent      bool
+}
+
+// Asset returns the address of a file that pages load.
+func (f frame) Asset(name string) string {
+	return f.path + "/" + name + "?v=" + desk.Assets[name].Version
+}
+
+// frame returns the frame of a page.
+func (v *visit) frame(title, name string) frame {
+	f := frame{Title: title, Admin: v.desk.Path, Platform: v.platform(), Assets: cmp.Or(pages[name].assets, "desk"), path: v.desk.Path + Path}
+	for _, other := range order {
+		if page := pages[other]; page.isFor(v.site) && page.may(v.member.Permissions) {
+			f.Pages = append(f.Pages, link{page.title, f.path + "/" + other, other == name})
+		}
+	}
+	if len(f.Pages) > 0 { // the visitor is one of the staff
+		f.Site = v.site.Name
+	}
+	return f
+}
+
+// The Content-Security-Policy allows a page nothing but what the desk itself has, and an
+// answer that is no page nothing. The script and the style are known by a number that each
+// page has another of: by their host, files that others have uploaded to the site would be
+// allowed too.
+const (
+	noPolicy   = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+	pagePolicy = "default-src 'none'; script-src 'nonce-%[1]s'; style-src 'nonce-%[1]s'; img-src 'self' blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+// secure sets the headers that all answers have, redirections too.
+func secure(header http.Header) {
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", noPolicy)
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("X-Content-Type-Options", "nosniff")
+}
+
+// write writes a page, whose content a template shows.
+func (d *Desk) write(w http.ResponseWriter, status int, v *visit, title, name string, content any) {
+	var body, page bytes.Buffer
+	f := v.frame(title, name)
+	f.Nonce = rand.Text()
+	err := desk.Templates.ExecuteTemplate(&body, name+".html", content)
+	if err == nil {
+		f.Body = template.HTML(body.String()) //nolint:gosec // a template escaped it
+		err = desk.Templates.ExecuteTemplate(&page, "frame.html", f)
+	}
+	if err != nil {
+		d.Logger.Error("a page of the desk cannot be shown", zap.String("page", name), zap.Error(err))
+		status = http.StatusInternalServerError
+		page.Reset()
+		page.WriteString("<!DOCTYPE html><title>Something went wrong</title><p>This page cannot be shown.</p>")
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", fmt.Sprintf(pagePolicy, f.Nonce))
+	w.WriteHeader(status)
+	_, _ = w.Write(page.Bytes()) // an error means that the reader has left
+}
+
+// serveAsset answers with a file. Under its version it is kept for a year.
+func serveAsset(w http.ResponseWriter, r *http.Request, asset desk.Asset) {
+	header := w.Header()
+	header.Set("Cache-Control", "public, max-age=3600")
+	if r.URL.RawQuery == "v="+asset.Version {
+		header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	header.Set("Content-Type", asset.Type)
+	header.Set("Etag", `"`+asset.Version+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(asset.Content))
+}

@@ -1,0 +1,137 @@
+// desk-picker answers a search while somebody types.
+customElements.define('desk-picker', class extends HTMLElement {
+	#search = null; // the AbortController of the search that is under way
+	#timer = 0;
+
+	connectedCallback() {
+		const form = this.querySelector('form[role=search]');
+		form?.addEventListener('input', () => {
+			this.#begin();
+			this.#timer = setTimeout(() => this.#run(form), 150);
+		});
+		form?.addEventListener('submit', event => {
+			event.preventDefault();
+			this.#begin();
+			this.#run(form);
+		});
+		form?.elements.q.focus();
+	}
+
+	disconnectedCallback() {
+		clearTimeout(this.#timer);
+		this.#search?.abort();
+	}
+
+	// begin ends the search before. What it has found is not what is looked for any more:
+	// it cannot be chosen.
+	#begin() {
+		clearTimeout(this.#timer);
+		this.#search?.abort();
+		this.#search = new AbortController();
+		this.querySelector('.posts').inert = true;
+	}
+
+	async #run(form) {
+		const {signal} = this.#search;
+		const end = working();
+		signal.addEventListener('abort', end);
+		const address = `${form.action}?${new URLSearchParams(new FormData(form))}`;
+		try {
+			const response = await fetch(address, {signal});
+			const answer = new DOMParser().parseFromString(await response.text(), 'text/html');
+			if (signal.aborted) return;
+			this.#show(answer);
+			if (!refusalOf(answer)) history.replaceState(null, '', address);
+		} catch {
+			if (signal.aborted) return;
+			this.querySelector('.posts').replaceChildren();
+			this.querySelector('.found').replaceChildren(textOf('p', 'The server did not answer. Search again.'));
+		}
+		end();
+		this.querySelector('.posts').inert = false;
+	}
+
+	// show shows what the page of an answer has found.
+	#show(answer) {
+		const refusal = refusalOf(answer);
+		if (refusal) {
+			this.querySelector('.posts').replaceChildren();
+			this.querySelector('.found').replaceChildren(refusal);
+			return;
+		}
+		for (const part of ['.found', '.posts']) {
+			const fresh = answer.querySelector(`desk-picker ${part}`);
+			if (!fresh) throw new Error();
+			showTimes(fresh);
+			this.querySelector(part).replaceChildren(...fresh.childNodes);
+		}
+	}
+});
+
+// slotType is the type of what is carried while a post is dragged.
+const slotType = 'application/x-lychgate-slot';
+
+// desk-slots lets a post be dragged to another slot: the two change places. Each step is
+// read out.
+customElements.define('desk-slots', class extends HTMLElement {
+	#over = null; // the slot that a post is over
+	#dropped = false;
+
+	connectedCallback() {
+		for (const slot of this.querySelectorAll('.slot')) {
+			const post = slot.querySelector(':scope > .post');
+			if (post) {
+				post.draggable = true;
+				post.addEventListener('dragstart', event => {
+					event.dataTransfer.setData(slotType, slot.dataset.slot);
+					event.dataTransfer.effectAllowed = 'move';
+					this.#dropped = false;
+					announce(`The post of ${labelOf(slot)} is dragged.`);
+				});
+				post.addEventListener('dragend', () => {
+					this.#leave(this.#over);
+					if (!this.#dropped) announce('Dragging was cancelled. Nothing has changed.');
+				});
+			}
+			slot.addEventListener('dragover', event => {
+				if (!event.dataTransfer.types.includes(slotType)) return;
+				event.preventDefault();
+				this.#enter(slot);
+			});
+			slot.addEventListener('dragleave', event => {
+				if (!slot.contains(event.relatedTarget)) this.#leave(slot);
+			});
+			slot.addEventListener('drop', event => this.#drop(event, slot));
+		}
+	}
+
+	#enter(slot) {
+		if (slot === this.#over) return; // it is told again and again
+		this.#leave(this.#over);
+		this.#over = slot;
+		slot.classList.add('over');
+		announce(`Over ${labelOf(slot)}.`);
+	}
+
+	#leave(slot) {
+		slot?.classList.remove('over');
+		if (slot === this.#over) this.#over = null;
+	}
+
+	#drop(event, slot) {
+		this.#leave(slot);
+		const from = event.dataTransfer.getData(slotType);
+		if (!from) return;
+		event.preventDefault();
+		this.#dropped = true;
+		if (from === slot.dataset.slot) {
+			announce(`Dropped on ${labelOf(slot)}, where it was. Nothing has changed.`);
+			return;
+		}
+		announce(`Dropped on ${labelOf(slot)}.`);
+		this.closest('desk-page').send('curation', {theme: this.getAttribute('theme'), slot: from, with: slot.dataset.slot});
+	}
+});
+
+// labelOf returns the label of a slot.
+const labelOf = slot => slot.querySelector('h3').textContent;

@@ -1,0 +1,302 @@
+// The script of the desk. Every page works without it.
+
+// textOf returns an element with text, which is never taken for markup.
+const textOf = (name, text, longest = 400) => {
+	const element = document.createElement(name);
+	const whole = String(text);
+	element.textContent = whole.length > longest ? whole.slice(0, longest) + '…' : whole;
+	return element;
+};
+
+// noticeOf returns what a page says at its top. The parts are text and elements.
+const noticeOf = (isProblem, ...parts) => {
+	const notice = document.createElement('div');
+	notice.className = isProblem ? 'notice problem' : 'notice';
+	notice.setAttribute('role', 'status');
+	notice.tabIndex = -1;
+	const paragraph = document.createElement('p');
+	paragraph.append(...parts);
+	notice.append(paragraph);
+	return notice;
+};
+
+// refusalOf returns as a notice what a page says instead of what was asked for, null if it
+// has that.
+const refusalOf = page => {
+	const message = page.querySelector('.message');
+	if (!message) return null;
+	const notice = noticeOf(true, ...message.childNodes);
+	const signIn = page.querySelector('.sign-in');
+	if (signIn) notice.append(signIn);
+	return notice;
+};
+
+// showTimes writes times as they are where the browser is.
+const showTimes = root => {
+	const format = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23'});
+	for (const time of root.querySelectorAll('time')) {
+		const at = new Date(time.dateTime);
+		if (!Number.isNaN(at.getTime())) {
+			time.title = time.dateTime;
+			time.textContent = format.format(at);
+		}
+	}
+};
+
+// working says that something is under way, until the function that it returns is called.
+// Only what takes long enough to be wondered at is said.
+const working = () => {
+	const said = document.getElementById('working');
+	const timer = setTimeout(() => { said.textContent = 'Working…'; }, 300);
+	return () => {
+		clearTimeout(timer);
+		said.textContent = '';
+	};
+};
+
+// announce has a text read out.
+const announce = text => { document.getElementById('said').textContent = text; };
+
+// desk-page sends forms with data-quick without leaving the page. What it has then is
+// what the server's answer has.
+customElements.define('desk-page', class extends HTMLElement {
+	connectedCallback() {
+		showTimes(this);
+		this.querySelector('h2[data-focus]')?.focus(); // what is chosen comes after it
+		this.addEventListener('submit', event => {
+			if (event.target.matches('form[data-quick]')) {
+				event.preventDefault();
+				this.send(event.target.action, new FormData(event.target, event.submitter));
+			}
+		});
+	}
+
+	// send sends the fields of a form, unless another is on its way.
+	async send(address, fields) {
+		if (this.ariaBusy) return;
+		await this.#ask(address, {method: 'POST', body: new URLSearchParams(fields)});
+	}
+
+	// refresh asks for the page again, and puts a notice on it.
+	refresh(notice) {
+		return this.#ask(location.pathname, {}, notice);
+	}
+
+	async #ask(address, options, notice) {
+		this.ariaBusy = 'true';
+		const end = working();
+		try {
+			const response = await fetch(address, {...options, headers: {Accept: 'text/html'}});
+			const answer = new DOMParser().parseFromString(await response.text(), 'text/html');
+			const fresh = answer.querySelector('desk-page');
+			if (!fresh) throw new Error(`The server answered ${response.status}. Try again.`);
+			const refusal = refusalOf(fresh);
+			if (refusal) { // what was typed stays
+				notice ??= refusal;
+			} else {
+				this.replaceChildren(...fresh.childNodes);
+				document.title = answer.title;
+				history.replaceState(null, '', response.redirected ? response.url : address);
+				showTimes(this);
+			}
+		} catch (error) {
+			notice ??= noticeOf(true, error instanceof TypeError ? 'The server cannot be reached. Try again.' : error.message);
+		} finally {
+			this.ariaBusy = null;
+			end();
+		}
+		this.say(notice);
+	}
+
+	// say shows a notice, if there is one, and moves the focus to what is new.
+	say(notice) {
+		if (notice) {
+			this.querySelectorAll('.notice').forEach(old => old.remove());
+			this.querySelector('h1').after(notice);
+		}
+		// What has the focus is read out; so is what was said, wherever that goes.
+		announce(this.querySelector('[data-focus]') ? this.querySelector('.notice p')?.textContent ?? '' : '');
+		(this.querySelector('[data-focus]') ?? this.querySelector('.notice') ?? this.querySelector('h1')).focus();
+	}
+});
+
+// plain returns the text of what may be markup.
+const plain = text => new DOMParser().parseFromString(String(text), 'text/html').body.textContent;
+
+const maxListed = 30;
+
+// listOf returns a list of findings, each an array of texts.
+const listOf = findings => {
+	const list = document.createElement('ul');
+	list.className = 'findings';
+	for (const [label, text] of findings.slice(0, maxListed)) {
+		const item = document.createElement('li');
+		const code = document.createElement('code');
+		code.append(textOf('bdi', label ?? '', 120));
+		item.append(code, ' ', textOf('bdi', text ?? ''));
+		list.append(item);
+	}
+	if (findings.length > maxListed) list.append(textOf('li', `And ${findings.length - maxListed} more.`));
+	return list;
+};
+
+const array = value => Array.isArray(value) ? value : [];
+
+// complaints are what Ghost says of a theme.
+const complaints = list => array(list).map(c => [array(c?.failures).map(f => f?.ref).join(', ') || c?.code, plain(c?.rule ?? c?.message ?? '')]);
+
+// said returns what Ghost says in an answer that is not a success.
+const said = (status, answer, platform) => {
+	const error = array(answer?.errors)[0];
+	if (!error) return [`${platform} answered ${status}. Try again.`, []];
+	const details = [error.details].flat().flatMap(d => d?.errors ? complaints(d.errors) : complaints([d].filter(Boolean)));
+	return [[error.message, error.context].filter(Boolean).map(plain).join(' '), details];
+};
+
+const parse = text => {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return null;
+	}
+};
+
+// desk-upload uploads a theme to where the platform takes it.
+customElements.define('desk-upload', class extends HTMLElement {
+	#request = null;
+
+	connectedCallback() {
+		const template = this.querySelector('template');
+		if (!template || this.classList.contains('ready')) return;
+		this.replaceChildren(template.content.cloneNode(true));
+		this.classList.add('ready');
+		const input = this.querySelector('input');
+		input.addEventListener('change', () => this.#send([...input.files]));
+		this.querySelector('.transfer button').addEventListener('click', () => this.#request?.abort());
+		this.addEventListener('dragover', event => {
+			event.preventDefault();
+			this.classList.add('over');
+		});
+		this.addEventListener('dragleave', () => this.classList.remove('over'));
+		this.addEventListener('drop', event => {
+			event.preventDefault();
+			this.classList.remove('over');
+			this.#send([...event.dataTransfer.files]);
+		});
+	}
+
+	get #page() { return this.closest('desk-page'); }
+
+	#send(files) {
+		if (this.#request || files.length === 0) return;
+		if (files.length > 1 || !/\.zip$/i.test(files[0].name)) {
+			this.#page.say(noticeOf(true, 'Choose one theme, as a zip.'));
+			return;
+		}
+		const body = new FormData();
+		body.append('file', files[0]);
+		const request = this.#request = new XMLHttpRequest();
+		request.upload.addEventListener('progress', event => this.#progress(event.loaded, event.total));
+		request.upload.addEventListener('load', () => this.#status(`${this.getAttribute('platform')} checks the theme…`));
+		request.addEventListener('loadend', () => this.#end(request, files[0].name));
+		this.querySelector('.transfer').hidden = false;
+		this.querySelector('input').disabled = true;
+		this.querySelector('.transfer button').focus();
+		this.#status('Uploading…');
+		this.#progress(0, 1);
+		request.open('POST', this.getAttribute('to'));
+		request.setRequestHeader('Accept', 'application/json');
+		request.send(body);
+	}
+
+	#status(text) { this.querySelector('[role=status]').textContent = text; }
+
+	#progress(loaded, total) { this.querySelector('progress').value = total ? 100 * loaded / total : 0; }
+
+	#end(request, name) {
+		this.#request = null;
+		this.querySelector('.transfer').hidden = true;
+		const input = this.querySelector('input');
+		input.disabled = false;
+		input.value = '';
+		const answer = parse(request.responseText);
+		if (request.status >= 200 && request.status < 300) {
+			this.#page.refresh(this.#uploaded(answer));
+			return;
+		}
+		const [message, details] = request.status ? said(request.status, answer, this.getAttribute('platform')) : ['Nothing was uploaded: it was cancelled, or the server cannot be reached.', []];
+		const notice = noticeOf(true, textOf('bdi', name, 120), ': ', textOf('bdi', message));
+		if (details.length) notice.append(listOf(details));
+		this.#page.say(notice);
+	}
+
+	// uploaded returns what is said of a theme that was taken.
+	#uploaded(answer) {
+		const theme = array(answer?.themes)[0] ?? {};
+		const own = array(answer?._errors).map(f => [f?.field, f?.message]);
+		const others = [...complaints(theme.errors), ...complaints(array(theme.warnings).filter(w => w?.code !== 'theme-manifest'))];
+		const name = document.createElement('b');
+		name.append(textOf('bdi', theme.name ?? 'The theme', 120));
+		const notice = noticeOf(own.length + others.length > 0, name, ' was uploaded.');
+		if (own.length) notice.append(textOf('p', 'Findings in its manifest:'), listOf(own));
+		if (others.length) notice.append(textOf('p', `${this.getAttribute('platform')} says:`), listOf(others));
+		return notice;
+	}
+});
+
+// desk-activate activates a theme.
+customElements.define('desk-activate', class extends HTMLElement {
+	connectedCallback() {
+		this.hidden = false;
+		const button = this.querySelector('button');
+		button.addEventListener('click', async () => {
+			button.disabled = true;
+			const page = this.closest('desk-page');
+			const name = () => textOf('bdi', this.getAttribute('theme'), 120);
+			try {
+				const response = await fetch(this.getAttribute('to'), {method: 'PUT', headers: {Accept: 'application/json'}});
+				if (response.ok) {
+					await page.refresh(noticeOf(false, name(), ' is active now.'));
+					return;
+				}
+				const [message, details] = said(response.status, parse(await response.text()), 'The server');
+				const notice = noticeOf(true, name(), ' was not activated: ', textOf('bdi', message));
+				if (details.length) notice.append(listOf(details));
+				page.say(notice);
+			} catch {
+				page.say(noticeOf(true, name(), ' was not activated: the server cannot be reached. Try again.'));
+			}
+			button.disabled = false;
+		});
+	}
+});
+
+// desk-copy copies the text of another element.
+customElements.define('desk-copy', class extends HTMLElement {
+	connectedCallback() {
+		if (this.firstChild) return;
+		this.hidden = false;
+		const button = textOf('button', 'Copy');
+		button.type = 'button';
+		button.className = 'button';
+		button.append(Object.assign(textOf('span', ` the ${this.getAttribute('what')}`), {className: 'unseen'}));
+		const done = document.createElement('span');
+		done.setAttribute('role', 'status');
+		button.addEventListener('click', async () => {
+			done.textContent = '';
+			done.textContent = await this.#copy() ? ' Copied.' : ' Selected: copy it with the keyboard.';
+		});
+		this.append(button, done);
+	}
+
+	async #copy() {
+		const source = document.getElementById(this.getAttribute('for'));
+		getSelection().selectAllChildren(source);
+		try {
+			await navigator.clipboard.writeText(source.textContent); // on secure pages alone
+			return true;
+		} catch {
+			return document.execCommand('copy');
+		}
+	}
+});

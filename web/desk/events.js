@@ -1,0 +1,395 @@
+// The script of the event pages. Their forms work without it.
+
+// valueOf returns the value of a field as the API has it, undefined if it is empty.
+const valueOf = field => {
+	const input = field.querySelector('[name]');
+	const text = input.value;
+	switch (field.dataset.kind) {
+	case 'toggle':
+		return input.checked;
+	case 'number':
+		return text.trim() === '' ? undefined : Number.isFinite(Number(text)) ? Number(text) : text;
+	case 'labels': {
+		const labels = text.split('\n').map(label => label.trim()).filter(Boolean);
+		return labels.length ? labels : undefined;
+	}
+	}
+	return text.trim() === '' ? undefined : text;
+};
+
+// keep has the tab remember what was typed into an event, until that is saved. Some browsers
+// do not let a page.
+const keep = {
+	get(key) {
+		try {
+			return JSON.parse(sessionStorage.getItem(`lychgate-event-${key}`));
+		} catch {
+			return null;
+		}
+	},
+	set(key, typed) {
+		try {
+			if (typed) sessionStorage.setItem(`lychgate-event-${key}`, JSON.stringify(typed));
+			else sessionStorage.removeItem(`lychgate-event-${key}`);
+		} catch {}
+	},
+};
+
+const clock = () => new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'}).format(new Date());
+
+const buttonOf = text => Object.assign(textOf('button', text), {type: 'button', className: 'button'});
+
+let sent = null; // the key of the event whose form is on its way
+
+// desk-event saves a draft while somebody types, counts characters, and tells of others.
+customElements.define('desk-event', class extends HTMLElement {
+	#form;
+	#timer = 0;
+	#looking = 0;
+	#saving = null; // the save that is under way
+	#typed = 0; // changes so far
+	#saved = 0; // of these, how many are saved
+	#kept = {}; // what is kept on the server, by the names of the inputs
+	#stopped = false; // saving by itself, until somebody says how to go on
+
+	connectedCallback() {
+		this.#form = this.querySelector('form');
+		this.#kept = this.#fields();
+		if (this.hasAttribute('saved') && sent) keep.set(sent, null);
+		sent = null;
+		this.#stopped = this.hasAttribute('conflict');
+		const type = this.#form.elements.type;
+		type.nextElementSibling.hidden = true; // changing it sends the form
+		this.#form.addEventListener('input', event => {
+			if (event.target !== type) this.#changed();
+		});
+		type.addEventListener('change', () => this.#form.requestSubmit(type.nextElementSibling));
+		this.addEventListener('submit', event => this.#submit(event));
+		this.addEventListener('click', event => {
+			if (event.target.closest('[data-discard]')) keep.set(this.#key, null);
+			const problem = event.target.closest('#problems a');
+			if (!problem) return;
+			event.preventDefault(); // after a jump to an anchor WebKit does not take what is typed there
+			document.getElementById(problem.hash.slice(1)).focus();
+		});
+		document.addEventListener('visibilitychange', this.#leave);
+		this.#fillZones();
+		for (const count of this.querySelectorAll('.count')) this.#count(count);
+		this.#offer();
+		this.#look();
+		setTimeout(() => this.#setAddress()); // when the page has set its own
+	}
+
+	disconnectedCallback() {
+		clearTimeout(this.#timer);
+		clearTimeout(this.#looking);
+		document.removeEventListener('visibilitychange', this.#leave);
+	}
+
+	get #id() { return this.#form.elements.event.value; }
+	get #key() { return this.#id || 'new'; }
+	get #isDraft() { return this.getAttribute('status') === 'draft'; }
+	get #page() { return this.closest('desk-page'); }
+
+	#leave = () => {
+		if (document.visibilityState === 'hidden' && this.isConnected) this.#save();
+	};
+
+	#setAddress() {
+		if (this.isConnected && this.#id && new URLSearchParams(location.search).get('event') !== this.#id) {
+			history.replaceState(null, '', `events?${new URLSearchParams({event: this.#id})}`);
+		}
+	}
+
+	#state(...parts) { this.querySelector('.state').replaceChildren(...parts); }
+
+	#changed() {
+		this.#typed++;
+		this.#remember();
+		if (!this.#isDraft) this.#state('Not updated yet');
+		clearTimeout(this.#timer);
+		this.#timer = setTimeout(() => this.#save(), 1000);
+	}
+
+	// fields returns what is typed, by the names of the inputs.
+	#fields() {
+		return Object.fromEntries([...this.querySelectorAll('[data-key] [name]')].map(input => [input.name, input.type === 'checkbox' ? input.checked : input.value]));
+	}
+
+	// remember keeps in the tab what is typed and not saved, and on what it was typed.
+	#remember() {
+		const fields = Object.entries(this.#fields()).filter(([name, value]) => value !== this.#kept[name]);
+		if (fields.length) keep.set(this.#key, {...keep.get(this.#key), ...Object.fromEntries(fields), revision: this.#form.elements.revision.value});
+	}
+
+	// offer offers what was typed earlier, and not saved.
+	#offer() {
+		const kept = keep.get(this.#key);
+		if (!kept || this.hasAttribute('conflict') || this.querySelector('#problems')) return;
+		const now = this.#fields();
+		const inputs = [...this.querySelectorAll('[data-key] [name]')].filter(input => input.name in kept && kept[input.name] !== now[input.name]);
+		if (!inputs.length) return;
+		const restore = buttonOf('Restore it'), discard = buttonOf('Discard it');
+		const notice = noticeOf(false, 'In this tab something was typed here that was not saved.', kept.revision === this.#form.elements.revision.value ? '' : ' The event was changed since then. Look at what it has now before you restore that.');
+		const buttons = document.createElement('p');
+		buttons.className = 'buttons';
+		buttons.append(restore, discard);
+		notice.append(buttons);
+		restore.addEventListener('click', () => {
+			for (const input of inputs) {
+				if (input.type === 'checkbox') input.checked = kept[input.name];
+				else input.value = kept[input.name];
+				input.dispatchEvent(new Event('input', {bubbles: true}));
+				input.dispatchEvent(new Event('restore'));
+			}
+			notice.remove();
+			inputs[0].focus();
+		});
+		discard.addEventListener('click', () => {
+			keep.set(this.#key, null);
+			notice.remove();
+			this.querySelector('[data-key] [name]').focus();
+		});
+		this.prepend(notice);
+	}
+
+	// submit sends the form when no save is under way.
+	async #submit(event) {
+		clearTimeout(this.#timer);
+		this.#remember();
+		sent = this.#key;
+		if (!this.#saving) {
+			this.#stopped = true; // the page is replaced, unless it is refused
+			setTimeout(() => this.#resume(), 100);
+			return;
+		}
+		event.preventDefault();
+		event.stopPropagation();
+		const submitter = event.submitter;
+		await this.#saving;
+		if (this.isConnected) this.#form.requestSubmit(submitter);
+	}
+
+	// resume goes on saving when the page has an answer to the form.
+	#resume() {
+		if (this.#page?.ariaBusy) setTimeout(() => this.#resume(), 100);
+		else this.#stopped = this.hasAttribute('conflict');
+	}
+
+	// save saves a draft, unless there is nothing to save.
+	async #save() {
+		clearTimeout(this.#timer);
+		if (!this.#isDraft || this.#stopped || this.#saving || this.#typed === this.#saved) return;
+		const count = this.#typed, fields = this.#fields();
+		this.#saving = this.#put();
+		const isSaved = await this.#saving;
+		this.#saving = null;
+		if (!isSaved || !this.isConnected) return;
+		this.#saved = count;
+		this.#kept = fields;
+		if (this.#typed === count) keep.set(this.#key, null);
+		else this.#timer = setTimeout(() => this.#save(), 1000);
+	}
+
+	// put sends the draft, and reports whether it is kept.
+	async #put() {
+		const {elements} = this.#form, id = this.#id;
+		const values = JSON.parse(elements.kept.value);
+		for (const field of this.querySelectorAll('[data-kind]')) values[field.dataset.key] = valueOf(field);
+		const headers = {'Content-Type': 'application/json', Accept: 'application/json'};
+		if (id) headers['If-Match'] = `"${elements.revision.value}"`;
+		const body = JSON.stringify({theme: this.getAttribute('theme'), type: elements.was.value, values});
+		this.#state('Saving…');
+		try {
+			const response = await fetch(id ? `events/${encodeURIComponent(id)}` : 'events', {method: id ? 'PUT' : 'POST', headers, body, keepalive: body.length < 30000});
+			const answer = parse(await response.text());
+			if (response.ok && answer) {
+				if (!id) keep.set('new', null);
+				elements.event.value = answer.id;
+				elements.revision.value = answer.revision;
+				this.#setAddress();
+				this.#state(`Saved at ${clock()}`);
+				return true;
+			}
+			this.#refused(response.status, answer?.message);
+		} catch {
+			this.#state('Not saved: the server cannot be reached. What you typed is kept in this tab. ', this.#again());
+		}
+		return false;
+	}
+
+	#again() {
+		const again = buttonOf('Try again');
+		again.addEventListener('click', () => this.#save());
+		return again;
+	}
+
+	#refused(status, message) {
+		if (status === 412) {
+			this.#conflict();
+		} else if (status === 401) {
+			const link = Object.assign(textOf('a', 'Sign in'), {href: document.querySelector('header .back').href, target: '_blank'});
+			this.#state('Not saved: your session has ended. What you typed is kept in this tab. ', link, ', and then ', this.#again());
+		} else {
+			this.#state('Not saved: ', textOf('bdi', message ?? `the server answered ${status}.`), ' ', this.#again());
+		}
+	}
+
+	// conflict asks whose version is to be kept.
+	#conflict() {
+		this.#stopped = true;
+		this.#state('Not saved: somebody else changed the event.');
+		const theirs = Object.assign(textOf('a', 'Load theirs'), {className: 'button', href: `events?${new URLSearchParams({event: this.#id})}`});
+		theirs.dataset.discard = '';
+		const mine = buttonOf('Keep mine');
+		mine.classList.add('danger');
+		mine.addEventListener('click', () => this.#keepMine(notice));
+		const notice = noticeOf(true, 'Somebody changed this event meanwhile. Nothing of it was overwritten, and what you typed is kept in this tab.');
+		const buttons = document.createElement('p');
+		buttons.className = 'buttons';
+		buttons.append(theirs, mine);
+		notice.append(buttons);
+		notice.setAttribute('role', 'alert');
+		this.querySelector(':scope > .notice')?.remove();
+		this.prepend(notice);
+	}
+
+	async #keepMine(notice) {
+		try {
+			const response = await fetch(`events/${encodeURIComponent(this.#id)}`, {headers: {Accept: 'application/json'}});
+			const answer = parse(await response.text());
+			if (!response.ok || !answer) {
+				this.#refused(response.status, answer?.message);
+				return;
+			}
+			this.#form.elements.revision.value = answer.revision;
+			this.#stopped = false;
+			notice.remove();
+			this.#form.querySelector('[data-key] [name]').focus();
+			this.#typed++;
+			this.setAttribute('status', answer.status);
+			if (this.#isDraft) await this.#save();
+			else this.#state('The event was published meanwhile: saving it changes what readers see.');
+		} catch {
+			this.#state('The server cannot be reached. Try again.');
+		}
+	}
+
+	// look tells who else has the event open.
+	async #look() {
+		clearTimeout(this.#looking);
+		this.#looking = setTimeout(() => this.#look(), 20000);
+		if (!this.#id || document.visibilityState === 'hidden') return;
+		try {
+			const response = await fetch(`events/${encodeURIComponent(this.#id)}/presence`, {method: 'POST', headers: {Accept: 'application/json'}});
+			if (response.status === 404) clearTimeout(this.#looking); // the event is gone, or nobody keeps that
+			if (!response.ok) return;
+			const {others} = await response.json();
+			this.#others(array(others));
+		} catch {} // it is asked again
+	}
+
+	#others(names) {
+		let line = this.querySelector('.others');
+		if (!line) {
+			line = document.createElement('p');
+			line.className = 'others';
+			line.setAttribute('role', 'status');
+			this.prepend(line);
+		}
+		const text = names.length ? `Also open at: ${names.slice(0, 10).join(', ')}` : '';
+		if (line.textContent !== text) line.replaceChildren(...text ? [textOf('bdi', text)] : []);
+	}
+
+	// count says how many characters there are, of those that are taken or recommended.
+	#count(of) {
+		const input = document.getElementById(of.dataset.for);
+		const most = Number(input.dataset.most ?? 0), advised = Number(input.dataset.advised ?? 0);
+		const show = () => {
+			const length = [...input.value].length, limit = most && (!advised || length > advised) ? most : advised || most;
+			of.textContent = `${length} of ${limit} characters${limit === most ? '' : ', as recommended'}`;
+			of.classList.toggle('over', length > limit || !!advised && length > advised);
+		};
+		input.addEventListener('input', show);
+		show();
+	}
+
+	#fillZones() {
+		const list = this.querySelector('#zones');
+		if (!list || !Intl.supportedValuesOf) return;
+		list.append(...Intl.supportedValuesOf('timeZone').map(name => Object.assign(document.createElement('option'), {value: name})));
+	}
+});
+
+// desk-labels takes labels one by one, and completes them. Its textarea has one on each line.
+customElements.define('desk-labels', class extends HTMLElement {
+	#timer = 0;
+	#asked = 0;
+
+	connectedCallback() {
+		const area = this.querySelector('textarea');
+		if (this.querySelector('ul')) return;
+		const list = document.createElement('ul'), input = document.createElement('input'), add = buttonOf('Add'), line = document.createElement('div'), options = document.createElement('datalist');
+		list.className = 'chips';
+		line.className = 'line';
+		options.id = `${area.id}-labels`;
+		input.autocomplete = 'off';
+		input.setAttribute('list', options.id);
+		for (const name of ['id', 'aria-describedby', 'aria-invalid']) { // what leads to the field leads to the input now
+			if (area.hasAttribute(name)) input.setAttribute(name, area.getAttribute(name));
+			area.removeAttribute(name);
+		}
+		area.hidden = true;
+		add.append(Object.assign(textOf('span', ' the label'), {className: 'unseen'}));
+		line.append(input, add, options);
+		this.append(list, line);
+		const labels = () => area.value.split('\n').map(text => text.trim()).filter(Boolean);
+		const set = texts => {
+			area.value = [...new Set(texts)].join('\n');
+			area.dispatchEvent(new Event('input', {bubbles: true}));
+			show();
+		};
+		const show = () => list.replaceChildren(...labels().map(text => {
+			const item = document.createElement('li'), remove = buttonOf('×');
+			remove.append(Object.assign(textOf('span', ` Remove ${text}`, 120), {className: 'unseen'}));
+			remove.addEventListener('click', () => {
+				set(labels().filter(other => other !== text));
+				input.focus();
+			});
+			item.append(textOf('bdi', text, 120), remove);
+			return item;
+		}));
+		const take = () => {
+			if (input.value.trim()) set([...labels(), input.value.trim()]);
+			input.value = '';
+			input.focus();
+		};
+		add.addEventListener('click', take);
+		for (const name of ['keydown', 'keypress']) { // Chromium's list of suggestions takes the first of the two
+			input.addEventListener(name, event => {
+				if (event.key !== 'Enter') return;
+				event.preventDefault(); // which would send the form
+				take();
+			});
+		}
+		input.addEventListener('input', event => {
+			event.stopPropagation(); // it is no change yet
+			clearTimeout(this.#timer);
+			this.#timer = setTimeout(() => this.#complete(input.value, options), 200);
+		});
+		area.addEventListener('restore', show);
+		show();
+	}
+
+	disconnectedCallback() { clearTimeout(this.#timer); }
+
+	async #complete(text, options) {
+		const asked = ++this.#asked;
+		try {
+			const response = await fetch(`event-labels?${new URLSearchParams({q: text})}`, {headers: {Accept: 'application/json'}});
+			if (!response.ok) return;
+			const {labels} = await response.json();
+			if (asked === this.#asked) options.replaceChildren(...array(labels).slice(0, 20).map(value => Object.assign(document.createElement('option'), {value})));
+		} catch {} // labels can be typed without
+	}
+});

@@ -1,0 +1,113 @@
+// desk-image uploads a picture, cut to shape, to where the platform takes it.
+
+const maxPicture = 20 << 20; // bytes
+const maxPixels = 50e6;
+
+// openPicture returns a file as a bitmap, the right way up. An error says why it is none.
+const openPicture = async file => {
+	if (file.size > maxPicture) throw new Error(`The file has ${Math.ceil(file.size / (1 << 20))} MB. Choose one with 20 MB at most.`);
+	if (/svg/i.test(file.type) || /\.svgz?$/i.test(file.name)) throw new Error('An SVG cannot be cut. Choose a JPEG, PNG or WebP.');
+	let bitmap;
+	try {
+		bitmap = await createImageBitmap(file, {imageOrientation: 'from-image'});
+	} catch {
+		throw new Error('This file is not a picture that the browser can show. Choose a JPEG, PNG or WebP.');
+	}
+	if (bitmap.width * bitmap.height > maxPixels) {
+		const megapixels = Math.round(bitmap.width * bitmap.height / 1e6);
+		bitmap.close();
+		throw new Error(`The picture has ${megapixels} megapixels. Choose one with 50 at most.`);
+	}
+	return bitmap;
+};
+
+// typeOf returns the type of a picture by its first bytes, "" for one that does not stay as
+// it is.
+const typeOf = async file => {
+	const bytes = [...new Uint8Array(await file.slice(0, 12).arrayBuffer())], starts = (at, ...some) => some.every((byte, i) => bytes[at + i] === byte);
+	if (starts(0, 0xff, 0xd8, 0xff)) return 'image/jpeg';
+	if (starts(0, 0x89, 0x50, 0x4e, 0x47)) return 'image/png';
+	return starts(0, 0x52, 0x49, 0x46, 0x46) && starts(8, 0x57, 0x45, 0x42, 0x50) ? 'image/webp' : '';
+};
+
+// fileNameOf returns the name of a file with the extension of a type.
+const fileNameOf = (name, type) => `${name.replace(/\.[^.]*$/, '').slice(0, 100) || 'picture'}.${{'image/jpeg': 'jpg', 'image/webp': 'webp'}[type] ?? 'png'}`;
+
+customElements.define('desk-image', class extends HTMLElement {
+	#input;
+	#said;
+
+	connectedCallback() {
+		this.#input = this.querySelector('[name]');
+		if (!this.getAttribute('to') || this.querySelector('.line')) return;
+		const line = document.createElement('div'), label = textOf('label', 'Upload'), file = document.createElement('input');
+		line.className = 'line';
+		Object.assign(file, {type: 'file', accept: 'image/jpeg,image/png,image/webp,image/gif,image/avif'});
+		label.className = 'button file';
+		label.append(Object.assign(textOf('span', ` a picture for ${this.getAttribute('label')}`), {className: 'unseen'}), file);
+		this.#said = document.createElement('p');
+		this.#said.className = 'said';
+		this.#said.setAttribute('role', 'status');
+		line.append(label, this.#said);
+		this.append(line);
+		file.addEventListener('change', async () => {
+			const [chosen] = file.files;
+			file.value = '';
+			if (chosen) await this.#take(chosen, file);
+		});
+		for (const name of ['change', 'restore']) this.#input.addEventListener(name, () => this.#show());
+	}
+
+	#say(...parts) { this.#said.replaceChildren(...parts); }
+
+	async #take(file, from) {
+		this.#say('Opening the picture…');
+		let bitmap;
+		try {
+			bitmap = await openPicture(file);
+		} catch (error) {
+			this.#say(textOf('span', error.message));
+			return;
+		}
+		this.#say('');
+		const dialog = document.createElement('desk-crop');
+		document.body.append(dialog);
+		const wanted = {ratio: this.getAttribute('ratio'), minWidth: Number(this.getAttribute('min-width')), minHeight: Number(this.getAttribute('min-height'))};
+		const cut = await dialog.open(bitmap, file, wanted, this.getAttribute('phrase'));
+		dialog.remove();
+		bitmap.close();
+		from.focus();
+		if (cut) await this.#send(cut);
+	}
+
+	async #send(file) {
+		const body = new FormData();
+		body.append('file', file, file.name);
+		body.append('purpose', 'image');
+		this.#say('Uploading…');
+		try {
+			const response = await fetch(this.getAttribute('to'), {method: 'POST', headers: {Accept: 'application/json'}, body});
+			const answer = parse(await response.text());
+			const url = array(answer?.images)[0]?.url;
+			if (response.ok && typeof url === 'string') {
+				this.#input.value = url;
+				this.#input.dispatchEvent(new Event('input', {bubbles: true}));
+				this.#show(url);
+				this.#say('The picture was uploaded.');
+			} else if (response.status === 401 || response.status === 403) {
+				this.#say('Not uploaded: sign in first, then choose the picture again. ', Object.assign(textOf('a', 'Sign in'), {href: document.querySelector('header .back').href, target: '_blank'}));
+			} else {
+				this.#say('Not uploaded: ', textOf('bdi', said(response.status, answer, 'The server')[0]));
+			}
+		} catch {
+			this.#say('Not uploaded: the server cannot be reached. Try again.');
+		}
+	}
+
+	// show shows the picture that was uploaded, if it is on this site, and no longer the one
+	// before.
+	#show(uploaded) {
+		this.querySelector('img')?.remove();
+		if (uploaded && URL.canParse(uploaded) && new URL(uploaded).origin === location.origin) this.prepend(Object.assign(new Image(240, 126), {src: uploaded, alt: ''}));
+	}
+});
