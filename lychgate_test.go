@@ -69,7 +69,7 @@ func TestXcaddyJSON(t *testing.T) {
 
 // Importing the root package is all that `xcaddy build --with` does.
 func TestModulesAreRegistered(t *testing.T) {
-	for _, id := range []string{"lychgate", "http.handlers.inbox_provider", "http.handlers.members_api"} {
+	for _, id := range []string{"lychgate", "http.handlers.inbox_provider", "http.handlers.members_api", "http.handlers.theme_manifest", "http.handlers.staff_desk", "http.handlers.events_api", "tls.permission.lychgate", "http.reverse_proxy.upstreams.lychgate"} {
 		if _, err := caddy.GetModule(id); err != nil {
 			t.Error(err)
 		}

@@ -25,8 +25,9 @@ func init() {
 // publishing platform does not have yet, and why, and has it tried at once.
 //
 //	GET  /lychgate/health           whether the store answers
-//	GET  /lychgate/members/behind   members that are behind, by site
-//	POST /lychgate/members/try      try them now
+//	GET  /lychgate/members/behind   members that are behind, by site; ?site=daily for one
+//	POST /lychgate/members/try      try them now; ?site=daily for those of one
+//	     /lychgate/sites            the sites in the store
 //
 // Members are named by their guid; nothing else of theirs is shown.
 type AdminAPI struct{}
@@ -45,6 +46,8 @@ func (AdminAPI) Routes() []caddy.AdminRoute {
 		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(serveHealth)},
 		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(serveBehind)},
 		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(serveTry)},
+		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(serveSites)},
+		{Pattern: sitesPath + "/", Handler: caddy.AdminHandlerFunc(serveSites)},
 	}
 }
 
@@ -55,7 +58,10 @@ const healthTimeout = time.Second
 type health struct {
 	Healthy bool          `json:"healthy"`
 	Store   database.Kind `json:"store"` // or "none"
-	Sites   []string      `json:"sites"` // by name
+	Sites   []string      `json:"sites"` // of the configuration, by name
+
+	// StoredSites is how many sites in the store this edge serves.
+	StoredSites int `json:"stored_sites,omitempty"`
 
 	Problem string `json:"problem,omitempty"`
 }
@@ -71,6 +77,7 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	if app, ok := configured.(*App); err == nil && ok {
 		answer.Sites = slices.AppendSeq(answer.Sites, maps.Keys(app.Sites))
 		slices.Sort(answer.Sites)
+		answer.StoredSites = app.stored.count()
 		if app.store != nil {
 			answer.Store = app.store.kind
 		}
@@ -105,7 +112,13 @@ func (a *App) askStore(ctx context.Context) error {
 		if store == nil {
 			return errStoreAway
 		}
-		_, err = store.List(ctx, noSite)
+		_, err = store.List(ctx, noSite, 0)
+	case a.store != nil: // for its sites alone
+		store, away := a.stored.opened()
+		if away != nil {
+			return errStoreAway
+		}
+		_, err = store.List(ctx, noSite, 0)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("the store does not answer within %v: %w", healthTimeout, err)
@@ -154,21 +167,61 @@ func serveTry(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// eachSite answers with what a function returns for each site, by name.
+// maxBehind bounds how many sites in the store are in an answer.
+const maxBehind = 100
+
+// eachSite answers with what a function returns for each site, by name: for the one that
+// the request names, or for all of the configuration and those in the store that are
+// behind, maxBehind at most.
 func eachSite(w http.ResponseWriter, r *http.Request, method string, of func(site string, outbox *outbox.Outbox) (any, error)) error {
 	if r.Method != method {
 		return useMethod(w, method)
 	}
-	answer := make(map[string]any)
 	serving := nowServing()
-	for name := range serving.sites {
-		var err error
-		if answer[name], err = of(name, serving.outbox); err != nil {
-			return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: err}
+	names, err := sitesBehind(r, serving)
+	answer := make(map[string]any)
+	for _, name := range names {
+		if err == nil {
+			answer[name], err = of(name, serving.outbox)
 		}
+	}
+	if err != nil {
+		return siteError(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(answer)
+}
+
+func sitesBehind(r *http.Request, serving *serving) ([]string, error) {
+	if serving.outbox == nil { // the store is away
+		return nil, nil
+	}
+	if name := r.URL.Query().Get("site"); name != "" {
+		return []string{name}, serving.checkSite(r.Context(), name)
+	}
+	all, err := serving.outbox.CountAll(r.Context())
+	for _, name := range serving.sites {
+		delete(all, name)
+	}
+	stored := slices.Sorted(maps.Keys(all))
+	return slices.Concat(serving.sites, stored[:min(len(stored), maxBehind)]), err
+}
+
+// checkSite returns an error unless there is a site of a name here, or something of one
+// is behind.
+func (s *serving) checkSite(ctx context.Context, name string) error {
+	noSite := caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("there is no site %.80q here", name)}
+	if checkSiteName(name) != nil { // PostgreSQL cannot be asked for some of them
+		return noSite
+	}
+	if slices.Contains(s.sites, name) || s.isStored(name) {
+		return nil
+	}
+	n, err := s.outbox.Count(ctx, name)
+	if err == nil && n == 0 {
+		return noSite
+	}
+	return err
 }
 
 // useMethod refuses a request of another method.
@@ -182,7 +235,7 @@ func useMethod(w http.ResponseWriter, method string) error {
 type membersBehind struct{}
 
 var membersBehindDesc = prometheus.NewDesc("lychgate_members_behind",
-	"Members whose last write the publishing platform does not have yet.", []string{"site"}, nil)
+	"Members whose last write the publishing platform does not have yet. Those of all sites in the store are counted together.", []string{"site"}, nil)
 
 // Describe implements prometheus.Collector.
 func (membersBehind) Describe(descriptions chan<- *prometheus.Desc) {
@@ -194,12 +247,54 @@ func (membersBehind) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	serving := nowServing()
-	for _, name := range slices.Sorted(maps.Keys(serving.sites)) {
-		n, err := serving.outbox.Count(ctx, name)
-		if err != nil {
-			return // a store that is away must not take the other metrics with it
+	if serving.outbox == nil {
+		return
+	}
+	all, err := serving.outbox.CountAll(ctx)
+	if err != nil {
+		return // a store that is away must not take the other metrics with it
+	}
+	send := func(site string, n int) {
+		metrics <- prometheus.MustNewConstMetric(membersBehindDesc, prometheus.GaugeValue, float64(n), site)
+	}
+	for _, name := range serving.sites {
+		send(name, all[name])
+	}
+	stored := 0
+	for name, n := range all {
+		if serving.isStored(name) {
+			stored += n
 		}
-		metrics <- prometheus.MustNewConstMetric(membersBehindDesc, prometheus.GaugeValue, float64(n), name)
+	}
+	send(storedLabel, stored)
+}
+
+// storedSitesCount is the metric of how many sites in the store this edge has.
+type storedSitesCount struct{}
+
+var storedSitesDesc = prometheus.NewDesc("lychgate_stored_sites",
+	"Sites in the store that this edge serves, by state: served, or locked if their keys cannot be opened.", []string{"state"}, nil)
+
+// Describe implements prometheus.Collector.
+func (storedSitesCount) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- storedSitesDesc
+}
+
+// Collect implements prometheus.Collector.
+func (storedSitesCount) Collect(metrics chan<- prometheus.Metric) {
+	configured, err := caddy.ActiveContext().AppIfConfigured("lychgate")
+	app, ok := configured.(*App)
+	if err != nil || !ok || app.store == nil {
+		return
+	}
+	locked, all := 0, *app.stored.byName.Load()
+	for _, site := range all {
+		if site.locked != nil {
+			locked++
+		}
+	}
+	for state, n := range map[string]int{"served": len(all) - locked, "locked": locked} {
+		metrics <- prometheus.MustNewConstMetric(storedSitesDesc, prometheus.GaugeValue, float64(n), state)
 	}
 }
 
@@ -207,4 +302,5 @@ func (membersBehind) Collect(metrics chan<- prometheus.Metric) {
 var (
 	_ caddy.AdminRouter    = AdminAPI{}
 	_ prometheus.Collector = membersBehind{}
+	_ prometheus.Collector = storedSitesCount{}
 )

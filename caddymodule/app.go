@@ -10,9 +10,11 @@ import (
 	"io"
 	"maps"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -21,7 +23,11 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/redis"
+	"github.com/lychgate/caddy-lychgate/seal"
 )
 
 func init() {
@@ -40,12 +46,22 @@ type App struct {
 	// file lychgate/lychgate.db in Caddy's data directory.
 	Store *Store `json:"store,omitempty"`
 
+	// Redis is the Redis, or Valkey, that several edges share, so that their rate limits
+	// are exact over all of them and one lookup serves them all. Default: none.
+	Redis *Redis `json:"redis,omitempty"`
+
+	// Secrets seal what is secret of sites in the store: the first seals, the others
+	// still open. Each has 32 characters or more. Placeholders such as
+	// {env.LYCHGATE_SECRET} are replaced. Default: none, so such sites cannot be added.
+	Secrets []string `json:"secrets,omitempty"`
+
 	// Service is what the file name of theme manifests starts with:
 	// `<service>-manifest.yaml`. Default: `lychgate`.
 	Service string `json:"service,omitempty"`
 
 	// Sites are the publications, by name. A name has up to 63 letters,
-	// digits, hyphens and underscores; it names the site in metrics and logs.
+	// digits, hyphens and underscores; it names the site in metrics and logs. Other
+	// sites may be in the store.
 	Sites map[string]*Site `json:"sites,omitempty"`
 
 	// Lines are where a Caddyfile has the options, by their paths here, such as
@@ -54,21 +70,33 @@ type App struct {
 	// loaded. Leave them out of JSON.
 	Lines map[string]string `json:"lines,omitempty"`
 
-	sites     map[string]*Site            // by host
-	platforms map[*Site]platform.Platform // those that are used
-	store     *openStore                  // nil unless something needs it
-	members   *membersState               // nil unless members_api is used
-	themes    *themesState                // nil unless theme_manifest is used
-	locator   *locator                    // nil unless the app runs
-	logger    *zap.Logger
-	resolver  *classifier.Resolver
-	servers   string // the resolver's servers, as part of a cache's key
-	release   releases
+	sites       map[string]*Site           // of the configuration, by host
+	live        *atomic.Pointer[liveSites] // those and the ones in the store
+	store       *openStore                 // nil unless something needs it
+	members     *membersState              // nil unless members_api is used
+	themes      *themesState               // nil unless theme_manifest or staff_desk is used
+	curation    *curationState             // nil unless staff_desk is used
+	events      *eventsState               // nil unless staff_desk or events_api is used
+	stored      *storedSites
+	restoreOnce func() error // restoreStored
+	openOnce    func() error // openStored
+	isOpen      *atomic.Bool // openOnce has ended
+	keys        *seal.Keyring
+	locator     *locator // nil unless the app runs
+	logger      *zap.Logger
+	resolver    *classifier.Resolver
+	servers     []netip.AddrPort // the resolver's
+	redisKey    redisKey         // zero for none
+	redis       *redis.Client    // nil for none
+	release     releases
 
 	routes func() ([]caddyhttp.RouteList, error) // of the HTTP servers
 
 	adminPaths  []string // of theme_manifest
+	deskPaths   []string // of staff_desk
 	lookupPaths []string // of inbox_provider
+
+	warnedOfProxy *atomic.Bool // that is not trusted
 }
 
 // Site is one publication.
@@ -89,10 +117,28 @@ type Site struct {
 	// Ghost.
 	Themes map[string]*Theme `json:"themes,omitempty"`
 
-	name    string
-	host    string // the first of Hosts, as it appears in requests
-	metrics *siteMetrics
+	// StaffIntegrations lets the site's owners and administrators add, rotate and
+	// revoke integrations on the desk. Default: false.
+	StaffIntegrations bool `json:"staff_integrations,omitempty"`
+
+	name     string
+	hosts    []string // as they appear in requests
+	metrics  *siteMetrics
+	isStored bool
+
+	platform platform.Platform // nil unless it is used
+	locked   error             // why its keys cannot be opened
+	revision int64             // of a site in the store
+
+	members atomic.Pointer[handlers.MembersSite] // nil while the store is away
+	synced  inbound.Site                         // of a site in the store
+	themes  *handlers.ThemesSite                 // nil for a platform without themes
+	address *url.URL                             // of the platform, for dynamic lychgate; nil for none
 }
+
+// liveSites are the sites that are served, by host. They are never changed, but
+// replaced.
+type liveSites map[string]*Site
 
 // CaddyModule returns the Caddy module information.
 func (App) CaddyModule() caddy.ModuleInfo {
@@ -105,6 +151,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // Provision sets up the app.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
+	a.warnedOfProxy = new(atomic.Bool)
 	a.routes = func() ([]caddyhttp.RouteList, error) { return routesOf(ctx) }
 	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
@@ -114,13 +161,20 @@ func (a *App) Provision(ctx caddy.Context) error {
 		err = a.provisionSites()
 	}
 	if err == nil {
+		err = a.provisionStored()
+	}
+	if err == nil {
 		err = a.provisionResolver(a.logger)
+	}
+	if err == nil {
+		err = a.loadRedis()
 	}
 	return explain(a.Lines, err)
 }
 
 func (a *App) provisionSites() error {
 	a.sites = make(map[string]*Site)
+	a.live, a.isOpen = new(atomic.Pointer[liveSites]), new(atomic.Bool)
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
 		site := a.Sites[name]
 		if err := checkSiteName(name); err != nil {
@@ -135,13 +189,11 @@ func (a *App) provisionSites() error {
 		}
 		site.metrics = loadSiteMetrics(name, &a.release)
 	}
+	a.live.Store(new(liveSites(a.sites)))
 	return nil
 }
 
 func (a *App) provisionHosts(site *Site) error {
-	if len(site.Hosts) == 0 {
-		return errNoHosts
-	}
 	for _, host := range site.Hosts {
 		host, err := replace("hosts", host)
 		if err != nil {
@@ -154,10 +206,16 @@ func (a *App) provisionHosts(site *Site) error {
 			return hostTaken(host, other.name)
 		}
 		a.sites[host] = site
-		site.host = cmp.Or(site.host, host)
+		site.hosts = append(site.hosts, host)
+	}
+	if len(site.hosts) == 0 {
+		return errNoHosts
 	}
 	return nil
 }
+
+// has reports whether a host is one of the site's.
+func (s *Site) has(host string) bool { return slices.Contains(s.hosts, host) }
 
 func (a *App) provisionResolver(logger *zap.Logger) error {
 	var servers []netip.AddrPort
@@ -175,7 +233,7 @@ func (a *App) provisionResolver(logger *zap.Logger) error {
 	if len(servers) == 0 {
 		servers = classifier.SystemServers()
 	}
-	a.servers = fmt.Sprint(servers)
+	a.servers = servers
 	a.resolver = classifier.NewResolver(classifier.ResolverConfig{
 		Servers: servers,
 		Logger:  logger,
@@ -194,16 +252,22 @@ func sampled(logger *zap.Logger) *zap.Logger {
 
 // Start implements caddy.App.
 func (a *App) Start() error {
-	routes, err := a.routes()
+	if a.redis != nil {
+		a.redis.Start()
+	}
+	if err := a.openOnce(); err != nil {
+		return err
+	}
+	a.isOpen.Store(true)
+	warnings, err := a.warningsOfRoutes()
 	if err != nil {
 		return err
 	}
-	a.warnOfRoutes(routes)
+	for _, w := range warnings {
+		a.logger.Warn(w.message, w.fields...)
+	}
 	if a.store == nil {
 		return nil
-	}
-	if err := a.store.open(); err != nil {
-		return explain(a.Lines, inBlock("lychgate", "store", err))
 	}
 	if a.members != nil {
 		a.members.previous = running.Swap(a.members)
@@ -237,36 +301,66 @@ func (a *App) Cleanup() error {
 	if a.store != nil {
 		errs = append(errs, a.store.close())
 	}
-	for _, platform := range a.platforms {
-		if closer, ok := platform.(io.Closer); ok {
-			errs = append(errs, closer.Close())
-		}
+	for _, site := range a.Sites {
+		errs = append(errs, site.close())
 	}
+	errs = append(errs, a.stored.close())
 	return errors.Join(append(errs, a.release.all())...)
 }
 
 // connect returns the platform of a site.
 func (a *App) connect(site *Site) (platform.Platform, error) {
-	if connected, ok := a.platforms[site]; ok {
-		return connected, nil
+	if site.platform != nil {
+		return site.platform, nil
 	}
 	connected, err := site.Platform.Connect()
 	if err != nil {
 		return nil, err
 	}
-	if a.platforms == nil {
-		a.platforms = make(map[*Site]platform.Platform)
-	}
-	a.platforms[site] = connected
+	site.platform = connected
 	return connected, nil
+}
+
+// close lets go of the site's platform. Requests that are under way go on.
+func (s *Site) close() error {
+	if s == nil {
+		return nil
+	}
+	if closer, ok := s.platform.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
 }
 
 // siteOf returns the site that a request's Host names, or nil.
 func (a *App) siteOf(host string) *Site {
-	if site, ok := a.sites[host]; ok {
+	site := (*a.live.Load()).at(host)
+	if site == nil && !a.isOpen.Load() {
+		return a.siteWhileStarting(host)
+	}
+	return site
+}
+
+// siteWhileStarting returns the site of a request that comes before the app has started:
+// Caddy may start its HTTP servers first.
+func (a *App) siteWhileStarting(host string) *Site {
+	if a.restoreOnce() == nil {
+		if site := (*a.live.Load()).at(host); site != nil {
+			return site
+		}
+	}
+	if a.openOnce() != nil { // Start says so
+		return nil
+	}
+	return (*a.live.Load()).at(host)
+}
+
+// at returns the site of a Host, nil for none.
+func (l liveSites) at(host string) *Site {
+	if site, ok := l[host]; ok {
 		return site
 	}
-	return a.sites[hostOf(host)]
+	return l[hostOf(host)]
 }
 
 var errNoHosts = &mistake{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -63,6 +64,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //
 //	lychgate {
 //	    store sqlite <file> | postgres <connection string>
+//	    redis <url> {
+//	        timeout <duration>
+//	    }
+//	    secret <text...>
 //	    resolvers <address...>
 //	    service <name>
 //	    site <name> {
@@ -86,6 +91,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	                user   <name>
 //	            }
 //	        }
+//	        staff_integrations on | off
 //	    }
 //	}
 func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
@@ -111,6 +117,14 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			a.Store = &Store{Kind: args[0], Source: args[1]}
 			return a.Store.checkParsed()
+		}},
+		"redis": {example: "redis redis://127.0.0.1:6379", args: 1, block: func(args []string) error {
+			a.Redis = new(Redis)
+			return a.Redis.unmarshalCaddyfile(d, args[0], in.below(d, "redis"))
+		}},
+		"secret": {example: "secret {env.LYCHGATE_SECRET}", args: many, set: func(args []string) error {
+			a.Secrets = args
+			return checkEach("secret", args, checkSecret)
 		}},
 		"service": {example: "service lychgate", args: 1, set: func(args []string) error {
 			a.Service = args[0]
@@ -147,7 +161,7 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 				return nil
 			})
 		}},
-		"platform": {example: "platform ghost http://127.0.0.1:2368", args: many, block: func(args []string) error {
+		"platform": {example: exampleLine(exampleKind), args: many, block: func(args []string) error {
 			s.Platform = new(Platform)
 			return s.Platform.unmarshalCaddyfile(d, args, in.below(d, "platform"))
 		}},
@@ -177,6 +191,10 @@ func (s *Site) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, owners ma
 			s.Themes[args[0]] = new(Theme)
 			return s.Themes[args[0]].unmarshalCaddyfile(d, args[0], in.below(d, "themes."+args[0]))
 		}},
+		"staff_integrations": {example: "staff_integrations on", args: 1, set: func(args []string) (err error) {
+			s.StaffIntegrations, err = parseSwitch("staff_integrations", args[0])
+			return err
+		}},
 	})
 	if err == nil && len(s.Hosts) == 0 {
 		err = d.WrapErr(inSite(name, errNoHosts))
@@ -192,12 +210,12 @@ func (s *Site) checkParsed() error {
 	switch {
 	case s.Platform == nil:
 		return nil
-	case s.Platform.Kind == "none" && len(s.Themes) > 0:
-		return inTheme(slices.Min(slices.Collect(maps.Keys(s.Themes))), errNoThemes)
+	case !s.Platform.hasThemes() && len(s.Themes) > 0:
+		return inTheme(slices.Min(slices.Collect(maps.Keys(s.Themes))), s.Platform.errNoThemes())
 	case s.Platform.Webhooks == "" || s.Platform.Webhooks == "off" || strings.Contains(strings.Join(s.Hosts, "")+s.Platform.Webhooks, "{"):
 		return nil
 	}
-	return inBlock("platform ghost", "platform", checkWebhooksHost(s.Platform.Webhooks, func(host string) bool {
+	return s.Platform.inBlock(s.Platform.checkWebhooksHost(s.Platform.Webhooks, func(host string) bool {
 		return slices.ContainsFunc(s.Hosts, func(own string) bool {
 			parsed, err := parseHost(own)
 			return err == nil && parsed == host
@@ -207,10 +225,18 @@ func (s *Site) checkParsed() error {
 
 // homes are the blocks in which options belong that are easily written elsewhere.
 var homes = map[string]string{
-	"store": "lychgate", "resolvers": "lychgate", "service": "lychgate", "site": "lychgate",
-	"hosts": "site", "platform": "site", "integration": "site", "theme": "site",
+	"store": "lychgate", "redis": "lychgate", "secret": "lychgate", "resolvers": "lychgate", "service": "lychgate", "site": "lychgate",
+	"hosts": "site", "platform": "site", "integration": "site", "theme": "site", "staff_integrations": "site",
 	"repository": "theme", "branch": "repository", "token": "repository", "user": "repository",
-	"admin_key": "platform ghost", "webhooks": "platform ghost", "key": "integration", "mode": "integration",
+	"admin_key": "platform", "webhooks": "platform", "key": "integration", "mode": "integration",
+}
+
+// homeOf returns the block in which an option belongs, "" if it is none of homes.
+func homeOf(option string) string {
+	if homes[option] == "platform" {
+		return blockWith(option)
+	}
+	return homes[option]
 }
 
 // option is an option of a block in a Caddyfile.
@@ -238,8 +264,8 @@ func parseBlock(d *caddyfile.Dispenser, name string, in block, known map[string]
 		switch {
 		case key == "{":
 			return d.Errf("%s: unexpected {: the option before it has no block", name)
-		case !ok && homes[key] != "" && !strings.HasPrefix(name, homes[key]):
-			return d.Errf("%s has no option %q: it belongs into the block of %s", name, key, homes[key])
+		case !ok && homeOf(key) != "" && !strings.HasPrefix(name, homeOf(key)):
+			return d.Errf("%s has no option %q: it belongs into the block of %s", name, key, homeOf(key))
 		case !ok && len(known) == 0:
 			return d.Errf("%s has no options: take %q out", name, key)
 		case !ok:
@@ -269,6 +295,14 @@ func parseBlock(d *caddyfile.Dispenser, name string, in block, known map[string]
 		}
 	}
 	return nil
+}
+
+// parseSwitch parses an option that is on or off.
+func parseSwitch(name, arg string) (on bool, err error) {
+	if arg != "on" && arg != "off" {
+		return false, &mistake{name: name, text: strconv.Quote(arg) + ": write on or off"}
+	}
+	return arg == "on", nil
 }
 
 // checkEach checks the arguments of an option, but for those with placeholders:

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
 )
 
 // An operator's mistake is caught by `caddy validate`, which says where it is
@@ -24,7 +25,7 @@ func TestConfigMistakes(t *testing.T) {
 		want     []string
 	}{
 		{name: "no site", inbox: "", want: []string{"inbox_provider", "no site is configured", "site daily {\n"}},
-		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are resolvers, service, site, store`, "Caddyfile:3"}},
+		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are redis, resolvers, secret, service, site, store`, "Caddyfile:3"}},
 		{name: "resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", want: []string{`lychgate: resolvers "dns.google" is not an IP address`, "such as 1.1.1.1", "Caddyfile:3"}},
 		{name: "resolver with a wrong port", lychgate: "resolvers 1.1.1.1:dns", want: []string{`"1.1.1.1:dns" is not an IP address`, "Caddyfile:3"}},
 		{name: "no resolver", lychgate: "resolvers", want: []string{"lychgate: resolvers has the wrong number of arguments: write it as in: resolvers 1.1.1.1 9.9.9.9:53", "Caddyfile:3"}},
@@ -33,7 +34,7 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "site with an odd name", lychgate: "site daily.news {\n}", want: []string{`site "daily.news": a name has 1 to 63 letters`, "Caddyfile:3"}},
 		{name: "site twice", lychgate: site + "\n" + site, want: []string{"site demo is given twice", "Caddyfile:6"}},
 		{name: "site without hosts", lychgate: "site demo {\n}", want: []string{"site demo: needs at least one host, such as: hosts news.example.com", "Caddyfile:4"}},
-		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, platform, theme`, "Caddyfile:4"}},
+		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, platform, staff_integrations, theme`, "Caddyfile:4"}},
 		{name: "host with port", lychgate: "site demo {\n hosts localhost:8080\n}", want: []string{`site demo: hosts "localhost:8080" has a port: write the host name without it`, "Caddyfile:4"}},
 		{name: "host is a URL", lychgate: "site demo {\n hosts https://news.example.com\n}", want: []string{"is a URL: write only the host name", "Caddyfile:4"}},
 		{name: "host is a pattern", lychgate: "site demo {\n hosts *.example.com\n}", want: []string{"is a pattern: write each host name out", "Caddyfile:4"}},
@@ -126,7 +127,7 @@ func TestJSONConfigMistakes(t *testing.T) {
 
 // What the Caddyfile says arrives in JSON under the documented names.
 func TestCaddyfileToJSON(t *testing.T) {
-	adapted, err := adapt(`
+	adapted, err := inprocess.Adapt(`
 {
 	lychgate {
 		resolvers 1.1.1.1 [::1]:5353 {env.RESOLVER}
@@ -215,14 +216,23 @@ http://:{{port}} {
 
 // Every Caddyfile that the docs print is one that Caddy takes.
 func TestDocumentedCaddyfiles(t *testing.T) {
-	t.Setenv("GHOST_ADMIN_KEY", "0123456789abcdef01234567:"+strings.Repeat("0f", 32))
-	t.Setenv("CRM_KEY", formKey)
-	t.Setenv("THEME_TOKEN", "a-token")
+	for name, value := range map[string]string{
+		"GHOST_ADMIN_KEY": "0123456789abcdef01234567:" + strings.Repeat("0f", 32), "CRM_KEY": formKey, "THEME_TOKEN": "a-token",
+		"DAILY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0e", 32), "WEEKLY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0d", 32),
+		"LYCHGATE_DSN": "postgres://lychgate@127.0.0.1/lychgate", "LYCHGATE_SECRET": strings.Repeat("0123456789abcdef", 4), "LYCHGATE_REDIS": "redis://127.0.0.1:6379",
+	} {
+		t.Setenv(name, value)
+	}
 	files, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	files = append(files, "../README.md", "../Caddyfile.example")
+	authority := filepath.Join(t.TempDir(), "ghost-ca.pem")
+	if err := os.WriteFile(authority, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	onThisMachine := strings.NewReplacer("/etc/caddy/ghost-ca.pem", authority)
 	block := regexp.MustCompile("(?s)```caddyfile\n(.*?)```")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -238,7 +248,7 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 		}
 		for _, config := range configs {
 			t.Chdir(t.TempDir())
-			if err := validate(string(config)); err != nil {
+			if err := validate(onThisMachine.Replace(string(config))); err != nil {
 				t.Errorf("%s: %v, in\n%s", file, err, config)
 			}
 		}
@@ -250,4 +260,4 @@ var packageDir, _ = os.Getwd()
 
 // The doc comments of config fields are what Caddy's site shows, so the types
 // must be exported.
-var _ = []any{caddymodule.App{}, caddymodule.Site{}, caddymodule.InboxProvider{}, caddymodule.Limit{}, caddymodule.ThemeManifest{}, caddymodule.Theme{}, caddymodule.Repository{}}
+var _ = []any{caddymodule.App{}, caddymodule.Site{}, caddymodule.InboxProvider{}, caddymodule.Limit{}, caddymodule.ThemeManifest{}, caddymodule.Theme{}, caddymodule.Repository{}, caddymodule.Redis{}, caddymodule.Permission{}, caddymodule.Upstreams{}, caddymodule.StaffDesk{}}

@@ -1,95 +1,53 @@
 package caddymodule_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
 
-// process is the custom Caddy as a process of its own, that can be killed.
+// process is an edge in a process of its own, which can be killed.
 type process struct {
-	t      *testing.T
-	binary string
-	config string
-	base   string
-
-	adminSocket string // where the admin API listens
-
-	mu      sync.Mutex
-	command *exec.Cmd
+	*caddytest.Edge
+	t *testing.T
 }
 
-func startProcess(t *testing.T, platform string) *process {
+func startProcess(t *testing.T, config string) *process {
 	t.Helper()
-	return startProcessOf(t, caddytest.Build(t), membersConfig(sqliteStore(t), platform))
+	return &process{caddytest.New(t, config), t}
 }
 
-func startProcessOf(t *testing.T, binary, config string) *process {
-	t.Helper()
-	port := freeport.New(t)
-	folder := t.TempDir()
-	p := &process{
-		t: t, binary: binary, config: filepath.Join(folder, "Caddyfile"), base: "http://localhost:" + port,
-		adminSocket: filepath.Join(folder, "admin.sock"),
-	}
-	config = strings.NewReplacer("{{port}}", port, "{{global}}", `
-		admin unix/`+p.adminSocket+`
-		persist_config off
-		default_bind 127.0.0.1
-		storage file_system `+t.TempDir()).Replace(config)
-	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	showLog(t, p.config+".log")
-	p.start()
-	t.Cleanup(p.kill)
-	return p
+// outside returns an edge of another process as one that requests can be sent to.
+func outside(t *testing.T, p *caddytest.Edge) *edge {
+	e := &edge{t: t, base: "http://localhost:" + p.Port, logFile: p.LogFile, client: &http.Client{Transport: recorder{newConnections("127.0.0.1:" + p.Port)}}}
+	t.Cleanup(e.client.CloseIdleConnections)
+	return e
 }
 
-func (p *process) start() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.command = exec.Command(p.binary, "run", "--config", p.config)
-	output, err := os.OpenFile(p.config+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+// crash kills the process, and starts it again.
+func (p *process) crash() {
+	p.t.Helper()
+	p.Kill()
+	if err := p.Restart(); err != nil {
 		p.t.Fatal(err)
 	}
-	defer output.Close()
-	p.command.Stderr = output
-	if err := p.command.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// kill ends the process as a power cut would.
-func (p *process) kill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.command.Process.Kill()
-	p.command.Wait()
 }
 
 // call sends a request and returns the answer's body, or an error if there was
 // none.
 func (p *process) call(client *http.Client, method, path, body string) (string, error) {
-	request, err := http.NewRequest(method, p.base+"/integration/members"+path, strings.NewReader(body))
+	request, err := http.NewRequest(method, "http://localhost:"+p.Port+"/integration/members"+path, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
@@ -151,13 +109,9 @@ func hammer(t *testing.T, p *process, writes int, unique string, crash func(), c
 // A thousand writes, and the edge killed among them: whatever was acknowledged
 // is there.
 func TestKilledAmongWrites(t *testing.T) {
-	p := startProcess(t, "none")
-	acknowledged := hammer(t, p, 1000, "none", func() {
-		p.kill()
-		p.start()
-	}, 5)
-	p.kill()
-	p.start()
+	p := startProcess(t, membersConfig(sqliteStore(t), "none"))
+	acknowledged := hammer(t, p, 1000, "none", p.crash, 5)
+	p.crash()
 	client := &http.Client{Transport: recorder{&http.Transport{}}}
 	defer client.CloseIdleConnections()
 	wait.Until(t, func() string {
@@ -180,12 +134,9 @@ func TestKilledAmongWrites(t *testing.T) {
 // acknowledged is on both sides, once.
 func TestKilledAmongWritesToGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	p := startProcess(t, ghostPlatform(url, key, "off"))
+	p := startProcess(t, membersConfig(sqliteStore(t), ghostPlatform(url, key, "off")))
 	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
-	acknowledged := hammer(t, p, 60, unique, func() {
-		p.kill()
-		p.start()
-	}, 4)
+	acknowledged := hammer(t, p, 60, unique, p.crash, 4)
 
 	ghost, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
@@ -205,54 +156,20 @@ func TestKilledAmongWritesToGhost(t *testing.T) {
 	}
 }
 
-// ghostProcess is a Ghost of the test's own, that can be killed.
-type ghostProcess struct {
-	t        *testing.T
-	folder   string
-	port     string
-	url, key string
-	pid      int
-	script   *exec.Cmd
-}
-
-func (g *ghostProcess) start() {
-	g.script = exec.Command("../e2e/ghost/start", g.folder, g.port)
-	output, err := g.script.StdoutPipe()
-	if err == nil {
-		err = g.script.Start()
-	}
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	line, err := bufio.NewReader(output).ReadString('\n')
-	if _, scanErr := fmt.Sscanf(line, "LYCHGATE_TEST_GHOST=%s %s %d", &g.url, &g.key, &g.pid); err != nil || scanErr != nil {
-		g.t.Fatalf("Ghost did not start: %q, %v", line, err)
-	}
-}
-
-// kill ends Ghost as a power cut would.
-func (g *ghostProcess) kill() {
-	syscall.Kill(g.pid, syscall.SIGKILL)
-	g.script.Wait()
-}
-
 // Ghost killed among writes: nobody is told of it, and whatever was
 // acknowledged is in Ghost in the end.
 func TestGhostKilledAmongWrites(t *testing.T) {
-	ghosttest.Real(t) // skips where there is none
-	g := &ghostProcess{t: t, folder: t.TempDir(), port: freeport.New(t)}
-	g.start()
-	t.Cleanup(func() { g.kill() })
-
-	p := startProcess(t, ghostPlatform(g.url, g.key, "off"))
+	g := ghosttest.New(t)
+	g.Start()
+	p := startProcess(t, membersConfig(sqliteStore(t), ghostPlatform(g.URL, g.Key, "off")))
 	acknowledged := hammer(t, p, 100, "ghost", func() {
-		g.kill()
-		g.start()
+		g.Kill()
+		g.Start()
 	}, 2)
 	if len(acknowledged) != 100 {
 		t.Errorf("%d writes were acknowledged, want 100", len(acknowledged))
 	}
-	client, err := ghost.New(ghost.Config{URL: g.url, AdminKey: g.key})
+	client, err := ghost.New(ghost.Config{URL: g.URL, AdminKey: g.Key})
 	if err != nil {
 		t.Fatal(err)
 	}

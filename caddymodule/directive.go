@@ -16,6 +16,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/desk"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // This file checks what a directive in a Caddyfile needs of the rest of it, so
@@ -60,7 +62,7 @@ func parsedApp(h httpcaddyfile.Helper) (*App, error) {
 	if err := json.Unmarshal(option.Value, app); err != nil {
 		return nil, err
 	}
-	if len(app.Sites) == 0 {
+	if !app.mayHaveSites() {
 		return nil, ErrNoSite
 	}
 	return app, nil
@@ -70,7 +72,7 @@ func parsedApp(h httpcaddyfile.Helper) (*App, error) {
 func (a *App) checkPlatforms() error {
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
 		if a.Sites[name].Platform == nil {
-			return fmt.Errorf("site %s, at %s, needs a platform: %s", name, lineOf(a.Lines, "sites."+name), errPlatform.text)
+			return fmt.Errorf("site %s, at %s, needs a platform: %s", name, lineOf(a.Lines, "sites."+name), errPlatform().text)
 		}
 	}
 	return nil
@@ -91,7 +93,8 @@ func checkSamePath(h httpcaddyfile.Helper, handler directive) error {
 		return nil
 	}
 	if other.path != p {
-		return fmt.Errorf("the path is %s here and %s at %s: write the same, so that Ghost knows where to send its webhook events", p, other.path, other.line)
+		return fmt.Errorf("the path is %s here and %s at %s: write the same, so that %s knows where to send its webhook events",
+			p, other.path, other.line, titlesWith(platform.Kind.SendsEvents, " or "))
 	}
 	return nil
 }
@@ -161,23 +164,29 @@ func (h *MembersAPI) reach(app *App) []reach {
 	p := h.path()
 	needed := []reach{{[]string{p + "/members"}, p + "/*"}, {[]string{p + "/members/x"}, p + "/*"}}
 	for _, site := range app.Sites {
-		if site.Platform != nil && site.Platform.Kind == "ghost" && site.Platform.Webhooks != "off" {
+		if site.Platform.sendsEvents() && site.Platform.Webhooks != "off" {
 			return append(needed, reach{[]string{handlers.WebhookPath(p) + "/x"}, p + "/*"})
 		}
 	}
 	return needed
 }
 
-func (h *ThemeManifest) checkParsed(app *App) error {
-	if err := app.checkPlatforms(); err != nil {
+func (h *ThemeManifest) checkParsed(app *App) error { return app.checkThemeHosts("theme_manifest") }
+
+// checkThemeHosts checks that a site of a Caddyfile has a platform with themes.
+func (a *App) checkThemeHosts(directive string) error {
+	if err := a.checkPlatforms(); err != nil {
 		return err
 	}
-	for _, site := range app.Sites {
-		if site.Platform.Kind == "ghost" {
+	for _, site := range a.Sites {
+		if site.Platform.hasThemes() {
 			return nil
 		}
 	}
-	return errNoGhost
+	if a.Store != nil { // which may have one
+		return nil
+	}
+	return errNoThemeHost(directive)
 }
 
 func (h *ThemeManifest) reach(*App) []reach {
@@ -186,4 +195,30 @@ func (h *ThemeManifest) reach(*App) []reach {
 		p = defaultAdminPath
 	}
 	return []reach{{[]string{p + "/api/admin/themes/upload/"}, p + "/*"}, {[]string{p + handlers.ThemesPath}, p + "/*"}}
+}
+
+func (h *EventsAPI) checkParsed(app *App) error { return app.checkThemeHosts("events_api") }
+
+func (h *EventsAPI) reach(*App) []reach {
+	p := h.Path
+	if p == "" {
+		p = defaultEventsPath
+	}
+	return []reach{{[]string{p}, p + "*"}, {[]string{p + "/x"}, p + "*"}, {[]string{p + ".ics"}, p + "*"}}
+}
+
+func (h *StaffDesk) checkParsed(app *App) error { return app.checkThemeHosts("staff_desk") }
+
+func (h *StaffDesk) reach(*App) []reach {
+	p := h.Path
+	if p == "" {
+		p = defaultAdminPath
+	}
+	needed := []reach{{[]string{p + desk.Path + "/themes"}, p + "/*"}, {[]string{p + handlers.CurationPath}, p + "/*"}}
+	if h.GhostAdmin == nil || *h.GhostAdmin {
+		for settings := range adminSettings {
+			needed = append(needed, reach{[]string{p + settings}, p + "/*"})
+		}
+	}
+	return needed
 }

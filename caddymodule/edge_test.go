@@ -17,12 +17,11 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"go.uber.org/goleak"
 
 	_ "github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
 	"github.com/lychgate/caddy-lychgate/internal/dnstest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
@@ -31,23 +30,10 @@ func TestMain(m *testing.M) {
 	// What Caddy logs before it has a configuration goes into the log of the
 	// first one, and not between the tests' output.
 	caddy.BufferedLog()
-	wait.Goroutines(tests{m},
+	wait.Goroutines(caddytest.M{M: m},
 		// CertMagic looks every 5 seconds whether its lock file is still its.
 		goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh"),
 	)
-}
-
-// tests are the package's tests.
-type tests struct{ *testing.M }
-
-// Run runs the tests, and removes what they share.
-func (all tests) Run() int {
-	code := all.M.Run()
-	if err := caddytest.Remove(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
 }
 
 // edge is a Caddy that runs in this process: its own config loader, a real
@@ -112,7 +98,7 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 				trusted_proxies static 127.0.0.1/32
 			}`, admin, t.TempDir(), e.logFile),
 	)
-	showLog(t, e.logFile)
+	caddytest.ShowLog(t, e.logFile)
 	e.load(config)
 	t.Cleanup(func() {
 		e.client.CloseIdleConnections()
@@ -132,13 +118,9 @@ func (e *edge) load(config string) {
 }
 
 func (e *edge) tryLoad(config string) error {
-	adapted, err := adapt(e.vars.Replace(config))
-	if err != nil {
-		return err
-	}
 	// The old configuration closes the connections that are not in use.
 	defer e.client.CloseIdleConnections()
-	return e.socket.replace(func() error { return caddy.Load(adapted, true) })
+	return e.socket.replace(func() error { return inprocess.Load(e.vars.Replace(config)) })
 }
 
 // connections is a transport that sends all requests to one address, and uses no
@@ -171,30 +153,9 @@ func (c *connections) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (c *connections) CloseIdleConnections() { c.current.Swap(c.newTransport()).CloseIdleConnections() }
 
-// showLog ends a failed test's output with the last lines of a server's log.
-func showLog(t testing.TB, file string) {
-	t.Cleanup(func() {
-		if !t.Failed() {
-			return
-		}
-		text, err := os.ReadFile(file)
-		lines := strings.SplitAfter(string(text), "\n")
-		const shown = 10
-		t.Logf("the end of %s, %v:\n%s", filepath.Base(file), err, strings.Join(lines[max(0, len(lines)-1-shown):], ""))
-	})
-}
-
-func adapt(config string) ([]byte, error) {
-	adapted, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(config), map[string]any{"filename": "Caddyfile"})
-	if err == nil && len(warnings) > 0 && warnings[0].Message != "Caddyfile input is not formatted; run 'caddy fmt --overwrite' to fix inconsistencies" {
-		err = fmt.Errorf("warnings: %v", warnings)
-	}
-	return adapted, err
-}
-
 // validate does what `caddy validate` does.
 func validate(config string) error {
-	adapted, err := adapt(config)
+	adapted, err := inprocess.Adapt(config)
 	if err != nil {
 		return err
 	}
@@ -305,6 +266,9 @@ func (e *edge) logged() string {
 	}
 	var lines bytes.Buffer
 	for line := range bytes.Lines(all) {
+		if bytes.Contains(line, []byte(`"logger":"admin"`)) { // which ends after its test, and has the test's name in its path
+			continue
+		}
 		if bytes.Contains(line, []byte("lychgate")) || bytes.Contains(line, []byte("inbox_provider")) || bytes.Contains(line, []byte("theme_manifest")) || bytes.Contains(line, []byte("http.log.access")) {
 			lines.Write(line)
 		}

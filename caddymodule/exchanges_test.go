@@ -7,11 +7,15 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 )
 
 // exchange is a request and its answer, a line of the file that e2e/openapi
-// compares with docs/openapi.yaml.
+// compares with docs/openapi.yaml and docs/admin_openapi.yaml.
 type exchange struct {
+	Server        string      `json:"server"` // edgeServer or adminServer
 	Method        string      `json:"method"`
 	Target        string      `json:"target"`         // path and query, as they were sent
 	RequestHeader http.Header `json:"request_header"` // without Authorization
@@ -20,6 +24,16 @@ type exchange struct {
 	Header        http.Header `json:"header"`
 	Body          string      `json:"body"`
 }
+
+// Servers of a Caddy, each with a document of its own.
+const (
+	edgeServer  = "edge"
+	adminServer = "admin"
+)
+
+// maxExchange bounds the body of a request that is recorded, in bytes. Larger ones are
+// refused, so they are not compared.
+const maxExchange = 1 << 20
 
 // exchangesFile is where exchanges go, nil if they are not wanted. It stays
 // open as long as the tests run.
@@ -35,6 +49,9 @@ var exchangesFile = sync.OnceValues(func() (*os.File, error) {
 // LYCHGATE_TEST_EXCHANGES names.
 type recorder struct{ transport }
 
+// adminRecorder is a recorder for Caddy's admin API.
+type adminRecorder struct{ transport }
+
 // transport is what [http.Client] uses of one.
 type transport interface {
 	http.RoundTripper
@@ -42,7 +59,23 @@ type transport interface {
 }
 
 func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := r.transport.RoundTrip(request)
+	return record(edgeServer, r.transport, request)
+}
+
+func (r adminRecorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	return record(adminServer, r.transport, request)
+}
+
+// recordedAdmin returns a client of the admin API at a socket.
+func recordedAdmin(t testing.TB, socket string) *http.Client {
+	client := caddytest.Admin(socket)
+	client.Transport = adminRecorder{client.Transport.(transport)}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func record(server string, over http.RoundTripper, request *http.Request) (*http.Response, error) {
+	answer, err := over.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +102,14 @@ func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		if sent, err = io.ReadAll(body); err != nil {
 			return nil, err
 		}
+		if len(sent) > maxExchange {
+			sent = nil
+		}
 	}
 	header := request.Header.Clone()
 	header.Del("Authorization")
 	line, err := json.Marshal(exchange{
-		Method: request.Method, Target: request.URL.RequestURI(), RequestHeader: header, RequestBody: string(sent),
+		Server: server, Method: request.Method, Target: request.URL.RequestURI(), RequestHeader: header, RequestBody: string(sent),
 		Status: answer.StatusCode, Header: answer.Header, Body: string(text),
 	})
 	if err != nil {

@@ -63,10 +63,10 @@ func TestMembersWithGhost(t *testing.T) {
 	}
 }
 
-// ghostPlatform is a platform of membersConfig. Notices are a webhook's address,
+// ghostPlatform is a platform of membersConfig. Webhooks is their address,
 // or off. What other tests do in the same Ghost is not compared.
-func ghostPlatform(url, key, notices string) string {
-	return "ghost " + url + " {\n admin_key " + key + "\n webhooks " + notices + "\n reconcile off\n}"
+func ghostPlatform(url, key, webhooks string) string {
+	return "ghost " + url + " {\n admin_key " + key + "\n webhooks " + webhooks + "\n reconcile off\n}"
 }
 
 // openStore opens the store of a running edge beside it.
@@ -92,7 +92,7 @@ func startSecond(t *testing.T, e *edge, url, key string) *edge {
 
 // What Ghost's staff do there is seen here, without anybody writing here: a
 // label, a status and tier, and that a member was removed.
-func TestNoticesFromGhost(t *testing.T) {
+func TestEventsFromGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
@@ -108,12 +108,12 @@ func TestNoticesFromGhost(t *testing.T) {
 		return err == nil
 	}
 	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
-	email, other := "noticed+"+unique+"@example.com", "made+"+unique+"@example.com"
+	email, other := "changed+"+unique+"@example.com", "made+"+unique+"@example.com"
 	read := func(email string) response { return e.call(formKey, "GET", "/"+email, "") }
 
 	wait.Until(t, func() string {
 		if w, err := store.FindWebhook(ctx, "daily"); err != nil || w.RegisteredAt.IsZero() {
-			return fmt.Sprint("Ghost was not asked to send notices: ", err)
+			return fmt.Sprint("Ghost was not asked to send events: ", err)
 		}
 		return ""
 	})
@@ -173,8 +173,8 @@ func TestNoticesFromGhost(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for name, want := range map[string]response{
-		"/webhooks/unknown": enveloped(410, `{"success":false,"message":"No notices are wanted at this address."}`),
-		"/webhooks/":        enveloped(410, `{"success":false,"message":"No notices are wanted at this address."}`),
+		"/webhooks/unknown": enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address."}`),
+		"/webhooks/":        enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address."}`),
 		"/webhooks":         enveloped(401, `{"success":false,"message":"The integration key is missing or not valid."}`, "Www-Authenticate", "Bearer"),
 	} {
 		got, err := e.sendBody("POST", "/integration"+name, "{}")

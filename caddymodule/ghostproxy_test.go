@@ -1,7 +1,6 @@
 package caddymodule_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -334,10 +333,7 @@ func (p *ghostProxy) compare(want []person, emails []string, get func(email stri
 
 // adminOf returns a function that asks the admin API at a socket.
 func adminOf(t testing.TB, socket string) func(method, path string) (int, string) {
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
-	t.Cleanup(client.CloseIdleConnections)
+	client := recordedAdmin(t, socket)
 	return func(method, path string) (int, string) {
 		t.Helper()
 		request, err := http.NewRequest(method, "http://caddy"+path, nil)

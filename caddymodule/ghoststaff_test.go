@@ -1,11 +1,14 @@
 package caddymodule_test
 
 import (
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	_ "modernc.org/sqlite" // Ghost's database
 
 	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
@@ -74,9 +78,57 @@ func (e *edge) addStaff(owner, email, role string) {
 		}
 	}
 	send("POST", "/invites/", fmt.Sprintf(`{"invites":[{"email":%q,"role_id":%q}]}`, email, id))
-	token := ghosttest.Query(e.t, `SELECT token FROM invites WHERE email = '`+email+`'`)
+	token := queryGhost(e.t, `SELECT token FROM invites WHERE email = '`+email+`'`)
 	send("POST", "/authentication/invitation/", fmt.Sprintf(`{"invitation":[{"token":%q,"email":%q,"name":%q,"password":%q}]}`,
 		token, email, role, ghostPassword))
+}
+
+// queryGhost returns the one value that a query finds in the real Ghost's
+// database. It must be written as SQLite and MariaDB both understand it.
+func queryGhost(t testing.TB, query string) string {
+	t.Helper()
+	var config struct {
+		Database struct {
+			Client     string
+			Connection struct {
+				Filename, Host, User, Database string
+				Port                           int
+			}
+		}
+	}
+	text, err := os.ReadFile(ghosttest.Folder(t) + "/config.production.json")
+	if err == nil {
+		err = json.Unmarshal(text, &config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection := config.Database.Connection
+	if config.Database.Client != "mysql" {
+		return querySQLite(t, connection.Filename, query)
+	}
+	client := exec.CommandContext(t.Context(), "mariadb", "--no-defaults", "--protocol=tcp", "--host="+connection.Host,
+		"--port="+strconv.Itoa(connection.Port), "--user="+connection.User, "--batch", "--skip-column-names",
+		"--execute="+query, connection.Database)
+	client.Stderr = os.Stderr
+	answer, err := client.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(string(answer), "\n")
+}
+
+func querySQLite(t testing.TB, file, query string) (value string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+file+"?mode=ro&_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
+		t.Fatal(err)
+	}
+	return value
 }
 
 const uploadPath = "/ghost/api/admin/themes/upload/"

@@ -145,8 +145,14 @@ func TestHealthWithPostgresAway(t *testing.T) {
 }
 
 // An edge that was started while PostgreSQL was away is not healthy before that is
-// there.
+// there, whatever it is for: of sites in the store it knows none until then.
 func TestHealthBeforePostgres(t *testing.T) {
+	for _, directive := range []string{"members_api", "inbox_provider"} {
+		t.Run(directive, func(t *testing.T) { testHealthBeforePostgres(t, directive) })
+	}
+}
+
+func testHealthBeforePostgres(t *testing.T, directive string) {
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +160,7 @@ func TestHealthBeforePostgres(t *testing.T) {
 	w := startWire(t, source.Host)
 	source.Host = w.address
 	w.cut()
-	e := startEdge(t, nil, healthGlobal+"lychgate {\nstore postgres "+source.String()+"\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\nhttp://:{{port}} {\nmembers_api\n}\n")
+	e := startEdge(t, nil, healthGlobal+"lychgate {\nstore postgres "+source.String()+"\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\nhttp://:{{port}} {\n"+directive+"\n}\n")
 	defer e.load("{\n{{global}}\nadmin off\n}\n")
 	admin := adminOf(t, e.adminSocket)
 	got, problem := health(t, admin)

@@ -34,7 +34,7 @@ func parseHost(s string) (string, error) {
 	if strings.ContainsFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }) {
 		host, err = idna.Lookup.ToASCII(host)
 	}
-	if err != nil || !hostName.MatchString(host) {
+	if err != nil || len(host) > 253 || !hostName.MatchString(host) {
 		return "", wrongHost(s, "is not a host name, such as news.example.com")
 	}
 	return host, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"path"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/ratelimit"
 	"github.com/lychgate/caddy-lychgate/web"
 )
@@ -139,15 +139,15 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.app = app.(*App)
-	if len(h.app.sites) == 0 {
-		return explain(nil, ErrNoSite)
+	if err := h.app.checkHasSites(); err != nil {
+		return err
 	}
 	h.app.lookupPaths = append(h.app.lookupPaths, h.Path)
-	limiter, err := loadLimiter(limiterKey{"readers", h.Limit.plain()}, &h.release)
+	limiter, err := h.app.loadLimiter("readers", h.Limit.plain(), &h.release)
 	if err != nil {
 		return err
 	}
-	cache, err := loadCache(cacheKey{time.Duration(h.CacheTTL), h.CacheSize, h.app.servers}, &h.release)
+	cache, err := h.app.loadCache(cacheKey{ttl: time.Duration(h.CacheTTL), size: h.CacheSize, servers: fmt.Sprint(h.app.servers)}, &h.release)
 	if err != nil {
 		return err
 	}
@@ -225,13 +225,13 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	}
 	if !lookup {
 		setPlaceholders(r, site, classifier.None)
-		if h.counts(r) && !h.inbox.Allow(w, r, clientAddr(r)) {
+		if h.counts(r) && !h.inbox.Allow(w, r, h.app.clientAddr(r)) {
 			site.metrics.refusedMember.Inc()
 			return nil
 		}
 		return next.ServeHTTP(w, r)
 	}
-	answer := h.inbox.Lookup(r, clientAddr(r))
+	answer := h.inbox.Lookup(r, h.app.clientAddr(r))
 	setPlaceholders(r, site, answer.Provider)
 	switch answer.Result {
 	case handlers.InboxAnswered:
@@ -286,18 +286,6 @@ func setPlaceholders(r *http.Request, site *Site, provider classifier.Provider) 
 	})
 }
 
-// clientAddr returns the address of whoever made a request, as far as Caddy
-// knows it. All whose address is not known share the allowance of the invalid
-// address.
-func clientAddr(r *http.Request) netip.Addr {
-	value, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
-	address, err := netip.ParseAddr(value)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return address
-}
-
 // ErrNoSite means that the configuration has no site.
 var ErrNoSite error = &mistake{
 	text: "no site is configured, so there is nothing to answer for: write a global option such as\n" + exampleApp,
@@ -326,7 +314,7 @@ func wrongPath(p, write string) error {
 // cannot be redirected to a target.
 func CheckRejectTo(target string) error {
 	u, err := url.Parse(target)
-	if err == nil && (strings.HasPrefix(target, "/") || isAddress(u)) {
+	if err == nil && (strings.HasPrefix(target, "/") || platform.IsServer(u)) {
 		return nil
 	}
 	return &mistake{name: "reject_to", text: strconv.Quote(target) + ": write a path such as / or a URL such as https://example.com/help"}

@@ -42,6 +42,18 @@ func (h *ThemeManifest) UnmarshalJSON(data []byte) error {
 	return readJSON(data, (*plain)(h))
 }
 
+// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+func (h *EventsAPI) UnmarshalJSON(data []byte) error {
+	type plain EventsAPI
+	return readJSON(data, (*plain)(h))
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+func (h *StaffDesk) UnmarshalJSON(data []byte) error {
+	type plain StaffDesk
+	return readJSON(data, (*plain)(h))
+}
+
 // readJSON reads a configuration into a struct, to which it points.
 func readJSON(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -61,10 +73,15 @@ var jsonExamples = map[string]string{
 	"resolvers":          `["1.1.1.1", "9.9.9.9:53"]`,
 	"store":              `{"kind": "sqlite", "source": "/var/lib/lychgate/lychgate.db"}`,
 	"service":            `"lychgate"`,
+	"secrets":            `["{env.LYCHGATE_SECRET}"]`,
+	"redis":              `{"url": "redis://127.0.0.1:6379"}`,
+	"redis.url":          `"redis://127.0.0.1:6379"`,
+	"timeout":            `"50ms"`,
 	"sites":              `{"daily": {"hosts": ["news.example.com"]}}`,
 	"sites.*":            `{"hosts": ["news.example.com"]}`,
+	"name":               `"daily"`,
 	"hosts":              `["news.example.com"]`,
-	"platform":           `{"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.GHOST_ADMIN_KEY}"}`,
+	"platform":           exampleJSON(exampleKind),
 	"integrations":       `{"crm": {"key": "{env.CRM_KEY}"}}`,
 	"integrations.*":     `{"key": "{env.CRM_KEY}"}`,
 	"themes":             `{"nightly": {"repository": {"url": "https://git.example.com/acme/nightly.git"}}}`,
@@ -72,9 +89,9 @@ var jsonExamples = map[string]string{
 	"repository":         `{"url": "https://git.example.com/acme/nightly.git"}`,
 	"store.kind":         `"sqlite"`,
 	"source":             `"/var/lib/lychgate/lychgate.db"`,
-	"platform.kind":      `"ghost"`,
-	"platform.url":       `"http://127.0.0.1:2368"`,
-	"admin_key":          `"{env.GHOST_ADMIN_KEY}"`,
+	"platform.kind":      strconv.Quote(exampleKind.Name),
+	"platform.url":       strconv.Quote(exampleKind.URL.Example),
+	"admin_key":          strconv.Quote(exampleKind.Key.Example),
 	"webhooks":           `"https://news.example.com"`,
 	"reconcile":          `"6h"`,
 	"key":                `"{env.CRM_KEY}"`,
@@ -197,7 +214,7 @@ func checkJSONObject(path string, value any, of reflect.Type) error {
 		return wrongJSON(path, "an object")
 	}
 	fields := make(map[string]reflect.Type)
-	for field := range of.Fields() {
+	for _, field := range reflect.VisibleFields(of) {
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
 			fields[name] = field.Type
 		}

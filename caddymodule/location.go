@@ -3,6 +3,7 @@ package caddymodule
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"path"
@@ -16,7 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// This file logs what to write where a Ghost is in a subdirectory and the
+// This file logs what to write where a platform is in a subdirectory and the
 // configuration does not say so.
 
 // locator looks once for the platforms of a configuration, in the background.
@@ -35,8 +36,8 @@ const (
 // startLocating begins to look for the platforms of an app.
 func startLocating(a *App) *locator {
 	pending := make(map[*Site]platform.Locator)
-	for site, connected := range a.platforms {
-		if asked, ok := connected.(platform.Locator); ok {
+	for _, site := range a.Sites {
+		if asked, ok := site.platform.(platform.Locator); ok {
 			pending[site] = asked
 		}
 	}
@@ -68,11 +69,12 @@ func (l *locator) stop() {
 // Of one that does not it warns once, and adds it to those that were warned of.
 func (a *App) locate(ctx context.Context, pending map[*Site]platform.Locator, warned map[*Site]bool) {
 	for _, site := range slices.SortedFunc(maps.Keys(pending), func(a, b *Site) int { return strings.Compare(a.name, b.name) }) {
+		title := site.Platform.Title()
 		location, err := pending[site].Locate(ctx, a.folders())
 		elsewhere, answered := errors.AsType[*platform.ElsewhereError](err)
 		if err != nil && !answered {
 			if !warned[site] && ctx.Err() == nil {
-				a.logger.Warn("Ghost cannot be reached at the address in platform ghost; it is tried again until it answers",
+				a.logger.Warn(fmt.Sprintf("%s cannot be reached at the address in %s; it is tried again until it answers", title, site.Platform.block()),
 					zap.String("site", site.name), zap.Error(err))
 			}
 			warned[site] = true
@@ -81,52 +83,64 @@ func (a *App) locate(ctx context.Context, pending map[*Site]platform.Locator, wa
 		delete(pending, site)
 		logger := a.logger.With(zap.String("site", site.name))
 		if warned[site] && !answered {
-			logger.Info("Ghost can be reached")
+			logger.Info(title + " can be reached")
 		}
 		if answered {
-			logElsewhere(logger, elsewhere)
+			site.Platform.logElsewhere(logger, elsewhere)
 			continue
 		}
 		if location.Found.String() != location.Configured.String() {
-			logger.Error("Ghost is not at the address in platform ghost, so nothing reaches it",
-				zap.String("address", location.Configured.Redacted()), writePlatform(location.Found))
+			logger.Error(fmt.Sprintf("%s is not at the address in %s, so nothing reaches it", title, site.Platform.block()),
+				zap.String("address", location.Configured.Redacted()), site.Platform.write(location.Found))
 		}
-		a.checkAdminPath(logger, location.Public)
+		a.checkAdminPath(logger, site, location.Public)
 	}
 }
 
-func logElsewhere(logger *zap.Logger, elsewhere *platform.ElsewhereError) {
+func (p *Platform) logElsewhere(logger *zap.Logger, elsewhere *platform.ElsewhereError) {
 	address := zap.String("address", elsewhere.Configured.Redacted())
 	status := zap.Int("status", elsewhere.Status)
 	if elsewhere.Redirect != nil {
-		logger.Error("Ghost redirects from the address in platform ghost to another, so nothing reaches it", address, status, writePlatform(elsewhere.Redirect))
+		logger.Error(fmt.Sprintf("%s redirects from the address in %s to another, so nothing reaches it", p.Title(), p.block()),
+			address, status, p.write(elsewhere.Redirect))
 		return
 	}
 	example := elsewhere.Configured.JoinPath("blog")
-	logger.Error("Ghost is not at the address in platform ghost, so nothing reaches it; if readers see it in a subdirectory, such as https://example.com/blog, the address needs that too",
-		address, status, writePlatform(example))
+	logger.Error(fmt.Sprintf("%s is not at the address in %s, so nothing reaches it; if readers see it in a subdirectory, such as https://example.com/blog, the address needs that too", p.Title(), p.block()),
+		address, status, p.write(example))
 }
 
-func writePlatform(address *url.URL) zap.Field {
-	return zap.String("write", "platform ghost "+address.Redacted())
+// write returns what to write for a platform at an address.
+func (p *Platform) write(address *url.URL) zap.Field {
+	return zap.String("write", p.block()+" "+address.Redacted())
 }
 
-// checkAdminPath compares the path of Ghost's admin, of a publication that readers
-// see at an address, with those that theme_manifest has.
-func (a *App) checkAdminPath(logger *zap.Logger, public *url.URL) {
-	admin := strings.TrimRight(public.Path, "/") + defaultAdminPath
-	if len(a.adminPaths) == 0 || slices.ContainsFunc(a.adminPaths, func(p string) bool { return strings.EqualFold(p, admin) }) {
+// checkAdminPath compares the path of the admin of a site, which readers see at an
+// address, with those that theme_manifest and staff_desk have.
+func (a *App) checkAdminPath(logger *zap.Logger, site *Site, public *url.URL) {
+	kind, _ := site.Platform.kind()
+	admin := strings.TrimRight(public.Path, "/") + kind.AdminPath
+	if !kind.HasThemes() {
 		return
 	}
-	logger.Warn("Ghost's admin is not at the path of theme_manifest, so uploads of themes are not read",
-		zap.Strings("path", a.adminPaths), zap.String("write", "path "+admin))
+	for _, of := range []struct {
+		paths []string
+		means string
+	}{
+		{a.adminPaths, "theme_manifest, so uploads of themes are not read"},
+		{a.deskPaths, "staff_desk, so nobody is signed in on its pages"},
+	} {
+		if len(of.paths) > 0 && !slices.ContainsFunc(of.paths, func(p string) bool { return strings.EqualFold(p, admin) }) {
+			logger.Warn(kind.Title+"'s admin is not at the path of "+of.means, zap.Strings("path", of.paths), zap.String("write", "path "+admin))
+		}
+	}
 }
 
-// folders returns those that the paths of the directives suggest for a Ghost: /blog
+// folders returns those that the paths of the directives suggest for a platform: /blog
 // for /blog/ghost.
 func (a *App) folders() []string {
 	folders := []string{""}
-	for _, p := range a.adminPaths {
+	for _, p := range slices.Concat(a.adminPaths, a.deskPaths) {
 		folders = append(folders, strings.TrimSuffix(path.Dir(p), "/"))
 	}
 	for _, p := range a.lookupPaths {

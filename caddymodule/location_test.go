@@ -45,12 +45,10 @@ func (e *edge) waitToWrite() (said []string) {
 // Where the configuration does not have the subdirectory of a real Ghost, the log
 // says what to write; and what it says is right.
 func TestGhostInASubdirectory(t *testing.T) {
-	ghosttest.Real(t) // skips where there is none
-	g := &ghostProcess{t: t, folder: t.TempDir(), port: freeport.New(t)}
-	server := "http://127.0.0.1:" + g.port
+	g := ghosttest.New(t)
+	server := "http://127.0.0.1:" + g.Port
 	t.Setenv("LYCHGATE_GHOST_URL", server+"/blog")
-	g.start()
-	t.Cleanup(func() { g.kill() })
+	g.Start()
 	const rightPath = "{\n path /blog/ghost\n}"
 	for name, c := range map[string]struct{ url, path, write string }{
 		"neither":           {server, "", "platform ghost " + server + "/blog"},
@@ -59,15 +57,21 @@ func TestGhostInASubdirectory(t *testing.T) {
 		"the address alone": {server + "/blog", "", "path /blog/ghost"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := startEdge(t, nil, subdirectoryConfig(t, c.url, g.key, c.path))
-			if diff := cmp.Diff([]string{c.write}, e.waitToWrite()); diff != "" {
-				t.Error(diff, e.logged())
+			config := subdirectoryConfig(t, c.url, g.Key, c.path)
+			for _, directive := range []string{"theme_manifest", "staff_desk"} {
+				e := startEdge(t, nil, strings.ReplaceAll(config, "\ttheme_manifest "+c.path, "\t"+directive+" "+c.path))
+				if diff := cmp.Diff([]string{c.write}, e.waitToWrite()); diff != "" {
+					t.Error(directive, diff, e.logged())
+				}
+				if said := linesWith(e.logged(), "is not at the path of "+directive); (said != "") != (c.write == "path /blog/ghost") {
+					t.Errorf("%s: %s", directive, said)
+				}
 			}
 		})
 	}
-	e := startEdge(t, nil, subdirectoryConfig(t, server+"/blog", g.key, rightPath))
-	answer, err := e.upload("/blog"+uploadPath, "daily.zip", strings.NewReader(string(zipThemeWith(t, g.folder+"/content/themes/source", "", map[string]string{"lychgate-manifest.yaml": warnedManifest("A")}))),
-		"Authorization", "Ghost "+adminToken(t, g.key))
+	e := startEdge(t, nil, subdirectoryConfig(t, server+"/blog", g.Key, rightPath))
+	answer, err := e.upload("/blog"+uploadPath, "daily.zip", strings.NewReader(string(zipThemeWith(t, g.Folder()+"/content/themes/source", "", map[string]string{"lychgate-manifest.yaml": warnedManifest("A")}))),
+		"Authorization", "Ghost "+adminToken(t, g.Key))
 	if err != nil || !strings.Contains(answer.Body, oneFinding) {
 		t.Errorf("%v, %v", answer, err)
 	}

@@ -101,20 +101,20 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.app = app.(*App)
-	if len(h.app.sites) == 0 {
-		return explain(nil, ErrNoSite)
+	if err := h.app.checkHasSites(); err != nil {
+		return err
 	}
 	if h.state, err = h.app.useMembers(h.Path); err != nil {
 		return explain(h.app.Lines, err)
 	}
 	h.api = handlers.MembersAPI{Path: h.Path, MaxBody: h.MaxBody, Logger: sampled(ctx.Logger())}
-	if h.api.Keys, err = loadLimiter(limiterKey{"keys", h.Limit.plain()}, &h.release); err != nil {
+	if h.api.Keys, err = h.app.loadLimiter("keys", h.Limit.plain(), &h.release); err != nil {
 		return err
 	}
-	if h.api.Strangers, err = loadStrangers(limiterKey{"strangers", h.Limit.plain()}, &h.release); err != nil {
+	if h.api.Strangers, err = h.app.loadStrangers("strangers", h.Limit.plain(), &h.release); err != nil {
 		return err
 	}
-	h.api.Webhooks, err = loadStrangers(limiterKey{"webhooks", h.Limit.plain()}, &h.release)
+	h.api.Webhooks, err = h.app.loadStrangers("webhooks", h.Limit.plain(), &h.release)
 	return err
 }
 
@@ -128,16 +128,16 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 	}
 	site := h.app.siteOf(r.Host)
 	if site == nil {
-		h.api.Serve(w, r, nil, clientAddr(r))
+		h.api.Serve(w, r, nil, h.app.clientAddr(r))
 		return nil
 	}
 	setPlaceholders(r, site, "")
-	open, err := h.state.site(site.name)
+	open, err := h.state.site(site)
 	if err != nil {
 		site.metrics.served(h.api.Fail(w, err))
 		return nil
 	}
-	site.metrics.served(h.api.Serve(w, r, open, clientAddr(r)))
+	site.metrics.served(h.api.Serve(w, r, open, h.app.clientAddr(r)))
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (h *MembersAPI) pass(w http.ResponseWriter, r *http.Request, next caddyhttp
 	if site == nil {
 		return next.ServeHTTP(w, r)
 	}
-	open, err := h.state.site(site.name)
+	open, err := h.state.site(site)
 	if err != nil { // the store is away
 		return next.ServeHTTP(w, r)
 	}

@@ -9,17 +9,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/database"
-	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
 
 // Store is where members and integrations are kept.
@@ -102,226 +97,6 @@ func (s *Store) Resolve() (database.Kind, string, error) {
 	return database.Kind(s.Kind), source, nil
 }
 
-// Platform is a publishing platform.
-type Platform struct {
-	// Kind is `ghost`, or `none` for members that live in the store alone.
-	Kind string `json:"kind,omitempty"`
-
-	// URL is where Ghost answers, such as http://127.0.0.1:2368.
-	URL string `json:"url,omitempty"`
-
-	// AdminKey is an Admin API key of a custom integration in Ghost.
-	// Placeholders such as {env.GHOST_ADMIN_KEY} are replaced.
-	AdminKey string `json:"admin_key,omitempty"`
-
-	// Webhooks is the address at which Ghost reaches this site's edge, such as
-	// https://news.example.com, so that it sends webhook events of what changes in
-	// Ghost; `off` for none. Placeholders are replaced. Default: https:// and
-	// the site's first host.
-	Webhooks string `json:"webhooks,omitempty"`
-
-	// Reconcile is how often all members are compared with Ghost's, which finds
-	// changes of which no webhook event came, such as what staff do to many members at once; `off`
-	// for when staff do such a thing through this edge only. Default: `6h`.
-	Reconcile string `json:"reconcile,omitempty"`
-}
-
-const defaultReconcile = 6 * time.Hour
-
-// reconcile returns how often members are compared with the platform's, 0 for off.
-func (p *Platform) reconcile() (time.Duration, error) {
-	switch p.Reconcile {
-	case "":
-		return defaultReconcile, nil
-	case "off":
-		return 0, nil
-	}
-	pause, err := caddy.ParseDuration(p.Reconcile)
-	if err != nil || pause < time.Minute {
-		const text = "%q: write %s, or a duration of a minute or more, such as %s"
-		return 0, &mistake{name: "reconcile", text: fmt.Sprintf(text, p.Reconcile, "off", "6h"), json: fmt.Sprintf(text, p.Reconcile, `"off"`, `"6h"`)}
-	}
-	return pause, nil
-}
-
-var errPlatform = &mistake{
-	name: "platform", text: "write platform none, or platform ghost http://127.0.0.1:2368 {\n\tadmin_key {env.GHOST_ADMIN_KEY}\n}",
-	json: `write {"kind": "none"}, or {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.GHOST_ADMIN_KEY}"}`,
-}
-
-func (p *Platform) unmarshalCaddyfile(d *caddyfile.Dispenser, args []string, in block) error {
-	p.Kind = args[0]
-	switch {
-	case p.Kind == "none" && len(args) == 1:
-		return parseBlock(d, "platform none", in, nil)
-	case p.Kind == "ghost" && len(args) == 2:
-		p.URL = args[1]
-	default:
-		return d.WrapErr(errPlatform)
-	}
-	if err := checkEach("", args[1:], checkGhostURL); err != nil {
-		return d.WrapErr(inBlock("platform ghost", "", err))
-	}
-	err := parseBlock(d, "platform ghost", in, map[string]option{
-		"admin_key": {example: "admin_key {env.GHOST_ADMIN_KEY}", args: 1, set: func(args []string) error {
-			p.AdminKey = args[0]
-			return checkEach("admin_key", args, checkAdminKey)
-		}},
-		"webhooks": {example: "webhooks https://news.example.com", args: 1, set: func(args []string) error {
-			p.Webhooks = args[0]
-			return checkEach("webhooks", args, checkWebhooks)
-		}},
-		"reconcile": {example: "reconcile 6h", args: 1, set: func(args []string) error {
-			p.Reconcile = args[0]
-			_, err := p.reconcile()
-			return err
-		}},
-	})
-	if err == nil && p.AdminKey == "" {
-		err = d.WrapErr(inBlock("platform ghost", "", errNoAdminKey))
-	}
-	return err
-}
-
-var errNoAdminKey = &mistake{
-	text:  "needs the key of a custom integration in Ghost's settings, such as: admin_key {env.GHOST_ADMIN_KEY}",
-	field: "admin_key", json: `needs the key of a custom integration in Ghost's settings, such as "{env.GHOST_ADMIN_KEY}"`,
-}
-
-// isAddress reports whether a URL is one at which an HTTP server may answer.
-func isAddress(u *url.URL) bool {
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	return u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https") &&
-		(u.Port() == "" && !strings.HasSuffix(u.Host, ":") || err == nil && port != 0)
-}
-
-func checkGhostURL(address string) error {
-	wrong := func(problem string) error {
-		return &mistake{text: strconv.Quote(address) + " " + problem, field: "url"}
-	}
-	u, err := url.Parse(address)
-	switch {
-	case err != nil || !isAddress(u):
-		return wrong("is not Ghost's address, such as http://127.0.0.1:2368")
-	case u.RawQuery != "" || u.Fragment != "":
-		return wrong("is not Ghost's address alone: write it without what begins at the ? or #")
-	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/ghost"):
-		return wrong("is the address of Ghost's admin: write Ghost's own, without /ghost")
-	}
-	return nil
-}
-
-var (
-	adminKey   = regexp.MustCompile(`^[^:\s]+:(?:[0-9a-fA-F]{2}){32,}$`)
-	contentKey = regexp.MustCompile(`^[0-9a-f]{26}$`)
-)
-
-// checkAdminKey checks an Admin API key. The key is in no error.
-func checkAdminKey(key string) error {
-	switch {
-	case adminKey.MatchString(key):
-		return nil
-	case contentKey.MatchString(key):
-		return &mistake{name: "admin_key", text: "this is a Content API key: write the Admin API key that Ghost shows beside it"}
-	}
-	return cmp.Or(checkVariable("admin_key", key), error(&mistake{
-		name: "admin_key",
-		text: "not one of Ghost's Admin API keys, an ID and 64 hexadecimal digits with a colon between them",
-	}))
-}
-
-func checkWebhooks(address string) error {
-	if u, err := url.Parse(address); address != "off" && (err != nil || !isAddress(u) ||
-		u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
-		const text = "%q: write %s, or the address at which Ghost reaches the edge, without a path, such as %s"
-		return &mistake{
-			name: "webhooks", text: fmt.Sprintf(text, address, "off", "https://news.example.com"),
-			json: fmt.Sprintf(text, address, `"off"`, `"https://news.example.com"`),
-		}
-	}
-	return nil
-}
-
-// checkWebhooksHost checks that webhooks sent to an address arrive at a site.
-func checkWebhooksHost(address string, has func(host string) bool) error {
-	u, err := url.Parse(address)
-	if err == nil && hostOf(u.Host) == "localhost" {
-		return &mistake{name: "webhooks", text: fmt.Sprintf("%q: Ghost looks names up in DNS, where localhost is not: write 127.0.0.1, and add it to hosts", address)}
-	}
-	if err != nil || !has(hostOf(u.Host)) {
-		return &mistake{name: "webhooks", text: fmt.Sprintf("%q: the host is none of the site's, so nothing would arrive: add it to hosts, or write another", address)}
-	}
-	return nil
-}
-
-// webhookURL returns where the platform is to send its webhook events, empty for
-// nowhere. The path is that of the members API.
-func (s *Site) webhookURL(app *App, path string) (string, error) {
-	if s.Platform.Webhooks == "off" {
-		return "", nil
-	}
-	address := "https://" + s.host
-	if s.Platform.Webhooks == "" && s.host == "localhost" {
-		app.logger.Warn("Ghost cannot reach localhost, so it sends no webhook events: write webhooks into platform ghost",
-			zap.String("site", s.name))
-		return "", nil
-	}
-	if s.Platform.Webhooks != "" {
-		var err error
-		if address, err = replace("webhooks", s.Platform.Webhooks); err == nil {
-			err = checkWebhooks(address)
-		}
-		if address == "off" && err == nil {
-			return "", nil
-		}
-		if err == nil {
-			err = checkWebhooksHost(address, func(host string) bool { return app.siteOf(host) == s })
-		}
-		if err != nil {
-			return "", inBlock("platform ghost", "platform", err)
-		}
-	}
-	return address + handlers.WebhookPath(path), nil
-}
-
-// Connect returns the platform, nil for none. Nothing is sent to it yet.
-func (p *Platform) Connect() (platform.Platform, error) {
-	switch {
-	case p == nil:
-		return nil, errPlatform
-	case p.Kind == "none":
-		return nil, nil
-	case p.Kind != "ghost":
-		return nil, errPlatform
-	}
-	client, err := p.connectGhost()
-	if err != nil {
-		return nil, inBlock("platform ghost", "platform", err)
-	}
-	return client, nil
-}
-
-func (p *Platform) connectGhost() (*ghost.Client, error) {
-	address, err := replace("", p.URL)
-	if err == nil {
-		err = checkGhostURL(address)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if p.AdminKey == "" {
-		return nil, errNoAdminKey
-	}
-	key, err := replace("admin_key", p.AdminKey)
-	if err == nil {
-		err = checkAdminKey(key)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return ghost.New(ghost.Config{URL: address, AdminKey: key})
-}
-
 // Integration is a caller of the members API.
 type Integration struct {
 	// Key is the integration key: 32 characters or more. Placeholders such as
@@ -373,12 +148,9 @@ func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, ow
 			return i.checkPlaceholderDomain()
 		}},
 		"subscribe_by_default": {example: "subscribe_by_default off", args: 1, set: func(args []string) error {
-			on := args[0] == "on"
+			on, err := parseSwitch("subscribe_by_default", args[0])
 			i.SubscribeByDefault = &on
-			if !on && args[0] != "off" {
-				return &mistake{name: "subscribe_by_default", text: strconv.Quote(args[0]) + ": write on or off"}
-			}
-			return nil
+			return err
 		}},
 	})
 	if err != nil {
@@ -428,6 +200,15 @@ func (i *Integration) checkPlaceholderDomain() error {
 		return &mistake{name: "placeholder_domain", text: strconv.Quote(i.PlaceholderDomain) + ": write a domain that gets no mail, such as members.invalid"}
 	}
 	return nil
+}
+
+// ResolveNew checks an integration that is to be added to the store, where its key is made.
+func (i *Integration) ResolveNew(name string) (members.Integration, error) {
+	_, plain, err := i.Resolve(name)
+	if in, ok := errors.AsType[*inside](err); ok {
+		err = in.err // there is no block around it
+	}
+	return plain, explain(nil, err)
 }
 
 // Resolve checks the integration and returns what the members API needs: the

@@ -17,7 +17,8 @@ import (
 // A CRM that repeats a request gets the same answer, and the request is done
 // once.
 func TestMembersIdempotencyKey(t *testing.T) {
-	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
+	config := membersConfig(sqliteStore(t), "none")
+	e := startEdge(t, nil, strings.Replace(config, "members_api {", "handle /metrics {\nmetrics\n}\nmembers_api {", 1))
 	first := e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k1")
 	if first.Status != 200 || first.Header["Etag"] == "" {
 		t.Fatal(first)
@@ -48,6 +49,11 @@ func TestMembersIdempotencyKey(t *testing.T) {
 	gone := e.call(formKey, "DELETE", "/a@example.com", "", "Idempotency-Key", "k3")
 	if diff := cmp.Diff(gone, e.call(formKey, "DELETE", "/a@example.com", "", "Idempotency-Key", "k3")); diff != "" || gone.Status != 200 {
 		t.Errorf("delete: %v, %s", gone, diff)
+	}
+	for _, operation := range []string{"create", "delete"} {
+		if got := e.metric(`lychgate_members_requests_total{operation="` + operation + `",outcome="replayed",site="daily"}`); got != "1" {
+			t.Errorf("%s answers of %s were counted as repeated, want 1", got, operation)
+		}
 	}
 	if got := e.call(formKey, "POST", "", `{"email":"c@example.com"}`, "Idempotency-Key", strings.Repeat("k", 256)); got.Body != failed("The Idempotency-Key has more than 255 characters.").Body {
 		t.Errorf("long: %v", got)

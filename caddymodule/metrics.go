@@ -37,8 +37,8 @@ var (
 	membersRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "lychgate",
 		Name:      "members_requests_total",
-		Help: "Requests of the members API, by operation (get, create, update, delete, notice, other) and " +
-			"outcome (done, queued, rejected, not_found, unauthorized, too_many, failed, other).",
+		Help: "Requests of the members API, by operation (get, create, update, delete, webhook, other) and " +
+			"outcome (done, queued, replayed, rejected, not_found, unauthorized, too_many, failed, other).",
 	}, []string{"site", "operation", "outcome"})
 
 	themesRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -48,6 +48,20 @@ var (
 			"manifest, event_types, curation, validate, other) and outcome (valid, findings, removed, done, not_found, forbidden, " +
 			"unreachable, token_rejected, request_failed, failed, other).",
 	}, []string{"site", "operation", "outcome"})
+
+	deskRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "desk_requests_total",
+		Help: "Requests for the desk, by page (themes, curation, events, event-settings, integrations, sync, admin for what Ghost Admin shows), operation in JSON (show, pick, " +
+			"fill, clear, list_events, create_event, show_event, save_event, delete_event, publish_event, unpublish_event, cancel_event, " +
+			"duplicate_event, attend_event, labels) or other, and outcome (done, queued, rejected, not_found, forbidden, too_many, failed, other).",
+	}, []string{"site", "operation", "outcome"})
+
+	eventsRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "events_requests_total",
+		Help:      "Requests of readers and calendars about events, by outcome (done, rejected, not_found, too_many, failed, other).",
+	}, []string{"site", "outcome"})
 
 	dnsQuerySeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "lychgate",
@@ -71,7 +85,7 @@ var (
 
 func registerMetrics(registry *prometheus.Registry) error {
 	for _, c := range []prometheus.Collector{
-		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, membersBehind{},
+		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp{}, membersBehind{}, storedSitesCount{},
 	} {
 		if err := registry.Register(c); err != nil {
 			return err
@@ -114,12 +128,12 @@ type siteMetrics struct {
 	refusedMember prometheus.Counter
 }
 
-// sites holds the siteMetrics by name. A site's series go when no
+// metricsOfSites holds the siteMetrics by name. A site's series go when no
 // configuration has the site any longer.
-var sites = caddy.NewUsagePool()
+var metricsOfSites = caddy.NewUsagePool()
 
 func loadSiteMetrics(name string, r *releases) *siteMetrics {
-	m, _ := load(sites, name, r, func() (*siteMetrics, error) { return newSiteMetrics(name), nil })
+	m, _ := load(metricsOfSites, name, r, func() (*siteMetrics, error) { return newSiteMetrics(name), nil })
 	return m
 }
 
@@ -163,6 +177,16 @@ func (m *siteMetrics) servedThemes(s handlers.Served) {
 	themesRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
 }
 
+// servedDesk counts a request for a page of the desk.
+func (m *siteMetrics) servedDesk(s handlers.Served) {
+	deskRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
+}
+
+// servedEvents counts a request about events.
+func (m *siteMetrics) servedEvents(outcome handlers.Outcome) {
+	eventsRequestsTotal.WithLabelValues(m.name, string(outcome)).Inc()
+}
+
 // Destruct implements caddy.Destructor.
 func (m *siteMetrics) Destruct() error {
 	site := prometheus.Labels{"site": m.name}
@@ -171,5 +195,7 @@ func (m *siteMetrics) Destruct() error {
 	refusedTotal.DeletePartialMatch(site)
 	membersRequestsTotal.DeletePartialMatch(site)
 	themesRequestsTotal.DeletePartialMatch(site)
+	deskRequestsTotal.DeletePartialMatch(site)
+	eventsRequestsTotal.DeletePartialMatch(site)
 	return nil
 }

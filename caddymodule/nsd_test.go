@@ -11,6 +11,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
@@ -119,8 +120,8 @@ zone:
 		nsd.Process.Signal(os.Interrupt)
 		<-ended
 	})
-	showLog(t, output.Name())
-	showLog(t, filepath.Join(dir, "nsd.log"))
+	caddytest.ShowLog(t, output.Name())
+	caddytest.ShowLog(t, filepath.Join(dir, "nsd.log"))
 	address := "127.0.0.1:" + port
 	question := new(dns.Msg).SetQuestion("lychgate.test.", dns.TypeSOA)
 	client := &dns.Client{Timeout: time.Second}

@@ -72,6 +72,9 @@ const (
 
 	// reopenPause is how long after that it is tried again.
 	reopenPause = time.Second
+
+	// clockInterval is how often the store's clock is read.
+	clockInterval = time.Minute
 )
 
 var errStoreAway = errors.New("the store is away")
@@ -124,6 +127,7 @@ func (s *openStore) tryOpen() error {
 			return err
 		}
 		s.db = db.DB
+		s.run(s.readClock)
 	}
 	for len(s.users) > 0 {
 		if err := s.users[0].begin(ctx, s.db, s.run); err != nil {
@@ -132,6 +136,22 @@ func (s *openStore) tryOpen() error {
 		s.users = s.users[1:]
 	}
 	return nil
+}
+
+// readClock reads the store's clock from time to time, until ctx is done.
+func (s *openStore) readClock(ctx context.Context) {
+	ticker := time.NewTicker(clockInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		bounded, cancel := context.WithTimeout(ctx, openTime)
+		_ = s.db.ReadClock(bounded) // a store that is away says so elsewhere
+		cancel()
+	}
 }
 
 // run runs a function in the background, until its ctx ends.

@@ -7,14 +7,16 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
-// This file warns, when Caddy starts, of routes by which requests never arrive at
+// This file finds what Caddy warns of when it starts: routes by which requests never arrive at
 // a directive, or arrive for no site.
 
 // routesOf returns the routes of all HTTP servers of a configuration.
@@ -116,19 +118,41 @@ func matchesHost(pattern, host string) bool {
 	return matched && err == nil
 }
 
-// warnOfRoutes logs what is odd about the routes to the app's directives.
-func (a *App) warnOfRoutes(routes []caddyhttp.RouteList) {
+// warning is what may be meant but seldom is.
+type warning struct {
+	message string
+	fields  []zap.Field
+}
+
+// String returns the warning for people.
+func (w warning) String() string {
+	values := zapcore.NewMapObjectEncoder()
+	var said []string
+	for _, field := range w.fields {
+		field.AddTo(values)
+		said = append(said, fmt.Sprintf("%s: %v", strings.ReplaceAll(field.Key, "_", " "), values.Fields[field.Key]))
+	}
+	return w.message + " (" + strings.Join(said, ", ") + ")"
+}
+
+// warningsOfRoutes returns what is odd about the routes to the app's directives.
+func (a *App) warningsOfRoutes() ([]warning, error) {
+	routes, err := a.routes()
+	if err != nil {
+		return nil, err
+	}
 	var all []arrival
 	for _, list := range routes {
 		all = append(all, arrivals(list, arrival{})...)
 	}
-	a.warnOfHosts(all)
-	a.warnOfMatchers(all)
-	a.warnOfLimits(all)
+	return slices.Concat(a.warnOfHosts(all), a.warnOfMatchers(all), a.warnOfLimits(all)), nil
 }
 
-// warnOfHosts warns of the hosts of server blocks that no site has.
-func (a *App) warnOfHosts(all []arrival) {
+// warnOfHosts returns a warning for the hosts of server blocks that no site has.
+func (a *App) warnOfHosts(all []arrival) (warnings []warning) {
+	if a.Store != nil && a.stored.store.Load() == nil { // it may have the site
+		return nil
+	}
 	strangers := make(map[string][]string) // host → directives
 	for _, arrival := range all {
 		for _, pattern := range arrival.hosts {
@@ -139,15 +163,20 @@ func (a *App) warnOfHosts(all []arrival) {
 	}
 	for _, host := range slices.Sorted(maps.Keys(strangers)) {
 		slices.Sort(strangers[host])
-		a.logger.Warn("no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts",
-			zap.String("host", host), zap.Strings("directives", slices.Compact(strangers[host])),
-			zap.Strings("hosts_of_sites", slices.Sorted(maps.Keys(a.sites))))
+		warnings = append(warnings, warning{
+			"no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts",
+			[]zap.Field{
+				zap.String("host", host), zap.Strings("directives", slices.Compact(strangers[host])),
+				zap.Strings("hosts_of_sites", slices.Sorted(maps.Keys(a.sites))),
+			},
+		})
 	}
+	return warnings
 }
 
 // hasHost reports whether a site has a host that a pattern stands for.
 func (a *App) hasHost(pattern string) bool {
-	for host := range a.sites {
+	for host := range *a.live.Load() {
 		if matchesHost(pattern, host) {
 			return true
 		}
@@ -155,8 +184,8 @@ func (a *App) hasHost(pattern string) bool {
 	return false
 }
 
-// warnOfMatchers warns of matchers that keep a directive from its own paths.
-func (a *App) warnOfMatchers(all []arrival) {
+// warnOfMatchers returns a warning for matchers that keep a directive from its own paths.
+func (a *App) warnOfMatchers(all []arrival) (warnings []warning) {
 	warned := make(map[string]bool)
 	for _, arrival := range all {
 		for _, need := range arrival.directive.reach(a) {
@@ -164,14 +193,17 @@ func (a *App) warnOfMatchers(all []arrival) {
 				continue
 			}
 			warned[need.paths[0]] = true
-			a.logger.Warn("a matcher keeps a directive from its own paths: let them through",
-				zap.String("directive", nameOf(arrival.directive)), zap.String("path", need.paths[0]), zap.String("write", need.write))
+			warnings = append(warnings, warning{
+				"a matcher keeps a directive from its own paths: let them through",
+				[]zap.Field{zap.String("directive", nameOf(arrival.directive)), zap.String("path", need.paths[0]), zap.String("write", need.write)},
+			})
 		}
 	}
+	return warnings
 }
 
-// warnOfLimits warns of members_api with different limits on one site.
-func (a *App) warnOfLimits(all []arrival) {
+// warnOfLimits returns a warning for members_api with different limits on one site.
+func (a *App) warnOfLimits(all []arrival) (warnings []warning) {
 	limits := make(map[*Site]map[string]bool)
 	for _, arrival := range all {
 		api, ok := arrival.directive.(*MembersAPI)
@@ -190,10 +222,13 @@ func (a *App) warnOfLimits(all []arrival) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
 		if of := limits[a.Sites[name]]; len(of) > 1 {
-			a.logger.Warn("members_api has several limits on one site, and each counts a key's requests for itself: write the same limit",
-				zap.String("site", name), zap.Strings("limits", slices.Sorted(maps.Keys(of))))
+			warnings = append(warnings, warning{
+				"members_api has several limits on one site, and each counts a key's requests for itself: write the same limit",
+				[]zap.Field{zap.String("site", name), zap.Strings("limits", slices.Sorted(maps.Keys(of)))},
+			})
 		}
 	}
+	return warnings
 }
 
 func nameOf(handler directive) string { return caddy.GetModuleName(handler) }

@@ -122,3 +122,38 @@ func TestStartWithoutStore(t *testing.T) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }
+
+// Readers behind a proxy that is not trusted lock each other out. The operator learns
+// why from one line, and nobody else can cause it.
+func TestWarningOfProxy(t *testing.T) {
+	warning := map[string]any{
+		"msg":   "requests come from a proxy that is not trusted, so all readers behind it share one rate limit: write trusted_proxies and trusted_proxies_strict into the global option servers",
+		"proxy": "127.0.0.1", "write": "trusted_proxies static private_ranges",
+	}
+	const untrusting = "servers handed/127.0.0.1:{{port}} {\n protocols h1\n}"
+	tests := []struct {
+		name, servers, directive, path, reader string
+		want                                   []map[string]any
+	}{
+		{"a proxy that is trusted", "", "inbox_provider", "/ghost/inbox-provider?domain=gmail.com", "192.0.2.1", nil},
+		{"a reader of this network behind it", "", "inbox_provider", "/ghost/inbox-provider?domain=gmail.com", "10.0.0.1", nil},
+		{"a proxy that is not", untrusting, "inbox_provider", "/ghost/inbox-provider?domain=gmail.com", "192.0.2.1", []map[string]any{warning}},
+		{"in front of a CRM", untrusting, "members_api", "/integration/members/x@example.com", "192.0.2.1", []map[string]any{warning}},
+		{"no proxy", untrusting, "inbox_provider", "/ghost/inbox-provider?domain=gmail.com", "", nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			e := startEdge(t, nil, "{\n{{global}}\n"+test.servers+"\nlychgate {\n store "+sqliteStore(t)+"\n site daily {\n hosts localhost\n platform none\n }\n}\n}\nhttp://localhost:{{port}} {\n "+test.directive+"\n}\n")
+			for range 3 {
+				var header []string
+				if test.reader != "" {
+					header = []string{"X-Forwarded-For", test.reader}
+				}
+				e.do("GET", test.path, header...)
+			}
+			if diff := cmp.Diff(test.want, warnings(t, e.logged())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -18,6 +19,10 @@ import (
 var (
 	caches   = caddy.NewUsagePool() // cacheKey → sharedCache
 	limiters = caddy.NewUsagePool() // limiterKey → sharedLimiter
+
+	// strangers are apart from the limiters that they use: a pool that is read may not be
+	// waited for by what is put into it.
+	strangers = caddy.NewUsagePool() // strangersKey → sharedStrangers
 )
 
 // releases collects what has to be done once a module no longer uses what it
@@ -56,6 +61,7 @@ type cacheKey struct {
 	ttl     time.Duration
 	size    int64
 	servers string
+	redis   redisKey
 }
 
 type sharedCache struct{ *classifier.Cache }
@@ -65,9 +71,14 @@ func (c sharedCache) Destruct() error {
 	return nil
 }
 
-func loadCache(key cacheKey, r *releases) (*classifier.Cache, error) {
+func (a *App) loadCache(key cacheKey, r *releases) (*classifier.Cache, error) {
+	key.redis = a.redisKey
 	cache, err := load(caches, key, r, func() (sharedCache, error) {
-		cache, err := classifier.NewCache(classifier.CacheConfig{TTL: key.ttl, Size: key.size})
+		config := classifier.CacheConfig{TTL: key.ttl, Size: key.size}
+		if a.redis != nil {
+			config.Redis, config.Scope = a.redis, strings.Join(a.Resolvers, " ")
+		}
+		cache, err := classifier.NewCache(config)
 		return sharedCache{cache}, err
 	})
 	return cache.Cache, err
@@ -83,24 +94,36 @@ type sharedLimiter struct{ *ratelimit.Memory }
 
 func (sharedLimiter) Destruct() error { return nil }
 
+type strangersKey struct {
+	limiterKey
+	redis redisKey
+}
+
 type sharedStrangers struct {
 	*handlers.Strangers
-	sharedLimiter
+	release *releases
 }
+
+func (s sharedStrangers) Destruct() error { return s.release.all() }
 
 // loadStrangers returns the strangers that are held to a rate limit, of a kind.
-func loadStrangers(key limiterKey, r *releases) (*handlers.Strangers, error) {
-	strangers, err := load(limiters, key, r, func() (sharedStrangers, error) {
-		limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: key.limit})
-		return sharedStrangers{handlers.NewStrangers(limiter), sharedLimiter{limiter}}, err
+func (a *App) loadStrangers(of string, limit ratelimit.Limit, r *releases) (*handlers.Strangers, error) {
+	loaded, err := load(strangers, strangersKey{limiterKey{of, limit}, a.redisKey}, r, func() (sharedStrangers, error) {
+		release := new(releases)
+		limiter, err := a.loadLimiter(of, limit, release)
+		return sharedStrangers{handlers.NewStrangers(limiter), release}, err
 	})
-	return strangers.Strangers, err
+	return loaded.Strangers, err
 }
 
-func loadLimiter(key limiterKey, r *releases) (ratelimit.Limiter, error) {
-	limiter, err := load(limiters, key, r, func() (sharedLimiter, error) {
-		limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: key.limit})
+// loadLimiter returns a limiter of a kind, which all edges share if there is a Redis.
+func (a *App) loadLimiter(of string, limit ratelimit.Limit, r *releases) (ratelimit.Limiter, error) {
+	local, err := load(limiters, limiterKey{of, limit}, r, func() (sharedLimiter, error) {
+		limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: limit})
 		return sharedLimiter{limiter}, err
 	})
-	return limiter.Memory, err
+	if err != nil || a.redis == nil {
+		return local.Memory, err
+	}
+	return ratelimit.NewShared(ratelimit.SharedConfig{Limit: limit, Redis: a.redis, Local: local.Memory, Name: of}), nil
 }

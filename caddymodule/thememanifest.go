@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 func init() {
@@ -23,7 +24,8 @@ func init() {
 // known-good copy in the store of the `lychgate` app.
 //
 // Uploads to Ghost's own `/ghost/api/admin/themes/upload/` are passed on, and
-// what was found is added to Ghost's answer as `_errors`; when a theme is deleted
+// what was found is added to Ghost's answer as `_errors`, and as a warning that
+// Ghost's admin shows in its dialog; when a theme is deleted
 // in Ghost, what is kept of it is cleared. Below
 // `/ghost/lychgate/themes` it tells the publication's staff what is kept, and
 // refreshes themes. All other requests pass through untouched. The placeholder
@@ -31,6 +33,10 @@ func init() {
 type ThemeManifest struct {
 	// Path is that of Ghost's admin. Default: `/ghost`.
 	Path string `json:"path,omitempty"`
+
+	// UploadDialog is whether Ghost's admin shows what was found, in the dialog
+	// after an upload. Default: `true`.
+	UploadDialog *bool `json:"upload_dialog,omitempty"`
 
 	app     *App
 	state   *themesState
@@ -40,8 +46,6 @@ type ThemeManifest struct {
 
 // scans bounds the uploads that this process scans at once, to 56 MB.
 var scans = handlers.NewScans(8, 4)
-
-const defaultAdminPath = "/ghost"
 
 // CaddyModule returns the Caddy module information.
 func (ThemeManifest) CaddyModule() caddy.ModuleInfo {
@@ -54,13 +58,19 @@ func (ThemeManifest) CaddyModule() caddy.ModuleInfo {
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
 //	theme_manifest [<matcher>] {
-//	    path <path>
+//	    path          <path>
+//	    upload_dialog on | off
 //	}
 func (h *ThemeManifest) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return parseDirective(d, "theme_manifest", map[string]option{
 		"path": {example: "path /ghost", args: 1, set: func(args []string) error {
 			h.Path = args[0]
 			return checkPath(h.Path, defaultAdminPath)
+		}},
+		"upload_dialog": {example: "upload_dialog off", args: 1, set: func(args []string) error {
+			on, err := parseSwitch("upload_dialog", args[0])
+			h.UploadDialog = &on
+			return err
 		}},
 	})
 }
@@ -78,44 +88,54 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.app = app.(*App)
-	if len(h.app.sites) == 0 {
-		return explain(nil, ErrNoSite)
+	if err := h.app.checkHasSites(); err != nil {
+		return err
 	}
-	if h.state, err = h.app.useThemes(); err != nil {
+	if h.state, err = h.app.useThemes("theme_manifest"); err != nil {
 		return explain(h.app.Lines, err)
 	}
 	h.app.adminPaths = append(h.app.adminPaths, h.Path)
 	h.ownPath = h.Path + handlers.ThemesPath
-	h.api = handlers.ThemesAPI{Path: h.Path, FileName: h.state.fileName, Scans: scans, Logger: sampled(ctx.Logger())}
+	h.api = handlers.ThemesAPI{
+		Path: h.Path, Platforms: titlesWith(platform.Kind.HasThemes, " or a "), FileName: h.state.fileName, Scans: scans, Logger: sampled(ctx.Logger()),
+		OmitsNotice: h.UploadDialog != nil && !*h.UploadDialog,
+	}
 	return nil
 }
 
-// ServeHTTP answers the staff's requests, watches what changes themes in Ghost,
-// and passes everything on that is for Ghost.
+// ServeHTTP answers the staff's requests, watches what changes themes on the platform,
+// and passes everything on that is for the platform.
 func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	own := below(r.URL.Path, h.ownPath)
-	if !own && !h.api.Changes(r) {
+	if below(r.URL.Path, h.ownPath) {
+		h.serve(w, r)
+		return nil
+	}
+	if !h.api.MayChange(r) {
 		return next.ServeHTTP(w, r)
 	}
 	site := h.app.siteOf(r.Host)
-	themes := h.state.sites[site]
-	if site != nil {
-		setPlaceholders(r, site, "")
-	}
-	var served handlers.Served
-	var err error
-	switch {
-	case own:
-		served = h.api.Serve(w, r, themes, clientAddr(r))
-	case themes == nil:
+	if site == nil || site.themes == nil {
 		return next.ServeHTTP(w, r)
-	default:
-		served, err = h.api.Watch(w, r, themes, clientAddr(r), next.ServeHTTP)
 	}
-	if site != nil {
-		site.metrics.servedThemes(served)
+	change, ok := h.api.Changes(r, site.themes)
+	if !ok {
+		return next.ServeHTTP(w, r)
 	}
+	setPlaceholders(r, site, "")
+	served, err := h.api.Watch(w, r, site.themes, change, h.app.clientAddr(r), next.ServeHTTP)
+	site.metrics.servedThemes(served)
 	return err
+}
+
+// serve answers a request of the staff's.
+func (h *ThemeManifest) serve(w http.ResponseWriter, r *http.Request) {
+	site := h.app.siteOf(r.Host)
+	if site == nil {
+		h.api.Serve(w, r, nil, h.app.clientAddr(r))
+		return
+	}
+	setPlaceholders(r, site, "")
+	site.metrics.servedThemes(h.api.Serve(w, r, site.themes, h.app.clientAddr(r)))
 }
 
 // below reports whether a path is another, or below it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"
 	"github.com/lychgate/caddy-lychgate/themes/git"
 )
@@ -41,15 +42,18 @@ type Repository struct {
 	User string `json:"user,omitempty"`
 }
 
-// themeName is how Ghost names themes: after the zip, with what is not one of
-// these replaced.
-var themeName = regexp.MustCompile(`^[A-Za-z0-9_@.-]{1,200}$`)
-
+// checkThemeName checks that some kind of platform may have a theme of a name. Of which
+// kind the site's is may be written further down.
 func checkThemeName(name string) error {
-	if !themeName.MatchString(name) || name == "." || name == ".." {
-		return &mistake{name: "theme", text: strconv.Quote(name) + ": write the theme's name as Ghost's settings show it, such as nightly", field: "themes"}
+	var wrong error
+	for _, k := range kindsWith(platform.Kind.HasThemes) {
+		err := k.CheckTheme(name)
+		if err == nil {
+			return nil
+		}
+		wrong = cmp.Or(wrong, err)
 	}
-	return nil
+	return &mistake{name: "theme", text: wrong.Error(), field: "themes"}
 }
 
 var errNoRepository = &mistake{
@@ -85,7 +89,7 @@ func checkRepository(address string) error {
 func checkRepositoryURL(address string) error {
 	_, err := git.New(git.Config{URL: address})
 	if err == nil {
-		if u, parseErr := url.Parse(address); parseErr != nil || !isAddress(u) {
+		if u, parseErr := url.Parse(address); parseErr != nil || !platform.IsServer(u) {
 			err = errors.New("the port is not one: write the address of a git repository, such as https://git.example.com/acme/nightly.git")
 		}
 	}
@@ -187,11 +191,6 @@ func checkService(name string) error {
 	return nil
 }
 
-var errNoThemes = &mistake{
-	text: "a site with platform none has no themes: take the theme out, or write platform ghost",
-	json: `a site with "kind": "none" has no themes: take the theme out, or write {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.GHOST_ADMIN_KEY}"} for its platform`,
-}
-
 // checkThemes checks a site's themes as far as can be without asking anybody.
 func (s *Site) checkThemes() error {
 	for _, name := range slices.Sorted(maps.Keys(s.Themes)) {
@@ -199,8 +198,8 @@ func (s *Site) checkThemes() error {
 		if err := checkThemeName(name); err != nil {
 			return err
 		}
-		if s.Platform != nil && s.Platform.Kind == "none" {
-			return inTheme(name, errNoThemes)
+		if kind, ok := s.Platform.kind(); ok && !kind.HasThemes() {
+			return inTheme(name, s.Platform.errNoThemes())
 		}
 		if theme == nil {
 			return inTheme(name, errNoRepository)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
 )
 
 const anAdminKey = "0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
@@ -85,7 +86,7 @@ func TestThemesConfigMistakes(t *testing.T) {
 // What a Caddyfile says of themes is all in the JSON that it becomes, and JSON
 // that is wrong is refused too.
 func TestThemesJSON(t *testing.T) {
-	adapted, err := adapt("{\nlychgate {\nservice outpost\nsite demo {\nhosts localhost\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.X}\n}\ntheme nightly {\nrepository https://git.example.com/a.git {\nbranch next\ntoken abc\nuser oauth2\n}\n}\n}\n}\n}\n:80 {\ntheme_manifest {\npath /blog/ghost\n}\n}\n")
+	adapted, err := inprocess.Adapt("{\nlychgate {\nservice outpost\nsite demo {\nhosts localhost\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.X}\n}\ntheme nightly {\nrepository https://git.example.com/a.git {\nbranch next\ntoken abc\nuser oauth2\n}\n}\n}\n}\n}\n:80 {\ntheme_manifest {\npath /blog/ghost\n}\n}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,27 +16,22 @@ import (
 
 // themesState is what theme_manifest runs on, of one configuration.
 type themesState struct {
-	fileName string // of manifests
-	store    *openStore
-	kept     atomic.Pointer[themes.SQL]     // nil while the store is away
-	sites    map[*Site]*handlers.ThemesSite // those with a Ghost
+	fileName  string // of manifests
+	store     *openStore
+	kept      atomic.Pointer[themes.SQL] // nil while the store is away
+	strangers *handlers.Strangers
 }
 
 // staffLimit is the rate limit of each address for sessions that are not valid.
 var staffLimit = ratelimit.Limit{Requests: 30, Window: time.Minute}
 
-var errNoGhost = &mistake{
-	text: "needs a site with a Ghost, whose themes it looks at: write platform ghost http://127.0.0.1:2368 into a site",
-	json: `theme_manifest needs a site with a Ghost, whose themes it looks at: write into a site "platform": {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.GHOST_ADMIN_KEY}"}`,
-}
-
 // useThemes checks what theme_manifest needs, and has it opened when the app
 // starts.
-func (a *App) useThemes() (*themesState, error) {
+func (a *App) useThemes(directive string) (*themesState, error) {
 	if a.themes != nil {
 		return a.themes, nil
 	}
-	state := &themesState{sites: make(map[*Site]*handlers.ThemesSite)}
+	state := new(themesState)
 	var err error
 	if state.fileName, err = themes.FileName(a.serviceName()); err != nil {
 		return nil, err
@@ -44,45 +39,58 @@ func (a *App) useThemes() (*themesState, error) {
 	if state.store, err = a.useStore(state); err != nil {
 		return nil, err
 	}
-	strangers, err := loadStrangers(limiterKey{"sessions", staffLimit}, &a.release)
-	if err != nil {
+	if state.strangers, err = a.loadStrangers("sessions", staffLimit, &a.release); err != nil {
 		return nil, err
 	}
+	has := a.Store != nil // sites with themes, maybe
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
 		site := a.Sites[name]
-		connected, err := a.connect(site)
-		if err != nil {
+		if err := state.serve(a, site); err != nil {
 			return nil, inSite(name, err)
 		}
-		room, ok := connected.(platform.Authenticator)
-		if !ok {
-			continue
-		}
-		repositories := make(map[string]themes.Source)
-		for theme, declared := range site.Themes {
-			repository, err := declared.Repository.connect()
-			if err != nil {
-				return nil, inSite(name, inTheme(theme, err))
-			}
-			repositories[theme] = themes.FromRepository(repository, state.fileName)
-		}
-		state.sites[site] = &handlers.ThemesSite{
-			Name:  name,
-			Staff: handlers.NewStaff(name, room, strangers),
-			Themes: func() (*themes.Service, error) {
-				store, err := state.opened()
-				if err != nil {
-					return nil, err
-				}
-				return &themes.Service{Site: name, Store: store, Repositories: repositories, Now: time.Now}, nil
-			},
-		}
+		has = has || site.themes != nil
 	}
-	if len(state.sites) == 0 {
-		return nil, errNoGhost
+	if !has {
+		return nil, errNoThemeHost(directive)
 	}
 	a.themes = state
 	return state, nil
+}
+
+// serve prepares a site whose platform has themes.
+func (s *themesState) serve(a *App, site *Site) error {
+	connected, err := a.connect(site)
+	if err != nil {
+		return err
+	}
+	host, ok := connected.(platform.ThemeHost)
+	if !ok {
+		return nil
+	}
+	kind, _ := site.Platform.kind()
+	repositories := make(map[string]themes.Source)
+	for theme, declared := range site.Themes {
+		repository, err := declared.Repository.connect()
+		if err != nil {
+			return inTheme(theme, err)
+		}
+		repositories[theme] = themes.FromRepository(repository, s.fileName)
+	}
+	site.themes = &handlers.ThemesSite{
+		Name:     site.name,
+		Kind:     kind,
+		Platform: host,
+		Staff:    handlers.NewStaff(site.name, kind.Title, host, s.strangers),
+		Themes: func() (*themes.Service, error) {
+			store, err := s.opened()
+			if err != nil {
+				return nil, err
+			}
+			return &themes.Service{Site: site.name, Store: store, Repositories: repositories, Now: time.Now}, nil
+		},
+		ImageSize: func(ctx context.Context) (string, error) { return a.events.imageSize(ctx, site.name) },
+	}
+	return nil
 }
 
 // begin implements [storeUser].

@@ -12,9 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // Two edges on one PostgreSQL, as processes, whose callers write the same
@@ -23,18 +21,9 @@ import (
 func TestTwoEdges(t *testing.T) {
 	p := startGhostProxy(t, "two-edges")
 	config := membersConfig("postgres "+dbtest.PostgresSource(t), p.platform())
-	binary := caddytest.Build(t)
-	edges := []*process{startProcessOf(t, binary, config), startProcessOf(t, binary, config)}
+	edges := []*process{startProcess(t, config), startProcess(t, config)}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()
-	for _, edge := range edges {
-		wait.Until(t, func() string {
-			if _, err := edge.call(client, "GET", "/nobody", ""); err != nil {
-				return err.Error()
-			}
-			return ""
-		})
-	}
 
 	const emails = 6
 	var known []string
@@ -82,7 +71,7 @@ func TestTwoEdges(t *testing.T) {
 	both := func(doing string) []person {
 		t.Helper()
 		for _, edge := range edges {
-			drain(t, adminOf(t, edge.adminSocket), "daily")
+			drain(t, adminOf(t, edge.AdminSocket), "daily")
 		}
 		inGhost := p.inGhost()
 		p.down()
@@ -137,6 +126,6 @@ func TestTwoEdges(t *testing.T) {
 		t.Errorf("left after all were deleted: %v", got)
 	}
 	for _, edge := range edges {
-		p.keepsSecrets(edge.config + ".log")
+		p.keepsSecrets(edge.LogFile)
 	}
 }

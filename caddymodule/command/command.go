@@ -3,14 +3,14 @@ package command
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +26,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/sites"
 )
 
 func init() {
@@ -37,13 +38,18 @@ Lychgate is a Caddy plugin that stands in front of Ghost publications. It looks
 up the webmail providers of readers, gives a CRM an API for members, and reads
 theme manifests.
 
-integration and members work on the store that the configuration names, whether
-or not Caddy runs. What is changed takes effect at once, without a reload.
+site, theme, integration and members work on the store that the configuration
+names, whether or not Caddy runs. Nothing needs a reload: a change of a site is live
+within two seconds, and all else at once.
+
+secret seals the keys in the store anew, when the configuration's secret changed.
+
+doctor checks what the configuration needs of the world, and says what to mend.
 
 manifest, inbox-button and version need no configuration.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
-			group(cmd, integrationCommand(), membersCommand(), manifestCommand(), buttonCommand(), versionCommand())
+			group(cmd, siteCommand(), themeCommand(), integrationCommand(), membersCommand(), secretCommand(), doctorCommand(), manifestCommand(), buttonCommand(), versionCommand())
 		},
 	})
 }
@@ -70,9 +76,8 @@ func integrationCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		key, hash := newKey(args[0])
-		integration.Site, integration.KeyHash, integration.CreatedAt = s.site, hash, time.Now()
-		err = s.store.AddIntegration(ctx, integration)
+		integration.Site = s.site
+		key, _, err := s.keys().Add(ctx, integration)
 		if errors.Is(err, members.ErrIntegrationTaken) {
 			return fmt.Errorf("site %s has an integration %s: choose another name, or give it another key with rotate", s.site, args[0])
 		}
@@ -83,36 +88,39 @@ func integrationCommand() *cobra.Command {
 	})
 
 	list := &cobra.Command{Use: "list", Short: "Lists the integrations of a site", Args: cobra.NoArgs}
-	list.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, _ []string) error {
+	list.RunE = withStoreThatIs(func(ctx context.Context, out io.Writer, s *siteStore, _ []string) error {
 		integrations, err := s.store.ListIntegrations(ctx, s.site)
 		if err != nil {
 			return err
 		}
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "NAME\tMODE\tKEY")
-		keys, modes := make(map[string]string), make(map[string]string)
+		fmt.Fprintln(table, "NAME\tMODE\tKEY\tLAST USED")
+		keys, modes, used := make(map[string]string), make(map[string]string), make(map[string]string)
 		for _, i := range integrations {
 			modes[i.Name], keys[i.Name] = string(i.Mode), "made "+i.CreatedAt.Format(time.DateOnly)
 			if !i.RevokedAt.IsZero() {
 				keys[i.Name] = "revoked " + i.RevokedAt.Format(time.DateOnly)
 			}
+			if !i.LastUsedAt.IsZero() {
+				used[i.Name] = i.LastUsedAt.Format("2006-01-02 15:04") + " UTC"
+			}
 		}
 		for name, i := range s.declared {
 			modes[name] = cmp.Or(i.Mode, string(members.EmailMode))
 			if i.Key != "" {
-				keys[name] = "in the configuration"
+				keys[name], used[name] = "in the configuration", "not kept"
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(modes)) {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", name, modes[name], cmp.Or(keys[name], "none yet: add makes one"))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, modes[name], cmp.Or(keys[name], "none yet: add makes one"), cmp.Or(used[name], "never"))
 		}
 		return table.Flush()
 	})
 
 	rotate := &cobra.Command{Use: "rotate <name>", Short: "Gives an integration another key and prints it, this once", Args: one("the integration")}
 	rotate.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
-		key, hash := newKey(args[0])
-		if err := s.store.RotateIntegration(ctx, s.site, args[0], hash); err != nil {
+		key, err := s.keys().Rotate(ctx, s.site, args[0])
+		if err != nil {
 			return s.unknown(err, args[0])
 		}
 		s.printKey(out, key)
@@ -121,7 +129,7 @@ func integrationCommand() *cobra.Command {
 
 	revoke := &cobra.Command{Use: "revoke <name>", Short: "Makes an integration's key no longer good", Args: one("the integration")}
 	revoke.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
-		if err := s.store.RevokeIntegration(ctx, s.site, args[0], time.Now()); err != nil {
+		if err := s.keys().Revoke(ctx, s.site, args[0]); err != nil {
 			return s.unknown(err, args[0])
 		}
 		fmt.Fprintf(out, "The key of %s is no longer good.\n", args[0])
@@ -132,10 +140,27 @@ func integrationCommand() *cobra.Command {
 	return root
 }
 
-// addStoreFlags adds the flags that a siteStore is found by.
-func addStoreFlags(cmd *cobra.Command) {
+// addConfigFlags adds the flags that loadConfig reads.
+func addConfigFlags(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringP("config", "c", "", "Configuration file (default: the Caddyfile in this folder)")
 	cmd.PersistentFlags().StringP("adapter", "a", "", "Name of the configuration's adapter, if it is not JSON or a Caddyfile")
+}
+
+// loadConfig returns the configuration that the flags name, in JSON, and its file.
+func loadConfig(cmd *cobra.Command) (config []byte, file string, err error) {
+	file, _ = cmd.Flags().GetString("config")
+	adapter, _ := cmd.Flags().GetString("adapter")
+	caddy.BufferedLog() // never printed: Caddy says the same when it starts
+	config, file, _, err = caddycmd.LoadConfig(file, adapter)
+	if err == nil && len(config) == 0 {
+		err = errors.New("there is no Caddyfile in this folder: name the configuration with --config")
+	}
+	return config, file, err
+}
+
+// addStoreFlags adds the flags that a siteStore is found by.
+func addStoreFlags(cmd *cobra.Command) {
+	addConfigFlags(cmd)
 	cmd.PersistentFlags().String("site", "", "Name of the site (default: the only one)")
 }
 
@@ -144,8 +169,14 @@ type siteStore struct {
 	site     string
 	declared map[string]*caddymodule.Integration
 	platform *caddymodule.Platform
+	locked   error // why its keys cannot be opened
 	apiURL   string
 	store    *memberstore.SQL
+	file     string // of SQLite; empty for PostgreSQL
+}
+
+func (s *siteStore) keys() *members.KeyService {
+	return &members.KeyService{Store: s.store, Now: time.Now}
 }
 
 func (s *siteStore) printKey(out io.Writer, key string) {
@@ -162,39 +193,40 @@ func (s *siteStore) unknown(err error, name string) error {
 	return fmt.Errorf("site %s has no integration %s: list shows those that it has", s.site, name)
 }
 
-// storeNotice is how long the store may take to open before a command says that
-// it waits for it.
-const storeNotice = 2 * time.Second
+// storeWait is how long something may take before a command says that it waits for
+// it.
+const storeWait = 2 * time.Second
 
-// withStore runs work on the store and the site that the flags name.
-func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args []string) error) func(*cobra.Command, []string) error {
+// work is what a command does with the store.
+type work func(ctx context.Context, out io.Writer, s *siteStore, args []string) error
+
+// withStore runs work on the store and the site that the flags name. A store that is
+// not there yet is made.
+func withStore(do work) func(*cobra.Command, []string) error { return openStore(do, true) }
+
+// withStoreThatIs is withStore for work that only reads, so that a path which is
+// misspelt is not taken for a store without members.
+func withStoreThatIs(do work) func(*cobra.Command, []string) error { return openStore(do, false) }
+
+func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		cmd.SilenceUsage = true
-		file, _ := cmd.Flags().GetString("config")
-		adapter, _ := cmd.Flags().GetString("adapter")
-		site, _ := cmd.Flags().GetString("site")
-		caddy.BufferedLog() // never printed: Caddy says the same when it starts
-		config, _, _, err := caddycmd.LoadConfig(file, adapter)
+		name, _ := cmd.Flags().GetString("site")
+		config, _, err := loadConfig(cmd)
 		if err != nil {
 			return err
-		}
-		if len(config) == 0 {
-			return errors.New("there is no Caddyfile in this folder: name the configuration with --config")
 		}
 		app, server, err := appOf(config)
+		if err == nil && server == nil {
+			err = errors.New("the configuration has no members_api directive, so no key would be of use: write members_api into the site's block")
+		}
 		if err != nil {
 			return err
 		}
-		if site, err = siteNamed(app, site); err != nil {
+		if name, err = siteNamed(app, name); err != nil {
 			return err
 		}
-		kind, source, err := app.Store.Resolve()
-		if err != nil {
-			return err
-		}
-		waiting := time.AfterFunc(storeNotice, func() { fmt.Fprintln(cmd.ErrOrStderr(), "Waiting for the store …") })
-		defer waiting.Stop()
-		db, err := database.Open(cmd.Context(), kind, source)
+		db, file, err := openDatabase(cmd, app, mayMake)
 		if err != nil {
 			return err
 		}
@@ -203,16 +235,68 @@ func withStore(work func(ctx context.Context, out io.Writer, s *siteStore, args 
 		if err != nil {
 			return err
 		}
-		waiting.Stop()
-		return work(cmd.Context(), cmd.OutOrStdout(), &siteStore{
-			site: site, declared: app.Sites[site].Integrations, platform: app.Sites[site].Platform, store: store,
-			apiURL: server.url(caddy.NewReplacer().ReplaceKnown(app.Sites[site].Hosts[0], "")),
+		site, err := findSite(cmd.Context(), app, db, name)
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), cmd.OutOrStdout(), &siteStore{
+			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: site.Locked(), store: store,
+			apiURL: server.url(caddy.NewReplacer().ReplaceKnown(site.Hosts[0], "")),
 		}, args)
 	}
 }
 
+// openDatabase opens the store of a configuration, and returns its file, empty for
+// PostgreSQL.
+func openDatabase(cmd *cobra.Command, app *caddymodule.App, mayMake bool) (db *database.DB, file string, err error) {
+	kind, source, err := app.Store.Resolve()
+	if err != nil {
+		return nil, "", err
+	}
+	if kind == database.SQLite {
+		file = source
+	}
+	if _, err := os.Stat(file); file != "" && !mayMake && errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("there is no store at %s: see that store in the configuration is right, and run this in the environment of Caddy; Caddy makes it when it starts", database.Place(kind, source))
+	}
+	waiting := time.AfterFunc(storeWait, func() { fmt.Fprintln(cmd.ErrOrStderr(), "Waiting for the store …") })
+	defer waiting.Stop()
+	db, err = database.Open(cmd.Context(), kind, source)
+	return db, file, err
+}
+
+// findSite returns a site of the configuration, or of the store.
+func findSite(ctx context.Context, app *caddymodule.App, db *database.DB, name string) (*caddymodule.Site, error) {
+	if site := app.Sites[name]; site != nil {
+		return site, nil
+	}
+	keys, err := app.Keyring()
+	if err != nil {
+		return nil, err
+	}
+	store, err := sites.NewSQL(ctx, db, keys)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := store.Find(ctx, name)
+	if errors.Is(err, sites.ErrNotFound) {
+		return nil, noSite(app, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return caddymodule.FromStore(kept)
+}
+
+func noSite(app *caddymodule.App, name string) error {
+	if len(app.Sites) == 0 {
+		return fmt.Errorf("there is no site %s: caddy lychgate site list shows those that there are", name)
+	}
+	return fmt.Errorf("the configuration has no site %s, nor has the store: the configuration has %s", name, strings.Join(slices.Sorted(maps.Keys(app.Sites)), ", "))
+}
+
 // appOf takes the app out of a configuration, and the first HTTP server that has
-// a members_api.
+// a members_api, nil for none.
 func appOf(config []byte) (*caddymodule.App, *apiServer, error) {
 	var parsed struct {
 		Apps struct {
@@ -240,7 +324,7 @@ func appOf(config []byte) (*caddymodule.App, *apiServer, error) {
 			return parsed.Apps.Lychgate, server, nil
 		}
 	}
-	return nil, nil, errors.New("the configuration has no members_api directive, so no key would be of use: write members_api into the site's block")
+	return parsed.Apps.Lychgate, nil, nil
 }
 
 // apiServer is what has to be known of one of Caddy's HTTP servers to say where
@@ -345,7 +429,7 @@ func membersPath(part any) (string, bool) {
 	return "", false
 }
 
-// siteNamed returns the name of a site that exists, the only one for none.
+// siteNamed returns the name of a site that may exist, the only one for none.
 func siteNamed(a *caddymodule.App, name string) (string, error) {
 	names := slices.Sorted(maps.Keys(a.Sites))
 	switch {
@@ -354,16 +438,9 @@ func siteNamed(a *caddymodule.App, name string) (string, error) {
 	case name == "" && len(names) == 1 && len(a.Sites[names[0]].Hosts) > 0:
 		return names[0], nil
 	case name != "" && a.Sites[name] == nil:
-		return "", fmt.Errorf("the configuration has no site %s: it has %s", name, strings.Join(names, ", "))
+		return name, nil // of the store, maybe
+	case len(names) == 0:
+		return "", errors.New("name the site with --site: caddy lychgate site list shows those that there are")
 	}
 	return "", fmt.Errorf("name one of the configuration's sites with --site: %s", strings.Join(names, ", "))
-}
-
-// newKey makes a key. It says whose it is, so that one who finds it somewhere
-// knows what to revoke.
-func newKey(integration string) (string, members.KeyHash) {
-	var secret [32]byte
-	rand.Read(secret[:]) // never fails
-	key := "lg_" + integration + "_" + hex.EncodeToString(secret[:])
-	return key, members.HashKey(key)
 }

@@ -39,7 +39,7 @@ has every value as it is, one JSON object on each line.
 	format := export.Flags().String("format", "csv", "csv or ndjson")
 	output := export.Flags().StringP("output", "o", "", "File to write, which only you can read (default: standard output)")
 	integration := export.Flags().String("integration", "", "Whose member_id is written (default: the only integration in Custom ID mode)")
-	export.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, _ []string) error {
+	export.RunE = withStoreThatIs(func(ctx context.Context, out io.Writer, s *siteStore, _ []string) error {
 		write, known := exportFormats[*format]
 		if !known {
 			return fmt.Errorf("--format %q: write csv or ndjson", *format)
@@ -52,6 +52,9 @@ has every value as it is, one JSON object on each line.
 		}
 		if *output == "" {
 			_, err := s.exportMembers(ctx, out, write, name)
+			return err
+		}
+		if err := s.checkOutput(*output); err != nil {
 			return err
 		}
 		n := 0
@@ -103,7 +106,7 @@ func (s *siteStore) exported(ctx context.Context, name string) (string, error) {
 func (s *siteStore) exportMembers(ctx context.Context, out io.Writer, format exportFormat, integration string) (n int, err error) {
 	seen := func(int, int) {}
 	if file, ok := out.(*os.File); !ok || !isTerminal(file) { // on which a bar would stand amid the members
-		p := startProgress("Exporting the members of site " + s.site)
+		p := startProgress("Exporting the members of site "+s.site, "members")
 		defer p.end()
 		seen = p.set
 	}
@@ -175,6 +178,26 @@ func withoutFormulas(value string) string {
 		start = strings.ContainsRune("\t\r\n,;\"", c) || start && (unicode.IsSpace(c) || unicode.IsControl(c))
 	}
 	return b.String()
+}
+
+// checkOutput refuses a path that is one of the store's own files.
+func (s *siteStore) checkOutput(path string) error {
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if s.file != "" && isSameFile(path, s.file+suffix) {
+			return fmt.Errorf("--output %s is a file of the store itself: write the path of another", path)
+		}
+	}
+	return nil
+}
+
+// isSameFile reports whether two paths are those of one file that is there.
+func isSameFile(path, other string) bool {
+	a, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(other)
+	return err == nil && os.SameFile(a, b)
 }
 
 // writeWhole makes or replaces a file that its owner alone can read, or leaves all

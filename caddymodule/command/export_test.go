@@ -72,6 +72,49 @@ func TestExport(t *testing.T) {
 	check("--site daily --integration events", ran{withoutID, exporting, 0})
 }
 
+// An export never takes the place of the store, and a store that is not there is not
+// one without members.
+func TestExportAndTheStore(t *testing.T) {
+	folder, _, store := siteFolder(t)
+	insert(t, store, "", exportedMembers()...)
+	db := filepath.Join(folder, "lychgate.db")
+	if err := os.Symlink(db, filepath.Join(folder, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(db, filepath.Join(folder, "hard")); err != nil {
+		t.Fatal(err)
+	}
+	for output, want := range map[string]string{
+		"lychgate.db":     "--output lychgate.db is a file of the store itself: write the path of another",
+		"./lychgate.db":   "--output ./lychgate.db is a file of the store itself: write the path of another",
+		"lychgate.db-wal": "--output lychgate.db-wal is a file of the store itself: write the path of another",
+		"link":            "--output link is a file of the store itself: write the path of another",
+		"hard":            "--output hard is a file of the store itself: write the path of another",
+	} {
+		got := lychgate(t, folder, "members", "export", "--site", "daily", "--output", output)
+		if diff := cmp.Diff(ran{"", "Error: " + want + "\n", 1}, got); diff != "" {
+			t.Errorf("%s: %s", output, diff)
+		}
+	}
+	elsewhere := filepath.Join(t.TempDir(), "a", "other.db")
+	config, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), bytes.ReplaceAll(config, []byte(db), []byte(elsewhere)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"members export", "members show x", "integration list"} {
+		want := ran{"", "Error: there is no store at " + elsewhere + ": see that store in the configuration is right, and run this in the environment of Caddy; Caddy makes it when it starts\n", 1}
+		if diff := cmp.Diff(want, lychgate(t, folder, append(strings.Fields(args), "--site", "daily")...)); diff != "" {
+			t.Errorf("%s: %s", args, diff)
+		}
+	}
+	if _, err := os.Stat(filepath.Dir(elsewhere)); !os.IsNotExist(err) {
+		t.Errorf("a folder was made: %v", err)
+	}
+}
+
 // Exports have the fields of the API in the order of the API.
 func TestExportedFields(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/members_api.md")

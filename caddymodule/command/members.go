@@ -39,12 +39,15 @@ the next time.
 }
 
 func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool) (err error) {
+	if s.locked != nil {
+		return fmt.Errorf("the keys of site %s cannot be opened: %w: see that secret in the configuration has the one that sealed them", s.site, s.locked)
+	}
 	from, err := s.platform.Connect()
 	if err != nil {
 		return fmt.Errorf("site %s: %w", s.site, err)
 	}
 	if from == nil {
-		return fmt.Errorf("site %s has platform none, so there is nobody to import", s.site)
+		return fmt.Errorf("site %s has platform %s, so there is nobody to import", s.site, s.platform.Kind)
 	}
 	if closer, ok := from.(io.Closer); ok {
 		defer func() { err = errors.Join(err, closer.Close()) }()
@@ -52,13 +55,16 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 	sync := inbound.New(inbound.Config{
 		Store: s.store, Sites: map[string]inbound.Site{s.site: {Platform: from}}, Logger: zap.NewNop(),
 	})
-	p := startProgress("Importing the members of site " + s.site + " from " + s.platformURL())
+	p := startProgress("Importing the members of site "+s.site+" from "+s.platformURL(), "members")
 	result, err := sync.Import(ctx, s.site, s.store, anew, p.set)
 	p.end()
+	if err != nil && result.Seen == 0 {
+		return fmt.Errorf("nothing was imported: %w", err)
+	}
 	fmt.Fprintf(out, "%s members: %s new, %s changed, %s removed.\n", humanize.Comma(int64(result.Seen)),
 		humanize.Comma(int64(result.Added)), humanize.Comma(int64(result.Changed)), humanize.Comma(int64(result.Removed)))
 	for _, id := range result.Skipped {
-		fmt.Fprintf(out, "Skipped %s: another member has its email here, in another spelling. Change one of the two in Ghost.\n", id)
+		fmt.Fprintf(out, "Skipped %s: another member has its email here, in another spelling. Change one of the two in %s.\n", id, s.platform.Title())
 	}
 	for _, id := range result.Failed {
 		fmt.Fprintf(out, "Skipped %s: it could not be looked at now. Run the import again.\n", id)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,11 +16,12 @@ import (
 // progressInterval is how often a command says how far it is, off a terminal.
 const progressInterval = 5 * time.Second
 
-// progress says how far a command that works on many members is: with a bar on a
+// progress says how far a command that works on many things is: with a bar on a
 // terminal, with a line every progressInterval elsewhere.
 type progress struct {
 	out     io.Writer
 	doing   string
+	of      string                   // what is counted
 	bar     *progressbar.ProgressBar // nil off a terminal
 	ended   chan struct{}
 	printed sync.WaitGroup
@@ -28,29 +30,30 @@ type progress struct {
 	seen, total int // total is 0 if it is not known
 }
 
-// startProgress says on standard error at once what a command does. End ends it.
-func startProgress(doing string) *progress {
-	return newProgress(os.Stderr, isTerminal(os.Stderr), doing)
+// startProgress says on standard error at once what a command does, with things of a
+// name. End ends it.
+func startProgress(doing, of string) *progress {
+	return newProgress(os.Stderr, isTerminal(os.Stderr), doing, of)
 }
 
-func newProgress(out io.Writer, terminal bool, doing string) *progress {
+func newProgress(out io.Writer, terminal bool, doing, of string) *progress {
 	fmt.Fprintf(out, "%s …\n", doing)
-	p := &progress{out: out, doing: doing, ended: make(chan struct{})}
+	p := &progress{out: out, doing: doing, of: of, ended: make(chan struct{})}
 	if terminal {
-		p.bar = newBar(out)
+		p.bar = newBar(out, of)
 		return p
 	}
 	p.printed.Go(p.printLines)
 	return p
 }
 
-func newBar(out io.Writer) *progressbar.ProgressBar {
+func newBar(out io.Writer, of string) *progressbar.ProgressBar {
 	return progressbar.NewOptions(-1,
 		progressbar.OptionSetWriter(out),
-		progressbar.OptionSetDescription("Members"),
+		progressbar.OptionSetDescription(strings.ToUpper(of[:1])+of[1:]),
 		progressbar.OptionShowCount(),
 		progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("members"),
+		progressbar.OptionSetItsString(of),
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionUseANSICodes(false),
@@ -77,10 +80,10 @@ func (p *progress) count() string {
 	if p.total > 0 {
 		text += " of " + humanize.Comma(int64(p.total))
 	}
-	return text + " members so far"
+	return text + " " + p.of + " so far"
 }
 
-// set notes how many members are done, of how many; 0 if that is not known.
+// set notes how many are done, of how many; 0 if that is not known.
 func (p *progress) set(seen, total int) {
 	p.mu.Lock()
 	p.seen, p.total = seen, total

@@ -14,7 +14,7 @@ import (
 func TestProgressOffTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		p := newProgress(&out, false, "Importing")
+		p := newProgress(&out, false, "Importing", "members")
 		time.Sleep(progressInterval + 1)
 		p.set(1_200, 5_000)
 		time.Sleep(progressInterval)

@@ -24,10 +24,15 @@ import (
 // annotations in a GitHub workflow.
 
 func printManifestJSON(w io.Writer, r manifestReport) error {
+	return printJSON(w, themes.Report{Status: themes.Status(len(r.findings)), Findings: r.findings, Manifest: r.manifest})
+}
+
+// printJSON prints a value for programs, and people who read along.
+func printJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(themes.Report{Status: themes.Status(len(r.findings)), Findings: r.findings, Manifest: r.manifest})
+	return encoder.Encode(value)
 }
 
 // GitHub reads workflow commands off the output of a step, and takes these

@@ -23,7 +23,7 @@ Shows a member, and what of the last writes the publishing platform does not hav
 yet. The guid is that of Caddy's log, of the admin API or of an export.
 `,
 	}
-	show.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
+	show.RunE = withStoreThatIs(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
 		m, err := s.store.Find(ctx, members.Key{Site: s.site, GUID: args[0]})
 		if errors.Is(err, members.ErrNotFound) {
 			if strings.Contains(args[0], "@") {

@@ -75,8 +75,14 @@ func insert(t *testing.T, store *memberstore.SQL, integration string, list ...me
 // lychgate runs caddy lychgate in a folder.
 func lychgate(t *testing.T, folder string, args ...string) ran {
 	t.Helper()
+	return lychgateWith(t, folder, "", args...)
+}
+
+// lychgateWith is lychgate with what is on standard input.
+func lychgateWith(t *testing.T, folder, input string, args ...string) ran {
+	t.Helper()
 	command := exec.Command(caddytest.Build(t), append([]string{"lychgate"}, args...)...)
-	command.Dir = folder
+	command.Dir, command.Stdin = folder, strings.NewReader(input)
 	var out, complaint strings.Builder
 	command.Stdout, command.Stderr = &out, &complaint
 	_ = command.Run() // the code says it
@@ -88,9 +94,9 @@ func lychgate(t *testing.T, folder string, args ...string) ran {
 func TestSites(t *testing.T) {
 	folder, _, _ := siteFolder(t)
 	for args, want := range map[string]ran{
-		"integration list --site weekly":                  {"NAME  MODE  KEY\n", "", 0},
+		"integration list --site weekly":                  {"NAME  MODE  KEY  LAST USED\n", "", 0},
 		"integration list":                                {"", "Error: name one of the configuration's sites with --site: daily, weekly\n", 1},
-		"integration list --site nope":                    {"", "Error: the configuration has no site nope: it has daily, weekly\n", 1},
+		"integration list --site nope":                    {"", "Error: the configuration has no site nope, nor has the store: the configuration has daily, weekly\n", 1},
 		"members show x --site daily":                     {"", "Error: site daily has no member x\n", 1},
 		"members show jane@example.com --site daily":      {"", "Error: name the member by its guid, which the log and the admin API have: /lychgate/members/behind\n", 1},
 		"members import --site daily":                     {"", "Error: site daily has platform none, so there is nobody to import\n", 1},
@@ -135,4 +141,26 @@ func TestWaitingForStore(t *testing.T) {
 		t.Error(err)
 	}
 	_ = command.Wait() // it was killed
+}
+
+// An import that cannot begin says why, and not that nobody was imported.
+func TestImportThatFails(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ghost := listener.Addr().String()
+	listener.Close() // so nobody answers there
+	folder := t.TempDir()
+	config := "{\n\tlychgate {\n\t\tstore sqlite " + filepath.Join(folder, "lychgate.db") + "\n" +
+		"\t\tsite daily {\n\t\t\thosts localhost\n\t\t\tplatform ghost http://" + ghost + " {\n\t\t\t\tadmin_key 1:" + strings.Repeat("a", 64) + "\n\t\t\t}\n\t\t}\n\t}\n}\n" +
+		"http://localhost:8080 {\n\tmembers_api\n}\n"
+	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := ran{"", "Importing the members of site daily from http://" + ghost + " …\n" +
+		"Error: nothing was imported: asking Ghost: dial tcp " + ghost + ": connect: connection refused\n", 1}
+	if diff := cmp.Diff(want, lychgate(t, folder, "members", "import")); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -14,7 +14,7 @@ import (
 func TestUnknownCommands(t *testing.T) {
 	caddy := caddytest.Build(t)
 	for args, want := range map[string]string{
-		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate inbox-button, or integration, or manifest, or members, or version\n",
+		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate doctor, or inbox-button, or integration, or manifest, or members, or secret, or site, or theme, or version\n",
 		"lychgate manifets validate .":             "Error: there is no command caddy lychgate manifets: write caddy lychgate manifest\n",
 		"lychgate manifest check .":                "Error: there is no command caddy lychgate manifest check: write caddy lychgate manifest validate\n",
 		"lychgate integration ad events":           "Error: there is no command caddy lychgate integration ad: write caddy lychgate integration add\n",
@@ -42,8 +42,13 @@ Lychgate is a Caddy plugin that stands in front of Ghost publications. It looks
 up the webmail providers of readers, gives a CRM an API for members, and reads
 theme manifests.
 
-integration and members work on the store that the configuration names, whether
-or not Caddy runs. What is changed takes effect at once, without a reload.
+site, theme, integration and members work on the store that the configuration
+names, whether or not Caddy runs. Nothing needs a reload: a change of a site is live
+within two seconds, and all else at once.
+
+secret seals the keys in the store anew, when the configuration's secret changed.
+
+doctor checks what the configuration needs of the world, and says what to mend.
 
 manifest, inbox-button and version need no configuration.
 
@@ -52,10 +57,14 @@ Usage:
   caddy lychgate [command]
 
 Available Commands:
+  doctor       Checks what a configuration needs of the world, and says what to mend
   inbox-button Prints the script tag of the inbox button, and the script itself
   integration  Manages the keys of the members API
   manifest     Works on the manifest of a theme
   members      Manages the members that Lychgate keeps
+  secret       Manages the secret that seals keys in the store
+  site         Manages the sites in the store
+  theme        Manages the theme repositories of sites in the store
   version      Prints the versions of Lychgate, Caddy and Go
 
 Flags:

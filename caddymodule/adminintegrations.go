@@ -1,0 +1,139 @@
+package caddymodule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+// This file manages the integrations of sites in the store on Caddy's admin API.
+
+// shownIntegration is an integration without its key.
+type shownIntegration struct {
+	Name               string    `json:"name"`
+	Mode               string    `json:"mode"`
+	DuplicateEmails    bool      `json:"allow_duplicate_emails"`
+	PlaceholderDomain  string    `json:"placeholder_domain"`
+	SubscribeByDefault bool      `json:"subscribe_by_default"`
+	CreatedAt          time.Time `json:"created_at"`
+
+	// RevokedAt is when its key was revoked, null for one that is valid.
+	RevokedAt *time.Time `json:"revoked_at"`
+
+	// LastUsedAt is when its key was used last, up to 10 minutes early, null for one that
+	// never was.
+	LastUsedAt *time.Time `json:"last_used_at"`
+
+	// Key is shown once, when it was made.
+	Key string `json:"key,omitempty"`
+}
+
+func showIntegration(i members.Integration) shownIntegration {
+	shown := shownIntegration{
+		Name: i.Name, Mode: string(i.Mode), DuplicateEmails: i.DuplicateEmails, PlaceholderDomain: i.PlaceholderDomain,
+		SubscribeByDefault: i.SubscribeByDefault, CreatedAt: i.CreatedAt.UTC().Truncate(time.Millisecond),
+	}
+	if !i.RevokedAt.IsZero() {
+		shown.RevokedAt = &i.RevokedAt
+	}
+	if !i.LastUsedAt.IsZero() {
+		shown.LastUsedAt = &i.LastUsedAt
+	}
+	return shown
+}
+
+// newIntegration is what a request to add an integration has.
+type newIntegration struct {
+	Name string `json:"name,omitempty"`
+	Integration
+}
+
+// integrations returns the endpoints of the integrations of a site, or of the one that is
+// named.
+func (e siteEdit) integrations(ctx context.Context, site string, name []string) (endpoints, error) {
+	if _, err := e.store.Find(ctx, site); err != nil {
+		return nil, err
+	}
+	keys := &members.KeyService{Store: e.app.stored.members, Now: time.Now}
+	if len(name) == 1 {
+		return oneIntegration(keys, site, name[0]), nil
+	}
+	return endpoints{
+		http.MethodGet: func(w http.ResponseWriter, r *http.Request) error {
+			list, err := keys.Store.ListIntegrations(r.Context(), site)
+			if err != nil {
+				return err
+			}
+			shown := []shownIntegration{}
+			for _, i := range list {
+				shown = append(shown, showIntegration(i))
+			}
+			return writeJSON(w, http.StatusOK, map[string]any{"integrations": shown})
+		},
+		http.MethodPost: func(w http.ResponseWriter, r *http.Request) error {
+			return addIntegration(w, r, keys, site)
+		},
+	}, nil
+}
+
+func oneIntegration(keys *members.KeyService, site, name string) endpoints {
+	orMissing := func(err error) error {
+		if errors.Is(err, members.ErrNotFound) {
+			return apiError(http.StatusNotFound, fmt.Errorf("site %s has no integration %s in the store", site, name))
+		}
+		return err
+	}
+	return endpoints{
+		http.MethodPost: func(w http.ResponseWriter, r *http.Request) error {
+			key, err := keys.Rotate(r.Context(), site, name)
+			if err != nil {
+				return orMissing(err)
+			}
+			return writeJSON(w, http.StatusOK, map[string]string{"name": name, "key": key})
+		},
+		http.MethodDelete: func(w http.ResponseWriter, r *http.Request) error {
+			if err := keys.Revoke(r.Context(), site, name); err != nil {
+				return orMissing(err)
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		},
+	}
+}
+
+func addIntegration(w http.ResponseWriter, r *http.Request, keys *members.KeyService, site string) error {
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	if !isObject(body) || !json.Valid(body) {
+		return badRequest(errors.New(`write a JSON object, such as {"name": "crm"}`))
+	}
+	var add newIntegration
+	if err := readJSON(body, &add); err != nil {
+		return badRequest(err)
+	}
+	if add.Key != "" {
+		return badRequest(errors.New("key: leave it out: it is made here"))
+	}
+	if err := checkName("name", "name", add.Name, "crm"); err != nil {
+		return badRequest(explain(nil, err))
+	}
+	plain, err := add.ResolveNew(add.Name)
+	if err != nil {
+		return badRequest(err)
+	}
+	plain.Site = site
+	key, plain, err := keys.Add(r.Context(), plain)
+	if err != nil {
+		return err
+	}
+	shown := showIntegration(plain)
+	shown.Key = key
+	return writeJSON(w, http.StatusCreated, shown)
+}

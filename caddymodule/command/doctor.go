@@ -1,0 +1,171 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/doctor"
+)
+
+func doctorCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use: "doctor", Short: "Checks what a configuration needs of the world, and says what to mend", Args: cobra.NoArgs,
+		Long: `
+Checks the configuration, whether each DNS server answers, whether the store can be
+written and has room, and whether Redis answers. Of each Ghost: whether it answers,
+accepts its key and is the publication of the site's hosts, and whether its webhook
+events arrive. Then whether the repositories of themes can be read, and whether
+proxies are trusted.
+
+Run it as the user that Caddy runs as, and with the same environment. To try the
+webhook events it adds a tag and a webhook in Ghost, and removes both again. For
+that Ghost tells caches in front of it to forget the publication's pages.
+
+The exit code is 1 if a check failed. Warnings do not change it.
+`,
+	}
+	addConfigFlags(command)
+	asJSON := command.Flags().Bool("json", false, "Print one JSON object, for scripts")
+	command.RunE = func(cmd *cobra.Command, _ []string) error {
+		cmd.SilenceUsage = true
+		ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+		defer cancel()
+		context.AfterFunc(ctx, cancel) // a second Ctrl-C does not wait until what was made in Ghost is removed
+		out := cmd.OutOrStdout()
+		report := diagnosis{Results: []doctor.Result{}}
+		waiting := new(waitingLine)
+		defer waiting.stop()
+		var written error
+		tell := func(r doctor.Result) {
+			waiting.stop()
+			report.add(r)
+			if !*asJSON {
+				written = errors.Join(written, printResult(out, r, onTerminal(out)))
+			}
+		}
+		begin := func(subject string) { waiting.start(cmd.ErrOrStderr(), "Checking "+printable(subject)+" …") }
+		var checked doctor.Config
+		config, file, err := loadConfig(cmd)
+		if err == nil {
+			checked, err = caddymodule.DoctorConfig(config)
+		}
+		if err != nil {
+			tell(doctor.Result{Subject: "configuration", Status: doctor.Failed, Message: provisioning.ReplaceAllString(err.Error(), "")})
+		} else {
+			tell(doctor.Result{Subject: "configuration", Status: doctor.OK, Message: file + " is valid"})
+			doctor.Run(ctx, checked, begin, tell)
+		}
+		if *asJSON {
+			written = printJSON(out, report)
+		} else {
+			_, err := fmt.Fprintln(out, report)
+			written = errors.Join(written, err)
+		}
+		if written != nil {
+			return fmt.Errorf("printing the results: %w", written)
+		}
+		if ctx.Err() != nil {
+			return errors.New("interrupted: not everything was checked")
+		}
+		if report.Failed > 0 {
+			cmd.SilenceErrors = true
+			return errors.New(report.String())
+		}
+		return nil
+	}
+	return command
+}
+
+// waitingLine says what is waited for, after a while and then every few seconds.
+type waitingLine struct {
+	stopped chan struct{} // nil while nothing is waited for
+	printed sync.WaitGroup
+}
+
+func (w *waitingLine) start(out io.Writer, text string) {
+	w.stop()
+	stopped := make(chan struct{})
+	w.stopped = stopped
+	w.printed.Go(func() {
+		for wait := storeWait; ; wait = progressInterval {
+			select {
+			case <-stopped:
+				return
+			case <-time.After(wait):
+				fmt.Fprintln(out, text)
+			}
+		}
+	})
+}
+
+func (w *waitingLine) stop() {
+	if w.stopped != nil {
+		close(w.stopped)
+		w.stopped = nil
+	}
+	w.printed.Wait()
+}
+
+// provisioning matches how Caddy says where in its own modules an error is, in front of
+// ours, which has the line.
+var provisioning = regexp.MustCompile(`^.*provision (?:lychgate|http\.handlers\.(?:inbox_provider|members_api|theme_manifest)|tls\.permission\.lychgate): `)
+
+// diagnosis is what a doctor found.
+type diagnosis struct {
+	Results  []doctor.Result `json:"results"`
+	Failed   int             `json:"failed"`
+	Warnings int             `json:"warnings"`
+}
+
+func (d *diagnosis) add(r doctor.Result) {
+	d.Results = append(d.Results, r)
+	switch r.Status {
+	case doctor.Failed:
+		d.Failed++
+	case doctor.Warning:
+		d.Warnings++
+	}
+}
+
+// String returns the last line of a text.
+func (d diagnosis) String() string {
+	text := counted(len(d.Results), "check")
+	if d.Failed+d.Warnings == 0 {
+		return text + ", nothing to mend."
+	}
+	if d.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", d.Failed)
+	}
+	if d.Warnings > 0 {
+		text += ", " + counted(d.Warnings, "warning")
+	}
+	return text + "."
+}
+
+// colors are those of a terminal (ECMA-48, section 8.3.117).
+var colors = map[doctor.Status]string{doctor.OK: "\x1b[32m", doctor.Warning: "\x1b[33m", doctor.Failed: "\x1b[31m"}
+
+// printResult prints one line.
+func printResult(out io.Writer, r doctor.Result, colored bool) error {
+	status := fmt.Sprintf("%-7s", r.Status)
+	if colored {
+		status = colors[r.Status] + status + "\x1b[0m"
+	}
+	line := r.Subject + ": " + strings.TrimSuffix(strings.Join(strings.Fields(r.Message), " "), ".") + "."
+	if r.Mend != "" {
+		line += " " + strings.ToUpper(r.Mend[:1]) + r.Mend[1:] + "."
+	}
+	_, err := fmt.Fprintf(out, "%s  %s\n", status, printable(line))
+	return err
+}

@@ -1,0 +1,114 @@
+package command_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/dnstest"
+)
+
+// doctorFolder makes a folder with a Caddyfile that uses a DNS server.
+func doctorFolder(t *testing.T, resolver string, options string) string {
+	t.Helper()
+	folder := t.TempDir()
+	config := fmt.Sprintf("{\n\tstorage file_system %s\n\tlog {\n\t\toutput file %s\n\t}\n\tservers {\n\t\ttrusted_proxies static private_ranges\n\t\ttrusted_proxies_strict\n\t}\n"+
+		"\tlychgate {\n\t\tresolvers %s\n\t\tstore sqlite %s\n%s\t\tsite daily {\n\t\t\thosts localhost\n\t\t\tplatform none\n\t\t}\n\t}\n}\n"+
+		"http://localhost:8080 {\n\tinbox_provider\n\tmembers_api\n}\nhttp://localhost:8081 {\n\trespond hello\n}\n",
+		filepath.Join(folder, "data"), filepath.Join(folder, "log"), resolver, filepath.Join(folder, "lychgate.db"), options)
+	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// changing is what differs each time.
+var changing = regexp.MustCompile(`/\S*/lychgate\.db|[0-9.]+ (?:[KMGTP]iB|B)\b|[0-9.]+(?:m|µ)?s\b|127\.0\.0\.1:[0-9]+(?:->)?`)
+
+// A script learns from the exit code, and people from a line for each check. Nothing
+// is left behind.
+func TestDoctor(t *testing.T) {
+	dns, err := dnstest.Start(dnstest.Zone(map[string][]string{"gmail.com": {"gmail.com. 300 IN MX 5 gmail-smtp-in.l.google.com."}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	healthy := doctorFolder(t, dns.Addr.String(), "")
+	check := func(folder string, want ran, args ...string) {
+		t.Helper()
+		got := lychgate(t, folder, append([]string{"doctor"}, args...)...)
+		got.Out, got.Err = changing.ReplaceAllString(got.Out, "#"), changing.ReplaceAllString(got.Err, "#")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	const good = "ok       configuration: Caddyfile is valid.\n" +
+		"ok       resolver #: answers in #.\n" +
+		"ok       store sqlite #: is not there yet; Caddy makes it when it starts, # are free.\n" +
+		"ok       server srv0: takes the reader's address from the proxies that it trusts.\n" +
+		"4 checks, nothing to mend.\n"
+	check(healthy, ran{good, "", 0})
+	other := strings.Replace(good, "Caddyfile", healthy+"/Caddyfile", 1)
+	check(t.TempDir(), ran{other, "", 0}, "--config", filepath.Join(healthy, "Caddyfile"))
+	check(healthy, ran{`{
+  "results": [
+    {
+      "subject": "configuration",
+      "status": "ok",
+      "message": "Caddyfile is valid"
+    },
+    {
+      "subject": "resolver #",
+      "status": "ok",
+      "message": "answers in #"
+    },
+    {
+      "subject": "store sqlite #",
+      "status": "ok",
+      "message": "is not there yet; Caddy makes it when it starts, # are free"
+    },
+    {
+      "subject": "server srv0",
+      "status": "ok",
+      "message": "takes the reader's address from the proxies that it trusts"
+    }
+  ],
+  "failed": 0,
+  "warnings": 0
+}
+`, "", 0}, "--json")
+	dns.Close()
+	const down = "ok       configuration: Caddyfile is valid.\n" +
+		"failed   resolver #: does not answer: waiting for # over udp: read udp ##: read: connection refused. Name a DNS server in resolvers that this machine can reach.\n" +
+		"ok       store sqlite #: is not there yet; Caddy makes it when it starts, # are free.\n" +
+		"ok       server srv0: takes the reader's address from the proxies that it trusts.\n" +
+		"4 checks, 1 failed.\n"
+	check(healthy, ran{down, "", 1})
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	command := exec.Command(caddytest.Build(t), "lychgate", "doctor")
+	command.Dir, command.Stdout = healthy, full
+	if err := command.Run(); command.ProcessState.ExitCode() != 1 {
+		t.Errorf("what cannot be printed: %v", err)
+	}
+	entries, err := os.ReadDir(healthy)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("files were made: %v, %v", entries, err)
+	}
+
+	failed := func(message string) ran {
+		return ran{"failed   configuration: " + message + ".\n1 check, 1 failed.\n", "", 1}
+	}
+	check(doctorFolder(t, "{env.NO_SUCH_VARIABLE}", ""), failed("lychgate: resolvers: {env.NO_SUCH_VARIABLE} is not set, or empty: set it where Caddy runs, at Caddyfile:11"))
+	check(doctorFolder(t, "127.0.0.1", "\t\tbogus\n"), failed("adapting config using caddyfile: parsing caddyfile tokens for 'lychgate': lychgate has no option \"bogus\": known are redis, resolvers, secret, service, site, store, at Caddyfile:13"))
+	check(t.TempDir(), failed("there is no Caddyfile in this folder: name the configuration with --config"))
+}

@@ -1,0 +1,168 @@
+package command
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/sites"
+)
+
+// csvColumns are those that a CSV file of sites may have.
+var csvColumns = []string{"name", "hosts", "platform", "url", "admin_key", "webhooks", "reconcile", "staff_integrations"}
+
+// csvBatch is how many sites are added in one step. Other writers of SQLite wait
+// meanwhile.
+const csvBatch = 200
+
+// csvSite is a site of a CSV file.
+type csvSite struct {
+	line int
+	sites.Site
+}
+
+// addFromCSV adds the sites of a CSV file.
+func (s *sitesStore) addFromCSV(ctx context.Context, out io.Writer, flags *siteFlags) (err error) {
+	name, from := "standard input", flags.cmd.InOrStdin()
+	if *flags.fromCSV != "-" {
+		name = *flags.fromCSV
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }() // only read
+		from = file
+	}
+	list, err := s.readCSV(from)
+	if err != nil {
+		return fmt.Errorf("nothing was added: %s, %w", name, err)
+	}
+	p := startProgress("Adding "+countOf(len(list), "site"), "sites")
+	added, seen := 0, 0
+	for batch := range slices.Chunk(list, csvBatch) {
+		var n int
+		if n, err = s.addBatch(ctx, batch); err != nil {
+			break
+		}
+		added, seen = added+n, seen+len(batch)
+		p.set(seen, len(list))
+	}
+	p.end()
+	fmt.Fprintf(out, "%s added, %s were there already.\n", countOf(added, "site"), humanize.Comma(int64(seen-added)))
+	if err != nil {
+		return fmt.Errorf("%w; the sites from line %d of %s on were not added: mend that, and add the same file again", explainSites(err), list[seen].line, name)
+	}
+	return nil
+}
+
+// addBatch adds the sites that are not there yet in one step, and returns how many.
+func (s *sitesStore) addBatch(ctx context.Context, batch []csvSite) (int, error) {
+	var missing []sites.Site
+	for _, site := range batch {
+		kept, err := s.sites.Find(ctx, site.Name)
+		switch {
+		case errors.Is(err, sites.ErrNotFound):
+			missing = append(missing, site.Site)
+		case err != nil:
+			return 0, err
+		case !isSame(kept, site.Site):
+			return 0, fmt.Errorf("line %d: there is a site %s with other settings: change it with caddy lychgate site update", site.line, site.Name)
+		}
+	}
+	return len(missing), s.sites.Add(ctx, missing...)
+}
+
+// isSame reports whether a site is kept just as another would be.
+func isSame(kept, site sites.Site) bool {
+	return kept.Locked == nil && slices.Equal(kept.Hosts, site.Hosts) && string(kept.Settings) == string(site.Settings) &&
+		(len(kept.Secrets) == 0 && len(site.Secrets) == 0 || reflect.DeepEqual(kept.Secrets, site.Secrets))
+}
+
+// readCSV reads and checks all sites of a file (RFC 4180).
+func (s *sitesStore) readCSV(from io.Reader) ([]csvSite, error) {
+	reader := csv.NewReader(from)
+	header, err := reader.Read()
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("it is empty: its first line names the columns, such as %s", strings.Join(csvColumns, ","))
+	}
+	if err != nil {
+		return nil, err
+	}
+	header = slices.Clone(header)
+	for i, column := range header {
+		header[i] = strings.TrimSpace(strings.TrimPrefix(column, "\ufeff")) // which spreadsheets put there
+		if !slices.Contains(csvColumns, header[i]) {
+			return nil, fmt.Errorf("line 1: there is no column %q: known are %s", column, strings.Join(csvColumns, ", "))
+		}
+		if slices.Contains(header[:i], header[i]) {
+			return nil, fmt.Errorf("line 1: the column %s is given twice", header[i])
+		}
+	}
+	var list []csvSite
+	seen, owners := make(map[string]int), make(map[string]string)
+	for {
+		row, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, _ := reader.FieldPos(0)
+		site, err := siteOfRow(header, row)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		if other, twice := seen[site.Name]; twice {
+			return nil, fmt.Errorf("line %d: site %s is in line %d too", line, site.Name, other)
+		}
+		prepared, err := s.app.PrepareSites(site)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %s", line, err.Error()) // which has no flags
+		}
+		for _, host := range prepared[0].Hosts {
+			if owner := owners[host]; owner != "" {
+				return nil, fmt.Errorf("line %d: host %s of site %s belongs to site %s of line %d", line, host, site.Name, owner, seen[owner])
+			}
+			owners[host] = site.Name
+		}
+		seen[site.Name] = line
+		list = append(list, csvSite{line, prepared[0]})
+	}
+}
+
+// siteOfRow returns the site of a row.
+func siteOfRow(header, row []string) (caddymodule.NamedSite, error) {
+	values := make(map[string]string)
+	for i, column := range header {
+		values[column] = strings.TrimSpace(row[i])
+	}
+	managed := values["staff_integrations"]
+	// What else may be wrong is said in the same words wherever a site comes from.
+	switch {
+	case managed != "" && managed != "on" && managed != "off":
+		return caddymodule.NamedSite{}, fmt.Errorf("staff_integrations %q: write on or off", managed)
+	case values["hosts"] == "":
+		return caddymodule.NamedSite{}, fmt.Errorf("site %s has no hosts: write one or more, with spaces between them", values["name"])
+	case values["platform"] != "none" && values["platform"] != "ghost":
+		return caddymodule.NamedSite{}, fmt.Errorf("platform %q of site %s: write none, or ghost with its url and admin_key", values["platform"], values["name"])
+	}
+	return caddymodule.NamedSite{
+		StaffIntegrations: managed == "on",
+
+		Name: values["name"], Hosts: strings.Fields(values["hosts"]),
+		Platform: &caddymodule.Platform{
+			Kind: values["platform"], URL: values["url"], AdminKey: values["admin_key"],
+			Webhooks: values["webhooks"], Reconcile: values["reconcile"],
+		},
+	}, nil
+}

@@ -1,0 +1,112 @@
+package command
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule"
+)
+
+// siteFlags are those that say what a site is.
+type siteFlags struct {
+	cmd      *cobra.Command
+	hosts    *[]string
+	platform caddymodule.Platform
+	fromCSV  *string
+
+	staffIntegrations bool
+}
+
+func addSiteFlags(cmd *cobra.Command) *siteFlags {
+	f := &siteFlags{cmd: cmd}
+	f.hosts = cmd.Flags().StringSlice("hosts", nil, "Host names at which the site is live, with commas between them")
+	cmd.Flags().StringVar(&f.platform.Kind, "platform", "", "Publishing platform: none or ghost")
+	cmd.Flags().StringVar(&f.platform.URL, "url", "", "Where Ghost answers, such as http://127.0.0.1:2368")
+	cmd.Flags().StringVar(&f.platform.AdminKey, "admin-key", "", "Admin API key of a custom integration in Ghost; - reads it from standard input")
+	cmd.Flags().StringVar(&f.platform.Webhooks, "webhooks", "", "Address at which Ghost reaches this site's edge, or off (default: https:// and the first host)")
+	cmd.Flags().StringVar(&f.platform.Reconcile, "reconcile", "", "How often all members are compared with Ghost's, or off (default: 6h)")
+	cmd.Flags().BoolVar(&f.staffIntegrations, "staff-integrations", false, "Let owners and administrators manage integrations on the desk")
+	return f
+}
+
+// readKey reads the key from standard input, if the flags say so.
+func (f *siteFlags) readKey() error {
+	switch f.platform.AdminKey {
+	case "":
+		return nil
+	case "-":
+	default: // which a list of processes, and a shell's history, would have
+		return errors.New("--admin-key takes - alone, and reads the key from standard input, as in: echo \"$KEY\" | caddy lychgate site …")
+	}
+	line, err := readLine(f.cmd.InOrStdin())
+	if line == "" {
+		return errors.Join(errors.New("--admin-key - reads the key from standard input, which has none: write it there, as in: echo \"$KEY\" | caddy lychgate site …"), err)
+	}
+	f.platform.AdminKey = line
+	return nil
+}
+
+// readLine returns the first line of what is read, without space around it.
+func readLine(from io.Reader) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(from, 64<<10)).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return strings.TrimSpace(line), err
+}
+
+// checkComplete says which flags a new site needs.
+func (f *siteFlags) checkComplete() error {
+	switch {
+	case len(*f.hosts) == 0:
+		return errors.New("say at which hosts the site is live, as in: --hosts news.example.com,www.news.example.com")
+	case f.platform.Kind == "":
+		return errors.New("say where its members are: --platform ghost --url http://127.0.0.1:2368 --admin-key -, or --platform none for the store alone")
+	}
+	return nil
+}
+
+// flagNames are those of the fields of a site.
+var flagNames = strings.NewReplacer(
+	": platform.admin_key:", ": --admin-key:", ": platform.url:", ": --url:", ": platform.webhooks:", ": --webhooks:",
+	": platform.reconcile:", ": --reconcile:", ": platform:", ": --platform:", ": hosts:", ": --hosts:",
+)
+
+// patch returns the merge patch that the flags say.
+func (f *siteFlags) patch() (json.RawMessage, error) {
+	patch, platform := make(map[string]any), make(map[string]any)
+	if f.cmd.Flags().Changed("hosts") {
+		patch["hosts"] = *f.hosts
+	}
+	if f.cmd.Flags().Changed("staff-integrations") {
+		patch["staff_integrations"] = f.staffIntegrations
+	}
+	if f.cmd.Flags().Changed("platform") { // nothing of the one before fits
+		for _, field := range []string{"url", "admin_key", "webhooks", "reconcile"} {
+			platform[field] = nil
+		}
+	}
+	for _, flag := range []struct{ name, field, value string }{
+		{"platform", "kind", f.platform.Kind},
+		{"url", "url", f.platform.URL},
+		{"admin-key", "admin_key", f.platform.AdminKey},
+		{"webhooks", "webhooks", f.platform.Webhooks},
+		{"reconcile", "reconcile", f.platform.Reconcile},
+	} {
+		if f.cmd.Flags().Changed(flag.name) {
+			platform[flag.field] = flag.value
+		}
+	}
+	if len(platform) > 0 {
+		patch["platform"] = platform
+	}
+	if len(patch) == 0 {
+		return nil, errors.New("say what to change, such as --hosts news.example.com: caddy lychgate site update --help lists the flags")
+	}
+	return json.Marshal(patch)
+}

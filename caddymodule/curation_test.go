@@ -1,0 +1,199 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+)
+
+// An editor fills the slots of the homepage, and Ghost has just that: the tags of the slots
+// move, and no other changes.
+func TestHomepage(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	h := newHomepage(t, startEdge(t, nil, homepageConfig(sqliteStore(t), url, key)), key)
+	one := h.addPost("One", 1, "News", "kept-"+h.unique)
+	two := h.addPost("<b>Two</b> \"&", 2, "kept-"+h.unique, "Sport")
+	three := h.addPost("Three 100%", 3)
+
+	whole := h.ask("GET", "", "")
+	want := staffAnswer(200, strings.ReplaceAll(`{"theme":"homepage-U","is_latest":true,"sections":[`+
+		`{"key":"hero","name":"Hero","description":"The top of the page","picker":{"default_view":"recent","recent_limit":20},"slots":[`+
+		`{"key":"lead","label":"Lead","tag":"#lead-U","posts":[],"total":0,"pending":null},`+
+		`{"key":"second","label":"Second","tag":"hash-second-U","posts":[],"total":0,"pending":null}]},`+
+		`{"key":"news","name":"News","description":"","picker":{"default_view":"search","recent_limit":2,"recent_filter":{"tag":"kept-U"}},"slots":[`+
+		`{"key":"first","label":"First","tag":"public-U","posts":[],"total":0,"pending":null}]}]}`, "U", h.unique))
+	if diff := cmp.Diff(want, whole); diff != "" {
+		t.Error(diff)
+	}
+	want.Body = ""
+	if diff := cmp.Diff(want, h.ask("HEAD", "", "")); diff != "" {
+		t.Error(diff)
+	}
+
+	filled := h.ask("PUT", "/hero/lead", `{"post":"`+one+`"}`)
+	want = staffAnswer(200, `{"key":"lead","label":"Lead","tag":"#lead-`+h.unique+`","posts":[{"id":"`+one+`","title":"One `+h.unique+
+		`","status":"published","picture":null,"authors":["Owner"],"published_at":"2026-01-01T01:00:00Z","edit":"/ghost/#/editor/post/`+one+`"}],"total":1,"pending":null}`)
+	if diff := cmp.Diff(want, filled); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"news", "kept", "hash-lead"}, h.tags(one)); diff != "" {
+		t.Error(diff)
+	}
+	for _, test := range []struct {
+		method, path, body string
+		want               slot
+	}{
+		{"PUT", "/hero/second", `{"post":"` + one + `"}`, slot{Key: "second", Posts: []string{"One"}, Total: 1}},
+		{"PUT", "/hero/lead", `{"post":"` + two + `"}`, slot{Key: "lead", Posts: []string{`<b>Two</b> "&`}, Total: 1}},
+		{"PUT", "/hero/lead", `{"post":"` + two + `"}`, slot{Key: "lead", Posts: []string{`<b>Two</b> "&`}, Total: 1}},
+		{"PUT", "/news/first", `{"post":"` + three + `","theme":"` + h.theme + `"}`, slot{Key: "first", Posts: []string{"Three 100%"}, Total: 1}},
+		{"DELETE", "/hero/second", "", slot{Key: "second"}},
+		{"DELETE", "/hero/second", `{"theme":"` + h.theme + `"}`, slot{Key: "second"}},
+	} {
+		if diff := cmp.Diff(test.want, h.change(test.method, test.path, test.body)); diff != "" {
+			t.Errorf("%s %s: %s", test.method, test.path, diff)
+		}
+	}
+	if diff := cmp.Diff([][]string{{"news", "kept"}, {"kept", "sport", "hash-lead"}, {"public"}}, [][]string{h.tags(one), h.tags(two), h.tags(three)}); diff != "" {
+		t.Error(diff)
+	}
+
+	for path, want := range map[string][]string{
+		"/hero/picker?view=search&q=" + h.unique:           {"Three 100%", `<b>Two</b> "&`, "One"},
+		"/hero/picker?view=search&q=100%25+" + h.unique:    {"Three 100%"},
+		"/hero/picker?view=search&q=%3Cb%3E+" + h.unique:   {`<b>Two</b> "&`},
+		"/hero/picker?view=search&q=" + h.unique + "+none": nil,
+		"/hero/picker?view=search":                         nil,
+		"/news/picker?view=recent":                         {`<b>Two</b> "&`, "One"},
+		"/news/picker?q=" + h.unique:                       {`<b>Two</b> "&`, "One"},
+	} {
+		if diff := cmp.Diff(want, h.picked(path)); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+	if got := h.picked("/hero/picker"); len(got) == 0 || len(got) > 20 {
+		t.Errorf("recent posts: %q", got)
+	}
+	if got := h.ask("HEAD", "/hero/picker", ""); got.Status != http.StatusOK || got.Body != "" {
+		t.Error(got)
+	}
+}
+
+// Nobody who may not gets to see or change the homepage, and what cannot be done is said.
+func TestHomepageRefuses(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	e := startEdge(t, nil, homepageConfig(sqliteStore(t), url, key))
+	h := newHomepage(t, e, key)
+	one, two := h.addPost("One", 1, "public-"+h.unique), h.addPost("Two", 2, "public-"+h.unique)
+	choice := `{"post":"` + one + `"}`
+
+	notEditor := staffAnswer(403, `{"message":"Owners, administrators and editors may do this."}`)
+	for role, want := range map[string]response{
+		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
+		"Author": notEditor, "Contributor": notEditor,
+	} {
+		email := strings.ReplaceAll(strings.ToLower(role), " ", "-") + guidLike() + "@example.com"
+		e.addStaff(h.owner, email, role)
+		cookie := e.signIn(email)
+		if want.Status == 403 {
+			h.each(role, want, "Cookie", cookie, "Origin", e.base)
+			continue
+		}
+		for _, endpoint := range []struct{ method, path, body string }{
+			{"GET", "", ""}, {"GET", "/hero/picker", ""}, {"PUT", "/hero/lead", choice}, {"DELETE", "/hero/lead", ""},
+		} {
+			got, err := e.sendBody(endpoint.method, "/ghost/lychgate/curation"+endpoint.path, endpoint.body, "Cookie", cookie, "Origin", e.base)
+			if got.Status != 200 || err != nil {
+				t.Errorf("%s, %s %s: %v%v", role, endpoint.method, endpoint.path, got, err)
+			}
+		}
+	}
+
+	failure := func(status int, message string, header ...string) response {
+		text, err := json.Marshal(map[string]string{"message": message})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return staffAnswer(status, string(text), header...)
+	}
+	notAllowed := func(allow string) response { return failure(405, "The method is not allowed here.", "Allow", allow) }
+	noSlot, noSection := failure(404, "The active theme has no such slot. Load the page again."), failure(404, "The active theme has no such section. Load the page again.")
+	noPost := failure(404, "The post does not exist any more. Choose another.")
+	noEndpoint := failure(404, "There is no such endpoint.")
+	noChoice := failure(422, `Send JSON such as {"post": "5ddc9141c35e7700383b2937"}.`)
+	switched := failure(409, "Another theme was made the active one meanwhile. Load the page again.")
+	elsewhere := failure(403, "The request must come from a page of this site: its Origin header must name this site.")
+	h.each("nobody", failure(401, "Sign in to Ghost's admin on this site first."))
+	for _, host := range []string{"elsewhere.example.com", "bare.example.com"} {
+		h.each(host, failure(404, "There is no site with a Ghost at this address."), "Host", host)
+	}
+	as := func(header ...string) []string { return header }
+	for _, test := range []struct {
+		name, method, path, body string
+		header                   []string
+		want                     response
+	}{
+		{"another site's page", "PUT", "/hero/lead", choice, as("Sec-Fetch-Site", "cross-site"), elsewhere},
+		{"another site's page clears", "DELETE", "/hero/lead", "", as("Sec-Fetch-Site", "cross-site"), elsewhere},
+		{"POST", "POST", "", "", nil, notAllowed("GET, HEAD")},
+		{"reading a slot", "GET", "/hero/lead", "", nil, notAllowed("PUT, DELETE")},
+		{"POST to the picker", "POST", "/hero/picker", "", nil, notAllowed("GET, HEAD, PUT, DELETE")},
+		{"a section alone", "GET", "/hero", "", nil, noEndpoint},
+		{"too deep", "PUT", "/hero/lead/x", choice, nil, noEndpoint},
+		{"no section", "PUT", "/none/lead", choice, nil, noSlot},
+		{"no slot", "PUT", "/hero/none", choice, nil, noSlot},
+		{"no slot to clear", "DELETE", "/hero/first", "", nil, noSlot},
+		{"a slot that needs escaping", "PUT", "/hero/%2e%2e", choice, nil, noSlot},
+		{"no section to pick for", "GET", "/none/picker", "", nil, noSection},
+		{"no view", "GET", "/hero/picker?view=old", "", nil, failure(422, "The view is recent or search.")},
+		{"no view, without the answer", "HEAD", "/hero/picker?view=old", "", nil, response{Status: 422, Header: noSlot.Header}},
+		{"no post", "PUT", "/hero/lead", `{"post":"000000000000000000000000"}`, nil, noPost},
+		{"another path as a post", "PUT", "/hero/lead", `{"post":"../members/"}`, nil, noPost},
+		{"an empty post", "PUT", "/hero/lead", `{"post":""}`, nil, noChoice},
+		{"no body", "PUT", "/hero/lead", "", nil, noChoice},
+		{"no JSON", "PUT", "/hero/lead", "post=" + one, nil, noChoice},
+		{"a number", "PUT", "/hero/lead", `{"post":1}`, nil, noChoice},
+		{"a post to clear", "DELETE", "/hero/lead", choice, nil, noChoice},
+		{"too large", "PUT", "/hero/lead", `{"post":"` + strings.Repeat("1", 20<<10) + `"}`, nil, failure(413, "The request's body is too large.")},
+		{"too large to clear", "DELETE", "/hero/lead", `{"theme":"` + strings.Repeat("1", 20<<10) + `"}`, nil, failure(413, "The request's body is too large.")},
+		{"no JSON to clear", "DELETE", "/hero/lead", "x", nil, noChoice},
+		{"another theme", "PUT", "/hero/lead", `{"post":"` + one + `","theme":"source"}`, nil, switched},
+		{"another theme to clear", "DELETE", "/hero/lead", `{"theme":"source"}`, nil, switched},
+		{"a tag of readers", "PUT", "/news/first", choice, nil, failure(409, "2 posts carry this tag, which readers see. "+
+			"Choosing a post takes it from all others: confirm that, or take it from them in the platform's admin first.")},
+		{"a tag of readers to clear", "DELETE", "/news/first", "", nil, failure(409, "2 posts carry this tag, which readers see. "+
+			"Choosing a post takes it from all others: confirm that, or take it from them in the platform's admin first.")},
+	} {
+		if diff := cmp.Diff(test.want, h.ask(test.method, test.path, test.body, test.header...)); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+	if got := [][]string{h.tags(one), h.tags(two)}; !slices.Equal(got[0], []string{"public"}) || !slices.Equal(got[1], []string{"public"}) {
+		t.Errorf("what was refused changed tags: %q", got)
+	}
+	if diff := cmp.Diff(slot{Key: "first", Posts: []string{"One"}, Total: 1}, h.change("PUT", "/news/first", `{"post":"`+one+`","from_all":true}`)); diff != "" {
+		t.Error(diff)
+	}
+
+	// A manifest with findings leaves the earlier one in use, and that is said. A theme
+	// without one has no homepage, at once.
+	h.uploadTheme(h.theme, sourceZip(t, "", strings.Replace(h.manifest("Later"), "name: News", "title: News", 1)), "Cookie", h.owner)
+	if got := h.ask("GET", "", ""); !strings.Contains(got.Body, `"is_latest":false,"sections":[{"key":"hero","name":"Hero"`) {
+		t.Error(got)
+	}
+	h.uploadTheme(h.theme, sourceZip(t, "", ""), "Cookie", h.owner)
+	h.each("no manifest", failure(404, "The theme has no manifest."), "Cookie", h.owner, "Origin", h.base)
+
+	// Who makes up sessions is told to wait.
+	forged := []string{"Cookie", strings.Replace(h.owner, "s%3A", "s%3Ax", 1), "X-Forwarded-For", "192.0.2.1"}
+	for range 30 {
+		e.do("GET", "/ghost/lychgate/curation", forged...)
+	}
+	h.each("too many", response{Status: 429}, forged...)
+}

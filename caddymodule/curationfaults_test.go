@@ -1,0 +1,282 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// ofPosts makes a fault one of writes to posts alone: who is asking, which theme is active
+// and what carries a tag is answered.
+func ofPosts(f fault) fault {
+	return func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/ghost/api/admin/posts/") {
+			f(p, w, r)
+			return
+		}
+		p.ghost.ServeHTTP(w, r)
+	}
+}
+
+// first makes a fault one of the first requests.
+func first(n int, f fault) fault {
+	var mu sync.Mutex
+	return func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		n--
+		left := n
+		mu.Unlock()
+		if left < 0 {
+			p.ghost.ServeHTTP(w, r)
+			return
+		}
+		f(p, w, r)
+	}
+}
+
+// settled waits until Ghost has all that was chosen.
+func (h *homepage) settled() []slot {
+	h.t.Helper()
+	var slots []slot
+	wait.Until(h.t, func() string {
+		slots = h.slots()
+		if slices.ContainsFunc(slots, func(s slot) bool { return s.Pending }) {
+			return fmt.Sprint("pending: ", slots)
+		}
+		return ""
+	})
+	return slots
+}
+
+// While Ghost does not do what an editor chose, the choice is kept and shown as pending,
+// and done as soon as Ghost can. No post loses another tag.
+func TestHomepageWhileGhostFails(t *testing.T) {
+	p := startGhostProxy(t, "homepage")
+	h := newHomepage(t, startEdge(t, nil, homepageConfig(sqliteStore(t), "http://"+p.address, p.key)), p.key)
+	posts := []string{h.addPost("One", 1, "News"), h.addPost("Two", 2, "News", "Sport")}
+	tags := [][]string{{"news"}, {"news", "sport"}}
+	h.change("PUT", "/hero/lead", `{"post":"`+posts[1]+`"}`)
+	collision := answering(409, `{"errors":[{"message":"Saving failed! Someone else is editing this post.","context":null,"type":"UpdateCollisionError","code":"UPDATE_COLLISION"}]}`)
+	for i, test := range []struct {
+		name  string
+		fault fault
+		want  int // the status
+	}{
+		{"somebody edits the post at the same moment", ofPosts(first(2, collision)), 200},
+		{"somebody edits the post all the time", ofPosts(collision), 202},
+		{"an internal error in the middle of a move", ofPosts(first(2, func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+			if r.ContentLength > 0 && strings.HasSuffix(r.URL.Path, posts[0]+"/") {
+				answering(500, `{}`)(p, w, r)
+				return
+			}
+			p.ghost.ServeHTTP(w, r)
+		})), 202},
+		{"the integration may not", ofPosts(answering(403, `{"errors":[{"message":"You do not have permission to edit posts","type":"NoPermissionError"}]}`)), 202},
+		{"done, and the answer lost", ofPosts(applyAndClose), 202},
+		{"done, and a page instead of the answer", ofPosts(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+			p.applied(r).Body.Close()
+			answering(502, "<html>Bad gateway</html>")(p, w, r)
+		}), 202},
+		{"slow", ofPosts(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-time.After(time.Second):
+			case <-r.Context().Done():
+			}
+			p.ghost.ServeHTTP(w, r)
+		}), 200},
+		{"no answer", ofPosts(hang), 202},
+	} {
+		to := i % 2
+		p.begin(test.fault)
+		got := h.ask("PUT", "/hero/lead", `{"post":"`+posts[to]+`"}`)
+		if got.Status != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+		if isPending := strings.Contains(got.Body, `"pending":{"post":"`+posts[to]+`","since":"20`); isPending != (test.want == 202) {
+			t.Errorf("%s: %v", test.name, got)
+		}
+		if site := h.do("GET", "/ghost/api/admin/site/"); site.Status != 200 {
+			t.Errorf("%s: Ghost's admin: %v", test.name, site)
+		}
+		p.mend()
+		title := []string{"One", "Two"}[to]
+		if diff := cmp.Diff([]slot{{Key: "lead", Posts: []string{title}, Total: 1}, {Key: "second"}, {Key: "first"}}, h.settled()); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+		want := slices.Clone(tags)
+		want[to] = append(slices.Clone(want[to]), "hash-lead")
+		if diff := cmp.Diff(want, [][]string{h.tags(posts[0]), h.tags(posts[1])}); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+	p.begin(ofPosts(collision))
+	if got := h.ask("DELETE", "/hero/lead", ""); got.Status != 202 || !strings.Contains(got.Body, `"pending":{"post":null,"since":"20`) {
+		t.Error(got)
+	}
+	p.mend()
+	if got := h.settled()[0]; got.Total != 0 {
+		t.Errorf("not cleared: %v", got)
+	}
+
+	// Whoever is not known yet is told that Ghost is away, and so is whoever is.
+	fresh := h.signIn(ghostOwner)
+	p.down()
+	h.each("Ghost is away", staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
+	p.mend()
+	if logged := h.logged(); strings.Contains(logged, h.owner) || strings.Contains(logged, ghostOwner) || strings.Contains(logged, "Two "+h.unique) {
+		t.Errorf("personal data or titles in the log: %s", logged)
+	}
+}
+
+// While the store is away nothing is chosen, which is said, and Ghost's own admin works.
+func TestHomepageWhilePostgresIsAway(t *testing.T) {
+	ghost, key := ghosttest.Real(t)
+	source, err := url.Parse(dbtest.PostgresSource(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWire(t, source.Host)
+	source.Host = w.address
+	h := newHomepage(t, startEdge(t, nil, homepageConfig("postgres "+source.String(), ghost, key)), key)
+	one := h.addPost("One", 1)
+	h.change("PUT", "/hero/lead", `{"post":"`+one+`"}`)
+
+	w.cut()
+	h.each("the store is away", staffAnswer(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
+	if diff := cmp.Diff([]string{"hash-lead"}, h.tags(one)); diff != "" {
+		t.Error(diff)
+	}
+	w.mend()
+	if diff := cmp.Diff(slot{Key: "lead"}, h.change("DELETE", "/hero/lead", "")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What staff do in Ghost at the same time counts: a post that is gone is not chosen, a tag
+// that was renamed is found as long as it has its slug, and many posts that carry a tag are
+// all relieved of it.
+func TestHomepageBesideStaff(t *testing.T) {
+	ghost, key := ghosttest.Real(t)
+	h := newHomepage(t, startEdge(t, nil, homepageConfig(sqliteStore(t), ghost, key)), key)
+	one, two := h.addPost("One", 1), h.addPost("Two", 2)
+	h.change("PUT", "/hero/lead", `{"post":"`+one+`"}`)
+
+	tag := h.ids("tags", "slug:hash-lead-"+h.unique)[0]
+	h.ghost("PUT", "/tags/"+tag+"/", `{"tags":[{"id":"`+tag+`","name":"#Top `+h.unique+`"}]}`)
+	if diff := cmp.Diff(slot{Key: "lead", Posts: []string{"One"}, Total: 1}, h.slots()[0]); diff != "" {
+		t.Error("renamed: ", diff)
+	}
+	h.ghost("PUT", "/tags/"+tag+"/", `{"tags":[{"id":"`+tag+`","slug":"hash-second-`+h.unique+`"}]}`)
+	if diff := cmp.Diff([]slot{{Key: "lead"}, {Key: "second", Posts: []string{"One"}, Total: 1}}, h.slots()[:2]); diff != "" {
+		t.Error("with another slug: ", diff)
+	}
+	h.change("PUT", "/hero/lead", `{"post":"`+two+`"}`)
+	h.ghost("DELETE", "/tags/"+tag+"/", "")
+	if diff := cmp.Diff([]slot{{Key: "lead", Posts: []string{"Two"}, Total: 1}, {Key: "second"}}, h.slots()[:2]); diff != "" {
+		t.Error("a deleted tag: ", diff)
+	}
+
+	h.ghost("DELETE", "/posts/"+two+"/", "")
+	if got := h.ask("PUT", "/hero/second", `{"post":"`+two+`"}`); got.Status != 404 {
+		t.Error(got)
+	}
+	if diff := cmp.Diff([]slot{{Key: "lead"}, {Key: "second"}}, h.settled()[:2]); diff != "" {
+		t.Error("a deleted post: ", diff)
+	}
+
+	for n := range 40 {
+		h.addPost(fmt.Sprint("Many ", n), 3, "#lead-"+h.unique, "News")
+	}
+	if got := h.slots()[0]; got.Total != 40 || len(got.Posts) != 10 {
+		t.Errorf("of forty: %v", got)
+	}
+	if got := h.ask("PUT", "/hero/lead", `{"post":"`+one+`"}`); got.Status != 200 && got.Status != 202 {
+		t.Error(got)
+	}
+	if diff := cmp.Diff(slot{Key: "lead", Posts: []string{"One"}, Total: 1}, h.settled()[0]); diff != "" {
+		t.Error(diff)
+	}
+	if got := h.ids("posts", "title:~'"+h.unique+"'+tag:news"); len(got) != 40 {
+		t.Errorf("%d of forty have their other tag", len(got))
+	}
+}
+
+// The edge is killed at random points of many moves: each slot has exactly the post that
+// was last acknowledged, and no post lost another tag.
+func TestKilledAmongMoves(t *testing.T) {
+	ghost, key := ghosttest.Real(t)
+	p := startProcess(t, homepageConfig("sqlite {{folder}}/store.db", ghost, key))
+	h := newHomepage(t, outside(t, p.Edge), key)
+	titles := []string{"One", "Two", "Three", "Four"}
+	var posts []string
+	for i, title := range titles {
+		posts = append(posts, h.addPost(title, i, "News"))
+	}
+
+	const moves, crashes = 15, 5
+	// Each editor chooses for a slot of their own, again where no answer came, or another.
+	last := make([]string, 2)
+	var editors sync.WaitGroup
+	for i, path := range []string{"/hero/lead", "/hero/second"} {
+		editors.Go(func() {
+			for done := 0; done < moves; {
+				to := rand.IntN(len(posts))
+				answer, err := h.sendBody("PUT", "/ghost/lychgate/curation"+path, `{"post":"`+posts[to]+`"}`, "Cookie", h.owner, "Origin", h.base)
+				switch {
+				case err != nil || answer.Status == http.StatusBadGateway: // nobody is there just now
+					<-time.After(20 * time.Millisecond)
+				case answer.Status == http.StatusOK || answer.Status == http.StatusAccepted:
+					last[i] = titles[to]
+					done++
+				default:
+					t.Errorf("%s: %v", path, answer)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		editors.Wait()
+		close(done)
+	}()
+	for range crashes {
+		select {
+		case <-done:
+			t.Error("there was nothing left to kill")
+		case <-time.After(time.Duration(200+rand.IntN(2000)) * time.Millisecond):
+			p.crash()
+		}
+	}
+	<-done
+	if diff := cmp.Diff([]slot{
+		{Key: "lead", Posts: []string{last[0]}, Total: 1}, {Key: "second", Posts: []string{last[1]}, Total: 1}, {Key: "first"},
+	}, h.settled()); diff != "" {
+		t.Error(diff)
+	}
+	for i, title := range titles {
+		want := []string{"news"}
+		for slot, tag := range []string{"hash-lead", "hash-second"} {
+			if last[slot] == title {
+				want = append(want, tag)
+			}
+		}
+		got := h.tags(posts[i])
+		slices.Sort(got[1:])
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", title, diff)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// The edge is killed at random points of many publishings: there are as many posts as
+// events, each with what was last acknowledged. LYCHGATE_TEST_PUBLISHINGS is how many.
+func TestKilledAmongPublishings(t *testing.T) {
+	publishings := 16
+	if n, err := strconv.Atoi(os.Getenv("LYCHGATE_TEST_PUBLISHINGS")); err == nil {
+		publishings = n
+	}
+	ghost, key := ghosttest.Real(t)
+	p := startProcess(t, eventsConfig("sqlite {{folder}}/store.db", ghost, key))
+	h := newEvents(t, outside(t, p.Edge), key)
+
+	// ask sends a request until it is answered by somebody who is there.
+	ask := func(method, path, body string) response {
+		for {
+			answer, err := h.sendBody(method, "/ghost/lychgate/desk/events"+path, body, "Cookie", h.owner, "Origin", h.base, "Content-Type", "application/json")
+			if err == nil && answer.Status != http.StatusBadGateway {
+				return answer
+			}
+			<-time.After(20 * time.Millisecond) // nobody is there just now
+		}
+	}
+	const editors = 4
+	var mu sync.Mutex
+	last := make(map[string]string) // what was last acknowledged of each event
+	var all sync.WaitGroup
+	for editor := range editors {
+		all.Go(func() {
+			for n := range publishings / editors {
+				name := fmt.Sprintf("Party %d of %d %s", n, editor, h.unique)
+				values := map[string]any{"name": name, "event_date": "2031-05-01", "speaker": "Ada", "description": "First."}
+				var made event
+				answer := ask("POST", "", h.eventBody(values))
+				if answer.Status != http.StatusCreated {
+					t.Errorf("%v", answer)
+					return
+				}
+				h.decode(answer.Body, &made)
+				if answer := ask("POST", "/"+made.ID+"/publish", ""); answer.Status != 200 && answer.Status != 202 {
+					t.Errorf("%v", answer)
+				}
+				values["description"] = "Second."
+				if answer := ask("PUT", "/"+made.ID, h.eventBody(values)); answer.Status != 200 && answer.Status != 202 {
+					t.Errorf("%v", answer)
+				}
+				mu.Lock()
+				last[made.ID] = name
+				mu.Unlock()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	kills := 0
+	for isDone := false; !isDone && kills < publishings/3; {
+		select {
+		case <-done:
+			isDone = true
+		case <-time.After(time.Duration(200+rand.IntN(1500)) * time.Millisecond):
+			p.crash()
+			kills++
+		}
+	}
+	<-done
+	if kills == 0 {
+		t.Error("there was nothing left to kill")
+	}
+	for id, name := range last {
+		wait.Until(t, func() string {
+			answer := ask("GET", "/"+id, "")
+			var e event
+			h.decode(answer.Body, &e)
+			if e.Pending != nil || e.Status != "published" || e.Values["name"] != name || e.Values["description"] != "Second." {
+				return answer.Body
+			}
+			return ""
+		})
+	}
+	var posts struct {
+		Posts []struct {
+			Title, Status, Slug string
+			Excerpt             string `json:"custom_excerpt"`
+		}
+	}
+	h.decode(h.ghost("GET", "/posts/?limit=all&filter=title:~'"+h.unique+"',slug:~^'event-'", ""), &posts)
+	names := make(map[string]int)
+	for _, post := range posts.Posts {
+		names[post.Title]++
+		if post.Status != "published" || post.Excerpt != "Second." || strings.HasPrefix(post.Slug, "event-") {
+			t.Errorf("%+v", post)
+		}
+	}
+	// An event whose making was acknowledged to nobody is a draft, and has no post.
+	for _, name := range last {
+		if names[name] != 1 {
+			t.Errorf("%d posts of %s", names[name], name)
+		}
+	}
+	t.Logf("%d kills, %d events, %d posts", kills, len(last), len(posts.Posts))
+}

@@ -1,0 +1,363 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// eachOfEvents sends each request that staff may send about an event, and holds it to one
+// answer.
+func (h *homepage) eachOfEvents(name, id string, want response, header ...string) {
+	h.t.Helper()
+	list, one := "/ghost/lychgate/desk/events", "/ghost/lychgate/desk/events/"+id
+	body := h.eventBody(map[string]any{"name": "Nobody's " + h.unique})
+	for _, endpoint := range []struct{ method, path, body string }{
+		{"GET", list, ""},
+		{"HEAD", list, ""},
+		{"POST", list, body},
+		{"GET", one, ""},
+		{"HEAD", one, ""},
+		{"PUT", one, body},
+		{"DELETE", one, ""},
+		{"POST", one + "/publish", ""},
+		{"POST", one + "/unpublish", ""},
+		{"POST", one + "/cancel", ""},
+		{"POST", one + "/duplicate", ""},
+		{"POST", one + "/presence", ""},
+		{"GET", "/ghost/lychgate/desk/event-labels", ""},
+		{"HEAD", "/ghost/lychgate/desk/event-labels", ""},
+	} {
+		want := want
+		if endpoint.method == "HEAD" {
+			want.Body = ""
+		}
+		if want.Status == 500 && strings.HasSuffix(endpoint.path, "labels") { // which the store does not have
+			continue
+		}
+		got, err := h.sendBody(endpoint.method, endpoint.path, endpoint.body, append(header, "Sec-Fetch-Site", "same-origin", "Content-Type", "application/json")...)
+		if want.Status == http.StatusTooManyRequests && got.Header["Retry-After"] != "" { // which goes down meanwhile
+			want.Header, want.Body = got.Header, got.Body
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			h.t.Errorf("%s: %s %s: %s%v", name, endpoint.method, endpoint.path, diff, err)
+		}
+	}
+}
+
+// Nobody but editors gets to the events, and what cannot be done says why and changes
+// nothing.
+func TestEventsRefused(t *testing.T) {
+	ghost, key := ghosttest.Real(t)
+	e := startEdge(t, nil, eventsConfig(sqliteStore(t), ghost, key))
+	h := newEvents(t, e, key)
+	draft, _ := h.events(201, "POST", "", h.eventBody(map[string]any{"name": "Party " + h.unique}))
+
+	author := "author" + guidLike() + "@example.com"
+	e.addStaff(h.owner, author, "Author")
+	h.eachOfEvents("an author", draft.ID, staffAnswer(403, `{"message":"Owners, administrators and editors may do this."}`), "Cookie", e.signIn(author), "Origin", e.base)
+	h.eachOfEvents("nobody", draft.ID, staffAnswer(401, `{"message":"Sign in to Ghost's admin on this site first."}`))
+	for _, host := range []string{"elsewhere.example.com", "bare.example.com"} {
+		h.eachOfEvents(host, draft.ID, staffAnswer(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", host)
+	}
+
+	large, noID := strings.Repeat("x", 300<<10), "/"+strings.Repeat("a", 26)
+	noEvent := `{"message":"There is no such event. Somebody may have deleted it."}`
+	noTag := `{"message":"The header If-Match must have the ETag of the event, such as \"12\"."}`
+	changed := `{"message":"The event was changed since it was read. Read it again."}`
+	noBody := `{"message":"Send JSON such as {\"theme\": \"solo\", \"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`
+	notJSON := `{"message":"Send the header Content-Type: application/json."}`
+	notPublished := `{"message":"The event is not published."}`
+	noControl := `{"message":"The value must be text without control characters other than tabs and line breaks, a number, true or false, or a list of texts.",` +
+		`"problems":[{"field":"name","message":"The value must be text without control characters other than tabs and line breaks, a number, true or false, or a list of texts."}]}`
+	body := h.eventBody(map[string]any{"name": "Party"})
+	as := func(header ...string) []string { return header }
+	for _, test := range []struct {
+		name, method, path, body string
+		header                   []string
+		status                   int
+		want                     string
+	}{
+		{"no such view", "GET", "?view=old", "", nil, 422, `{"message":"The view is upcoming, past or drafts."}`},
+		{"no such view, without the answer", "HEAD", "?view=old", "", nil, 422, ""},
+		{"another method", "PATCH", "", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"another method of an event", "POST", "/" + draft.ID, body, nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading what publishes", "GET", "/" + draft.ID + "/publish", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading what unpublishes", "GET", "/" + draft.ID + "/unpublish", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading what cancels", "GET", "/" + draft.ID + "/cancel", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading what copies", "GET", "/" + draft.ID + "/duplicate", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading who is there", "GET", "/" + draft.ID + "/presence", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"attending none", "POST", noID + "/presence", "", nil, 404, noEvent},
+		{"no such action", "GET", "/" + draft.ID + "/send/it", "", nil, 404, `{"message":"There is no such endpoint."}`},
+		{"no such event", "GET", noID, "", nil, 404, noEvent},
+		{"no such event, without the answer", "HEAD", noID, "", nil, 404, ""},
+		{"no event's ID", "GET", "/%2e%2e", "", nil, 404, noEvent},
+		{"saving none", "PUT", noID, body, nil, 404, noEvent},
+		{"deleting none", "DELETE", noID, "", nil, 404, noEvent},
+		{"publishing none", "POST", noID + "/publish", "", nil, 404, noEvent},
+		{"copying none", "POST", noID + "/duplicate", "", nil, 404, noEvent},
+		{"unpublishing a draft", "POST", "/" + draft.ID + "/unpublish", "", nil, 409, notPublished},
+		{"cancelling a draft", "POST", "/" + draft.ID + "/cancel", "", nil, 409, notPublished},
+		{"saving an old one", "PUT", "/" + draft.ID, body, as("If-Match", `"1"`), 412, changed},
+		{"deleting an old one", "DELETE", "/" + draft.ID, "", as("If-Match", `"1"`), 412, changed},
+		{"publishing an old one", "POST", "/" + draft.ID + "/publish", "", as("If-Match", `"1"`), 412, changed},
+		{"unpublishing an old one", "POST", "/" + draft.ID + "/unpublish", "", as("If-Match", `"1"`), 412, changed},
+		{"cancelling an old one", "POST", "/" + draft.ID + "/cancel", "", as("If-Match", `"1"`), 412, changed},
+		{"no tag", "DELETE", "/" + draft.ID, "", as("If-Match", `"x"`), 422, noTag},
+		{"no tag to unpublish", "POST", "/" + draft.ID + "/unpublish", "", as("If-Match", `"x"`), 422, noTag},
+		{"no tag to cancel", "POST", "/" + draft.ID + "/cancel", "", as("If-Match", `"x"`), 422, noTag},
+		{"no JSON", "POST", "", "name=Party", nil, 422, noBody},
+		{"no JSON to save", "PUT", "/" + draft.ID, "", nil, 422, noBody},
+		{"no JSON by its name", "PUT", "/" + draft.ID, body, as("Content-Type", "text/plain"), 415, notJSON},
+		{"no JSON by its name to create", "POST", "", body, as("Content-Type", "application/json-seq"), 415, notJSON},
+		{"too large", "POST", "", large, nil, 413, `{"message":"The request's body is too large."}`},
+		{"too large to save", "PUT", "/" + draft.ID, large, nil, 413, `{"message":"The request's body is too large."}`},
+		{"no such type", "POST", "", `{"theme":"` + h.theme + `","type":"ball"}`, nil, 422, `{"message":"The theme has no event type \"ball\". It has \"webinar\"."}`},
+		{"no such theme", "POST", "", `{"theme":"none","type":"webinar"}`, nil, 422, `{"message":"The theme has no event type \"webinar\"."}`},
+		{"a control character", "PUT", "/" + draft.ID, `{"theme":"` + h.theme + `","type":"webinar","values":{"name":"\u0000"}}`, nil, 422, noControl},
+		{"another site's page", "POST", "/" + draft.ID + "/publish", "", as("Sec-Fetch-Site", "cross-site"), 403, `{"message":"The request must come from a page of this site: its Origin header must name this site."}`},
+	} {
+		header := append([]string{"Cookie", h.owner, "Origin", h.base}, test.header...)
+		if !slices.Contains(test.header, "Content-Type") {
+			header = append(header, "Content-Type", "application/json")
+		}
+		got, err := h.sendBody(test.method, "/ghost/lychgate/desk/events"+test.path, test.body, header...)
+		want := test.want
+		if want != "" {
+			want += "\n"
+		}
+		if got.Status != test.status || got.Body != want || err != nil {
+			t.Errorf("%s: %v, %v", test.name, got, err)
+		}
+	}
+	for _, path := range []string{"/ghost/lychgate/desk/event-labels", "/ghost/lychgate/events", "/ghost/lychgate/events.ics", "/ghost/lychgate/events/x"} {
+		if got, err := h.sendBody("DELETE", path, "", "Cookie", h.owner, "Origin", h.base); got.Status != 405 || err != nil {
+			t.Errorf("DELETE %s: %v, %v", path, got, err)
+		}
+	}
+	if got, _ := h.events(200, "GET", "/"+draft.ID, ""); got.Revision != draft.Revision {
+		t.Errorf("what was refused changed the event: %+v", got)
+	}
+
+	forged := []string{"Cookie", strings.Replace(h.owner, "s%3A", "s%3Ax", 1), "X-Forwarded-For", "192.0.2.1"}
+	for range 30 {
+		e.do("GET", "/ghost/lychgate/curation", forged...)
+	}
+	h.eachOfEvents("too many", draft.ID, response{Status: 429}, forged...)
+	if list := h.do("GET", "/ghost/lychgate/desk/event-labels", "Cookie", h.owner); list.Status != 200 || !strings.HasPrefix(list.Body, `{"labels":[`) {
+		t.Errorf("%v", list)
+	}
+	if list := h.do("HEAD", "/ghost/lychgate/desk/event-labels", "Cookie", h.owner); list.Status != 200 {
+		t.Errorf("%v", list)
+	}
+	if list := h.do("HEAD", "/ghost/lychgate/desk/events", "Cookie", h.owner, "Accept", "application/json"); list.Status != 200 {
+		t.Errorf("%v", list)
+	}
+	if one := h.do("HEAD", "/ghost/lychgate/desk/events/"+draft.ID, "Cookie", h.owner); one.Status != 200 {
+		t.Errorf("%v", one)
+	}
+}
+
+// Readers get what is published, in half a minute, and are told what is wrong with what they
+// ask.
+func TestReadersEvents(t *testing.T) {
+	ghost, key := ghosttest.Real(t)
+	source, err := url.Parse(dbtest.PostgresSource(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWire(t, source.Host)
+	source.Host = w.address
+	e := startEdge(t, nil, strings.Replace(eventsConfig("postgres "+source.String(), ghost, key), "limit 6000 1m", "limit 120 1m", 1))
+	h := newEvents(t, e, key)
+	draft, _ := h.events(201, "POST", "", h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"}))
+	published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "")
+	one := "/" + published.Values["slug"].(string)
+	ask := func(method, path string, header ...string) response {
+		t.Helper()
+		return h.do(method, "/ghost/lychgate/events"+path, header...)
+	}
+	all := []string{"", ".ics", one, one + ".ics"}
+	for _, path := range all {
+		for _, method := range []string{"GET", "HEAD"} {
+			got := ask(method, path)
+			if got.Status != 200 || got.Header["Cache-Control"] != "public, max-age=30" || (method == "GET") != (got.Body != "") {
+				t.Errorf("%s %s: %v", method, path, got)
+			}
+			if again := ask(method, path, "If-None-Match", `"x", W/`+got.Header["Etag"]); again.Status != 304 || again.Body != "" {
+				t.Errorf("%s %s again: %v", method, path, again)
+			}
+			if got := ask(method, path, "Host", "elsewhere.example.com"); got.Status != 404 {
+				t.Errorf("%s %s of another site: %v", method, path, got)
+			}
+		}
+		if got := ask("OPTIONS", path); got.Status != 204 || got.Header["Access-Control-Allow-Origin"] != "*" {
+			t.Errorf("OPTIONS %s: %v", path, got)
+		}
+		if got := ask("OPTIONS", path, "Host", "elsewhere.example.com"); got.Status != 404 {
+			t.Errorf("OPTIONS %s of another site: %v", path, got)
+		}
+		if got := ask("POST", path); got.Status != 405 {
+			t.Errorf("POST %s: %v", path, got)
+		}
+	}
+	for query, want := range map[string]int{
+		"?type=webinar": 1, "?type=ball": 0, "?past": 0, "?from=1": 0, "?limit=1": 1, "?from=0&limit=1000&type=webinar": 1,
+	} {
+		var list struct {
+			Events []struct{ Slug string }
+			Total  int
+			Next   *int
+		}
+		h.decode(ask("GET", query).Body, &list)
+		if len(list.Events) != want || list.Next != nil {
+			t.Errorf("%s: %+v", query, list)
+		}
+	}
+	for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?from=-1", "?from=1000001", "?type=" + strings.Repeat("x", 201), "?%zz"} {
+		for _, path := range []string{query, ".ics" + query} {
+			if got := ask("GET", path); got.Status != 422 || !strings.Contains(got.Body, `"errors":{"`) {
+				t.Errorf("%s: %v", path, got)
+			}
+			if got := ask("HEAD", path); got.Status != 422 {
+				t.Errorf("HEAD %s: %v", path, got)
+			}
+		}
+	}
+	for _, path := range []string{"/none", "/none.ics", "/a/b", "/%00", "/" + strings.Repeat("x", 1000)} {
+		if got := ask("GET", path); got.Status != 404 || got.Body != `{"message":"There is no event at this address."}` {
+			t.Errorf("%.20s: %v", path, got)
+		}
+	}
+
+	// While the store is away, readers get what was there; staff are told.
+	before := ask("GET", "")
+	w.cut()
+	h.eachOfEvents("the store is away", draft.ID, staffAnswer(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
+	if diff := cmp.Diff(before, ask("GET", "")); diff != "" {
+		t.Error(diff)
+	}
+	for _, path := range []string{"?limit=7", ".ics?limit=7", "/unknown"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			if got := ask(method, path); got.Status != 503 || got.Header["Retry-After"] != "5" {
+				t.Errorf("%s %s: %v", method, path, got)
+			}
+		}
+	}
+	w.mend()
+	wait.Until(t, func() string {
+		if got := ask("GET", "?limit=7"); got.Status != 200 && got.Status != 429 {
+			return fmt.Sprint(got)
+		}
+		return ""
+	})
+	for range 120 {
+		ask("HEAD", "")
+	}
+	for _, path := range all {
+		for _, method := range []string{"GET", "HEAD"} {
+			if got := ask(method, path); got.Status != 429 || got.Header["Retry-After"] == "" {
+				t.Errorf("%s %s: %v", method, path, got)
+			}
+		}
+	}
+}
+
+// While Ghost does not take an event, it is kept, and brought to Ghost as soon as it does:
+// once.
+func TestEventsWhileGhostFails(t *testing.T) {
+	p := startGhostProxy(t, "events")
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), "http://"+p.address, p.key)), p.key)
+	writes := func(f fault) fault {
+		return func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet && strings.HasPrefix(r.URL.Path, "/ghost/api/admin/posts/") {
+				f(p, w, r)
+				return
+			}
+			p.ghost.ServeHTTP(w, r)
+		}
+	}
+	settled := func(id string) (e event) {
+		t.Helper()
+		wait.Until(t, func() string {
+			if e, _ = h.events(200, "GET", "/"+id, ""); e.Pending != nil {
+				return "pending: " + e.Pending.Problem
+			}
+			return ""
+		})
+		return e
+	}
+	posts := 0
+	for name, fault := range map[string]fault{
+		"an internal error":              writes(answering(500, `{}`)),
+		"done, and the answers are lost": writes(applyAndClose),
+	} {
+		body := h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"})
+		draft, _ := h.events(201, "POST", "", body)
+		p.begin(fault)
+		for _, action := range []string{"publish", "cancel", "publish"} {
+			if got, answer := h.events(202, "POST", "/"+draft.ID+"/"+action, ""); got.Pending == nil {
+				t.Errorf("%s: %s: %v", name, action, answer)
+			}
+		}
+		p.mend()
+		posts++
+		if got := settled(draft.ID); got.Status != "published" || got.Post == nil || got.Post.Status != "published" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if made := h.ids("posts", "title:~'"+h.unique+"'"); len(made) != posts {
+			t.Errorf("%s: posts %v, want %d", name, made, posts)
+		}
+		p.begin(fault)
+		h.events(202, "PUT", "/"+draft.ID, strings.Replace(body, "Ada", "Bea", 1))
+		h.events(202, "POST", "/"+draft.ID+"/unpublish", "")
+		p.mend()
+		if got := settled(draft.ID); got.Status != "draft" || got.Post == nil || got.Post.Status != "draft" || got.Values["speaker"] != "Bea" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	fresh := h.signIn(ghostOwner)
+	p.down()
+	h.eachOfEvents("Ghost is away", strings.Repeat("a", 26), staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
+	p.mend()
+}
+
+// An edge without the desk answers readers too.
+func TestEventsWithoutTheDesk(t *testing.T) {
+	e := startEdge(t, nil, `
+{
+	{{global}}
+	lychgate {
+		store `+sqliteStore(t)+`
+		site daily {
+			hosts localhost 127.0.0.1
+			platform `+ghostPlatform("http://127.0.0.1:9", "0123456789abcdef01234567:"+strings.Repeat("0f", 32), "off")+`
+		}
+		site bare {
+			hosts bare.example.com
+			platform none
+		}
+	}
+}
+http://:{{port}} {
+	events_api
+}
+`)
+	if got := e.do("GET", "/ghost/lychgate/events"); got.Status != 200 || got.Body != `{"events":[],"total":0,"next":null,"messages":{}}` {
+		t.Errorf("%v", got)
+	}
+	for _, host := range []string{"bare.example.com", "nobody.example.com"} {
+		if got := e.do("GET", "/ghost/lychgate/events", "Host", host); got.Status != 404 {
+			t.Errorf("%s: %v", host, got)
+		}
+	}
+}

@@ -1,0 +1,445 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// deskConfig returns a Caddyfile with a Ghost behind the desk. Options are what else is to
+// be in the site's block.
+func deskConfig(store, url, key, options string) string {
+	return strings.Replace(themesConfig(store, url, key, options), "\ttheme_manifest\n",
+		"\ttheme_manifest\n\tstaff_desk\n\tmembers_api {\n\t\tlimit 10000 1m\n\t}\n", 1)
+}
+
+// What a Caddyfile says of the desk is all in the JSON that it becomes.
+func TestDeskJSON(t *testing.T) {
+	adapted, err := inprocess.Adapt("{\nlychgate {\nsite daily {\nhosts localhost\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.X}\n}\nstaff_integrations on\n}\n" +
+		"site weekly {\nhosts weekly.example.com\nplatform none\nstaff_integrations off\n}\n}\n}\n:80 {\nstaff_desk {\npath /blog/ghost\n}\n}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Apps struct{ Lychgate caddymodule.App }
+	}
+	if err := json.Unmarshal(adapted, &config); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]bool)
+	for name, site := range config.Apps.Lychgate.Sites {
+		got[name] = site.StaffIntegrations
+	}
+	if diff := cmp.Diff(map[string]bool{"daily": true, "weekly": false}, got); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(string(adapted), `{"handler":"staff_desk","path":"/blog/ghost"}`) {
+		t.Errorf("%s", adapted)
+	}
+}
+
+// deskPath is where the pages are.
+const deskPath = "/ghost/lychgate/desk/"
+
+// desk is one of the staff, who looks at pages of the desk.
+type desk struct {
+	*edge
+	cookie string
+}
+
+// deskPage is a page as it is read, with the status of the answer before it.
+type deskPage struct {
+	Status int
+	Text   string // below the navigation
+	IDs    map[string]string
+}
+
+func (d desk) get(page string) deskPage {
+	d.t.Helper()
+	return readPage(d.t, d.do("GET", deskPath+page, "Cookie", d.cookie, "Sec-Fetch-Site", "same-origin"))
+}
+
+// post sends a form of a page, whose fields are name and value in turn, and follows where
+// it leads.
+func (d desk) post(page string, fields ...string) deskPage {
+	d.t.Helper()
+	form := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	answer, err := d.sendBody("POST", deskPath+page, form.Encode(), "Cookie", d.cookie, "Content-Type", "application/x-www-form-urlencoded",
+		"Origin", d.base, "Sec-Fetch-Site", "same-origin")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if answer.Status == 303 {
+		answer = d.do("GET", answer.Header["Location"], "Cookie", d.cookie, "Sec-Fetch-Site", "same-origin")
+	}
+	return readPage(d.t, answer)
+}
+
+var (
+	shownTime = regexp.MustCompile(`\d+ \w{3} \d{4}, \d\d:\d\d UTC`)
+	shownAge  = regexp.MustCompile(`(findings), (now|\d+ \w+ old)`)
+)
+
+func readPage(t testing.TB, answer response) deskPage {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(answer.Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	textOf := func(n *html.Node) string {
+		var text []string
+		for n := range n.Descendants() {
+			if n.Type == html.TextNode {
+				text = append(text, strings.Fields(n.Data)...)
+			}
+		}
+		return strings.Join(text, " ")
+	}
+	page := deskPage{Status: answer.Status, IDs: make(map[string]string)}
+	for n := range doc.Descendants() {
+		for _, a := range n.Attr {
+			if a.Key == "id" {
+				page.IDs[a.Val] = textOf(n)
+			}
+		}
+		if n.Data == "desk-page" {
+			page.Text = shownAge.ReplaceAllString(shownTime.ReplaceAllString(textOf(n), "TIME"), "$1, AGE")
+		}
+	}
+	return page
+}
+
+// Editors and administrators of a real Ghost see what became of each upload and refresh.
+func TestDeskThemesWithGhost(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	git := gittest.New(t)
+	git.Init("theme")
+	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("main"), "index.hbs": ""})
+	git.Git("theme", "checkout", "-q", "-b", "next")
+	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": warnedManifest("next")})
+	git.Git("theme", "checkout", "-q", "-b", "removed")
+	git.Git("theme", "rm", "-q", "lychgate-manifest.yaml")
+	git.Commit("theme", nil)
+	git.Git("theme", "checkout", "-q", "main")
+	address := git.Start()
+	store, theme := sqliteStore(t), "desk-"+guidLike()
+	refreshing := func(repository, options string) string {
+		return deskConfig(store, url, key, "theme "+theme+" {\nrepository "+repository+" {\n"+options+"\n}\n}")
+	}
+	e := startEdge(t, nil, refreshing(address+"/theme", "token "+gittest.Token))
+	owner := desk{e, e.signIn(ghostOwner)}
+	editor := desk{e, ""}
+	email := "desk" + guidLike() + "@example.com"
+	e.addStaff(owner.cookie, email, "Editor")
+	editor.cookie = e.signIn(email)
+	defer e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner.cookie, "Origin", e.base)
+
+	const next = "Manifest Status"
+	status := func(d desk) string {
+		t.Helper()
+		page := d.get("themes")
+		_, rest, ok := strings.Cut(page.Text, " "+theme+" "+next+" ")
+		row, _, _ := strings.Cut(rest, " "+next+" ")
+		if !ok || page.Status != 200 {
+			t.Fatalf("%s is not listed: %d %s", theme, page.Status, page.Text)
+		}
+		return row
+	}
+	for _, step := range []struct {
+		name, manifest string
+		want           string
+	}{
+		{"findings at first", warnedManifest("A"), "1 warnings List them"},
+		{"valid", cleanManifest("A"), "Valid Read TIME Homepage Curation Active since TIME"},
+		{"findings", warnedManifest("B"), "1 warnings List them"},
+		{"no manifest", "", "No manifest Homepage Curation Inactive"},
+		{"valid again", cleanManifest("C"), "Valid Read TIME Homepage Curation Active since TIME"},
+	} {
+		e.uploadTheme(theme, sourceZip(t, "", step.manifest), "Cookie", owner.cookie)
+		if got := status(owner); !strings.HasPrefix(got, step.want) {
+			t.Errorf("%s: %s", step.name, got)
+		}
+		if got := status(editor); !strings.HasPrefix(got, step.want) {
+			t.Errorf("%s, as editor: %s", step.name, got)
+		}
+		hasAge := strings.Contains(status(owner), "Homepage Curation Active since TIME On the last copy without findings, AGE")
+		if hasAge != (step.name == "findings") {
+			t.Errorf("%s: the age of the copy: %s", step.name, status(owner))
+		}
+	}
+
+	for _, test := range []struct{ name, repository, options, says, kept string }{
+		{"valid", address + "/theme", "token " + gittest.Token, theme + " was refreshed. Its manifest is valid, and in use now.", "Valid Read TIME"},
+		{"findings", address + "/theme", "branch next\ntoken " + gittest.Token, theme + " was refreshed. Its manifest has findings, which are listed below. Homepage Curation goes on with the last copy that had none.", "1 warnings"},
+		{"a wrong token", address + "/theme", "token wrong", theme + " could not be refreshed, so nothing has changed: the repository does not let us in: it rejects the token (status 401)", "1 warnings"},
+		{"unreachable", "http://127.0.0.1:1/theme", "", theme + " could not be refreshed, so nothing has changed: the repository cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "1 warnings"},
+		{"failed", address + "/theme", "branch nowhere\ntoken " + gittest.Token, theme + ` could not be refreshed, so nothing has changed: reading the repository failed: there is no branch "nowhere"`, "1 warnings"},
+		{"removed", address + "/theme", "branch removed\ntoken " + gittest.Token, theme + " was refreshed. Its repository has no manifest any more, so Homepage Curation and its event types are off.", "No manifest"},
+	} {
+		e.load(refreshing(test.repository, test.options))
+		page := editor.post("themes", "refresh", theme)
+		if !strings.HasPrefix(page.Text, "Themes "+test.says+" ") || page.Status != 200 {
+			t.Errorf("%s: %d %s", test.name, page.Status, page.Text)
+		}
+		if got := status(owner); !strings.HasPrefix(got, test.kept) {
+			t.Errorf("%s: %s", test.name, got)
+		}
+		if strings.Contains(page.Text, gittest.Token) {
+			t.Errorf("%s: the token is on the page", test.name)
+		}
+	}
+
+	// A theme is activated at the address that the page has for that.
+	page := owner.do("GET", deskPath+"themes", "Cookie", owner.cookie, "Sec-Fetch-Site", "same-origin")
+	activate := "/ghost/api/admin/themes/" + theme + "/activate/"
+	if !strings.Contains(page.Body, `<desk-activate to="`+activate+`" theme="`+theme+`" hidden>`) {
+		t.Errorf("the theme cannot be activated: %s", page.Body)
+	}
+	if got := e.do("PUT", strings.Replace(activate, theme, "no-such-theme", 1), "Cookie", owner.cookie, "Origin", e.base); got.Status == 404 && !strings.Contains(got.Body, "errors") {
+		t.Errorf("the address is not Ghost's: %v", got)
+	}
+	if page := editor.do("GET", deskPath+"themes", "Cookie", editor.cookie, "Sec-Fetch-Site", "same-origin"); strings.Contains(page.Body, "desk-activate") || strings.Contains(page.Body, "desk-upload") {
+		t.Error("an editor is offered what Ghost does not let editors do")
+	}
+	if n := e.metric(`lychgate_desk_requests_total{operation="themes",outcome="done",site="daily"}`); n == "" {
+		t.Error("requests are not counted")
+	}
+}
+
+// An owner adds an integration, and the command that is printed works; two of the staff do
+// not get in each other's way, and where the operator has not switched it on nobody can.
+func TestDeskIntegrationsWithGhost(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	store := sqliteStore(t)
+	e := startEdge(t, nil, deskConfig(store, url, key, "integration declared {\nkey "+formKey+"\n}\nstaff_integrations on"))
+	owner := desk{e, e.signIn(ghostOwner)}
+	administrator := desk{e, ""}
+	email := "desk" + guidLike() + "@example.com"
+	e.addStaff(owner.cookie, email, "Administrator")
+	administrator.cookie = e.signIn(email)
+
+	added := owner.post("integrations", "do", "add", "name", "crm", "mode", "custom_id", "subscribe_by_default", "on")
+	first := added.IDs["api-key"]
+	if !strings.HasPrefix(first, "lg_crm_") || added.IDs["api-url"] != e.base+"/integration" {
+		t.Fatalf("%d %v %s", added.Status, added.IDs, added.Text)
+	}
+	// The site's address leads to the edge here, not to Ghost.
+	port := e.vars.Replace("{{port}}")
+	command := strings.ReplaceAll(added.IDs["api-try"], e.base, "http://127.0.0.1:"+port)
+	output, err := exec.CommandContext(t.Context(), "sh", "-c", command+" --silent").CombinedOutput()
+	if err != nil || string(output) != `{"success":false,"message":"Member not found."}` {
+		t.Errorf("%s: %s, %v", added.IDs["api-try"], output, err)
+	}
+	create := func(key string) string {
+		id := guidLike()
+		return e.call(key, "POST", "", `{"email":"desk-`+id+`@example.com","member_id":"`+id+`"}`).Body
+	}
+	if got := create(first); !strings.Contains(got, `"success":true`) {
+		t.Errorf("the key: %s", got)
+	}
+	wait.Until(t, func() string { // when the key was used is kept in the background
+		page := owner.get("integrations")
+		if strings.Contains(page.Text, first) || !strings.Contains(page.Text, "crm Members by custom ID Options New members get newsletters Key Added TIME Last used TIME Rotate crm Revoke crm") {
+			return "the list: " + page.Text
+		}
+		return ""
+	})
+
+	// Two at once: the key that was given last is the one.
+	rotated := administrator.post("integrations", "do", "rotate", "name", "crm").IDs["api-key"]
+	again := owner.post("integrations", "do", "rotate", "name", "crm").IDs["api-key"]
+	for key, want := range map[string]int{first: 401, rotated: 401, again: 404} {
+		if got := e.call(key, "GET", "/nobody@example.com", ""); got.Status != want {
+			t.Errorf("a key answers %d, want %d", got.Status, want)
+		}
+	}
+	if page := administrator.post("integrations", "do", "add", "name", "crm"); !strings.HasPrefix(page.Text, "Integrations crm is there already: choose another name, or give it another key. ") {
+		t.Errorf("the same name: %s", page.Text)
+	}
+	for name, d := range map[string]desk{"one": owner, "and the other": administrator} {
+		if page := d.post("integrations", "do", "revoke", "name", "crm"); !strings.HasPrefix(page.Text, "Integrations crm is revoked. Its key is refused from now on. ") {
+			t.Errorf("%s revokes: %s", name, page.Text)
+		}
+	}
+	if got := e.call(again, "GET", "/nobody@example.com", ""); got.Status != 401 {
+		t.Errorf("the revoked key answers %d", got.Status)
+	}
+	if got := e.call(formKey, "GET", "/nobody@example.com", ""); got.Status != 404 {
+		t.Errorf("the configuration's key answers %d", got.Status)
+	}
+	if page := owner.post("integrations", "do", "revoke", "name", "declared"); !strings.HasPrefix(page.Text, "Integrations declared cannot be changed here: it is gone, or in the configuration. ") {
+		t.Errorf("the configuration's: %s", page.Text)
+	}
+	for what, name := range map[string]string{"letters": "our crm", "length": strings.Repeat("c", 64), "nothing": " "} {
+		if page := owner.post("integrations", "do", "add", "name", name); page.Status != 200 || page.IDs["api-key"] != "" || !strings.Contains(page.Text, "a name has 1 to 63 letters") {
+			t.Errorf("a name that cannot be used, for its %s: %d %s", what, page.Status, page.Text)
+		}
+	}
+	if page := owner.post("integrations", "do", "add", "name", "two", "mode", "email", "allow_duplicate_emails", "on"); !strings.Contains(page.Text, "Members who share an email need an ID of the integration's own: choose that above.") {
+		t.Errorf("duplicates by email: %s", page.Text)
+	}
+
+	e.load(deskConfig(store, url, key, "integration declared {\nkey "+formKey+"\n}"))
+	off := owner.get("integrations")
+	if !strings.HasPrefix(off.Text, "Integrations "+"Integrations are managed by the operator of this service Staff can add them here once the operator has switched it on for the site, with: "+
+		"lychgate { site daily { staff_integrations on } } ") || strings.Contains(off.Text, "Rotate") {
+		t.Errorf("off: %s", off.Text)
+	}
+	if page := owner.post("integrations", "do", "rotate", "name", "crm"); page.Status != 403 {
+		t.Errorf("off: rotate answers %d", page.Status)
+	}
+	for _, secret := range []string{first, rotated, again, owner.cookie} {
+		if strings.Contains(e.logged(), secret) {
+			t.Error("a key or a session is in the log")
+		}
+	}
+}
+
+// Administrators see what a Ghost that is away does not have, and have it tried once it is
+// back.
+func TestDeskSyncWithGhost(t *testing.T) {
+	p := startGhostProxy(t, "daily")
+	e := startEdge(t, nil, deskConfig(sqliteStore(t), "http://"+p.address, p.key, "integration form {\nkey "+formKey+"\n}"))
+	owner := desk{e, e.signIn(ghostOwner)}
+	const nothing = "Sync Nothing is pending: Ghost has all that was written here."
+	if page := owner.get("sync"); page.Text != nothing {
+		t.Errorf("at first: %s", page.Text)
+	}
+	p.begin(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/members/") {
+			answering(503, `{"errors":[{"message":"Down for maintenance."}]}`)(p, w, r)
+			return
+		}
+		p.ghost.ServeHTTP(w, r)
+	})
+	for _, name := range []string{"jane", "john"} {
+		if got := e.call(formKey, "POST", "", `{"email":"`+p.email(name)+`"}`); got.Header["Lychgate-Sync"] != "queued" {
+			t.Fatalf("%v", got)
+		}
+	}
+	pending := owner.get("sync")
+	if !strings.HasPrefix(pending.Text, "Sync The last write of 2 members is not in Ghost yet. It is tried again by itself. Try now ") ||
+		!strings.Contains(pending.Text, p.email("jane")+" Written TIME Why it is pending ") || !strings.Contains(pending.Text, "503") {
+		t.Errorf("pending: %s", pending.Text)
+	}
+	p.mend()
+	if page := owner.post("sync"); !strings.HasPrefix(page.Text, "Sync Being tried now: ") && !strings.HasPrefix(page.Text, "Sync Nothing was pending. ") {
+		t.Errorf("tried: %s", page.Text)
+	}
+	wait.Until(t, func() string {
+		if page := owner.get("sync"); page.Text != nothing {
+			return page.Text
+		}
+		return ""
+	})
+	for _, name := range []string{"jane", "john"} {
+		if got := e.call(formKey, "DELETE", "/"+p.email(name), ""); got.Status != 200 {
+			t.Errorf("%v", got)
+		}
+	}
+	// Ghost itself is away: the page says so, and who is known still sees the store's pages.
+	p.down()
+	if page := owner.get("themes"); page.Status != 502 || page.Text != "Not available now Ghost does not say which themes it has. Try again in a moment." {
+		t.Errorf("themes: %d %s", page.Status, page.Text)
+	}
+	if page := owner.get("sync"); page.Text != nothing {
+		t.Errorf("sync: %d %s", page.Status, page.Text)
+	}
+}
+
+// While PostgreSQL is away the desk says so, also before it was ever there, and Ghost's admin
+// goes on.
+func TestDeskWithoutItsStore(t *testing.T) {
+	ghost, key := ghosttest.Real(t)
+	source, err := url.Parse(dbtest.PostgresSource(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWire(t, source.Host)
+	source.Host = w.address
+	for name, away := range map[string]func(*wire){"gone": (*wire).cut, "hangs": (*wire).hang} {
+		t.Run(name, func(t *testing.T) {
+			e := startEdge(t, nil, deskConfig("postgres "+source.String(), ghost, key, "staff_integrations on"))
+			owner := desk{e, e.signIn(ghostOwner)}
+			if page := owner.get("themes"); page.Status != 200 {
+				t.Fatalf("before: %d %s", page.Status, page.Text)
+			}
+			away(w)
+			e.client.Timeout = 20 * time.Second // after which somebody has given up
+			var asked sync.WaitGroup
+			for _, page := range []string{"themes", "integrations", "sync", "curation"} {
+				asked.Go(func() {
+					answer, err := e.send("GET", deskPath+page, "Cookie", owner.cookie, "Sec-Fetch-Site", "same-origin")
+					if err != nil || answer.Status != 503 || !strings.Contains(answer.Body, "Lychgate&#39;s store does not answer, so there is nothing to show.") {
+						t.Errorf("%s: %v, %v", page, answer, err)
+					}
+				})
+			}
+			asked.Wait()
+			if got := e.do("GET", "/ghost/api/admin/users/me/", "Cookie", owner.cookie, "Origin", e.base); got.Status != 200 {
+				t.Errorf("Ghost's admin: %d", got.Status)
+			}
+			w.mend()
+			wait.Until(t, func() string {
+				if page := owner.get("themes"); page.Status != 200 {
+					return page.Text
+				}
+				return ""
+			})
+			if logged := e.logged(); strings.Contains(logged, source.User.String()+"@") {
+				t.Errorf("the connection string is in the log: %s", logged)
+			}
+		})
+	}
+}
+
+// The desk of a Ghost in a subdirectory is in that subdirectory, and so is all that it leads
+// to.
+func TestDeskInASubdirectory(t *testing.T) {
+	const key = "1:" + "0000000000000000000000000000000000000000000000000000000000000000"
+	config := subdirectoryConfig(t, "http://127.0.0.1:1/blog", key, "{\n path /blog/ghost\n}")
+	e := startEdge(t, nil, strings.Replace(config, "\ttheme_manifest ", "\tstaff_desk {\n path /blog/ghost\n}\n\ttheme_manifest ", 1))
+	got := e.do("GET", "/blog/ghost/lychgate/desk/")
+	if got.Status != 303 || got.Header["Location"] != "/blog/ghost/lychgate/desk/themes" {
+		t.Errorf("%v", got)
+	}
+	page := e.do("GET", "/blog/ghost/lychgate/desk/themes")
+	if page.Status != 401 {
+		t.Errorf("status %d", page.Status)
+	}
+	for _, address := range []string{`href="/blog/ghost/"`, `src="/blog/ghost/lychgate/desk/desk.js?v=`, `href="/blog/ghost/lychgate/desk/desk.css?v=`} {
+		if !strings.Contains(page.Body, address) {
+			t.Errorf("no %s in %s", address, page.Body)
+		}
+	}
+	if script := e.do("GET", "/blog/ghost/lychgate/desk/desk.js"); script.Status != 200 {
+		t.Errorf("the script: %d", script.Status)
+	}
+	if got := e.do("GET", "/ghost/lychgate/desk/themes"); got.Status == 401 || strings.Contains(got.Body, "desk-page") {
+		t.Errorf("the desk is at the other path too: %d", got.Status)
+	}
+	for host, want := range map[string]int{"localhost": 401, "bare.example.com": 404, "elsewhere.example.com": 404} {
+		if got := e.do("GET", "/blog/ghost/lychgate/desk/themes", "Host", host); got.Status != want {
+			t.Errorf("%s: %d, want %d", host, got.Status, want)
+		}
+	}
+}

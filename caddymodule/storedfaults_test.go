@@ -1,0 +1,306 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// These tests are about sites in the store while something fails.
+
+// A row that nobody can understand is one site's trouble: it is named, all else goes
+// on, and it can be removed. A placeholder in one is never replaced.
+func TestDamagedRows(t *testing.T) {
+	store := sqliteStore(t)
+	e := startStored(t, store, "secret "+firstSecret)
+	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(store, "sqlite "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	rows := map[string]string{
+		"hosts":       `hosts = '{'`,
+		"no-hosts":    `hosts = '[]'`,
+		"odd-host":    `hosts = '["A.example"]'`,
+		"settings":    `settings = '{'`,
+		"no-platform": `settings = '{}'`,
+		"unknown":     `settings = '{"platform":{"kind":"wordpress"}}'`,
+		"later":       `settings = '{"platform":{"kind":"none"},"staff":{}}'`,
+		"theme":       `settings = '{"platform":{"kind":"ghost","url":"http://127.0.0.1:1"},"themes":{"casper":null}}'`,
+		"repository":  `settings = '{"platform":{"kind":"ghost","url":"http://127.0.0.1:1"},"themes":{"casper":{}}}'`,
+		"placeholder": `settings = '{"platform":{"kind":"ghost","url":"http://127.0.0.1:1/{env.HOME}"}}'`,
+		"secrets":     `secrets = 'v1.00000000.AAAA'`,
+	}
+	for name, change := range rows {
+		e.addNone(name, name+".example")
+		if _, err := db.Write.ExecContext(t.Context(), "UPDATE sites SET "+change+" WHERE name = $1", name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Write.ExecContext(t.Context(), "UPDATE site_revisions SET revision = revision + 1"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Write.ExecContext(t.Context(), "UPDATE sites SET revision = (SELECT revision FROM site_revisions) WHERE name = $1", name); err != nil {
+			t.Fatal(err)
+		}
+		e.addNone("after-"+name, "after-"+name+".example")
+		if isLocked := name == "secrets"; e.serves(name+".example") != isLocked {
+			t.Errorf("%s: served: %t", name, !isLocked)
+		}
+	}
+	again := startStored(t, store, "secret "+firstSecret)
+	for name := range rows {
+		for _, edge := range []*storedEdge{e, again} {
+			if !edge.serves("after-" + name + ".example") {
+				t.Errorf("%s: others are not served", name)
+			}
+		}
+		text := e.must(http.StatusOK, "GET", "/"+name, "")
+		if !strings.Contains(text, `"problem":"its row is damaged, or of a later Lychgate: `) && !strings.Contains(text, `"locked":"`) || strings.Contains(text, os.Getenv("HOME")+`"`) {
+			t.Errorf("%s: %s", name, text)
+		}
+		e.must(http.StatusNoContent, "DELETE", "/"+name, "")
+	}
+	e.must(http.StatusOK, "GET", "?limit=1000", "")
+}
+
+// A store that was put back to an earlier state, as from a backup, is believed.
+func TestStoreIsPutBack(t *testing.T) {
+	eachStore(t, func(t *testing.T, store string) {
+		e := startStored(t, store)
+		kind, source, _ := strings.Cut(store, " ")
+		db, err := database.Open(t.Context(), database.Kind(kind), source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		e.addNone("daily", "daily.example")
+		e.addNone("weekly", "weekly.example")
+		for _, statement := range []string{"DELETE FROM sites WHERE name = 'weekly'", "UPDATE site_revisions SET revision = 1"} {
+			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wait.Until(t, func() string {
+			if e.serves("weekly.example") {
+				return "still served"
+			}
+			return ""
+		})
+		e.addNone("monthly", "monthly.example")
+		if !e.serves("daily.example") || !e.serves("monthly.example") {
+			t.Error("what is there is not served")
+		}
+	})
+}
+
+// While a configuration is loaded, readers of sites in the store notice nothing, whether
+// the store answers or hangs.
+func TestReloadWithStoredSites(t *testing.T) {
+	source, err := url.Parse(dbtest.PostgresSource(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWire(t, source.Host)
+	source.Host = w.address
+	e := startStored(t, "postgres "+source.String())
+	e.addNone("daily", "daily.example")
+	config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.client.Transport = &http.Transport{DisableKeepAlives: true} // the old configuration closes its own
+	for round := range 8 {
+		if round == 6 {
+			w.hang()
+		}
+		e.loadAndAsk(string(config)+strings.Repeat("\n# changed", round+1), "daily.example")
+	}
+	w.mend()
+}
+
+// An edge that could not reach the store for a while brings no write to where the site's
+// Ghost was before.
+func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
+	source, err := url.Parse(dbtest.PostgresSource(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type received struct{ old, fresh atomic.Int64 }
+	var got received
+	fake := func(created *atomic.Int64, isAway *atomic.Bool) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if isAway != nil && isAway.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			if r.Method == http.MethodPost {
+				created.Add(1)
+			}
+			fmt.Fprint(w, `{"members":[],"newsletters":[],"tiers":[],"labels":[],"meta":{"pagination":{"page":1,"limit":100,"pages":1,"total":0,"next":null,"prev":null}}}`)
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	var away atomic.Bool
+	away.Store(true)
+	old, fresh := fake(&got.old, nil), fake(&got.fresh, &away)
+	one := startStored(t, "postgres "+source.String(), "secret "+firstSecret)
+	w := startWire(t, source.Host)
+	source.Host = w.address
+	two := startStored(t, "postgres "+source.String(), "secret "+firstSecret)
+	one.must(http.StatusCreated, "POST", "", fmt.Sprintf(`{"name":"daily","hosts":["daily.example"],"platform":{"kind":"ghost","url":%q,"admin_key":%q,"webhooks":"off","reconcile":"off"}}`, old, fakeAdminKey))
+	key := one.addKey("daily")
+	wait.Until(t, func() string {
+		if !two.serves("daily.example") {
+			return "not live"
+		}
+		return ""
+	})
+	const rounds = 5
+	for round := range rounds {
+		w.cut()
+		one.must(http.StatusOK, "PATCH", "/daily?force=true", fmt.Sprintf(`{"platform":{"url":%q}}`, fresh))
+		for i := range 10 {
+			status, text := one.send("POST", "daily.example", "/integration/members", fmt.Sprintf(`{"email":"r%d-%d@example.com"}`, round, i), "Authorization", "Bearer "+key)
+			if status >= 300 {
+				t.Fatal(status, text)
+			}
+		}
+		<-time.After(1500 * time.Millisecond) // so that attempts are due when the other edge is back
+		w.mend()
+		wait.Until(t, func() string { // it has taken part again
+			if status, text := two.get("daily.example", "/integration/members/r0-0@example.com", "Authorization", "Bearer "+key); status != http.StatusOK {
+				return text
+			}
+			return ""
+		})
+		<-time.After(1500 * time.Millisecond)
+		if n := got.old.Load(); n > 0 {
+			t.Fatalf("round %d: the old Ghost got %d members", round, n)
+		}
+		one.must(http.StatusOK, "PATCH", "/daily?force=true", fmt.Sprintf(`{"platform":{"url":%q}}`, fresh))
+	}
+	if status, text := one.manage("PATCH", "/daily", `{"platform":{"url":"http://127.0.0.1:1"}}`); status != http.StatusConflict || !strings.Contains(text, "?force=true") {
+		t.Errorf("moved with pending writes: %d %s", status, text)
+	}
+}
+
+// With another secret an edge says whose keys it cannot open, and serves the rest. The
+// operator changes the secret without an edge that cannot.
+func TestLockedSites(t *testing.T) {
+	store := sqliteStore(t)
+	one := startStored(t, store, "secret "+firstSecret)
+	one.must(http.StatusCreated, "POST", "", `{"name":"daily","hosts":["daily.example"],"platform":{"kind":"ghost","url":"http://127.0.0.1:1","admin_key":"`+fakeAdminKey+`","webhooks":"off","reconcile":"off"}}`)
+	one.addNone("weekly", "weekly.example")
+	keys := map[string]string{"daily": one.addKey("daily"), "weekly": one.addKey("weekly")}
+	check := func(e *storedEdge, want map[string]int) {
+		t.Helper()
+		got := make(map[string]int)
+		for site, key := range keys {
+			got[site], _ = e.get(site+".example", "/integration/members/nobody@example.com", "Authorization", "Bearer "+key)
+			if !e.serves(site + ".example") {
+				t.Errorf("no lookup at %s", site)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for name, options := range map[string][]string{"another": {"secret " + secondSecret}, "none": nil} {
+		other := startStored(t, store, options...)
+		check(other, map[string]int{"daily": 500, "weekly": 404})
+		log, err := os.ReadFile(other.LogFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(log), `the keys of sites in the store cannot be opened, so their members API answers 500: write the secret that sealed them behind the others in secret","sites":1,"first":["daily"],"problem":"it was sealed with another secret"`); n != 1 {
+			t.Errorf("%s: %d lines say it", name, n)
+		}
+		if text := other.must(http.StatusOK, "GET", "/daily", ""); !strings.Contains(text, `"locked":"it was sealed with another secret"`) {
+			t.Error(text)
+		}
+		if status, text := other.manage("PATCH", "/daily", `{"hosts":["other.example"]}`); status != http.StatusBadRequest || !strings.Contains(text, "admin_key") {
+			t.Errorf("changed without its key: %d %s", status, text)
+		}
+	}
+	both := startStored(t, store, "secret "+secondSecret+" "+firstSecret)
+	check(both, map[string]int{"daily": 200, "weekly": 404}) // Ghost is away
+	log, err := os.ReadFile(both.LogFile)
+	if err != nil || strings.Contains(string(log), firstSecret) || strings.Contains(string(log), fakeAdminKey) {
+		t.Errorf("a secret is in the log, or %v", err)
+	}
+}
+
+// While PostgreSQL is away an edge goes on with the sites that it knows, even over a
+// reload, and sees what was changed meanwhile when it is back.
+func TestSitesWhileTheStoreIsAway(t *testing.T) {
+	for name, away := range map[string]func(*wire){"gone": (*wire).cut, "hangs": (*wire).hang} {
+		t.Run(name, func(t *testing.T) {
+			source, err := url.Parse(dbtest.PostgresSource(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			direct := startStored(t, "postgres "+source.String())
+			w := startWire(t, source.Host)
+			source.Host = w.address
+			e := startStored(t, "postgres "+source.String())
+			direct.addNone("daily", "daily.example")
+			wait.Until(t, func() string {
+				if !e.serves("daily.example") {
+					return "not live"
+				}
+				return ""
+			})
+			away(w)
+			direct.addNone("weekly", "weekly.example")
+			config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request, err := http.NewRequest(http.MethodPost, "http://caddy/load", strings.NewReader(string(config)+"\n# changed"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Content-Type", "text/caddyfile")
+			request.Header.Set("Cache-Control", "must-revalidate") // though nothing but a comment differs
+			answer, err := e.admin.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			if answer.StatusCode != http.StatusOK || !e.serves("daily.example") || e.serves("weekly.example") {
+				t.Errorf("after the reload (%d): daily %t, weekly %t", answer.StatusCode, e.serves("daily.example"), e.serves("weekly.example"))
+			}
+			if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer x"); status != http.StatusInternalServerError {
+				t.Errorf("a member: %d %s", status, text)
+			}
+			w.mend()
+			wait.Until(t, func() string {
+				if !e.serves("daily.example") || !e.serves("weekly.example") {
+					return "not live"
+				}
+				return ""
+			})
+			key := direct.addKey("daily")
+			wait.Until(t, func() string {
+				if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer "+key); status != http.StatusNotFound || !strings.Contains(text, "Member not found.") {
+					return text
+				}
+				return ""
+			})
+		})
+	}
+}

@@ -1,0 +1,244 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+const lookupPath = "/ghost/inbox-provider?domain=gmail.com"
+
+// A site that is added on one edge is live there at once, and on the others within two
+// seconds, with all that it has; and gone again as soon.
+func TestSiteIsLive(t *testing.T) {
+	eachStore(t, func(t *testing.T, store string) {
+		one, two := startStored(t, store), startStored(t, store)
+		if one.serves("daily.example") {
+			t.Error("served before it was added")
+		}
+		one.addNone("daily", "daily.example", "bücher.example")
+		added := time.Now()
+		if !one.serves("daily.example") || !one.serves("xn--bcher-kva.example:8080") {
+			t.Error("not live where it was added")
+		}
+		wait.Until(t, func() string {
+			if !two.serves("daily.example") {
+				return "not live on the other edge"
+			}
+			return ""
+		})
+		if took := time.Since(added); took > 2*time.Second {
+			t.Errorf("live on the other edge after %s", took)
+		}
+		key := one.addKey("daily")
+		status, text := two.send("POST", "daily.example", "/integration/members", `{"email":"joe@example.com"}`, "Authorization", "Bearer "+key)
+		if status != http.StatusCreated && status != http.StatusOK || !strings.Contains(text, `"success":true`) {
+			t.Errorf("a member: %d %s", status, text)
+		}
+		if _, text := one.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer "+key); !strings.Contains(text, "joe@example.com") {
+			t.Error(text)
+		}
+		two.must(http.StatusNoContent, "DELETE", "/daily", "")
+		removed := time.Now()
+		if two.serves("daily.example") {
+			t.Error("served where it was removed")
+		}
+		wait.Until(t, func() string {
+			if one.serves("daily.example") {
+				return "still live on the other edge"
+			}
+			return ""
+		})
+		if took := time.Since(removed); took > 2*time.Second {
+			t.Errorf("gone on the other edge after %s", took)
+		}
+		if status, text := one.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer "+key); status != http.StatusNotFound {
+			t.Errorf("a member of the removed site: %d %s", status, text)
+		}
+	})
+}
+
+// Readers notice nothing of changes: their connections stay, and while two sites
+// exchange their hosts each request is answered for one of the two.
+func TestHostsAreExchanged(t *testing.T) {
+	eachStore(t, func(t *testing.T, store string) {
+		ghosts := make(map[string]string) // by site
+		for _, name := range []string{"daily", "weekly"} {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, name) }))
+			t.Cleanup(server.Close)
+			ghosts[name] = server.URL
+		}
+		one, two := startStored(t, store, "secret "+firstSecret), startStored(t, store, "secret "+firstSecret)
+		for name, address := range ghosts {
+			one.must(http.StatusCreated, "POST", "", fmt.Sprintf(
+				`{"name":%q,"hosts":["%s.example"],"platform":{"kind":"ghost","url":%q,"admin_key":%q,"webhooks":"off","reconcile":"off"}}`, name, name, address, fakeAdminKey))
+		}
+		wait.Until(t, func() string {
+			if !two.serves("daily.example") || !two.serves("weekly.example") {
+				return "not live on the other edge"
+			}
+			return ""
+		})
+		var connections, requests atomic.Int64
+		trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+			if !info.Reused {
+				connections.Add(1)
+			}
+		}}
+		done := make(chan struct{})
+		var reading sync.WaitGroup
+		for _, e := range []*storedEdge{one, two} {
+			reading.Go(func() { // one connection at each edge
+				client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}, Timeout: 20 * time.Second}
+				defer client.CloseIdleConnections()
+				for {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, "http://127.0.0.1:"+e.Port+"/", nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					request.Host = "daily.example"
+					answer, err := client.Do(request)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					text, err := io.ReadAll(answer.Body)
+					answer.Body.Close()
+					if err != nil || answer.StatusCode != http.StatusOK || ghosts[string(text)] == "" {
+						t.Errorf("%d %s, %v", answer.StatusCode, text, err)
+						return
+					}
+					requests.Add(1)
+				}
+			})
+		}
+		hosts := []string{"daily.example", "weekly.example"}
+		const exchanges = 6
+		for range exchanges {
+			hosts[0], hosts[1] = hosts[1], hosts[0]
+			one.must(http.StatusOK, "PATCH", "", fmt.Sprintf(`{"daily":{"hosts":[%q]},"weekly":{"hosts":[%q]}}`, hosts[0], hosts[1]))
+			want := map[string]string{hosts[0]: "daily", hosts[1]: "weekly"}
+			for _, e := range []*storedEdge{one, two} {
+				wait.Until(t, func() string {
+					got := make(map[string]string)
+					for host := range want {
+						_, got[host] = e.get(host, "/")
+					}
+					return cmp.Diff(want, got)
+				})
+			}
+		}
+		close(done)
+		reading.Wait()
+		if connections.Load() != 2 || requests.Load() < exchanges {
+			t.Errorf("%d connections were needed for %d requests", connections.Load(), requests.Load())
+		}
+	})
+}
+
+// A site moves from the configuration into the store without a moment at which it is
+// not served, and keeps its members and keys.
+func TestSiteMovesIntoTheStore(t *testing.T) {
+	const block = "site daily {\nhosts daily.example\nplatform none\nintegration form {\nkey " + formKey + "\n}\n}"
+	e := startStored(t, sqliteStore(t), block)
+	e.client.Transport = &http.Transport{DisableKeepAlives: true}
+	create := `{"email":"joe@example.com"}`
+	if status, text := e.send("POST", "daily.example", "/integration/members", create, "Authorization", "Bearer "+formKey); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	e.addNone("daily", "daily.example")
+	key := e.addKey("daily")
+	config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.loadAndAsk(strings.Replace(string(config), block, "", 1), "daily.example")
+	if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer "+key); status != http.StatusOK || !strings.Contains(text, "joe@example.com") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// A CRM notices nothing while its site is changed again and again.
+func TestMembersWhileASiteChanges(t *testing.T) {
+	e := startStored(t, sqliteStore(t))
+	e.addNone("daily", "daily.example")
+	key := e.addKey("daily")
+	done := make(chan struct{})
+	var asking sync.WaitGroup
+	var asked atomic.Int64
+	for range 4 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if status, text := e.get("daily.example", "/integration/members/nobody@example.com", "Authorization", "Bearer "+key); status != http.StatusNotFound {
+					t.Errorf("%d %s", status, text)
+					return
+				}
+				asked.Add(1)
+			}
+		})
+	}
+	for n := range 100 {
+		e.must(http.StatusOK, "PATCH", "/daily", fmt.Sprintf(`{"hosts":["daily.example","h%d.example"]}`, n))
+	}
+	close(done)
+	asking.Wait()
+	if asked.Load() < 100 {
+		t.Errorf("%d requests show nothing", asked.Load())
+	}
+}
+
+// fakeAdminKey has the shape of one.
+const fakeAdminKey = "65f1d4e5d6a0c10001a1b2c3:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+// A site of the configuration is not touched by one in the store that has its name or
+// its host, and the operator is told.
+func TestConfigurationWins(t *testing.T) {
+	store := sqliteStore(t)
+	one := startStored(t, store)
+	one.addNone("daily", "daily.example")
+	one.addNone("weekly", "news.example.com", "weekly.example")
+	two := startStored(t, store, "site daily {\nhosts news.example.com\nplatform none\n}")
+	got := map[string]bool{}
+	for _, host := range []string{"daily.example", "news.example.com", "weekly.example"} {
+		got[host] = two.serves(host)
+	}
+	if diff := cmp.Diff(map[string]bool{"daily.example": false, "news.example.com": true, "weekly.example": true}, got); diff != "" {
+		t.Error(diff)
+	}
+	log, err := os.ReadFile(two.LogFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"because one of the configuration has its name", "belongs to a site of the configuration"} {
+		if n := strings.Count(string(log), line); n != 1 {
+			t.Errorf("%d lines say that %s", n, line)
+		}
+	}
+	if status, text := two.manage("POST", "", `{"name":"free","hosts":["NEWS.example.com."],"platform":{"kind":"none"}}`); status != http.StatusConflict {
+		t.Errorf("a host of the configuration's: %d %s", status, text)
+	}
+}

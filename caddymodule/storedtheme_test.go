@@ -1,0 +1,53 @@
+package caddymodule_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// A site in the store has its themes and its homepage as one of the configuration has
+// them: a theme is refreshed from the repository that was added, and slots are filled.
+func TestStoredThemeAndHomepage(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	git := gittest.New(t)
+	git.Init("theme")
+	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("from git")})
+	e := startStored(t, sqliteStore(t), "secret "+firstSecret)
+	e.must(201, "POST", "", `{"name":"daily","hosts":["localhost","127.0.0.1"],"staff_integrations":true,`+
+		`"platform":{"kind":"ghost","url":"`+url+`","admin_key":"`+key+`","webhooks":"off","reconcile":"off"}}`)
+	site := outside(t, e.Edge)
+	wait.Until(t, func() string {
+		if got := site.do("GET", "/ghost/api/admin/site/"); got.Status != 200 {
+			return got.Body
+		}
+		return ""
+	})
+	h := newHomepage(t, site, key)
+	one := h.addPost("One", 1)
+	if diff := cmp.Diff(slot{Key: "lead", Posts: []string{"One"}, Total: 1}, h.change("PUT", "/hero/lead", `{"post":"`+one+`"}`)); diff != "" {
+		t.Error(diff)
+	}
+
+	e.must(200, "PATCH", "/daily", `{"themes":{"`+h.theme+`":{"repository":{"url":"`+git.Start()+`/theme","token":"`+gittest.Token+`"}}}}`)
+	wait.Until(t, func() string {
+		got := site.do("POST", "/ghost/lychgate/themes/"+h.theme+"/refresh", "Cookie", h.owner, "Origin", h.base)
+		if got.Status != 200 || !strings.Contains(got.Body, "from git") {
+			return got.Body
+		}
+		return ""
+	})
+	if got := site.section(h.theme, h.owner); got != "from git" {
+		t.Errorf("the homepage has %q", got)
+	}
+	for page, want := range map[string]string{"themes": h.theme, "curation": "from git", "integrations": "Add an integration", "sync": "Nothing is pending"} {
+		if got := site.do("GET", "/ghost/lychgate/desk/"+page, "Cookie", h.owner, "Origin", h.base); got.Status != 200 || !strings.Contains(got.Body, want) {
+			t.Errorf("%s: %v", page, got)
+		}
+	}
+}
