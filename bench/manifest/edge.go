@@ -1,15 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/lychgate/caddy-lychgate"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
 )
 
 // edge is a Caddy in this process, with two ports in front of one upstream.
@@ -33,7 +31,7 @@ func newEdge(folder string) (*edge, error) {
 
 // load has both ports pass requests on to an upstream, one with theme_manifest.
 func (e *edge) load(upstream, key string) error {
-	text := fmt.Sprintf(`{
+	return inprocess.Load(fmt.Sprintf(`{
 	admin off
 	persist_config off
 	storage file_system %[1]s/data
@@ -60,12 +58,7 @@ http://127.0.0.1:%[4]d {
 http://127.0.0.1:%[5]d {
 	reverse_proxy %[2]s
 }
-`, e.folder, upstream, key, e.themePort, e.plainPort)
-	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
-	if err != nil {
-		return errors.Join(err, fmt.Errorf("%v", warnings))
-	}
-	return caddy.Load(config, true)
+`, e.folder, upstream, key, e.themePort, e.plainPort))
 }
 
 func (e *edge) stop() { caddy.Stop() }

@@ -8,22 +8,23 @@ import (
 	"net/http"
 	"os"
 	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 )
 
 // ghost is a real Ghost, with its owner signed in.
-type ghost struct{ url, key, pid, cookie string }
+type ghost struct {
+	ghosttest.Ghost
+	cookie string
+}
 
 // signIn returns the Ghost that the environment names, or nil.
 func signIn(ctx context.Context) (*ghost, error) {
-	setting := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
-	switch len(setting) {
-	case 0:
-		return nil, nil
-	case 3:
-	default:
-		return nil, fmt.Errorf("LYCHGATE_TEST_GHOST is %q: it has to be what e2e/ghost/start prints", setting)
+	found, err := ghosttest.FromEnv()
+	if found == nil {
+		return nil, err
 	}
-	g := &ghost{url: setting[0], key: setting[1], pid: setting[2]}
+	g := &ghost{Ghost: *found}
 	// As e2e/ghost/start made the owner.
 	response, err := g.call(ctx, http.MethodPost, "/session/", `{"username":"owner@example.com","password":"four-words-on-a-lychgate"}`)
 	if err != nil {
@@ -35,7 +36,7 @@ func signIn(ctx context.Context) (*ghost, error) {
 
 // call sends a request to the Admin API. Anything but success is an error.
 func (g *ghost) call(ctx context.Context, method, path, body string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, g.url+"/ghost/api/admin"+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, g.URL+"/ghost/api/admin"+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +47,11 @@ func (g *ghost) call(ctx context.Context, method, path, body string) (*http.Resp
 		return nil, err
 	}
 	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body) // Ghost keeps its end until it has stored the session
+	if err != nil {
+		return nil, err
+	}
 	if response.StatusCode >= http.StatusMultipleChoices {
-		answer, _ := io.ReadAll(response.Body)
 		return nil, fmt.Errorf("%s %s: Ghost answers %s: %s", method, path, response.Status, answer)
 	}
 	return response, nil
@@ -55,7 +59,7 @@ func (g *ghost) call(ctx context.Context, method, path, body string) (*http.Resp
 
 // signed makes a request one of the owner's browser.
 func (g *ghost) signed(request *http.Request) {
-	request.Header.Set("Origin", g.url)
+	request.Header.Set("Origin", g.URL)
 	if g.cookie != "" {
 		request.Header.Set("Cookie", g.cookie)
 	}
@@ -63,7 +67,7 @@ func (g *ghost) signed(request *http.Request) {
 
 // source is the theme that Ghost brings.
 func (g *ghost) source() (fs.FS, error) {
-	folder := os.DirFS("/proc/" + g.pid + "/cwd/content/themes/source/.")
+	folder := os.DirFS(g.Folder() + "/content/themes/source/.")
 	if _, err := fs.Stat(folder, "package.json"); err != nil {
 		return nil, fmt.Errorf("looking for the theme where e2e/ghost/start has it: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,6 +26,8 @@ type uploader struct {
 	zip   string // the file
 	size  int64  // of the zip, in bytes
 }
+
+const uploadPath = "/ghost/api/admin/themes/upload/"
 
 // uploads measures what theme_manifest adds to the upload of a theme.
 func uploads(ctx context.Context, folder string) error {
@@ -51,7 +55,7 @@ func uploads(ctx context.Context, folder string) error {
 	fmt.Printf("\nupload of a theme of %.1f MB, and the highest that this process's heap was meanwhile\n%-6s %23s %23s   ratio\n",
 		float64(u.size)/1e6, "", "reverse_proxy", "theme_manifest")
 	if asked("ghost") {
-		err := u.measure(ctx, "Ghost", g.url)
+		err := u.measure(ctx, "Ghost", g.URL)
 		if _, removing := g.call(context.WithoutCancel(ctx), http.MethodDelete, "/themes/"+u.name+"/", ""); err == nil {
 			err = removing
 		}
@@ -62,7 +66,14 @@ func uploads(ctx context.Context, folder string) error {
 	if !asked("sink") {
 		return nil
 	}
-	sink := httptest.NewServer(http.HandlerFunc(u.sink))
+	target, err := url.Parse(g.URL)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(uploadPath, u.sink)
+	mux.Handle("/", &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}) // knows who uploads
+	sink := httptest.NewServer(mux)
 	defer sink.Close()
 	if err := u.measure(ctx, "sink", sink.URL); err != nil {
 		return err
@@ -85,7 +96,7 @@ func (u *uploader) sink(w http.ResponseWriter, r *http.Request) {
 
 // measure uploads through both ports in turn.
 func (u *uploader) measure(ctx context.Context, upstream, url string) error {
-	if err := u.edge.load(url, u.ghost.key); err != nil {
+	if err := u.edge.load(url, u.ghost.Key); err != nil {
 		return err
 	}
 	client := &http.Client{Transport: new(http.Transport)}
@@ -128,7 +139,7 @@ func (u *uploader) upload(ctx context.Context, client *http.Client, port int) (t
 	const boundary = "----WebKitFormBoundaryLychgateBenchm"
 	head := "--" + boundary + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + u.name + ".zip\"\r\nContent-Type: application/zip\r\n\r\n"
 	tail := "\r\n--" + boundary + "--\r\n"
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/ghost/api/admin/themes/upload/", port),
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d%s", port, uploadPath),
 		io.MultiReader(strings.NewReader(head), file, strings.NewReader(tail)))
 	if err != nil {
 		return 0, 0, err

@@ -1,22 +1,19 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/lychgate/caddy-lychgate"
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
 )
 
 // keys is how many integration keys the edge has.
 const keys = 100
-
-func integrationKey(n int) string { return fmt.Sprintf("key-%03d-0123456789abcdef0123456789abcdef", n) }
 
 // edge is a Caddy in this process.
 type edge struct {
@@ -42,10 +39,10 @@ func newEdge(folder string) (*edge, error) {
 func (e *edge) load(store, platform, body string) error {
 	var integrations strings.Builder
 	for n := range keys {
-		fmt.Fprintf(&integrations, "integration caller-%d {\n key %s\n}\n", n, integrationKey(n))
+		fmt.Fprintf(&integrations, "integration caller-%d {\n key %s\n}\n", n, benchtest.IntegrationKey(n))
 	}
 	// The allowance is out of the way, but counted.
-	text := fmt.Sprintf(`{
+	return inprocess.Load(fmt.Sprintf(`{
 	admin off
 	persist_config off
 	storage file_system %s/data
@@ -71,12 +68,7 @@ http://127.0.0.1:%d {
 http://127.0.0.1:%d {
 	respond `+"`%s`"+`
 }
-`, e.folder, store, platform, integrations.String(), e.apiPort, e.respondPort, body)
-	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
-	if err != nil {
-		return errors.Join(err, fmt.Errorf("%v", warnings))
-	}
-	return caddy.Load(config, true)
+`, e.folder, store, platform, integrations.String(), e.apiPort, e.respondPort, body))
 }
 
 func (e *edge) stop() { caddy.Stop() }

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,26 +20,16 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 )
 
 // ghost is a real Ghost.
-type ghost struct{ url, key string }
-
-// ghostFromEnv returns the Ghost that the environment names, or nil.
-func ghostFromEnv() (*ghost, error) {
-	setting := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
-	switch len(setting) {
-	case 0:
-		return nil, nil
-	case 1:
-		return nil, fmt.Errorf("LYCHGATE_TEST_GHOST is %q: it has to be what e2e/ghost/start prints", setting)
-	}
-	return &ghost{setting[0], setting[1]}, nil
-}
+type ghost ghosttest.Ghost
 
 // token returns a token of the Admin API that is good for four minutes.
 func (g *ghost) token() (string, error) {
-	id, secret, _ := strings.Cut(g.key, ":")
+	id, secret, _ := strings.Cut(g.Key, ":")
 	key, err := hex.DecodeString(secret)
 	if err != nil {
 		return "", err
@@ -68,7 +57,7 @@ func (g *ghost) addMember(ctx context.Context, email string) (string, error) {
 		{http.MethodPost, "/members/", body}, // refused if there is one
 		{http.MethodGet, "/members/?filter=" + url.QueryEscape("email:'"+email+"'"), ""},
 	} {
-		request, err := http.NewRequestWithContext(ctx, step.method, g.url+"/ghost/api/admin"+step.path, bytes.NewReader([]byte(step.body)))
+		request, err := http.NewRequestWithContext(ctx, step.method, g.URL+"/ghost/api/admin"+step.path, bytes.NewReader([]byte(step.body)))
 		if err != nil {
 			return "", err
 		}
@@ -101,7 +90,7 @@ type stopwatch struct {
 }
 
 func newStopwatch(g *ghost) (*stopwatch, error) {
-	target, err := url.Parse(g.url)
+	target, err := url.Parse(g.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +135,7 @@ func (b *bench) share(ctx context.Context) error {
 	if err := fill(ctx, database.SQLite, path, 0); err != nil {
 		return err
 	}
-	if err := b.edge.load("sqlite "+path, fmt.Sprintf("ghost %s {\n admin_key %s\n webhooks off\n reconcile off\n}", w.server.URL, b.ghost.key), ""); err != nil {
+	if err := b.edge.load("sqlite "+path, fmt.Sprintf("ghost %s {\n admin_key %s\n webhooks off\n reconcile off\n}", w.server.URL, b.ghost.Key), ""); err != nil {
 		return err
 	}
 	c, err := dial(b.edge.apiPort)
@@ -187,8 +176,8 @@ func (b *bench) share(ctx context.Context) error {
 	fmt.Printf("\na write through Ghost, one caller, median of %d; a plain client's way to Ghost and back, %.2f ms, is not in the share\n%-8s %10s %18s\n",
 		n, milliseconds(hop), "", "Ghost", "the edge's share")
 	for _, method := range []string{"POST", "PUT"} {
-		share := median(shares[method]) - hop
-		fmt.Printf("%-8s %7.2f ms %15.2f ms   %s\n", method, milliseconds(median(ghosts[method])), milliseconds(share),
+		share := benchtest.Median(shares[method]) - hop
+		fmt.Printf("%-8s %7.2f ms %15.2f ms   %s\n", method, milliseconds(benchtest.Median(ghosts[method])), milliseconds(share),
 			verdict(share < 2*time.Millisecond, "< 2 ms"))
 	}
 	return nil
@@ -221,7 +210,7 @@ func (b *bench) hop(ctx context.Context, w *stopwatch, n int) (time.Duration, er
 		}
 		times = append(times, time.Since(start)-time.Duration(w.nanos.Load()))
 	}
-	return median(times), nil
+	return benchtest.Median(times), nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

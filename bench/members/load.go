@@ -4,80 +4,36 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
 )
-
-//go:embed write.lua
-var writeScript []byte
-
-// unpack puts the script where wrk finds it, whatever folder this runs in.
-func (b *bench) unpack() error {
-	b.script = filepath.Join(b.folder, "write.lua")
-	return os.WriteFile(b.script, writeScript, 0o600)
-}
-
-var (
-	total     = regexp.MustCompile(`(\d+) requests in `)
-	perSecond = regexp.MustCompile(`Requests/sec:\s+([0-9.]+)`)
-	trouble   = regexp.MustCompile(`Socket errors:.*|Non-2xx or 3xx responses: .*|failed: .*`)
-)
-
-// wrk puts a load on a port of loopback, and returns how many requests were
-// answered, in all and per second.
-func wrk(ctx context.Context, connections int, d time.Duration, args ...string) (int, float64, error) {
-	args = append([]string{"-t1", fmt.Sprintf("-c%d", connections), fmt.Sprintf("-d%ds", int(d.Seconds())), "--timeout", "30s"}, args...)
-	output, err := exec.CommandContext(ctx, "wrk", args...).CombinedOutput()
-	if err != nil {
-		return 0, 0, fmt.Errorf("wrk: %w\n%s", err, output)
-	}
-	if found := trouble.Find(output); found != nil {
-		return 0, 0, fmt.Errorf("wrk: %s", found)
-	}
-	n, rate := total.FindSubmatch(output), perSecond.FindSubmatch(output)
-	if n == nil || rate == nil {
-		return 0, 0, fmt.Errorf("wrk says no rate: %s", output)
-	}
-	requests, err := strconv.Atoi(string(n[1]))
-	if err != nil {
-		return 0, 0, err
-	}
-	parsed, err := strconv.ParseFloat(string(rate[1]), 64)
-	return requests, parsed, err
-}
 
 // get has wrk ask for one address over and over, and returns the rate.
-func get(ctx context.Context, address string, header ...string) (float64, error) {
-	args := []string{address}
-	for _, h := range header {
-		args = append(args, "-H", h)
-	}
-	_, rate, err := wrk(ctx, *connections, *duration, args...)
-	return rate, err
+func (b *bench) get(ctx context.Context, address string, header ...string) (float64, error) {
+	result, err := b.wrk.Get(ctx, benchtest.Load{Connections: *connections, Duration: *duration}, address, header...)
+	return result.PerSecond, err
 }
 
 var writeRuns int
 
 // write has wrk create or update members, or do both in turn, with the first so
-// many keys.
+// many keys. It returns how many requests were answered, in all and per second.
 func (b *bench) write(ctx context.Context, kind string, callers, keys int, d time.Duration) (int, float64, error) {
 	return b.writeTo(ctx, fmt.Sprintf("http://127.0.0.1:%d", b.edge.apiPort), kind, callers, keys, d)
 }
 
 func (b *bench) writeTo(ctx context.Context, address, kind string, callers, keys int, d time.Duration) (int, float64, error) {
 	writeRuns++
-	return wrk(ctx, callers, d, "-s", b.script, address, "--",
-		kind, strconv.Itoa(writeRuns), strconv.Itoa(smallStore), strconv.Itoa(keys))
+	result, err := b.wrk.Writes(ctx, benchtest.Load{Connections: callers, Duration: d}, address,
+		benchtest.Writes{Kind: kind, Run: writeRuns, Members: smallStore, Keys: keys})
+	return result.Requests, result.PerSecond, err
 }
 
 // caller is one connection over which requests are sent one after the other.
@@ -102,7 +58,7 @@ func (c *caller) close() { c.conn.Close() }
 // took. Anything but success is an error.
 func (c *caller) call(method, path, body string) (time.Duration, error) {
 	c.out.Reset()
-	fmt.Fprintf(&c.out, "%s /integration/members%s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n", method, path, integrationKey(0))
+	fmt.Fprintf(&c.out, "%s /integration/members%s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n", method, path, benchtest.IntegrationKey(0))
 	if body != "" {
 		fmt.Fprintf(&c.out, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}

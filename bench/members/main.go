@@ -14,7 +14,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -26,6 +25,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 )
 
 var (
@@ -53,25 +55,24 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	if _, err := exec.LookPath("wrk"); err != nil {
-		return errors.New("needs wrk, a load generator: apt-get install wrk")
-	}
 	folder, err := os.MkdirTemp(*dir, "lychgate-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
 	b := &bench{folder: folder}
-	if err := b.unpack(); err != nil {
+	if b.wrk, err = benchtest.NewWrk(folder); err != nil {
 		return err
 	}
 	if b.edge, err = newEdge(folder); err != nil {
 		return err
 	}
 	defer b.edge.stop()
-	if b.ghost, err = ghostFromEnv(); err != nil {
+	found, err := ghosttest.FromEnv()
+	if err != nil {
 		return err
 	}
+	b.ghost = (*ghost)(found)
 
 	fmt.Printf("median of %d rounds of %s; databases on %s\n", *rounds, *duration, filesystem(folder))
 	for _, part := range []struct {
@@ -97,7 +98,7 @@ func run(ctx context.Context) error {
 // bench is what the parts share.
 type bench struct {
 	folder string
-	script string // of wrk, for writes
+	wrk    *benchtest.Wrk
 	edge   *edge
 	ghost  *ghost // nil if there is none
 }
@@ -138,11 +139,6 @@ func verdict(met bool, target string) string {
 		return "target " + target + ": met"
 	}
 	return "target " + target + ": MISSED"
-}
-
-func median[T float64 | time.Duration](values []T) T {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }
 
 // filesystem names the filesystem that a folder is on.

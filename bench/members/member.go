@@ -18,12 +18,6 @@ import (
 // one.
 const smallStore = 1000
 
-// email is the address of a member. Consecutive numbers lie far from each other
-// in the index, as those of real members do.
-func email(n int) string {
-	return fmt.Sprintf("%010d-%d@example.com", n*2654435761%4294967296, n)
-}
-
 const (
 	aNote       = "Came from the CRM, where she has been known since spring."
 	someLabels  = `["VIP","crm"]`

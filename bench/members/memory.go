@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
 )
 
 // memory watches the memory over as many writes as all keys may send in an
@@ -59,7 +57,7 @@ func (b *bench) memory(ctx context.Context) error {
 func growth(samples []float64) float64 {
 	half := samples[len(samples)/2:]
 	third := max(1, len(half)/3)
-	return median(half[len(half)-third:])/median(half[:third]) - 1
+	return benchtest.Median(half[len(half)-third:])/benchtest.Median(half[:third]) - 1
 }
 
 // sample returns the heap and the resident memory after a collection, in MB.
@@ -67,14 +65,6 @@ func sample() (heap, rss float64, err error) {
 	debug.FreeOSMemory()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, 0, err
-	}
-	match := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
-	if match == nil {
-		return 0, 0, errors.New("no VmRSS")
-	}
-	kilobytes, err := strconv.Atoi(string(match[1]))
-	return float64(stats.HeapAlloc) / 1e6, float64(kilobytes) / 1000, err
+	resident, err := benchtest.Memory(os.Getpid(), "VmRSS")
+	return float64(stats.HeapAlloc) / 1e6, float64(resident) / 1e6, err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
 )
 
 // reads measures how fast a member is read by email.
@@ -54,7 +55,7 @@ func (b *bench) readStore(ctx context.Context, kind, source string) (rate, ratio
 	if err := b.edge.load(kind+" "+source, "none", ""); err != nil {
 		return 0, 0, err
 	}
-	who := email(1)
+	who := benchtest.Email(1)
 	c, err := dial(b.edge.apiPort)
 	if err != nil {
 		return 0, 0, err
@@ -66,41 +67,41 @@ func (b *bench) readStore(ctx context.Context, kind, source string) (rate, ratio
 	if err := b.edge.load(kind+" "+source, "none", string(c.body)); err != nil {
 		return 0, 0, err
 	}
-	key := "Authorization: Bearer " + integrationKey(0)
+	key := "Authorization: Bearer " + benchtest.IntegrationKey(0)
 	address := func(port int) string { return fmt.Sprintf("http://127.0.0.1:%d/integration/members/%s", port, who) }
 	var plain, ours, ratios []float64
 	err = each(func() error {
-		x, err := get(ctx, address(b.edge.respondPort), key)
+		x, err := b.get(ctx, address(b.edge.respondPort), key)
 		if err != nil {
 			return err
 		}
-		y, err := get(ctx, address(b.edge.apiPort), key)
+		y, err := b.get(ctx, address(b.edge.apiPort), key)
 		plain, ours, ratios = append(plain, x), append(ours, y), append(ratios, y/x)
 		return err
 	})
 	if err != nil {
 		return 0, 0, err
 	}
-	fmt.Printf("%-12s %10.0f/s %10.0f/s %8.3f\n", kind, median(plain), median(ours), median(ratios))
-	return median(ours), median(ratios), profiled("reads-"+kind, func() error {
-		_, err := get(ctx, address(b.edge.apiPort), key)
+	fmt.Printf("%-12s %10.0f/s %10.0f/s %8.3f\n", kind, benchtest.Median(plain), benchtest.Median(ours), benchtest.Median(ratios))
+	return benchtest.Median(ours), benchtest.Median(ratios), profiled("reads-"+kind, func() error {
+		_, err := b.get(ctx, address(b.edge.apiPort), key)
 		return err
 	})
 }
 
 // readGhost returns the best rate at which Ghost itself reads a member.
 func (b *bench) readGhost(ctx context.Context) (best float64, err error) {
-	id, err := b.ghost.addMember(ctx, email(1))
+	id, err := b.ghost.addMember(ctx, benchtest.Email(1))
 	if err != nil {
 		return 0, err
 	}
 	err = each(func() error {
-		for _, path := range []string{"/members/?filter=" + url.QueryEscape("email:'"+email(1)+"'"), "/members/" + id + "/"} {
+		for _, path := range []string{"/members/?filter=" + url.QueryEscape("email:'"+benchtest.Email(1)+"'"), "/members/" + id + "/"} {
 			token, err := b.ghost.token()
 			if err != nil {
 				return err
 			}
-			rate, err := get(ctx, b.ghost.url+"/ghost/api/admin"+path, "Authorization: Ghost "+token, "Accept-Version: v5.0")
+			rate, err := b.get(ctx, b.ghost.URL+"/ghost/api/admin"+path, "Authorization: Ghost "+token, "Accept-Version: v5.0")
 			if err != nil {
 				return err
 			}

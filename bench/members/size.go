@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
 )
 
 // size measures what a store of many members costs over one of few.
@@ -49,8 +50,8 @@ func (b *bench) size(ctx context.Context) error {
 		return err
 	}
 	for _, kind := range kinds {
-		fmt.Printf("%-8s %9.0f µs %9.0f µs %8.2f   %s\n", kind, 1000*milliseconds(median(times[0][kind])), 1000*milliseconds(median(times[1][kind])),
-			median(ratios[kind]), verdict(median(ratios[kind]) <= 1.5, "≤ 1.5"))
+		fmt.Printf("%-8s %9.0f µs %9.0f µs %8.2f   %s\n", kind, 1000*milliseconds(benchtest.Median(times[0][kind])), 1000*milliseconds(benchtest.Median(times[1][kind])),
+			benchtest.Median(ratios[kind]), verdict(benchtest.Median(ratios[kind]) <= 1.5, "≤ 1.5"))
 	}
 	return nil
 }
@@ -70,9 +71,9 @@ func (b *bench) timeCalls(kind string, n, round int) (time.Duration, error) {
 		who := rand.N(n) + 1
 		switch kind {
 		case "read":
-			took, err = c.call("GET", "/"+email(who), "")
+			took, err = c.call("GET", "/"+benchtest.Email(who), "")
 		case "update":
-			took, err = c.call("PUT", "/"+email(who), fmt.Sprintf(`{"name":"Jane Doe %d"}`, rand.N(1_000_000)))
+			took, err = c.call("PUT", "/"+benchtest.Email(who), fmt.Sprintf(`{"name":"Jane Doe %d"}`, rand.N(1_000_000)))
 		case "create":
 			took, err = c.call("POST", "", fmt.Sprintf(`{"email":"%010d-%d-%d@example.org","name":"Jane Doe","note":%q,"labels":["VIP","crm"]}`,
 				rand.Uint32(), round, i, aNote))
@@ -84,5 +85,5 @@ func (b *bench) timeCalls(kind string, n, round int) (time.Duration, error) {
 			times = append(times, took)
 		}
 	}
-	return median(times), nil
+	return benchtest.Median(times), nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 )
@@ -69,13 +70,13 @@ func (b *bench) writes(ctx context.Context) error {
 				if i == 4 {
 					fmt.Print("  ")
 				}
-				fmt.Printf(format, median(v))
+				fmt.Printf(format, benchtest.Median(v))
 			}
 		}
 		line(strconv.Itoa(callers), " %8.0f/s", rates)
 		fmt.Println()
 		line("", " %10.2f", ratios)
-		fmt.Printf("   %s\n", verdict(min(median(ratios[2]), median(ratios[3])) >= 0.7, "≥ 0.7 without HTTP"))
+		fmt.Printf("   %s\n", verdict(min(benchtest.Median(ratios[2]), benchtest.Median(ratios[3])) >= 0.7, "≥ 0.7 without HTTP"))
 		for _, kind := range []string{"create", "update"} {
 			err := profiled(fmt.Sprintf("%s-%d", kind, callers), func() error {
 				_, _, err := b.write(ctx, kind, callers, keys, *duration)
@@ -101,7 +102,7 @@ var columns = []struct {
 	}},
 	{func(ctx context.Context, _ *bench, bare *bare, service *members.Service, callers int) (float64, error) {
 		return rateOf(callers, func() error {
-			address := email(int(bare.n.Add(1)) + 1_000_000_000)
+			address := benchtest.Email(int(bare.n.Add(1)) + 1_000_000_000)
 			_, err := service.Create(ctx, byEmail, members.Fields{Email: &address, Name: new("Jane Doe"), Note: new(aNote), Labels: &[]string{"VIP", "crm"}})
 			return err
 		})
@@ -109,7 +110,7 @@ var columns = []struct {
 	{func(ctx context.Context, _ *bench, bare *bare, service *members.Service, callers int) (float64, error) {
 		return rateOf(callers, func() error {
 			n := bare.n.Add(1)
-			_, err := service.Update(ctx, byEmail, email(1+int(n)%smallStore), members.Fields{Name: new(strconv.FormatInt(n, 10))}, nil)
+			_, err := service.Update(ctx, byEmail, benchtest.Email(1+int(n)%smallStore), members.Fields{Name: new(strconv.FormatInt(n, 10))}, nil)
 			return err
 		})
 	}},

@@ -20,7 +20,7 @@ func TestRequestsWhileTyping(t *testing.T) {
 	} {
 		t.Run(test.address, func(t *testing.T) {
 			p := open(t, demo)
-			p.keys("#address", test.address)
+			p.Keys("#address", test.address)
 			diff(t, "shown", test.provider, p.shown().Provider)
 			got := js[[]string](p, requested)
 			diff(t, "requests", test.requests, got)
@@ -93,11 +93,11 @@ func TestDemo(t *testing.T) {
 		t.Run(look.name, func(t *testing.T) {
 			p := open(t, demo, phoneOrDesktop(look.width, look.height, look.width < 600), media("prefers-color-scheme", look.scheme))
 			p.audit(axe)
-			p.picture("demo-" + look.name + "-empty")
-			p.keys("#address", "jane@company.example")
+			p.Picture("demo-" + look.name + "-empty")
+			p.Keys("#address", "jane@company.example")
 			diff(t, "provider", "outlook", p.shown().Provider)
 			p.audit(axe)
-			p.picture("demo-" + look.name)
+			p.Picture("demo-" + look.name)
 			diff(t, "is no wider than the window", true, js[bool](p, "document.documentElement.scrollWidth <= innerWidth"))
 		})
 	}
@@ -105,9 +105,9 @@ func TestDemo(t *testing.T) {
 
 // audit lets axe-core look for what shuts people out.
 func (p *page) audit(axe string) {
-	p.t.Helper()
-	p.do("await Promise.all(document.getAnimations().map(a => a.finished))")
-	p.do("%s", axe)
+	p.T.Helper()
+	p.Do("await Promise.all(document.getAnimations().map(a => a.finished))")
+	p.Do("%s", axe)
 	type finding struct {
 		ID, Help string
 		Nodes    []struct{ HTML, FailureSummary string }
@@ -118,9 +118,9 @@ func (p *page) audit(axe string) {
 	}](p, "axe.run().then(r => ({Passes: r.passes.length, Violations: r.violations, Incomplete: r.incomplete}))")
 	for _, f := range append(result.Violations, result.Incomplete...) {
 		text, _ := json.MarshalIndent(f, "", "\t")
-		p.t.Errorf("%s", text)
+		p.T.Errorf("%s", text)
 	}
-	p.t.Logf("axe-core: %d rules passed, %d violated, %d undecided", result.Passes, len(result.Violations), len(result.Incomplete))
+	p.T.Logf("axe-core: %d rules passed, %d violated, %d undecided", result.Passes, len(result.Violations), len(result.Incomplete))
 }
 
 // Whoever tries the demo page sees what came of each lookup, refused ones
@@ -132,10 +132,10 @@ func TestDemoListsLookups(t *testing.T) {
 	}
 	start := heights()
 	for _, domain := range []string{"own.example", "nobody.example", "workspace.example", "company.example"} {
-		p.do("Object.assign(document.querySelector('#address'), {value: 'jane@%s'}).dispatchEvent(new Event('input'))", domain)
-		p.until("document.querySelector('#requests').textContent.includes('?domain=" + domain + "answer')")
+		p.Do("Object.assign(document.querySelector('#address'), {value: 'jane@%s'}).dispatchEvent(new Event('input'))", domain)
+		p.Until("document.querySelector('#requests').textContent.includes('?domain=" + domain + "answer')")
 	}
-	p.do("await fetch('/nothing')") // which is refused
+	p.Do("await fetch('/nothing')") // which is refused
 	diff(t, "lookups", []string{
 		"GET /nothing: refused: 404",
 		"GET /ghost/inbox-provider?domain=company.example: answer: outlook",

@@ -223,7 +223,7 @@ func TestLongText(t *testing.T) {
 	p := visit(t, "<style>body { width: 300px }</style><body>"+element+"<p id=after>After</p>", before(clock))
 	top := func() float64 { return js[float64](p, "document.querySelector('#after').getBoundingClientRect().top") }
 	without := top()
-	p.do("find().text = 'Check your * inbox for the message that we have sent to you just now'")
+	p.Do("find().text = 'Check your * inbox for the message that we have sent to you just now'")
 	p.recipient("jane@gmail.com")
 	p.shown()
 	diff(t, "with", without, top())
@@ -234,13 +234,13 @@ func TestLongText(t *testing.T) {
 func TestPropertySetToNothing(t *testing.T) {
 	for _, nothing := range []string{"null", "undefined"} {
 		p := visit(t, strings.Replace(script, "defer", `data-sender="news@daily.example" data-text="Go to *" defer`, 1)+`<lychgate-inbox-button recipient="jane@gmail.com" sender="x@y.example" text="x"></lychgate-inbox-button>`)
-		p.do("Object.assign(find(), {sender: " + nothing + ", text: " + nothing + "})")
+		p.Do("Object.assign(find(), {sender: " + nothing + ", text: " + nothing + "})")
 		b := p.shown()
 		diff(t, nothing, "Go to Gmail", b.Text)
 		if !strings.Contains(b.Href, "news%40daily.example") {
 			t.Errorf("%s: %s", nothing, b.Href)
 		}
-		p.do("find().recipient = " + nothing)
+		p.Do("find().recipient = " + nothing)
 		diff(t, nothing+" as the recipient", (*button)(nil), p.button())
 	}
 }
@@ -262,7 +262,7 @@ func TestPrint(t *testing.T) {
 // it in a place that was there before.
 func TestKeyboardAndScreenReader(t *testing.T) {
 	p := visit(t, "<body><input id=field>"+element, before(clock))
-	p.do("window.status_ = find().shadowRoot.querySelector('[role=status]')")
+	p.Do("window.status_ = find().shadowRoot.querySelector('[role=status]')")
 	p.recipient("jane@gmail.com")
 	p.shown()
 	diff(t, "in the status that was there", true, js[bool](p, "status_.isConnected && !!status_.querySelector('a')"))
@@ -277,7 +277,7 @@ func TestKeyboardAndScreenReader(t *testing.T) {
 	})`)
 	diff(t, "changes", 0, changes)
 
-	p.keys("#field", "\t")
+	p.Keys("#field", "\t")
 	got := js[[]any](p, `(() => {
 		const link = find().shadowRoot.activeElement;
 		return [link?.tagName, link?.matches(':focus-visible'), parseFloat(getComputedStyle(link).outlineWidth) >= 2, link.offsetHeight >= 44];
@@ -290,8 +290,8 @@ func TestKeyboardAndScreenReader(t *testing.T) {
 	p.submit()
 	p.answer("success")
 	p.shown()
-	p.do("document.querySelector('button').focus()")
-	p.must(p.tab.press("\t"))
+	p.Do("document.querySelector('button').focus()")
+	p.Must(p.Press("\t"))
 	diff(t, "focus below a form", []any{true, "rgb(255, 255, 255) 0px 0px 0px 4px"}, js[[]any](p, `(() => {
 		const link = find().shadowRoot.activeElement;
 		return [link?.matches(':focus-visible'), link && getComputedStyle(link).boxShadow];

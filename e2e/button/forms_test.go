@@ -39,8 +39,8 @@ const sourceForm = `<style>
 <p id="after">After</p>`
 
 func (p *page) fill(address string) {
-	p.t.Helper()
-	p.do(`
+	p.T.Helper()
+	p.Do(`
 		const field = document.querySelector('[data-members-email]');
 		field.value = %q;
 		field.dispatchEvent(new InputEvent('input', {bubbles: true}));
@@ -48,13 +48,13 @@ func (p *page) fill(address string) {
 }
 
 func (p *page) submit() {
-	p.t.Helper()
-	p.do("document.querySelector('form').requestSubmit()")
+	p.T.Helper()
+	p.Do("document.querySelector('form').requestSubmit()")
 }
 
 func (p *page) answer(result string) {
-	p.t.Helper()
-	p.do("answer(%q)", result)
+	p.T.Helper()
+	p.Do("answer(%q)", result)
 }
 
 // A reader signs in: the button comes with Ghost's success, and only then.
@@ -122,7 +122,7 @@ func TestFormIsSubmittedAtOnce(t *testing.T) {
 // A browser that fills in the address by itself may not say so.
 func TestFormIsFilledSilently(t *testing.T) {
 	p := visit(t, sourceForm+formsScript+members, before(clock))
-	p.do("document.querySelector('#email').value = 'jane@gmail.com'")
+	p.Do("document.querySelector('#email').value = 'jane@gmail.com'")
 	p.submit()
 	p.answer("success")
 	diff(t, "provider", "gmail", p.shown().Provider)
@@ -148,7 +148,7 @@ func TestForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := visit(t, "<body>"+test.html+members, before(clock))
-			p.do(`
+			p.Do(`
 			const form = document.querySelector('form');
 			const field = form.querySelector('[type=email]') ?? form.elements[0];
 			field.value = 'jane@gmail.com';
@@ -200,7 +200,7 @@ func TestSecondScriptSaysMore(t *testing.T) {
 // A script that comes late finds what was sent before it came.
 func TestScriptComesAfterTheSuccess(t *testing.T) {
 	p := visit(t, sourceForm+members)
-	p.do(`
+	p.Do(`
 		document.querySelector('#email').value = 'jane@gmail.com';
 		document.querySelector('form').classList.add('success');
 		const late = document.createElement('script');
@@ -214,9 +214,9 @@ func TestScriptComesAfterTheSuccess(t *testing.T) {
 // A theme that draws its form anew has a button in the new one.
 func TestFormIsDrawnAnew(t *testing.T) {
 	p := visit(t, sourceForm+formsScript+members, before(clock))
-	p.do("window.drawn = document.querySelector('form').innerHTML")
+	p.Do("window.drawn = document.querySelector('form').innerHTML")
 	p.fill("jane@hey.com")
-	p.do("document.querySelector('form').innerHTML = drawn")
+	p.Do("document.querySelector('form').innerHTML = drawn")
 	p.fill("jane@gmail.com")
 	diff(t, "while typing", (*button)(nil), p.button())
 	p.submit()
@@ -245,7 +245,7 @@ func TestClobberedScript(t *testing.T) {
 func TestTwoForms(t *testing.T) {
 	const form = `<form data-members-form><input type="email" data-members-email></form>`
 	p := visit(t, "<body>"+form+form+formsScript+members, before(clock))
-	p.do(`for (const [i, form] of document.querySelectorAll('form').entries()) {
+	p.Do(`for (const [i, form] of document.querySelectorAll('form').entries()) {
 		form[0].value = ['jane@gmail.com', 'jane@hey.com'][i];
 		form.requestSubmit();
 		answer('success');
@@ -299,19 +299,19 @@ func TestFormMoves(t *testing.T) {
 	p.submit()
 	p.answer("success")
 	p.shown()
-	p.do("document.querySelector('#to').append(document.querySelector('form'))")
-	p.until("find()?.getRootNode().host?.id === 'to'")
+	p.Do("document.querySelector('#to').append(document.querySelector('form'))")
+	p.Until("find()?.getRootNode().host?.id === 'to'")
 	diff(t, "provider", "gmail", p.shown().Provider)
 	for range 20 {
-		p.do("const form = document.querySelector('form'), next = form.cloneNode(true); next.className = ''; form.replaceWith(next); next.addEventListener('submit', event => event.preventDefault())")
+		p.Do("const form = document.querySelector('form'), next = form.cloneNode(true); next.className = ''; form.replaceWith(next); next.addEventListener('submit', event => event.preventDefault())")
 		p.fill("jane@hey.com")
 		p.submit()
-		p.do("document.querySelector('form').classList.add('success')")
+		p.Do("document.querySelector('form').classList.add('success')")
 	}
-	p.until("findAll().length === 1")
+	p.Until("findAll().length === 1")
 	diff(t, "provider of the last", "hey", p.shown().Provider)
-	p.do("document.querySelector('form').remove()")
-	p.until("findAll().length === 0")
+	p.Do("document.querySelector('form').remove()")
+	p.Until("findAll().length === 0")
 	diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
 }
 
@@ -338,7 +338,7 @@ func TestFormIsEmptied(t *testing.T) {
 	p := visit(t, `<body><form data-members-form><input type="email" data-members-email><lychgate-inbox-button></lychgate-inbox-button></form>`+formsScript+members, before(clock))
 	p.fill("jane@gmail.com")
 	p.submit()
-	p.do("document.querySelector('form').innerHTML = 'Thanks!'")
+	p.Do("document.querySelector('form').innerHTML = 'Thanks!'")
 	p.answer("success")
 	diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
 }

@@ -3,7 +3,6 @@ package button
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -15,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
 )
 
 // assets returns a file that e2e/button/install has fetched.
@@ -51,34 +52,11 @@ func need(t *testing.T, what string) {
 	t.Skip("needs " + what)
 }
 
-// sharedGhost returns the address of the Ghost that e2e/ghost/start has started,
-// and notes the test as one that needs a Ghost, as internal/ghosttest does.
-func sharedGhost(t *testing.T) string {
-	t.Helper()
-	fields := strings.Fields(strings.TrimPrefix(os.Getenv("LYCHGATE_TEST_GHOST"), "LYCHGATE_TEST_GHOST="))
-	if len(fields) == 0 {
-		need(t, "a Ghost: LYCHGATE_TEST_GHOST, which e2e/ghost/start prints")
-	}
-	if name := os.Getenv("LYCHGATE_TEST_GHOST_USERS"); name != "" {
-		list, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer list.Close()
-		folder, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintln(list, folder, t.Name())
-	}
-	return fields[0]
-}
-
 // A reader signs up through the form of Ghost's own theme, on a page of a real
 // Ghost, which loads the button by code injection and sends the link.
 func TestRealGhost(t *testing.T) {
-	ghost := sharedGhost(t)
-	if browser == nil {
+	ghost, _ := ghosttest.Real(t)
+	if engine == nil {
 		need(t, lacks)
 	}
 	site := front(t, ghost, asset(t, "portal.min.js"))
@@ -90,13 +68,13 @@ func TestRealGhost(t *testing.T) {
 	} {
 		t.Run(test.address, func(t *testing.T) {
 			p := open(t, site+"/", phoneOrDesktop(1280, 800, false))
-			p.until("document.querySelector('form[data-members-form] [data-members-email]') && !!customElements.get('lychgate-inbox-button')")
-			p.until("listening.size > 0 && [...document.querySelectorAll('form[data-members-form]')].every(form => listening.has(form))")
-			p.keys("form[data-members-form] [data-members-email]", test.address+"\r")
-			p.until("!!document.querySelector('form.success')")
+			p.Until("document.querySelector('form[data-members-form] [data-members-email]') && !!customElements.get('lychgate-inbox-button')")
+			p.Until("listening.size > 0 && [...document.querySelectorAll('form[data-members-form]')].every(form => listening.has(form))")
+			p.Keys("form[data-members-form] [data-members-email]", test.address+"\r")
+			p.Until("!!document.querySelector('form.success')")
 			diff(t, "link", test.href, p.shown().Href)
-			p.do("document.querySelector('form.success').scrollIntoView({block: 'center'})")
-			p.picture("ghost-" + strings.Split(test.address, "@")[1])
+			p.Do("document.querySelector('form.success').scrollIntoView({block: 'center'})")
+			p.Picture("ghost-" + strings.Split(test.address, "@")[1])
 		})
 	}
 }

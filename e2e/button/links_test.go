@@ -102,8 +102,8 @@ func TestLinks(t *testing.T) {
 
 // address sets recipient and sender, whatever is in them.
 func (p *page) address(recipient, sender string) {
-	p.t.Helper()
-	p.do(`
+	p.T.Helper()
+	p.Do(`
 		const button = find();
 		button.recipient = %q;
 		button.sender = %q;
@@ -160,7 +160,7 @@ func strictlyEncoded(text string) string {
 // Half of a character, which no URL can hold, is left out.
 func TestLoneSurrogates(t *testing.T) {
 	p := visit(t, element, before(clock))
-	p.do(`
+	p.Do(`
 		const button = find();
 		button.sender = 'n\udc00ews@daily.example';
 		button.recipient = 'j\ud800ane@gmail.com';

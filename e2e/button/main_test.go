@@ -4,7 +4,6 @@
 package button
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,71 +12,20 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/dnstest"
 )
 
-// An engine is a browser that has been started.
-type engine interface {
-	// open opens a page in a window of its own, which shares no cookies and no
-	// cache with others if the engine can do that. It returns when the page is
-	// loaded. The tab ends with ctx.
-	open(ctx context.Context, url string, how look) (tab, error)
-	stop()
-}
-
-// look is how a page is shown. Zero values are the engine's own.
-type look struct {
-	width, height int64 // CSS pixels
-	phone         bool
-	media         map[string]string // media features, such as prefers-color-scheme, and the type
-}
-
-// A tab is a page that has been opened. Only the last one of an engine is used.
-type tab interface {
-	// evaluate runs a JavaScript expression and returns the string of its promise.
-	evaluate(expression string) (string, error)
-	// press types into the element that has the focus; "\t" and "\r" are keys too.
-	press(keys string) error
-	// picture returns what is seen, as a PNG.
-	picture() ([]byte, error)
-	// offline cuts the page off from all servers.
-	offline() error
-	close()
-}
-
-// engines start a browser, by the values of LYCHGATE_TEST_ENGINE. What they keep
-// is kept in the folder.
-var engines = map[string]func(folder string) (engine, error){
-	"chromium": startChromium,
-	"firefox":  startFirefox,
-	"webkit":   startWebKit,
-}
-
-// notInstalled says what an engine needs on this computer.
-type notInstalled string
-
-func (n notInstalled) Error() string { return string(n) + " is not installed" }
-
-// unable says what an engine cannot do, and why. A test that needs it skips.
-type unable string
-
-func (u unable) Error() string { return string(u) }
-
-// edge is the built Caddy, and browser the engine. They are started once.
+// edge is the built Caddy, and engine the browser. They are started once.
 var (
-	edge    string // http://localhost:<port>
-	pages   string // the folder that the edge serves
-	browser engine // nil if it is not installed
-	lacks   string // what is not installed
+	edge     string         // http://localhost:<port>
+	pages    string         // the folder that the edge serves
+	resolver string         // the DNS server that the edge asks
+	engine   browser.Engine // nil if it is not installed
+	lacks    string         // what is not installed
 )
-
-// engineName is the engine that the tests run in.
-func engineName() string {
-	if name := os.Getenv("LYCHGATE_TEST_ENGINE"); name != "" {
-		return name
-	}
-	return "chromium"
-}
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -89,59 +37,37 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (int, error) {
-	start, ok := engines[engineName()]
-	if !ok {
-		return 0, fmt.Errorf("LYCHGATE_TEST_ENGINE=%s: not one of chromium, firefox and webkit", engineName())
-	}
 	folder, err := os.MkdirTemp("", "lychgate-button-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(folder)
 
-	browser, err = start(folder)
-	if missing, ok := errors.AsType[notInstalled](err); ok {
+	engine, err = browser.Start(folder)
+	if missing, ok := errors.AsType[browser.NotInstalled](err); ok {
 		lacks = string(missing)
 		return m.Run(), nil // each test says that it skips
 	}
 	if err != nil {
-		return 0, fmt.Errorf("starting %s: %w", engineName(), err)
+		return 0, err
 	}
-	defer browser.stop()
-	stopDNS, resolver, err := startDNS()
+	defer engine.Stop()
+	dns, err := dnstest.Start(dnstest.Zone(zone))
 	if err != nil {
 		return 0, err
 	}
-	defer stopDNS()
-	stopEdge, err := startEdge(folder, resolver)
+	defer dns.Close()
+	resolver = dns.Addr.String()
+	defer caddytest.Remove()
+	stopEdge, err := startEdge(folder)
 	if err != nil {
 		return 0, err
 	}
-	defer stopEdge()
-	return m.Run(), nil
+	return m.Run(), stopEdge()
 }
 
 // page is one page in the browser.
-type page struct {
-	t   *testing.T
-	tab tab
-}
-
-// must ends the test after an error, and skips it where the engine is unable.
-func (p *page) must(err error) {
-	p.t.Helper()
-	must(p.t, err)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if reason, ok := errors.AsType[unable](err); ok {
-		t.Skip(reason)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+type page struct{ *browser.Page }
 
 // device is what a browser says of itself.
 type device struct {
@@ -151,7 +77,7 @@ type device struct {
 
 // settings are made before a page is loaded.
 type settings struct {
-	look
+	browser.Look
 
 	before string // JavaScript
 }
@@ -186,15 +112,15 @@ func before(script string) setting {
 // media sets media features, given as name and value in turn.
 func media(features ...string) setting {
 	return func(s *settings) {
-		s.media = make(map[string]string)
+		s.Media = make(map[string]string)
 		for i := 0; i < len(features); i += 2 {
-			s.media[features[i]] = features[i+1]
+			s.Media[features[i]] = features[i+1]
 		}
 	}
 }
 
 func phoneOrDesktop(width, height int64, phone bool) setting {
-	return func(s *settings) { s.width, s.height, s.phone = width, height, phone }
+	return func(s *settings) { s.Width, s.Height, s.Phone = width, height, phone }
 }
 
 func all(list []setting) settings {
@@ -255,12 +181,12 @@ func visit(t *testing.T, html string, list ...setting) *page {
 	t.Helper()
 	s := all(list)
 	name := fmt.Sprintf("%d.html", visits.Add(1))
-	if browser != nil { // else the folder is not there, and load skips
+	if engine != nil { // else the folder is not there, and load skips
 		if err := os.WriteFile(filepath.Join(pages, name), written(s.before, html), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return load(t, edge+"/"+name, s.look)
+	return load(t, edge+"/"+name, s.Look)
 }
 
 // open opens a page of the edge, or a whole URL.
@@ -277,75 +203,30 @@ func open(t *testing.T, url string, list ...setting) *page {
 		}
 		standIn.begin(s.before)
 	}
-	return load(t, url, s.look)
+	return load(t, url, s.Look)
 }
 
-func load(t *testing.T, url string, how look) *page {
+func load(t *testing.T, url string, how browser.Look) *page {
 	t.Helper()
-	if browser == nil {
+	if engine == nil {
 		need(t, lacks)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	t.Cleanup(cancel)
-	tab, err := browser.open(ctx, url, how)
-	must(t, err)
-	t.Cleanup(tab.close)
-	return &page{t, tab}
+	return &page{browser.Open(t, engine, url, how, prelude)}
 }
 
-// finders find buttons wherever they are: in the document or, at any depth, in a
+// prelude finds buttons wherever they are: in the document or, at any depth, in a
 // shadow root.
-const finders = `
+const prelude = `
 	const findAll = (root = document) => [...root.querySelectorAll('*')].flatMap(element =>
 		[...element.localName === 'lychgate-inbox-button' ? [element] : [], ...element.shadowRoot ? findAll(element.shadowRoot) : []]);
 	const find = () => findAll()[0] ?? null;
 `
 
-func (p *page) evaluate(body, format string, args ...any) string {
-	p.t.Helper()
-	if len(args) > 0 {
-		format = fmt.Sprintf(format, args...)
-	}
-	result, err := p.tab.evaluate("(async () => {" + finders + fmt.Sprintf(body, format) + "})()")
-	p.must(err)
-	return result
-}
-
 // js evaluates a JavaScript expression, in which find() is the page's first
 // button and findAll() are all of them. It returns what the expression promises.
-func js[T any](p *page, format string, args ...any) (result T) {
-	p.t.Helper()
-	text := p.evaluate("return JSON.stringify(await (%s\n) ?? null)", format, args...)
-	p.must(json.Unmarshal([]byte(text), &result))
-	return result
-}
-
-// do runs JavaScript statements, with find and findAll.
-func (p *page) do(format string, args ...any) {
-	p.t.Helper()
-	p.evaluate("%s\nreturn ''", format, args...)
-}
-
-// keys types into an element.
-func (p *page) keys(selector, keys string) {
-	p.t.Helper()
-	p.do("document.querySelector(%q).focus()", selector)
-	p.must(p.tab.press(keys))
-}
-
-// until waits for what a JavaScript expression tells.
-func (p *page) until(what string) {
-	p.t.Helper()
-	if !js[bool](p, `new Promise(done => {
-		const end = performance.now() + 60000;
-		(function look() {
-			if (%s) done(true);
-			else if (performance.now() > end) done(false);
-			else (window.probe?.timeout ?? setTimeout)(look, 10);
-		})();
-	})`, what) {
-		p.t.Fatalf("never: %s", what)
-	}
+func js[T any](p *page, format string, args ...any) T {
+	p.T.Helper()
+	return browser.JS[T](p.Page, format, args...)
 }
 
 // button is what a reader sees of a button; nil when there is none.
@@ -361,13 +242,13 @@ const seen = `(() => {
 })()`
 
 func (p *page) button() *button {
-	p.t.Helper()
+	p.T.Helper()
 	return js[*button](p, seen)
 }
 
 // shown waits for a button.
 func (p *page) shown() *button {
-	p.t.Helper()
-	p.until(seen + " !== null")
+	p.T.Helper()
+	p.Until(seen + " !== null")
 	return p.button()
 }

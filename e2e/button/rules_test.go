@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // The five rules for whoever builds an inbox button (docs/inbox_button.md, "When it
@@ -19,23 +22,23 @@ const script = `<script src="/ghost/lychgate/inbox-button.js" defer></script>`
 const element = script + `<lychgate-inbox-button></lychgate-inbox-button>`
 
 func (p *page) recipient(address string) {
-	p.t.Helper()
-	p.do("find().recipient = %q", address)
+	p.T.Helper()
+	p.Do("find().recipient = %q", address)
 }
 
 // advance moves the clock by milliseconds and returns how many requests there
 // were up to then.
 func (p *page) advance(ms int) int {
-	p.t.Helper()
+	p.T.Helper()
 	return js[int](p, "probe.advance(%d)", ms)
 }
 
 // settled waits for the answers to all requests, or their failures, and for
 // what the page makes of them.
 func (p *page) settled() {
-	p.t.Helper()
-	p.until("probe.fetches.length === probe.settled")
-	p.do("for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame)")
+	p.T.Helper()
+	p.Until("probe.fetches.length === probe.settled")
+	p.Do("for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame)")
 }
 
 func TestRule1BuiltInDomainsNeedNoRequest(t *testing.T) {
@@ -80,7 +83,7 @@ func TestRule2WaitsForTheEndOfTyping(t *testing.T) {
 			t.Fatalf("%d requests 399 ms after %q was typed", n, typed)
 		}
 	}
-	p.do("find().sender = 'news@daily.example'") // no key
+	p.Do("find().sender = 'news@daily.example'") // no key
 	if n := p.advance(1); n != 1 {
 		t.Fatalf("%d requests 400 ms after the last key", n)
 	}
@@ -122,7 +125,7 @@ func TestRule2AsksOnceForEachDomain(t *testing.T) {
 			})
 			p := open(t, s.URL+"/page", before(clock))
 			ask := func(address string) {
-				p.do("for (const button of findAll()) button.recipient = %q", address)
+				p.Do("for (const button of findAll()) button.recipient = %q", address)
 				p.advance(400)
 			}
 			ask("jane@workspace.example")
@@ -156,7 +159,7 @@ func TestKnownDomainIsShownAtOnce(t *testing.T) {
 
 func TestRule3FailureIsSilence(t *testing.T) {
 	refused := "http://localhost:1/ghost/inbox-provider"
-	if browser != nil {
+	if engine != nil {
 		refused = strings.Replace(edge, "localhost", "127.0.0.2", 1) + "/ghost/inbox-provider" // where the edge does not listen
 	}
 	tests := []struct {
@@ -210,9 +213,9 @@ func TestRule3FailureIsSilence(t *testing.T) {
 			}
 			p := visit(t, "<body><p>The plain notice.</p>"+element, before(clock))
 			if test.offline {
-				p.must(p.tab.offline())
+				p.Must(p.Offline())
 			}
-			p.do("find().endpoint = %q", test.endpoint)
+			p.Do("find().endpoint = %q", test.endpoint)
 			p.recipient("jane@company.example")
 			start := time.Now()
 			diff(t, "requests", 1, p.advance(400))
@@ -251,7 +254,7 @@ func TestLookupThatIsBrokenOff(t *testing.T) {
 			p.settled()
 			diff(t, "shown", (*button)(nil), p.button())
 			diff(t, "requests while nothing happens", 1, p.advance(60_000))
-			p.do(then)
+			p.Do(then)
 			diff(t, "requests then", 2, p.advance(400))
 			diff(t, "provider", "gmail", p.shown().Provider)
 			diff(t, "uncaught", []string{}, js[[]string](p, "probe.errors"))
@@ -277,15 +280,15 @@ func TestComingBack(t *testing.T) {
 	})
 	defer close(left)
 	p := open(t, s.URL+"/page")
-	p.do("addEventListener('pageshow', ({persisted}) => { window.cached = persisted })")
+	p.Do("addEventListener('pageshow', ({persisted}) => { window.cached = persisted })")
 	p.recipient("jane@workspace.example")
 	<-asked
-	p.do("setTimeout(() => { location.href = '/elsewhere' })")
+	p.Do("setTimeout(() => { location.href = '/elsewhere' })")
 	p.arrives("location.pathname === '/elsewhere' && document.readyState === 'complete'")
-	p.do("setTimeout(() => history.back())")
+	p.Do("setTimeout(() => history.back())")
 	p.arrives("location.pathname === '/page' && document.readyState === 'complete' && !!customElements.get('lychgate-inbox-button')")
 	if !js[bool](p, "window.cached ?? false") {
-		t.Logf("%s has loaded the page anew", engineName())
+		t.Logf("%s has loaded the page anew", browser.Name())
 		p.recipient("jane@workspace.example")
 	}
 	diff(t, "provider", "gmail", p.shown().Provider)
@@ -294,16 +297,14 @@ func TestComingBack(t *testing.T) {
 
 // arrives waits for another page, in which something is true.
 func (p *page) arrives(what string) {
-	p.t.Helper()
-	var result string
-	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	p.T.Helper()
+	wait.Until(p.T, func() string {
 		// While the pages change, there is none that could answer.
-		if result, err = p.tab.evaluate("(async () => String(" + what + "))()"); err == nil && result == "true" {
-			return
+		if result, err := p.Evaluate("(async () => String(" + what + "))()"); err != nil || result != "true" {
+			return fmt.Sprintf("never: %s: %s, %v", what, result, err)
 		}
-	}
-	p.t.Fatalf("never: %s: %s, %v", what, result, err)
+		return ""
+	})
 }
 
 var devices = map[string]struct {

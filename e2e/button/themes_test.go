@@ -84,7 +84,7 @@ func themePage(t *testing.T, name, script string) *page {
 
 // layout is where everything in the page's own document is.
 func (p *page) layout() []string {
-	p.t.Helper()
+	p.T.Helper()
 	return js[[]string](p, `[...document.querySelectorAll('main *')].filter(e => e !== find()).map(e => {
 		const {x, y, width, height} = e.getBoundingClientRect();
 		return e.localName + ' ' + [x + scrollX, y + scrollY, width, height].map(n => n.toFixed(1));
@@ -93,7 +93,7 @@ func (p *page) layout() []string {
 
 // markup is the page's own document, but for the form's state.
 func (p *page) markup() string {
-	p.t.Helper()
+	p.T.Helper()
 	return js[string](p, `(() => {
 		const main = document.querySelector('main').cloneNode(true);
 		main.querySelector('form').classList.remove('success', 'loading');
@@ -112,7 +112,7 @@ func TestThemes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sent := themePage(t, name, "")
 			start := sent.layout()
-			sent.do("document.querySelector('form').classList.add('success')")
+			sent.Do("document.querySelector('form').classList.add('success')")
 			want := sent.layout()
 
 			p := themePage(t, name, formsScript)
@@ -123,12 +123,12 @@ func TestThemes(t *testing.T) {
 			p.submit()
 			p.answer("success")
 			p.shown()
-			p.do("await new Promise(requestAnimationFrame)")
+			p.Do("await new Promise(requestAnimationFrame)")
 			if !slices.Contains(besides, name) {
 				diff(t, "the page's own markup", markup, p.markup())
 			}
-			p.do("find().scrollIntoView({block: 'center'})")
-			p.do("await new Promise(requestAnimationFrame)")
+			p.Do("find().scrollIntoView({block: 'center'})")
+			p.Do("await new Promise(requestAnimationFrame)")
 			if name == "cut off" { // the one that makes room, since it would not be seen
 				diff(t, "in the card", true, js[bool](p, "find().getBoundingClientRect().bottom <= document.querySelector('section').getBoundingClientRect().bottom"))
 			} else if name != "scrolled" && name != "fixed form" { // which scrollIntoView has moved
@@ -163,7 +163,7 @@ func TestThemes(t *testing.T) {
 			if got.Height > 56 {
 				t.Errorf("the button is %.0f px high", got.Height)
 			}
-			p.picture("theme-" + strings.NewReplacer(" ", "-", ",", "").Replace(name))
+			p.Picture("theme-" + strings.NewReplacer(" ", "-", ",", "").Replace(name))
 		})
 	}
 }
@@ -191,9 +191,9 @@ func TestStandsOut(t *testing.T) {
 			p.submit()
 			p.answer("success")
 			p.shown()
-			p.do("await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-			picture, err := p.tab.picture()
-			p.must(err)
+			p.Do("await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+			picture, err := p.Screenshot()
+			p.Must(err)
 			seen, err := png.Decode(bytes.NewReader(picture))
 			if err != nil {
 				t.Fatal(err)
@@ -220,7 +220,7 @@ func TestStandsOut(t *testing.T) {
 			if c := best(ground, words); c < 4.5 {
 				t.Errorf("its words: %.1f to 1", c)
 			}
-			p.picture("ground-" + strings.ReplaceAll(name, " ", "-"))
+			p.Picture("ground-" + strings.ReplaceAll(name, " ", "-"))
 		})
 	}
 }

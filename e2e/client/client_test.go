@@ -3,41 +3,39 @@
 package client
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
 )
 
 const key = "a-key-for-trying-0123456789abcdef"
 
 const caddyfile = `{
-	admin off
-	persist_config off
-	storage file_system {{folder}}/data
+	{{global}}
 	lychgate {
 		store sqlite {{folder}}/lychgate.db
 		site daily {
 			hosts 127.0.0.1
 			platform none
 			integration crm {
-				key {{key}}
+				key ` + key + `
 			}
 		}
 	}
 }
 
 http://127.0.0.1:{{port}} {
-	bind fd/3
 	inbox_provider
 	members_api
 }
 `
+
+func TestMain(m *testing.M) { os.Exit(caddytest.M{M: m}.Run()) }
 
 // Otherwise the author of a client gets types that do not compile, or answers
 // that the types do not have.
@@ -56,7 +54,8 @@ func TestGeneratedClient(t *testing.T) {
 	}
 	run(t, folder, "openapi-typescript", document, "--output", "schema.ts")
 	run(t, folder, "tsc")
-	run(t, folder, "node", "client.mjs", startEdge(t), key)
+	edge := caddytest.New(t, caddyfile)
+	run(t, folder, "node", "client.mjs", "http://127.0.0.1:"+edge.Port, key)
 }
 
 // installed returns the node_modules of e2e/client/install. Without them the test
@@ -97,52 +96,4 @@ func run(t *testing.T, folder, program string, args ...string) {
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", program, err, out)
 	}
-}
-
-// startEdge builds Caddy with Lychgate, runs it until the test ends, and returns
-// its URL. Caddy is handed the socket, which is fd/3 in the Caddyfile, so a
-// client that connects before Caddy runs waits for its answer.
-func startEdge(t *testing.T) string {
-	t.Helper()
-	folder := t.TempDir()
-	binary := filepath.Join(folder, "caddy")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/caddy")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building Caddy: %v: %s", err, out)
-	}
-	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	socket, err := listener.File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := strings.NewReplacer("{{folder}}", folder, "{{key}}", key, "{{port}}", port).Replace(caddyfile)
-	path := filepath.Join(folder, "Caddyfile")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	edge := exec.CommandContext(t.Context(), binary, "run", "--config", path)
-	edge.Cancel = func() error { return edge.Process.Signal(os.Interrupt) }
-	edge.Stdout, edge.Stderr = &log, &log
-	edge.ExtraFiles = []*os.File{socket}
-	if err := edge.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // when t.Context has ended
-		edge.Wait()
-		if t.Failed() {
-			t.Logf("the edge's log:\n%s", log.String())
-		}
-	})
-	return "http://127.0.0.1:" + port
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,8 +23,15 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 )
 
+// Servers of a Caddy, each with a document of its own.
+const (
+	edgeServer  = "edge"
+	adminServer = "admin"
+)
+
 // exchange is a request and its answer, as caddymodule's tests write them.
 type exchange struct {
+	Server        string      `json:"server"` // edgeServer or adminServer
 	Method        string      `json:"method"`
 	Target        string      `json:"target"`
 	RequestHeader http.Header `json:"request_header"`
@@ -48,6 +56,9 @@ const passedThrough = http.StatusTeapot
 // undocumented are headers that may be in any answer: those of Go's HTTP server,
 // and those that tests have other handlers of Caddy add.
 var undocumented = []string{"Connection", "Content-Length", "Date", "Server", "Vary", "X-Answer"}
+
+// A calendar is compared as text; other tests read it.
+func init() { openapi3filter.RegisterBodyDecoder("text/calendar", openapi3filter.FileBodyDecoder) }
 
 // unseen are answers that the document has and no test can bring about. There
 // are none.
@@ -76,6 +87,7 @@ type path struct {
 
 // comparison compares exchanges with a document.
 type comparison struct {
+	server   string // whose exchanges are compared
 	document *openapi3.T
 	paths    []path
 
@@ -85,7 +97,7 @@ type comparison struct {
 	findings []*finding
 }
 
-func newComparison(text []byte) (*comparison, error) {
+func newComparison(server string, text []byte) (*comparison, error) {
 	text = bytes.ReplaceAll(text, []byte(otherMethodsExtension), []byte(strings.ToLower(otherMethods)+":"))
 	document, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
@@ -95,7 +107,7 @@ func newComparison(text []byte) (*comparison, error) {
 		return nil, err
 	}
 	c := &comparison{
-		document: document, seen: make(map[answer]int), leftOut: make(map[string]int), compared: make(map[string]struct{}),
+		server: server, document: document, seen: make(map[answer]int), leftOut: make(map[string]int), compared: make(map[string]struct{}),
 	}
 	parameter := regexp.MustCompile(`\\\{([^}]+)\\\}`)
 	for template, item := range document.Paths.Map() {
@@ -113,6 +125,13 @@ func newComparison(text []byte) (*comparison, error) {
 		p.pattern = regexp.MustCompile("^" + parameter.ReplaceAllString(quoted, "(.+)") + end)
 		c.paths = append(c.paths, p)
 	}
+	// A parameter takes slashes, so the longest path comes first. Of two, that with fewer
+	// parameters is meant.
+	slices.SortFunc(c.paths, func(a, b path) int {
+		return cmp.Or(
+			cmp.Compare(strings.Count(b.template, "/"), strings.Count(a.template, "/")),
+			cmp.Compare(len(a.parameters), len(b.parameters)))
+	})
 	return c, nil
 }
 
@@ -136,11 +155,19 @@ func (c *comparison) readAll(r io.Reader) error {
 
 // compare compares one exchange. The error is one of reading it.
 func (c *comparison) compare(e *exchange) error {
+	if e.Server != c.server {
+		c.leftOut["another server's"]++
+		return nil
+	}
 	target, err := url.ParseRequestURI(e.Target)
 	if err != nil {
 		return err
 	}
-	p, parameters := c.pathOf(target.EscapedPath())
+	escaped := target.EscapedPath()
+	if c.server == adminServer { // where a slash at the end does not matter
+		escaped = strings.TrimSuffix(escaped, "/")
+	}
+	p, parameters := c.pathOf(escaped)
 	switch {
 	case p == nil:
 		c.leftOut["the path is not the document's"]++
@@ -228,6 +255,9 @@ func (c *comparison) isNew(operation answer, header http.Header, rest ...string)
 
 // compareAnswer returns what is wrong with an answer.
 func compareAnswer(request *openapi3filter.RequestValidationInput, e *exchange) []error {
+	if request.Route.Operation == nil {
+		return []error{errors.New("the document does not say how other methods are answered")}
+	}
 	documented := request.Route.Operation.Responses.Value(strconv.Itoa(e.Status))
 	if documented == nil {
 		return []error{errors.New("the document does not have this status")}

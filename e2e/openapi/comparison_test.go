@@ -10,13 +10,16 @@ import (
 	"testing"
 )
 
-func newTestComparison(t *testing.T) *comparison {
+// documents are those of the servers.
+var documents = map[string]string{edgeServer: "openapi.yaml", adminServer: "admin_openapi.yaml"}
+
+func newTestComparison(t *testing.T, server string) *comparison {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "openapi.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", documents[server]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newComparison(text)
+	c, err := newComparison(server, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +32,7 @@ const member = `{"guid":"01a1fdbe-554f-711b-b621-fe416d154f7d","email":"jane@exa
 // made is a create and its answer, looked is a lookup; neither is wrong.
 func made() *exchange {
 	return &exchange{
-		Method: "POST", Target: "/integration/members",
+		Server: edgeServer, Method: "POST", Target: "/integration/members",
 		RequestHeader: http.Header{"Content-Type": {"application/json"}}, RequestBody: `{"email":"jane@example.com","tier_id":null,"unknown":1}`,
 		Status: 200, Body: `{"success":true,"data":` + member + `,"message":"Member created successfully."}`,
 		Header: http.Header{
@@ -41,11 +44,21 @@ func made() *exchange {
 
 func looked() *exchange {
 	return &exchange{
-		Method: "GET", Target: "/ghost/inbox-provider?v=1&domain=example.com",
+		Server: edgeServer, Method: "GET", Target: "/ghost/inbox-provider?v=1&domain=example.com",
 		Status: 200, Body: `{"provider":null}`,
 		Header: http.Header{
 			"Content-Type": {"application/json"}, "Cache-Control": {"public, max-age=86400"}, "Access-Control-Allow-Origin": {"*"},
 		},
+	}
+}
+
+// listed is a list of sites of the admin API, which is not wrong.
+func listed() *exchange {
+	return &exchange{
+		Server: adminServer, Method: "GET", Target: "/lychgate/sites/?limit=1", Status: 200,
+		Header: http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}},
+		Body: `{"sites":[{"name":"weekly","hosts":["weekly.example.com"],"platform":{"kind":"ghost","url":"http://127.0.0.1:2369"},` +
+			`"created_at":"2026-11-22T17:49:44.492Z","updated_at":"2026-11-22T17:49:44.492Z"}],"next":"/lychgate/sites?after=weekly&limit=1"}`,
 	}
 }
 
@@ -159,13 +172,26 @@ func TestComparison(t *testing.T) {
 		{"one origin only", looked, header("Access-Control-Allow-Origin", "https://example.com"), `"Access-Control-Allow-Origin" doesn't match`},
 		{"a single word is looked up", looked, func(e *exchange) { e.Target = "/ghost/inbox-provider?domain=word" }, "the edge did what the document does not allow"},
 		{"no domain is looked up", looked, func(e *exchange) { e.Target = "/ghost/inbox-provider" }, "the edge did what the document does not allow"},
+		{"sites of the admin API", listed, func(*exchange) {}, ""},
+		{"of the other server", listed, func(e *exchange) { e.Server, e.Body = edgeServer, "oops" }, ""},
+		{"a key of a site is shown", listed, replace(`"url":`, `"admin_key":"x","url":`), "property \"admin_key\" is unsupported"},
+		{"too long a page is given", listed, func(e *exchange) { e.Target = "/lychgate/sites?limit=1001" }, "the edge did what the document does not allow"},
+		{"integrations are not taken for a site", listed, func(e *exchange) {
+			e.Target, e.Body = "/lychgate/sites/weekly/integrations/", `{"integrations":[]}`
+		}, ""},
+		{"an error of another form", listed, func(e *exchange) {
+			failure(404, "No.")(e)
+			e.Target = "/lychgate/sites/weekly"
+			header("Cache-Control")(e)
+		}, "missing property 'error'"},
+
 		{"the page behind", looked, func(e *exchange) {
 			e.Body, e.Header = "the site's own page", http.Header{"Content-Type": {"text/plain"}, "Cache-Control": {"no-store"}, "Access-Control-Allow-Origin": {"*"}}
 		}, "Content-Type"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := newTestComparison(t)
+			c := newTestComparison(t, test.base().Server)
 			e := test.base()
 			test.change(e)
 			line, err := json.Marshal(e)
@@ -190,7 +216,7 @@ func TestComparison(t *testing.T) {
 // What is documented and was not seen is a finding each, and so is what the
 // edge answers wrong, once however often.
 func TestReport(t *testing.T) {
-	c := newTestComparison(t)
+	c := newTestComparison(t, edgeServer)
 	documented := len(c.documented())
 	if documented < 40 {
 		t.Errorf("%d answers are documented", documented)
@@ -217,17 +243,18 @@ func TestReport(t *testing.T) {
 
 // Each path says how the methods are answered that it does not have.
 func TestOtherMethods(t *testing.T) {
-	c := newTestComparison(t)
-	for _, p := range c.paths {
-		if p.item.Trace == nil {
-			t.Errorf("%s: %s is missing", p.template, otherMethodsExtension)
+	for server := range documents {
+		for _, p := range newTestComparison(t, server).paths {
+			if p.item.Trace == nil {
+				t.Errorf("%s: %s is missing", p.template, otherMethodsExtension)
+			}
 		}
 	}
 }
 
 // A file that is cut off is not taken for a good one.
 func TestCutOff(t *testing.T) {
-	c := newTestComparison(t)
+	c := newTestComparison(t, edgeServer)
 	if err := c.readAll(strings.NewReader(`{"method":"GET","tar`)); err == nil {
 		t.Error("no error")
 	}

@@ -1,7 +1,9 @@
 // Command openapi compares what the tests of caddymodule sent to a running edge,
-// and what it answered, with docs/openapi.yaml.
+// and what it answered, with docs/openapi.yaml; and the same of Caddy's admin API
+// with docs/admin_openapi.yaml.
 //
-//	go run ./openapi ../docs/openapi.yaml <exchanges>
+//	go run ./openapi edge ../docs/openapi.yaml <exchanges>
+//	go run ./openapi admin ../docs/admin_openapi.yaml <exchanges>
 //
 // The exchanges are those that the tests write to the file that
 // LYCHGATE_TEST_EXCHANGES names. Whatever the document does not allow, and
@@ -12,25 +14,26 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: openapi <document> <exchanges>")
+	if len(os.Args) != 4 || !slices.Contains([]string{edgeServer, adminServer}, os.Args[1]) {
+		fmt.Fprintln(os.Stderr, "usage: openapi edge|admin <document> <exchanges>")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(document, exchanges string) error {
+func run(server, document, exchanges string) error {
 	text, err := os.ReadFile(document)
 	if err != nil {
 		return err
 	}
-	c, err := newComparison(text)
+	c, err := newComparison(server, text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", document, err)
 	}

@@ -1,4 +1,4 @@
-package button
+package browser
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,22 +24,23 @@ type firefox struct {
 	process *exec.Cmd
 	conn    *websocket.Conn
 	calls   int
-	chrome  string // the browsing context of the browser's own window
+	chrome  string              // the browsing context of the browser's own window
+	errors  map[string][]string // what the console has shown in red, by browsing context
 }
 
-func startFirefox(folder string) (engine, error) {
+func startFirefox(folder string) (Engine, error) {
 	program, err := exec.LookPath("firefox-esr")
 	if err != nil {
 		program, err = exec.LookPath("firefox")
 	}
 	if err != nil {
-		return nil, notInstalled("Firefox in the PATH")
+		return nil, NotInstalled("Firefox in the PATH")
 	}
 	profile := filepath.Join(folder, "profile")
 	if err := os.Mkdir(profile, 0o700); err != nil {
 		return nil, err
 	}
-	f := &firefox{process: exec.Command(program, "--headless", "--no-remote", "--profile", profile,
+	f := &firefox{errors: make(map[string][]string), process: exec.Command(program, "--headless", "--no-remote", "--profile", profile,
 		"--remote-debugging-port", "0", "--remote-allow-system-access")}
 	f.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	log, err := f.process.StderrPipe()
@@ -49,7 +51,7 @@ func startFirefox(folder string) (engine, error) {
 		return nil, err
 	}
 	if err := f.connect(log); err != nil {
-		f.stop()
+		f.Stop()
 		return nil, err
 	}
 	return f, nil
@@ -81,13 +83,18 @@ func (f *firefox) connect(log io.Reader) error {
 		return err
 	}
 	f.chrome = tree.Contexts[0].Context
-	return nil
+	if err := f.call(ctx, "session.subscribe", object{"events": []string{"log.entryAdded"}}, nil); err != nil {
+		return err
+	}
+	// The log has no violations of a Content-Security-Policy.
+	return f.call(ctx, "script.addPreloadScript", object{"functionDeclaration": `() => addEventListener('securitypolicyviolation',
+		event => console.error('Content-Security-Policy', event.violatedDirective, event.blockedURI))`}, nil)
 }
 
 // object is one of JSON.
 type object = map[string]any
 
-// call is for one goroutine. Nothing else is awaited, so events are ignored.
+// call is for one goroutine.
 func (f *firefox) call(ctx context.Context, method string, params, result any) error {
 	f.calls++
 	if err := wsjson.Write(ctx, f.conn, object{"id": f.calls, "method": method, "params": params}); err != nil {
@@ -99,11 +106,19 @@ func (f *firefox) call(ctx context.Context, method string, params, result any) e
 			Result  json.RawMessage
 			Error   string
 			Message string
+			Method  string // of an event
+			Params  struct {
+				Level, Text string
+				Source      struct{ Context string }
+			}
 		}
 		if err := wsjson.Read(ctx, f.conn, &reply); err != nil {
 			return fmt.Errorf("%s: %w", method, err)
 		}
 		switch {
+		case reply.Method == "log.entryAdded" && reply.Params.Level == "error":
+			where := reply.Params.Source.Context
+			f.errors[where] = append(f.errors[where], reply.Params.Text)
 		case reply.ID != f.calls:
 		case reply.Error != "":
 			return fmt.Errorf("%s: %s: %s", method, reply.Error, reply.Message)
@@ -115,8 +130,8 @@ func (f *firefox) call(ctx context.Context, method string, params, result any) e
 	}
 }
 
-// evaluate runs an expression in a browsing context.
-func (f *firefox) evaluate(ctx context.Context, where, expression string) (string, error) {
+// evaluateIn runs an expression in a browsing context.
+func (f *firefox) evaluateIn(ctx context.Context, where, expression string) (string, error) {
 	var result struct {
 		Result           struct{ Value string }
 		ExceptionDetails *struct{ Text string }
@@ -132,7 +147,7 @@ func (f *firefox) evaluate(ctx context.Context, where, expression string) (strin
 
 func (f *firefox) kill() { syscall.Kill(-f.process.Process.Pid, syscall.SIGKILL) }
 
-func (f *firefox) stop() {
+func (f *firefox) Stop() {
 	f.kill() // with the processes that it has started
 	if f.conn != nil {
 		f.conn.CloseNow()
@@ -152,7 +167,7 @@ func (f *firefox) setMedia(ctx context.Context, media map[string]string) error {
 	var script strings.Builder
 	for feature := range media {
 		if firefoxMedia[feature] == nil {
-			return unable("Firefox has no setting for the media feature " + feature)
+			return Unable("Firefox has no setting for the media feature " + feature)
 		}
 	}
 	for feature, values := range firefoxMedia {
@@ -163,20 +178,17 @@ func (f *firefox) setMedia(ctx context.Context, media map[string]string) error {
 		if value, ok := media[feature]; ok {
 			setting, ok := values[value].(string)
 			if !ok {
-				return unable("Firefox has no setting for " + feature + ": " + value)
+				return Unable("Firefox has no setting for " + feature + ": " + value)
 			}
 			name, number, _ := strings.Cut(setting, "=")
 			fmt.Fprintf(&script, "Services.prefs.setIntPref(%q, %s);", name, number)
 		}
 	}
-	_, err := f.evaluate(ctx, f.chrome, script.String()+"''")
+	_, err := f.evaluateIn(ctx, f.chrome, script.String()+"''")
 	return err
 }
 
-func (f *firefox) open(ctx context.Context, url string, how look) (tab, error) {
-	if err := f.setMedia(ctx, how.media); err != nil {
-		return nil, err
-	}
+func (f *firefox) Open(ctx context.Context, url string, how Look) (Tab, error) {
 	t := &firefoxTab{firefox: f, ctx: ctx}
 	var user struct{ UserContext string }
 	if err := f.call(ctx, "browser.createUserContext", object{}, &user); err != nil {
@@ -188,15 +200,10 @@ func (f *firefox) open(ctx context.Context, url string, how look) (tab, error) {
 		return nil, err
 	}
 	t.context = created.Context
-	if how.width > 0 {
-		err := f.call(ctx, "browsingContext.setViewport", object{
-			"context": t.context, "viewport": object{"width": how.width, "height": how.height}, "devicePixelRatio": 2,
-		}, nil)
-		if err != nil {
-			return nil, err
-		}
+	if err := t.Show(how); err != nil {
+		return nil, err
 	}
-	return t, f.call(ctx, "browsingContext.navigate", object{"context": t.context, "url": url, "wait": "complete"}, nil)
+	return t, t.Navigate(url)
 }
 
 type firefoxTab struct {
@@ -206,15 +213,35 @@ type firefoxTab struct {
 	context, user string
 }
 
-func (t *firefoxTab) close() {
+func (t *firefoxTab) Show(how Look) error {
+	if err := t.setMedia(t.ctx, how.Media); err != nil || how.Width == 0 {
+		return err
+	}
+	return t.call(t.ctx, "browsingContext.setViewport", object{
+		"context": t.context, "viewport": object{"width": how.Width, "height": how.Height}, "devicePixelRatio": 2,
+	}, nil)
+}
+
+func (t *firefoxTab) Navigate(url string) error {
+	return t.call(t.ctx, "browsingContext.navigate", object{"context": t.context, "url": url, "wait": "complete"}, nil)
+}
+
+func (t *firefoxTab) Problems() ([]string, error) {
+	// All that the page has caused is heard before the answer to a command.
+	_, err := t.Evaluate("''")
+	return slices.Clone(t.errors[t.context]), err
+}
+
+func (t *firefoxTab) Close() {
+	delete(t.errors, t.context)
 	t.call(context.WithoutCancel(t.ctx), "browser.removeUserContext", object{"userContext": t.user}, nil)
 }
 
-func (t *firefoxTab) evaluate(expression string) (string, error) {
-	return t.firefox.evaluate(t.ctx, t.context, expression)
+func (t *firefoxTab) Evaluate(expression string) (string, error) {
+	return t.evaluateIn(t.ctx, t.context, expression)
 }
 
-func (t *firefoxTab) press(keys string) error {
+func (t *firefoxTab) Press(keys string) error {
 	return t.call(t.ctx, "input.performActions", object{"context": t.context, "actions": keyActions(keys)}, nil)
 }
 
@@ -227,13 +254,13 @@ func keyActions(keys string) []object {
 	return []object{{"type": "key", "id": "keyboard", "actions": strokes}}
 }
 
-func (t *firefoxTab) picture() ([]byte, error) {
+func (t *firefoxTab) Screenshot() ([]byte, error) {
 	var shot struct{ Data []byte }
 	err := t.call(t.ctx, "browsingContext.captureScreenshot", object{"context": t.context}, &shot)
 	return shot.Data, err
 }
 
-func (t *firefoxTab) offline() error {
+func (t *firefoxTab) Offline() error {
 	return t.call(t.ctx, "emulation.setNetworkConditions", object{
 		"contexts": []string{t.context}, "networkConditions": object{"type": "offline"},
 	}, nil)

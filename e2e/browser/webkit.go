@@ -1,4 +1,4 @@
-package button
+package browser
 
 import (
 	"bytes"
@@ -13,6 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // webKit is driven through WebDriver, https://www.w3.org/TR/webdriver2/. It has
@@ -23,19 +26,19 @@ type webKit struct {
 	framed         bool   // the page is in a frame
 }
 
-func startWebKit(folder string) (engine, error) {
+func startWebKit(folder string) (Engine, error) {
 	browsers, err := filepath.Glob("/usr/lib/*/webkit2gtk-4.1/MiniBrowser")
 	if err != nil {
 		return nil, err
 	}
 	for _, program := range []string{"WebKitWebDriver", "Xvfb"} {
 		if _, err := exec.LookPath(program); err != nil || len(browsers) == 0 {
-			return nil, notInstalled("WebKit, of Debian's packages webkit2gtk-driver and xvfb")
+			return nil, NotInstalled("WebKit, of Debian's packages webkit2gtk-driver and xvfb")
 		}
 	}
 	w := new(webKit)
 	if err := w.start(browsers[0], folder); err != nil {
-		w.stop()
+		w.Stop()
 		return nil, err
 	}
 	return w, nil
@@ -46,27 +49,26 @@ func (w *webKit) start(program, folder string) error {
 	if err != nil {
 		return fmt.Errorf("starting Xvfb: %w", err)
 	}
-	listener, port, err := listen()
+	port, err := freeport.Find()
 	if err != nil {
 		return err
 	}
-	listener.Close() // which the driver takes
 	w.driver = exec.Command("WebKitWebDriver", "--port="+port)
 	w.driver.Env = append(os.Environ(), "DISPLAY=:"+display, "XDG_CACHE_HOME="+folder, "XDG_CONFIG_HOME="+folder, "XDG_DATA_HOME="+folder)
 	w.driver.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := w.driver.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // more than Poll waits
 	defer cancel()
 	root := "http://127.0.0.1:" + port
-	for { // until it listens
-		w.session = root
-		if err = w.call(ctx, http.MethodGet, "/status", nil, nil); err == nil || ctx.Err() != nil {
-			break
+	w.session = root
+	err = wait.Poll(func() string {
+		if err := w.call(ctx, http.MethodGet, "/status", nil, nil); err != nil {
+			return "the driver does not listen: " + err.Error()
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return ""
+	})
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func (w *webKit) call(ctx context.Context, method, path string, params, result a
 	return json.Unmarshal(reply.Value, result)
 }
 
-func (w *webKit) stop() {
+func (w *webKit) Stop() {
 	if w.driver != nil && w.driver.Process != nil {
 		syscall.Kill(-w.driver.Process.Pid, syscall.SIGKILL) // with the browser, which it has started
 		w.driver.Wait()
@@ -143,12 +145,7 @@ func (w *webKit) stop() {
 	}
 }
 
-func (w *webKit) open(ctx context.Context, address string, how look) (tab, error) {
-	for feature, value := range how.media {
-		if feature+value != "prefers-color-schemelight" { // which is so anyway
-			return nil, unable("WebKit's driver sets no " + feature + ": " + value)
-		}
-	}
+func (w *webKit) Open(ctx context.Context, address string, how Look) (Tab, error) {
 	if w.framed {
 		if err := w.call(ctx, http.MethodPost, "/frame", object{"id": nil}, nil); err != nil {
 			return nil, err
@@ -156,16 +153,32 @@ func (w *webKit) open(ctx context.Context, address string, how look) (tab, error
 		w.framed = false
 	}
 	t := &webKitTab{w, ctx, ""}
-	if how.width > 0 && how.width < 500 { // a window cannot be as narrow as a phone
-		return t, t.openFrame(address, how.width, how.height)
+	if how.Width > 0 && how.Width < narrowest {
+		if err := seenAnyway(how.Media); err != nil {
+			return nil, err
+		}
+		return t, t.openFrame(address, how.Width, how.Height)
 	}
-	if how.width == 0 {
-		how.width, how.height = 1024, 768
+	if how.Width == 0 {
+		how.Width, how.Height = 1024, 768
 	}
-	if err := t.resize(how.width, how.height); err != nil {
+	if err := t.Show(how); err != nil {
 		return nil, err
 	}
-	return t, t.call(ctx, http.MethodPost, "/url", object{"url": address}, nil)
+	return t, t.Navigate(address)
+}
+
+// narrowest is how narrow a window can be. A phone is narrower.
+const narrowest = 500
+
+// seenAnyway returns an error if a page would have to be asked for other media.
+func seenAnyway(media map[string]string) error {
+	for feature, value := range media {
+		if feature+value != "prefers-color-schemelight" {
+			return Unable("WebKit's driver sets no " + feature + ": " + value)
+		}
+	}
+	return nil
 }
 
 type webKitTab struct {
@@ -207,7 +220,7 @@ func (t *webKitTab) openFrame(address string, width, height int64) error {
 
 // resize makes the window as large as a page of this size needs.
 func (t *webKitTab) resize(width, height int64) error {
-	text, err := t.evaluate("`${outerWidth - innerWidth} ${outerHeight - innerHeight} ${innerWidth} ${innerHeight}`")
+	text, err := t.Evaluate("`${outerWidth - innerWidth} ${outerHeight - innerHeight} ${innerWidth} ${innerHeight}`")
 	if err != nil {
 		return err
 	}
@@ -224,19 +237,36 @@ func (t *webKitTab) resize(width, height int64) error {
 // elementKey is the name of an element's identifier, in each WebDriver.
 const elementKey = "element-6066-11e4-a52e-4f735466cecf"
 
-// close leaves the window to the next page.
-func (t *webKitTab) close() {}
+func (t *webKitTab) Show(how Look) error {
+	if err := seenAnyway(how.Media); err != nil || how.Width == 0 {
+		return err
+	}
+	if how.Width < narrowest || t.frame != "" {
+		return Unable("WebKit's window cannot become as narrow as a phone")
+	}
+	return t.resize(how.Width, how.Height)
+}
 
-func (t *webKitTab) evaluate(expression string) (result string, err error) {
+func (t *webKitTab) Navigate(address string) error {
+	return t.call(t.ctx, http.MethodPost, "/url", object{"url": address}, nil)
+}
+
+// Problems returns none: WebKit's driver tells of none.
+func (t *webKitTab) Problems() ([]string, error) { return nil, nil }
+
+// Close leaves the window to the next page.
+func (t *webKitTab) Close() {}
+
+func (t *webKitTab) Evaluate(expression string) (result string, err error) {
 	err = t.call(t.ctx, http.MethodPost, "/execute/sync", object{"script": "return " + strings.TrimSpace(expression), "args": []any{}}, &result)
 	return result, err
 }
 
-func (t *webKitTab) press(keys string) error {
+func (t *webKitTab) Press(keys string) error {
 	return t.call(t.ctx, http.MethodPost, "/actions", object{"actions": keyActions(keys)}, nil)
 }
 
-func (t *webKitTab) picture() (picture []byte, err error) {
+func (t *webKitTab) Screenshot() (picture []byte, err error) {
 	path := "/screenshot"
 	if t.frame != "" {
 		if err := t.call(t.ctx, http.MethodPost, "/frame", object{"id": nil}, nil); err != nil {
@@ -250,6 +280,6 @@ func (t *webKitTab) picture() (picture []byte, err error) {
 	return picture, t.call(t.ctx, http.MethodPost, "/frame", object{"id": object{elementKey: t.frame}}, nil)
 }
 
-func (t *webKitTab) offline() error {
-	return unable("WebKit's driver cannot take a page off the network")
+func (t *webKitTab) Offline() error {
+	return Unable("WebKit's driver cannot take a page off the network")
 }

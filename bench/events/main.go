@@ -1,0 +1,192 @@
+// Command events measures what readers' requests for events cost, beside Caddy's respond, in
+// one process, with wrk.
+//
+//	go run ./bench/events
+//
+// It needs wrk (apt-get install wrk), uses loopback only, and takes about two minutes.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+)
+
+var (
+	rounds      = flag.Int("rounds", 9, "how often each load is measured; the table shows the median")
+	duration    = flag.Duration("duration", 2*time.Second, "how long each load lasts")
+	connections = flag.Int("connections", 16, "how many connections wrk keeps")
+	count       = flag.Int("events", 10000, "how many events there are")
+)
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+const caddyfile = `{
+	{{global}}
+	log {
+		level WARN
+	}
+	lychgate {
+		store sqlite {{folder}}/lychgate.db
+		site bench {
+			hosts 127.0.0.1
+			platform ghost http://127.0.0.1:9 {
+				admin_key 0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
+				webhooks off
+			}
+		}
+	}
+}
+http://127.0.0.1:{{port}} {
+	events_api {
+		limit 65535 1ms
+	}
+	respond OK
+}
+`
+
+const (
+	list = "/ghost/lychgate/events"
+	one  = list + "/event-1"
+)
+
+func run(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "lychgate-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	wrk, err := benchtest.NewWrk(folder)
+	if err != nil {
+		return err
+	}
+	defer caddytest.Remove()
+	if err := fill(ctx, filepath.Join(folder, "lychgate.db")); err != nil {
+		return err
+	}
+	edge, err := caddytest.Start(folder, caddyfile)
+	if err != nil {
+		return err
+	}
+	defer edge.Stop()
+	base := "http://127.0.0.1:" + edge.Port
+	tag, size, took, err := ask(ctx, base+list)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d events; a list of 100 of them has %d bytes, and took %v for the first time\n", *count, size, took.Round(10*time.Microsecond))
+	before, err := benchtest.Memory(edge.PID(), "VmRSS")
+	if err != nil {
+		return err
+	}
+	loads := []struct {
+		name, path string
+		header     []string
+	}{
+		{"respond, 2 bytes", "/", nil},
+		{"the list, which the reader has", list, []string{"If-None-Match: " + tag}},
+		{"the list", list, nil},
+		{"ten events", list + "?limit=10", nil},
+		{"one event", one, nil},
+		{"the calendar of 1,000 events", list + ".ics", nil},
+	}
+	rates := make([][]float64, len(loads))
+	for round := range *rounds {
+		for i := range loads {
+			n := (i + round) % len(loads) // none is always the first
+			result, err := wrk.Get(ctx, benchtest.Load{Connections: *connections, Duration: *duration}, base+loads[n].path, loads[n].header...)
+			if err != nil {
+				return fmt.Errorf("%s: %w", loads[n].name, err)
+			}
+			rates[n] = append(rates[n], result.PerSecond)
+		}
+	}
+	after, err := benchtest.Memory(edge.PID(), "VmRSS")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("median of %d rounds of %s each\n", *rounds, *duration)
+	for n, l := range loads {
+		var ratios []float64
+		for round := range *rounds {
+			ratios = append(ratios, rates[n][round]/rates[0][round])
+		}
+		fmt.Printf("%-34s %9.0f/s %7.3f of respond\n", l.name, benchtest.Median(rates[n]), benchtest.Median(ratios))
+	}
+	fmt.Printf("memory: %d MB before, %d MB after\n", before>>20, after>>20)
+	return nil
+}
+
+// ask returns the tag and the size of an answer, and how long it took.
+func ask(ctx context.Context, address string) (tag string, size int, took time.Duration, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	began := time.Now()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && (response.StatusCode != http.StatusOK || !strings.Contains(string(body), `"next":100`)) {
+		err = fmt.Errorf("%s: %.500s", response.Status, body)
+	}
+	return response.Header.Get("Etag"), len(body), time.Since(began), err
+}
+
+// fill makes a store with events that are published, as the edge keeps them.
+func fill(ctx context.Context, path string) error {
+	db, err := database.Open(ctx, database.SQLite, path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := events.NewSQL(ctx, db); err != nil {
+		return err
+	}
+	return db.InTx(ctx, func(tx *sql.Tx) error {
+		now := time.Now()
+		if _, err := tx.ExecContext(ctx, `INSERT INTO events_sites (site, version, looked_at, image_size, messages) VALUES ('bench', 1, 0, '', '{}')`); err != nil {
+			return err
+		}
+		for n := range *count {
+			start := now.Add(time.Duration(n+1) * time.Hour).UTC()
+			slug := fmt.Sprintf("event-%d", n)
+			public := fmt.Sprintf(`{"id":"%026d","slug":%q,"type":"webinar","status":"published","name":"Event %d","description":"An evening about something, with people who know of it.",`+
+				`"url":"https://news.example.com/%s/","feature_image":"https://news.example.com/content/images/2026/11/picture-%d.jpg","event_date":%q,"event_time_start":%q,`+
+				`"event_time_end":"","event_time_zone":"UTC","start":%q,"end":null,"all_day":false,"deadline":null,"location":"The Pier","max_attendees":120,"access":"free",`+
+				`"fields":{"speaker":"Ada Lovelace"},"updated_at":%q}`, n, slug, n, slug, n, start.Format(time.DateOnly), start.Format("15:04"), start.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+			_, err := tx.ExecContext(ctx, `INSERT INTO events (site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, wanted_at, tries,
+				problem, holder, leased_until, late_at, public, post_id, name, starts_at, over_at, slug)
+				VALUES ('bench', $1, 'solo', 'webinar', '{}', 'published', 1, $2, $2, '{}', '{}', 0, 0, '', '', 0, 0, $3, $4, 'event', $5, $5, $4)`,
+				fmt.Sprintf("%026d", n), now.UnixMilli(), public, slug, start.UnixMilli())
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

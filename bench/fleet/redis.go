@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+)
+
+// withRedis has an edge use Redis.
+func (b *bench) withRedis() string { return "redis redis://" + b.redis.Address + "\n" }
+
+// withPatientRedis has an edge wait for Redis, so that what Redis costs is not less
+// because the machine is busy.
+func (b *bench) withPatientRedis() string {
+	return "redis redis://" + b.redis.Address + " {\ntimeout 5s\n}\n"
+}
+
+// waitForRedis waits until the edge asks Redis.
+func (e *edge) waitForRedis(ctx context.Context) error {
+	return until(ctx, 30*time.Second, 50*time.Millisecond, func() (bool, error) {
+		text, err := benchtest.Get(ctx, e.admin, "/metrics")
+		return strings.Contains(string(text), "lychgate_redis_up 1\n"), err
+	})
+}
+
+// roundTrips returns how often Redis was asked by edges.
+func (b *bench) roundTrips() (int64, error) {
+	return b.redisInfo("commandstats", "cmdstat_evalsha:calls")
+}
+
+// redisInfo returns a number that Redis says of itself.
+func (b *bench) redisInfo(section, name string) (int64, error) {
+	text, err := b.redis.Ask("INFO " + section)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), nameEnd(name)); found && name == "" {
+			value, _, _ = strings.Cut(value, ",")
+			return strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return 0, nil // of a command that was not sent yet
+}
+
+// nameEnd returns how a line with a value begins: name:, or name:part= .
+func nameEnd(name string) string {
+	if strings.Contains(name, ":") {
+		return name + "="
+	}
+	return name + ":"
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+)
+
+// siteCost is what an edge keeps of an idle site, in bytes; 0 before it is measured.
+type siteCost struct {
+	heap, rss int64 // without a platform
+	ghostHeap int64 // with one, before it was asked for anything
+	fewHeap   int64 // of the whole edge with few sites
+}
+
+// fewSites is how many sites the edge has that all else is compared with.
+const fewSites = 10
+
+// storedEdge is an edge with sites in the store.
+type storedEdge struct {
+	*edge
+	sites     int
+	database  string
+	added     time.Duration // how long adding the sites took
+	ready     time.Duration // from the start to the answer to a lookup
+	heap, rss int64
+	rates     []float64
+}
+
+// startStored makes a database with sites, and starts an edge.
+func (b *bench) startStored(ctx context.Context, sites int, csv string) (*storedEdge, error) {
+	name, source, err := b.newDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &storedEdge{sites: sites, database: name}
+	if s.added, err = b.addSites(ctx, source, csv); err != nil {
+		return nil, err
+	}
+	if err := b.settle(ctx, source); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	if s.edge, err = b.start(stored(source)); err != nil {
+		return nil, err
+	}
+	err = until(ctx, time.Minute, 5*time.Millisecond, func() (bool, error) { return s.serves(ctx, siteName(sites-1)+".example") })
+	s.ready = time.Since(begin)
+	if err == nil {
+		s.heap, s.rss, err = s.memory(ctx)
+	}
+	if err != nil {
+		s.Stop()
+	}
+	return s, err
+}
+
+// withoutPlatform returns a CSV file of sites without a platform.
+func withoutPlatform(sites int) string {
+	var text strings.Builder
+	fmt.Fprintln(&text, "name,hosts,platform")
+	for n := range sites {
+		fmt.Fprintf(&text, "%s,%s.example,none\n", siteName(n), siteName(n))
+	}
+	return text.String()
+}
+
+// storedSites measures an edge with many sites in the store beside one with few.
+func (b *bench) storedSites(ctx context.Context) error {
+	fmt.Println("\nsites in the store, on PostgreSQL, without a platform")
+	if err := b.manyBesideFew(ctx); err != nil {
+		return err
+	}
+	return b.idleGhosts(ctx)
+}
+
+func (b *bench) manyBesideFew(ctx context.Context) error {
+	few, err := b.startStored(ctx, fewSites, withoutPlatform(fewSites))
+	if err != nil {
+		return err
+	}
+	defer few.Stop()
+	many, err := b.startStored(ctx, *manySites, withoutPlatform(*manySites))
+	if err != nil {
+		return err
+	}
+	defer many.Stop()
+	edges := []*storedEdge{few, many}
+	var ratios []float64
+	for range *rounds {
+		for _, s := range edges {
+			result, err := b.lookUp(ctx, s.Port, load(), benchtest.Readers{Path: lookupPath, Hosts: s.sites})
+			if err != nil {
+				return err
+			}
+			s.rates = append(s.rates, result.PerSecond)
+		}
+		ratios = append(ratios, many.rates[len(ratios)]/few.rates[len(ratios)])
+	}
+
+	fmt.Printf("%-40s %14d %14d\n", "sites", few.sites, many.sites)
+	row := func(name string, value func(*storedEdge) string) {
+		fmt.Printf("%-40s %14s %14s\n", name, value(few), value(many))
+	}
+	row("added from CSV in", func(s *storedEdge) string { return fmt.Sprintf("%.2f s", s.added.Seconds()) })
+	row("from the start to the first lookup", func(s *storedEdge) string { return fmt.Sprintf("%.2f s", s.ready.Seconds()) })
+	row("heap after a collection", func(s *storedEdge) string { return fmt.Sprintf("%.1f MB", float64(s.heap)/1e6) })
+	row("RSS after a collection", func(s *storedEdge) string { return fmt.Sprintf("%.1f MB", float64(s.rss)/1e6) })
+	row("lookups at the hosts of all of them", func(s *storedEdge) string { return fmt.Sprintf("%.0f/s", benchtest.Median(s.rates)) })
+	more := int64(many.sites - few.sites)
+	b.sites = siteCost{heap: (many.heap - few.heap) / more, rss: (many.rss - few.rss) / more, fewHeap: few.heap}
+
+	b.verdict(many.added <= 30*time.Second, "adding took %.1f s, at most 30 s", many.added.Seconds())
+	b.verdict(many.ready <= 5*time.Second, "the first lookup was answered %.2f s after the start, at most 5 s", many.ready.Seconds())
+	heap, rss := float64(many.heap-few.heap)/1e6, float64(many.rss-few.rss)/1e6
+	b.verdict(max(heap, rss) <= 100, "%d more sites take %.1f MB of heap and %.1f MB of RSS, at most 100 MB", more, heap, rss)
+	b.verdict(benchtest.Median(ratios) >= 0.98, "lookups: %.3f of those with %d sites, at least 0.98", benchtest.Median(ratios), few.sites)
+	return b.watchIdle(ctx, many, nil)
+}
+
+// settleTime is how long after a load an edge is idle: its connections to PostgreSQL
+// report what they did 10 seconds later at most.
+const settleTime = 12 * time.Second
+
+// watchIdle prints what an edge does while nobody asks it for anything.
+func (b *bench) watchIdle(ctx context.Context, s *storedEdge, g *ghosts) error {
+	// Its workers would be counted too.
+	if err := b.setAutovacuum(ctx, "off"); err != nil {
+		return err
+	}
+	if err := pause(ctx, settleTime); err != nil {
+		return err
+	}
+	before, err := b.transactions(ctx, s.database)
+	if err != nil {
+		return err
+	}
+	asked := int64(0)
+	if g != nil {
+		asked = g.requests.Load()
+	}
+	begin := time.Now()
+	took, err := s.cpu(func() error { return pause(ctx, *idleTime) })
+	if err != nil {
+		return err
+	}
+	seconds := time.Since(begin).Seconds()
+	after, err := b.transactions(ctx, s.database)
+	if err != nil {
+		return err
+	}
+	if err := b.setAutovacuum(ctx, "on"); err != nil {
+		return err
+	}
+	goroutines, err := s.goroutines(ctx)
+	if err != nil {
+		return err
+	}
+	heap, rss, err := s.memory(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("idle for %.0f s with %d sites: %d goroutines, heap %.1f MB, RSS %.1f MB, %.2f s of CPU time",
+		seconds, s.sites, goroutines, float64(heap)/1e6, float64(rss)/1e6, took.Seconds())
+	if g != nil {
+		fmt.Printf(", %.1f requests a second to all Ghosts together", float64(g.requests.Load()-asked)/seconds)
+	}
+	fmt.Println()
+	perSecond := float64(after-before) / seconds
+	b.verdict(perSecond <= 2, "%.2f transactions a second on PostgreSQL, at most 2", perSecond)
+	return nil
+}
+
+// idleGhosts watches an edge whose sites have a platform, once all of them were
+// compared with it for the first time.
+func (b *bench) idleGhosts(ctx context.Context) error {
+	g := newGhosts()
+	defer g.server.Close()
+	s, err := b.startStored(ctx, *ghostSites, g.csv(*ghostSites, ","))
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+	fmt.Printf("\nsites in the store, with stand-ins for Ghost: %d, added from CSV in %.2f s, heap %.1f MB, RSS %.1f MB\n",
+		s.sites, s.added.Seconds(), float64(s.heap)/1e6, float64(s.rss)/1e6)
+	b.sites.ghostHeap = (s.heap - b.sites.fewHeap) / int64(s.sites)
+	source := strings.TrimSuffix(b.postgres.Source, "postgres") + s.database
+	const perSite = 75 * time.Millisecond // of which 50 are by plan (members/inbound)
+	begin, done := time.Now(), int64(0)
+	untilErr := until(ctx, time.Minute+time.Duration(s.sites)*perSite, time.Second, func() (bool, error) {
+		var err error
+		done, err = b.number(ctx, source, `SELECT count(*) FROM webhooks w JOIN comparisons c USING (site) WHERE w.registered_at > 0 AND c.finished_at > 0`)
+		return done == int64(s.sites), err
+	})
+	if err := g.problem(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if untilErr != nil {
+		fmt.Printf("the first comparisons of %d sites are over, those of the others go on: %v\n", done, untilErr)
+	} else {
+		fmt.Printf("all were compared for the first time after %.0f s\n", time.Since(begin).Seconds())
+	}
+	// The connections of the first looks are kept for a minute, twice the default of -idle.
+	if err := pause(ctx, 2**idleTime); err != nil {
+		return err
+	}
+	return b.watchIdle(ctx, s, g)
+}

@@ -1,0 +1,316 @@
+package desk
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// slotsManifest declares the slots that slotsTheme renders.
+const slotsManifest = `manifest_version: 1
+homepage_curation:
+  sections:
+    - key: top
+      name: Top stories
+      picker: {default_view: search}
+      slots:
+        - {key: lead, label: Lead, tag: "#lead"}
+        - {key: second, label: Second, tag: "#second"}
+`
+
+// slotsTheme returns Ghost's own theme Source as a zip, with a homepage that renders slots.
+func slotsTheme(t *testing.T) []byte {
+	t.Helper()
+	slot := func(name string) string {
+		return `{{#get "posts" filter="tag:hash-` + name + `" limit="1"}}{{#foreach posts}}<h2 class="` + name + `">{{title}}</h2>{{/foreach}}{{/get}}` + "\n"
+	}
+	return sourceWith(t, map[string]string{"lychgate-manifest.yaml": slotsManifest, "home.hbs": "{{!< default}}\n" + slot("lead") + slot("second")})
+}
+
+// sourceWith returns Ghost's own theme Source as a zip, with some files of its own.
+func sourceWith(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	source := os.DirFS(ghosttest.Folder(t) + "/content/themes/source/.")
+	err := fs.WalkDir(source, ".", func(path string, d fs.DirEntry, err error) error {
+		if _, ours := files[path]; err == nil && !d.IsDir() && !ours {
+			var text []byte
+			text, err = fs.ReadFile(source, path)
+			files[path] = string(text)
+		}
+		return err
+	})
+	for path, text := range files {
+		file, createErr := w.Create(path)
+		if err == nil && createErr == nil {
+			_, err = io.WriteString(file, text)
+		}
+	}
+	if err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// caller is one of the staff, without a browser.
+type caller struct {
+	site   *site
+	client *http.Client
+}
+
+// caller signs one of the staff in.
+func (s *site) caller(email string) *caller {
+	s.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := &caller{s, &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
+	c.json("POST", "/session/", map[string]string{"username": email, "password": password})
+	wait.Until(s.t, func() string { // Ghost keeps a session a moment after it has said so
+		if status, answer := c.ask("GET", "/ghost/api/admin/users/me/", "", nil); status != http.StatusOK {
+			return answer
+		}
+		return ""
+	})
+	return c
+}
+
+// ask sends a request, and returns the status and the text of the answer.
+func (c *caller) ask(method, path, contentType string, body io.Reader) (int, string) {
+	c.site.t.Helper()
+	request, err := http.NewRequestWithContext(c.site.t.Context(), method, c.site.base+path, body)
+	if err != nil {
+		c.site.t.Fatal(err)
+	}
+	request.Header.Set("Origin", c.site.base)
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	answer, err := c.client.Do(request)
+	if err != nil {
+		c.site.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		c.site.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// json sends a request to Ghost's Admin API, which has to succeed.
+func (c *caller) json(method, path string, body any) string {
+	c.site.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		c.site.t.Fatal(err)
+	}
+	status, answer := c.ask(method, "/ghost/api/admin"+path, "application/json", bytes.NewReader(text))
+	if status >= 300 {
+		c.site.t.Fatalf("%s %s: %d %s", method, path, status, answer)
+	}
+	return answer
+}
+
+// publish publishes a post with a tag, and returns its ID.
+func (c *caller) publish(title string) (id string) {
+	c.site.t.Helper()
+	answer := c.json("POST", "/posts/", map[string]any{"posts": []any{map[string]any{"title": title, "status": "published", "tags": []string{"Kept"}}}})
+	var posts struct{ Posts []struct{ ID string } }
+	if err := json.Unmarshal([]byte(answer), &posts); err != nil {
+		c.site.t.Fatal(err)
+	}
+	return posts.Posts[0].ID
+}
+
+// tagsOf returns the names of a post's tags.
+func (c *caller) tagsOf(id string) (names []string) {
+	c.site.t.Helper()
+	_, answer := c.ask("GET", "/ghost/api/admin/posts/"+id+"/?include=tags", "", nil)
+	var posts struct {
+		Posts []struct{ Tags []struct{ Name string } }
+	}
+	if err := json.Unmarshal([]byte(answer), &posts); err != nil {
+		c.site.t.Fatal(answer, err)
+	}
+	for _, tag := range posts.Posts[0].Tags {
+		names = append(names, tag.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+var headings = regexp.MustCompile(`<h2 class="(lead|second)">([^<]*)</h2>`)
+
+// homepage returns what readers see in the slots.
+func (c *caller) homepage() map[string]string {
+	c.site.t.Helper()
+	status, page := c.ask("GET", "/", "", nil)
+	if status != http.StatusOK {
+		c.site.t.Fatalf("the homepage: %d", status)
+	}
+	shown := make(map[string]string)
+	for _, match := range headings.FindAllStringSubmatch(page, -1) {
+		shown[match[1]] = match[2]
+	}
+	return shown
+}
+
+// An owner uploads a theme on the desk and activates it. An editor who is signed in to Ghost
+// finds the slots, searches for a post and chooses it, and readers see it on the homepage.
+// Another editor works there at the same time, and a session ends in the middle.
+func TestHomepageCuration(t *testing.T) {
+	s := newSite(t, "", options{})
+	p := s.signIn(owner)
+	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/themes"))
+	p.Until(`document.querySelector('desk-upload.ready')`)
+	p.Choose("desk-upload input", "slots.zip", slotsTheme(t))
+	p.Until(`text(document.querySelector('.notice'))?.startsWith('slots was uploaded.')`)
+	p.Do("document.querySelector('desk-activate[theme=slots] button').click()")
+	p.Until(`text(document.querySelector('.notice')) === 'slots is active now.' && text(document.querySelector('.badge').closest('th')) === 'slots Active'`)
+
+	owner := s.caller(owner)
+	ids := make(map[string]string)
+	for _, title := range []string{"Bridges of the north", "Bridges of the south", "A choir", "The council"} {
+		ids[title] = owner.publish(title)
+	}
+	editor := s.addStaff("Editor")
+	readers := func(what string, want map[string]string) {
+		t.Helper()
+		wait.Until(t, func() string {
+			if diff := cmp.Diff(want, owner.homepage()); diff != "" {
+				return what + ": " + diff
+			}
+			return ""
+		})
+	}
+
+	p = s.signIn(editor)
+	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/"))
+	p.Until(`find('h1', 'Themes')`)
+	press := func(label string) { p.T.Helper(); p.Do("find('a, button', %q).click()", label) }
+	slot := func(label, title string) {
+		t.Helper()
+		p.Until(fmt.Sprintf(`text([...document.querySelectorAll('.slot')].find(e => text(e.querySelector('h3')) === %q)?.querySelector('.title')) === %s`, label, orNull(title)))
+	}
+	press("Homepage Curation")
+	p.Until(`find('h1', 'Homepage Curation')`)
+	slot("Lead", "")
+	choose := func(label, words, title string) {
+		t.Helper()
+		p.Until(`find('.slot')`)
+		p.Do("[...document.querySelectorAll('.slot')].find(e => text(e.querySelector('h3')) === %q).querySelector('a.choose').click()", label)
+		p.Until(`document.activeElement?.id === 'q'`)
+		p.Keys("#q", words)
+		p.Until(fmt.Sprintf(`[...document.querySelectorAll('.posts > li')].some(e => text(e.querySelector('.title')) === %q)`, title))
+		p.Do("[...document.querySelectorAll('.posts > li')].find(e => text(e.querySelector('.title')) === %q).querySelector('button').click()", title)
+		p.Until(`find('.notice.done')`)
+	}
+	choose("Lead", "bridges no", "Bridges of the north")
+	slot("Lead", "Bridges of the north")
+	readers("chosen", map[string]string{"lead": "Bridges of the north"})
+	if diff := cmp.Diff([]string{"#lead", "Kept"}, owner.tagsOf(ids["Bridges of the north"])); diff != "" {
+		t.Errorf("tags: %s", diff)
+	}
+	choose("Second", "choir", "A choir")
+	readers("chosen", map[string]string{"lead": "Bridges of the north", "second": "A choir"})
+	choose("Lead", "south", "Bridges of the south")
+	readers("chosen anew", map[string]string{"lead": "Bridges of the south", "second": "A choir"})
+	press("Undo")
+	slot("Lead", "Bridges of the north")
+	readers("taken back", map[string]string{"lead": "Bridges of the north", "second": "A choir"})
+
+	// Somebody else chooses while this page is open. It shows that as soon as it is asked.
+	fill := func(slot, post string) (int, string) {
+		return owner.ask("POST", "/ghost/lychgate/desk/curation", "application/x-www-form-urlencoded",
+			strings.NewReader(url.Values{"theme": {"slots"}, "slot": {"top/" + slot}, "post": {post}}.Encode()))
+	}
+	if status, page := fill("lead", ids["The council"]); status != http.StatusOK {
+		t.Fatalf("%d %s", status, page)
+	}
+	choose("Second", "north", "Bridges of the north")
+	slot("Lead", "The council")
+	readers("two editors", map[string]string{"lead": "The council", "second": "Bridges of the north"})
+	if diff := cmp.Diff([]string{"#second", "Kept"}, owner.tagsOf(ids["Bridges of the north"])); diff != "" {
+		t.Errorf("tags: %s", diff)
+	}
+	// Both at once: one of the two is on the homepage, and nothing else is.
+	press("Change for Lead")
+	p.Until(`document.activeElement?.id === 'q'`)
+	p.Keys("#q", "choir")
+	p.Until(`document.querySelectorAll('.posts > li').length === 1`)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fill("lead", ids["Bridges of the south"])
+	}()
+	p.Do("document.querySelector('.posts button').click()")
+	p.Until(`find('.notice')`)
+	<-done
+	wait.Until(t, func() string {
+		shown := owner.homepage()
+		if shown["lead"] != "A choir" && shown["lead"] != "Bridges of the south" || shown["second"] != "Bridges of the north" {
+			return fmt.Sprint("the homepage has ", shown)
+		}
+		carriers := 0
+		for _, id := range ids {
+			if slices.Contains(owner.tagsOf(id), "#lead") {
+				carriers++
+			}
+		}
+		if carriers != 1 {
+			return fmt.Sprint(carriers, " posts carry the tag")
+		}
+		return ""
+	})
+
+	// The session ends while the picker is open. The page leads to Ghost's sign-in; what was
+	// typed stays, and then it goes on.
+	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/curation?slot=top/lead"))
+	p.Until(`document.activeElement?.id === 'q'`)
+	p.Do("await fetch('/ghost/api/admin/session/', {method: 'DELETE'})")
+	p.Keys("#q", "council")
+	const again = `q.dispatchEvent(new Event('input', {bubbles: true})), await new Promise(done => setTimeout(done, 300)), `
+	p.Until(again + `text(document.querySelector('.found'))?.startsWith("Sign in to Ghost's admin on this site first.") &&
+		document.querySelector('.found .sign-in')?.getAttribute('href') === '/ghost/' && q.value === 'council'`)
+	p.Do(`await fetch('/ghost/api/admin/session/', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({username: %q, password: %q})})`, editor, password)
+	p.Until(`(await fetch('/ghost/api/admin/users/me/')).ok`) // Ghost keeps a session a moment after it has said so
+	// A search that was under way meanwhile may still say that nobody is signed in.
+	p.Until(`await (async () => {
+		if (text(find('.notice')) === 'Lead was filled. It is live now. View site (in another tab) Undo') return true;
+		const buttons = document.querySelectorAll('.posts button');
+		if (buttons.length === 1) buttons[0].click();
+		else document.querySelector('#q')?.dispatchEvent(new Event('input', {bubbles: true}));
+		await new Promise(done => setTimeout(done, 500));
+		return false;
+	})()`)
+	readers("after another sign-in", map[string]string{"lead": "The council", "second": "Bridges of the north"})
+	if problems, err := p.Problems(); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "Content-Security-Policy") }) {
+		t.Errorf("%q, %v", problems, err)
+	}
+}
+
+func orNull(title string) string {
+	if title == "" {
+		return "null"
+	}
+	return quote(title)
+}

@@ -1,0 +1,132 @@
+package desk
+
+import (
+	"bytes"
+	"encoding/json"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+const partyManifest = `manifest_version: 1
+events:
+  default_tags: [Events]
+  types:
+    party:
+      post_template: custom-party
+      required_fields: [name, event_date]
+      field_constraints:
+        feature_image: {aspect_ratio: "2:1", min_width: 1200}
+`
+
+// sky returns a picture of a colour.
+func sky(t *testing.T) []byte {
+	t.Helper()
+	drawn := image.NewRGBA(image.Rect(0, 0, 600, 600))
+	for i := range 600 * 600 {
+		drawn.Set(i%600, i/600, color.RGBA{90, 160, 220, 255})
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, drawn); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// An editor finds the events in Ghost Admin, types one with a picture that is cut and
+// uploaded to Ghost, and publishes it: readers find its page, with the theme's template.
+// Then it is cancelled, unpublished and deleted, and the post stays.
+func TestEvents(t *testing.T) {
+	s := newSite(t, "", options{})
+	p := s.signIn(owner)
+	hasEntry(t, p)
+	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/themes"))
+	p.Until(`document.querySelector('desk-upload.ready')`)
+	party := map[string]string{"lychgate-manifest.yaml": partyManifest, "custom-party.hbs": `{{!< default}}{{#post}}<h1 class="party">{{title}}</h1><img class="party" src="{{feature_image}}">{{/post}}`}
+	p.Choose("desk-upload input", "party.zip", sourceWith(t, party))
+	p.Until(`text(document.querySelector('.notice'))?.startsWith('party was uploaded.')`)
+	p.Do("document.querySelector('desk-activate[theme=party] button').click()")
+	p.Until(`text(document.querySelector('.notice')) === 'party is active now.'`)
+	staff := s.caller(owner)
+	editor := s.addStaff("Editor")
+
+	p = s.signIn(editor)
+	hasEntry(t, p, "Events")
+	p.Do(`[...document.querySelectorAll(%q)].find(a => text(a) === 'Events').click()`, underPosts)
+	p.Until(`find('h1', 'Events')`)
+	p.Do("find('a', 'New event').click()")
+	p.Until(`document.querySelector('desk-event .state')`)
+	field := func(key string) string { return `document.querySelector('[data-key="` + key + `"] [name]')` }
+	p.Keys(`[data-key=name] [name]`, "Lychgate day")
+	p.Until(`text(document.querySelector('.state'))?.startsWith('Saved at ')`)
+	p.Choose(`[data-key=feature_image] input[type=file]`, "sky.png", sky(t))
+	p.Until(`text(document.querySelector('.crop .size')) === '1200 × 600 px'`)
+	p.Do("find('button', 'Use this part').click()")
+	p.Until(`text(document.querySelector('[data-key=feature_image] .said')) === 'The picture was uploaded.'`)
+	p.Do(field("event_date") + ".value = '2100-06-01'; find('button', 'Publish').click()")
+	p.Until(`text(document.querySelector('.notice')) === 'The event is published.'`)
+	p.Until(`find('a', 'View page') && find('a', 'Edit the text in Ghost')?.getAttribute('href').startsWith('/ghost/#/editor/post/')`)
+
+	_, answer := staff.ask("GET", "/ghost/api/admin/posts/?filter=custom_template:custom-party", "", nil)
+	var posts struct {
+		Posts []struct {
+			Title, Slug, Status string
+			FeatureImage        string `json:"feature_image"`
+		}
+	}
+	if err := json.Unmarshal([]byte(answer), &posts); err != nil || len(posts.Posts) != 1 {
+		t.Fatal(answer, err)
+	}
+	post := posts.Posts[0]
+	if diff := cmp.Diff([]string{"Lychgate day", "lychgate-day", "published"}, []string{post.Title, post.Slug, post.Status}); diff != "" {
+		t.Error(diff)
+	}
+	status, page := staff.ask("GET", "/lychgate-day/", "", nil)
+	if status != http.StatusOK || !strings.Contains(page, `<h1 class="party">Lychgate day</h1>`) {
+		t.Errorf("the page: %d", status)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, post.FeatureImage, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer picture.Body.Close()
+	text, _ := io.ReadAll(picture.Body)
+	if config, err := png.DecodeConfig(bytes.NewReader(text)); err != nil || config.Width != 1200 || config.Height != 600 {
+		t.Errorf("the picture at %s: %+v, %v", post.FeatureImage, config, err)
+	}
+
+	confirm := func(link, button, says string) {
+		t.Helper()
+		p.Do("find('a', %q).click()", link)
+		p.Until("find('button', " + quote(button) + ")")
+		p.Do("find('button', %q).click()", button)
+		p.Until("text(document.querySelector('.notice')) === " + quote(says))
+	}
+	confirm("Cancel event…", "Cancel the event", "The event is cancelled. Its page stays, and says so.")
+	if status, _ := staff.ask("GET", "/lychgate-day/", "", nil); status != http.StatusOK {
+		t.Errorf("the page of the cancelled one: %d", status)
+	}
+	confirm("Unpublish…", "Unpublish the event", "The event is not published any more. Its post is a draft in Ghost, with its text.")
+	wait.Until(t, func() string {
+		if status, _ := staff.ask("GET", "/lychgate-day/", "", nil); status != http.StatusNotFound {
+			return "the page is still there"
+		}
+		return ""
+	})
+	confirm("Delete…", "Delete the event", "The event was deleted. Its post, if it had one, stays in Ghost as a draft.")
+	if _, answer := staff.ask("GET", "/ghost/api/admin/posts/?filter=status:draft", "", nil); !strings.Contains(answer, `"title":"Lychgate day"`) {
+		t.Errorf("the post is gone: %s", answer)
+	}
+}

@@ -1,0 +1,211 @@
+package desk
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/internal/gittest"
+)
+
+const underPosts = ".gh-nav-list-posts .gh-nav-view-list a, #posts-submenu a"
+
+// hasEntry waits for what is under Posts in Ghost's own navigation to be as it should, with
+// ours, as nothing but that: Ghost makes the list anew now and then.
+func hasEntry(t *testing.T, p *browser.Page, want ...string) {
+	t.Helper()
+	list, err := json.Marshal(append([]string{"Drafts", "Scheduled", "Published"}, want...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Until(fmt.Sprintf("JSON.stringify([...document.querySelectorAll('%s')].map(text)) === JSON.stringify(%s)", underPosts, list))
+}
+
+const curationEntry = "Homepage Curation"
+
+// ourEntries are there while the active theme has slots and event types, as cleanManifest says.
+var ourEntries = []string{curationEntry, "Events"}
+
+// openInstalled opens the list of installed themes.
+func openInstalled(p *browser.Page) {
+	p.Do("location.hash = '#/settings/design/change-theme'")
+	click(p, "button, [role=tab]", "Installed")
+	p.Until("!!find('[data-testid=theme-list-item]')")
+}
+
+// statuses are what stands below each theme, by name.
+func statuses(p *browser.Page) map[string]string {
+	return browser.JS[map[string]string](p, `Object.fromEntries([...document.querySelectorAll('[data-testid=theme-list-item] [id^=theme-]')]
+		.map(place => [place.id.slice(6), text(place.querySelector('.lychgate-theme'))]))`)
+}
+
+// status returns an expression that waits for what stands below a theme.
+func status(theme, want string) string {
+	return fmt.Sprintf("text(document.querySelector('#theme-%s .lychgate-theme')) === %q", theme, want)
+}
+
+// An editor who has never heard of Lychgate finds it in Ghost's own admin: what is wrong
+// with a theme where themes are, and the homepage's slots under Posts.
+func TestGhostAdmin(t *testing.T) {
+	git := gittest.New(t)
+	git.Init("nightly.git")
+	git.Commit("nightly.git", map[string]string{"lychgate-manifest.yaml": cleanManifest})
+	repositories := git.Start()
+	repository := func(theme string) string {
+		return "theme " + theme + " {\nrepository " + repositories + "/" + theme + ".git {\ntoken " + gittest.Token + "\n}\n}\n"
+	}
+	withRepositories := options{site: repository("nightly") + repository("daily")}
+	s := newSite(t, "", withRepositories)
+
+	p := s.signIn(owner)
+	hasEntry(t, p) // while the theme has no manifest
+	upload(p, "nightly", themeZip(t, cleanManifest), false)
+	confirm(p, "Activate")
+	upload(p, "weekly", themeZip(t, hostileManifest), false)
+	confirm(p, "Close")
+	upload(p, "daily", themeZip(t, ""), false)
+	confirm(p, "Close")
+
+	// The list says so of each theme, without being opened again.
+	const refresh = " Refresh the manifest of "
+	p.Until(status("weekly", "Manifest Status: 3 warnings : findings in the manifest of weekly"))
+	p.Until(status("daily", "Manifest Status: No manifest"+refresh+"daily"))
+	shown := statuses(p)
+	diff(t, "Manifest Status", map[string]string{
+		"nightly": "Manifest Status: Valid" + refresh + "nightly", "weekly": shown["weekly"], "daily": shown["daily"],
+	}, withoutEmpty(shown))
+
+	// By keyboard alone: the findings are behind the icon, and are text.
+	p.Keys("#theme-weekly [data-lychgate=findings]", "\r")
+	type list struct {
+		Expanded, Controls string
+		Seen               bool
+		Items              []string
+		HasMarkup          bool
+	}
+	findings := func() list {
+		return browser.JS[list](p, `(() => {
+			const button = document.querySelector('#theme-weekly [data-lychgate=findings]'), list = document.querySelector('#theme-weekly ul');
+			return {Expanded: button.getAttribute('aria-expanded'), Controls: button.getAttribute('aria-controls') === list.id ? 'the list' : '',
+				Seen: seen(list), Items: seen(list) ? [...list.children].map(item => text(item).split('; use ')[0]) : [],
+				HasMarkup: !!list.querySelector('script, img, b') || 'hostile' in window};
+		})()`)
+	}
+	diff(t, "opened", list{"true", "the list", true, []string{
+		"events.types.webinar.supported_fields[1] `<script>window.hostile = 1</script>` is not a standard field, so it is dropped",
+		"events.types.webinar.supported_fields[2] `<img src=x onerror='window.hostile = 2'>` is not a standard field, so it is dropped",
+		"events.types.webinar.supported_fields[3] `<b>bold</b>` is not a standard field, so it is dropped",
+	}, false}, findings())
+	p.Picture("ghost-admin-themes")
+
+	// What the repository has now is said where it was asked for; the focus stays there.
+	git.Commit("nightly.git", map[string]string{"lychgate-manifest.yaml": hostileManifest})
+	p.Keys("#theme-nightly [data-lychgate=refresh]", "\r")
+	p.Until(status("nightly", "Manifest Status: 3 warnings : findings in the manifest of nightly"+refresh+"nightly Refreshed: 3 warnings"))
+	diff(t, "the focus", "refresh", browser.JS[string](p, "document.activeElement.dataset.lychgate"))
+	diff(t, "still open", true, findings().Seen)
+	p.Keys("#theme-weekly [data-lychgate=findings]", "\r")
+	diff(t, "closed", list{"false", "the list", false, []string{}, false}, findings())
+	p.Do("document.querySelector('#theme-daily [data-lychgate=refresh]').click()")
+	p.Until("/Not refreshed\\. .*repository/.test(text(document.querySelector('#theme-daily [role=status]')))")
+
+	// The entry is there, on the last known-good copy, through all that the admin does to
+	// its navigation, and is never there twice.
+	p.Must(p.Navigate(s.base + "/ghost/?again#/posts"))
+	p.Until("!!find('a', 'Homepage Curation')")
+	hasEntry(t, p, ourEntries...)
+	const expander = ".gh-nav-button-expand, [aria-controls=posts-submenu]"
+	for range 2 {
+		p.Do("document.querySelector('%s').click()", expander)
+		p.Until("!find('a', 'Homepage Curation') || !!document.querySelector('#posts-submenu.grid-rows-\\\\[0fr\\\\]')")
+		p.Do("document.querySelector('%s').click()", expander)
+		p.Until("!!find('a', 'Homepage Curation')")
+		hasEntry(t, p, ourEntries...)
+	}
+	for _, page := range []string{"#/tags", "#/posts?type=draft", "#/settings", "#/posts"} {
+		p.Do("location.hash = %q", page)
+		p.Until("location.hash.startsWith('#/settings') ? !!find('[data-testid=theme]') : !find('[data-testid=theme]') && !!find('a', 'Homepage Curation')")
+	}
+	hasEntry(t, p, ourEntries...)
+	p.Picture("ghost-admin-posts")
+	click(p, "a", curationEntry)
+	p.Until("location.pathname === '/ghost/lychgate/desk/curation' && text(document.querySelector('h1')) === 'Homepage Curation'")
+
+	// Another theme has no slots.
+	p.Must(p.Navigate(s.base + "/ghost/#/posts"))
+	hasEntry(t, p, ourEntries...)
+	openInstalled(p)
+	p.Do("[...document.querySelector('#theme-casper').closest('[data-testid]').querySelectorAll('button')].find(b => text(b) === 'Activate').click()")
+	p.Until("/Active/.test(text(document.querySelector('#theme-casper')))")
+	p.Do("location.hash = '#/posts'")
+	hasEntry(t, p)
+	if code, answer := api(p, "PUT", "/themes/nightly/activate/", ""); code != http.StatusOK {
+		t.Fatal(code, answer)
+	}
+	hasEntry(t, p, ourEntries...) // without another page
+
+	// Each role sees what it may.
+	for role, want := range map[string][]string{"Editor": ourEntries, "Author": nil, "Contributor": nil} {
+		email := s.addStaff(role)
+		p := s.signIn(email)
+		p.Until("performance.getEntriesByType('resource').some(entry => /admin.json$/.test(entry.name) && entry.responseEnd)")
+		p.Do("for (let frame = 0; frame < 5; frame++) await new Promise(requestAnimationFrame)")
+		p.Until(fmt.Sprintf("document.querySelectorAll('[data-lychgate]').length === %d", len(want)))
+		got := browser.JS[struct {
+			Status  int
+			Nothing bool
+		}](p, `fetch('/ghost/lychgate/desk/admin.json').then(async response => ({Status: response.status, Nothing: await response.text() === '{"curation":"","events":"","themes":[]}'}))`)
+		diff(t, role, fmt.Sprint(200, want == nil), fmt.Sprint(got.Status, got.Nothing))
+	}
+
+	// Switched off, Ghost's admin is Ghost's.
+	withRepositories.staffDesk = "ghost_admin off"
+	s.startEdge(withRepositories)
+	p = s.signIn(owner)
+	if _, answer := api(p, "GET", "/config/", ""); !strings.Contains(answer, `"clientExtensions":{}`) {
+		t.Errorf("when it is off: %s", answer)
+	}
+	openInstalled(p)
+	diff(t, "when it is off", map[string]string{}, withoutEmpty(statuses(p)))
+	diff(t, "scripts of ours", 0, browser.JS[int](p, "document.querySelectorAll('script[src*=lychgate]').length"))
+}
+
+// withoutEmpty returns what says something.
+func withoutEmpty(texts map[string]string) map[string]string {
+	some := make(map[string]string)
+	for name, text := range texts {
+		if text != "" {
+			some[name] = text
+		}
+	}
+	return some
+}
+
+// An extension that the operator has set in Ghost goes on working beside ours: its script
+// runs, from its own address, with its container. Ghost is in a subdirectory.
+func TestOperatorsExtension(t *testing.T) {
+	theirs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		w.Write([]byte(`window.runs = (window.runs ?? []).concat(document.currentScript.src);
+			document.querySelector('#theirs').textContent = 'at work';`))
+	}))
+	t.Cleanup(theirs.Close)
+	script := theirs.URL + `/extension.js?a=b+c&d=%20"#e`
+	t.Setenv("clientExtensions__script__src", script)
+	t.Setenv("clientExtensions__script__container", `<div id="theirs"></div>`)
+	s := newSite(t, "/blog", options{})
+	p := s.signIn(owner)
+	p.Until("text(document.querySelector('#theirs')) === 'at work'")
+	diff(t, "their script", []string{strings.ReplaceAll(script, `"`, "%22")}, browser.JS[[]string](p, "runs"))
+	upload(p, "nightly", themeZip(t, cleanManifest), false)
+	confirm(p, "Activate")
+	p.Do("location.hash = '#/posts'")
+	p.Until("!!find('a', 'Homepage Curation')")
+	hasEntry(t, p, ourEntries...)
+	click(p, "a", curationEntry)
+	p.Until("location.pathname === '/blog/ghost/lychgate/desk/curation' && text(document.querySelector('h1')) === 'Homepage Curation'")
+}

@@ -1,0 +1,116 @@
+package pages
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// maxPicture bounds a picture of the docs, in bytes.
+const maxPicture = 100 << 10
+
+// docsPictures are the pictures of docs/homepage_curation.md: how each page is reached, and
+// what it has to show, so that a page that has changed is seen here.
+var docsPictures = []struct{ name, address, do, until, shows string }{
+	{
+		"slots", "curation", "", "$('.slots')",
+		"Top stories What readers see first. Lead story The old lychgate is painted 4 May 2026, 14:00 by Jane Change for Lead story Edit post The old lychgate is painted Clear Lead story Move the post of Lead story " +
+			"Second story A choir for everybody 4 May 2026, 14:00 by Jane Change for Second story Edit post A choir for everybody Clear Second story Move the post of Second story " +
+			"Third story No post yet Choose a post for Third story",
+	},
+	{
+		"search", "curation?slot=top/third", "$('#q').value = 'bridges'; $('#q').dispatchEvent(new Event('input', {bubbles: true}))", "text($('.found')) === '2 posts'",
+		"All slots Choose a post for Third story Only published posts are offered. Recent Search Words in the title Search 2 posts " +
+			"Bridges of the south 4 May 2026, 14:00 by Jane Choose Bridges of the south Bridges of the north 4 May 2026, 14:00 by Jane Choose Bridges of the north",
+	},
+	{
+		"done", "curation?slot=top/third&view=search&q=bridges", "$('.posts button').click()", "$('.notice.done')",
+		"Third story was filled. It is live now. View site (in another tab) Undo Top stories What readers see first. Lead story The old lychgate is painted 4 May 2026, 14:00 by Jane Change for Lead story Edit post The old lychgate is painted Clear Lead story Move the post of Lead story " +
+			"Second story A choir for everybody 4 May 2026, 14:00 by Jane Change for Second story Edit post A choir for everybody Clear Second story Move the post of Second story " +
+			"Third story Bridges of the south 4 May 2026, 14:00 by Jane Change for Third story Edit post Bridges of the south Clear Third story Move the post of Third story",
+	},
+}
+
+// small returns a PNG with the 256 colours that it has most of, and those near to them.
+func small(t *testing.T, picture []byte) []byte {
+	t.Helper()
+	whole, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, count := whole.Bounds(), make(map[color.Color]int)
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			count[whole.At(x, y)]++
+		}
+	}
+	palette := color.Palette(slices.SortedFunc(maps.Keys(count), func(a, b color.Color) int { return count[b] - count[a] }))
+	few := image.NewPaletted(bounds, palette[:min(len(palette), 256)])
+	draw.Draw(few, bounds, whole, bounds.Min, draw.Src)
+	var file bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&file, few); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// The pictures that show an editor the way are of the pages as they are. With
+// LYCHGATE_TEST_PICTURES they are taken anew, to be copied into docs/.
+func TestPicturesOfDocs(t *testing.T) {
+	if browser.Name() != "chromium" {
+		t.Skip("the pictures are of Chromium")
+	}
+	r := open(t)
+	r.Ghost.Posts, r.Ghost.Tags = nil, map[string][]string{}
+	slot := func(key, label string) manifest.Slot { return manifest.Slot{Key: key, Label: label, Tag: "#" + key} }
+	r.Declare(manifest.Section{
+		Key: "top", Name: "Top stories", Description: "What readers see first.", Picker: manifest.Picker{DefaultView: manifest.SearchView, RecentLimit: 20},
+		Slots: []manifest.Slot{slot("lead", "Lead story"), slot("second", "Second story"), slot("third", "Third story")},
+	})
+	r.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly", IsActive: true}}
+	for i, post := range [][]string{{"Bridges of the north"}, {"Bridges of the south"}, {"A choir for everybody", "#second"}, {"The old lychgate is painted", "#lead"}} {
+		r.Publish(strconv.Itoa(i), post[0], post[1:]...)
+		r.Ghost.Posts[0].Picture = r.url + "/content/images/" + strings.Repeat("x", i) + ".png"
+	}
+	v := r.visit("Editor", "curation", browser.Look{Width: 1120, Height: 600, Media: map[string]string{"prefers-color-scheme": "light"}})
+	for _, picture := range docsPictures {
+		v.goTo(picture.address)
+		v.Do("%s", picture.do)
+		v.Until(picture.until)
+		diff(t, picture.name, picture.shows, js[string](v, `(() => {
+			const words = [], walk = document.createTreeWalker($('desk-page'), NodeFilter.SHOW_TEXT);
+			while (walk.nextNode()) if (walk.currentNode.parentElement.localName !== 'h1') words.push(walk.currentNode.data);
+			return words.join(' ').replace(/\s+/g, ' ').replace(/ ([.,])/g, '$1').trim();
+		})()`))
+		v.Do("await Promise.all([...document.images].map(i => i.decode()))")
+		v.Do("document.activeElement.blur()")
+		if folder := os.Getenv("LYCHGATE_TEST_PICTURES"); folder != "" {
+			taken, err := v.Screenshot()
+			v.Must(err)
+			v.Must(os.WriteFile(filepath.Join(folder, "homepage_curation_"+picture.name+".png"), small(t, taken), 0o644))
+		}
+
+		file, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "homepage_curation_"+picture.name+".png"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		config, err := png.DecodeConfig(bytes.NewReader(file))
+		if err != nil || len(file) > maxPicture || config.Width != 2240 || config.Height != 1200 {
+			t.Errorf("docs/homepage_curation_%s.png: %d bytes, %d by %d, %v", picture.name, len(file), config.Width, config.Height, err)
+		}
+	}
+}

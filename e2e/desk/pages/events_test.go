@@ -1,0 +1,536 @@
+package pages
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+// partyManifest has a type with every kind of field, and another one.
+const partyManifest = `
+manifest_version: 1
+events:
+  default_tags: [Events]
+  types:
+    meetup:
+      post_template: custom-meetup
+      supported_fields: [name, event_date, location]
+    party:
+      post_template: custom-party
+      label: Summer party
+      default: true
+      required_fields: [name, event_date]
+      field_constraints:
+        name: {max_length: 60}
+        feature_image: {aspect_ratio: "16:9", min_width: 1600, min_height: 900}
+      custom_fields:
+        - {key: motto, type: text, max_length: 20, help_text: "One line."}
+        - {key: menu, type: textarea, max_length: 200, required: true}
+        - {key: seats, type: number, min: 1, max: 10}
+        - {key: dress, type: select, options: [casual, formal]}
+        - {key: page, type: url}
+        - {key: doors, type: date}
+        - {key: outdoors, type: toggle}
+        - {key: badge, type: image, aspect_ratio: "1:1", min_width: 300, max_file_size_kb: 100}
+`
+
+// withParties has the active theme declare event types, and the slots that it has.
+func (r *room) withParties() *room {
+	r.t.Helper()
+	kept, err := r.Themes.Find(r.t.Context(), "nightly")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	declared := manifest.Parse([]byte(partyManifest)).Manifest
+	declared.Curation = kept.Curation()
+	r.Manifest("nightly", declared)
+	return r
+}
+
+// withHostileEvents keeps a draft and an event without a type, and returns a function that
+// puts their IDs into an address.
+func (r *room) withHostileEvents(t *testing.T) func(address string) string {
+	long := strings.Repeat("Donaudampfschifffahrt", 20)
+	values := map[string]any{
+		"name": hostile + long, "description": strings.Repeat(hostile, 10), "location": long, "rsvp_labels": []any{"Guests", hostile, long}, "motto": long,
+		"feature_image": r.url + "/content/images/a.png", "menu": hostile, "event_date": "2100-06-01", "access": hostile, "seats": hostile,
+	}
+	draft := r.create(t, values)
+	gone, err := r.Events.Create(t.Context(), "daily", events.Edit{Theme: hostile, Type: hostile, Values: values})
+	if err != nil {
+		t.Fatal(err)
+	}
+	party, err := r.Site.Events.Type(t.Context(), "nightly", "party")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		e := r.create(t, map[string]any{"name": fmt.Sprint(hostile, long[:150], i), "menu": "Cake", "event_date": "2100-06-01", "event_time_start": "19:30", "event_time_zone": "America/Argentina/ComodRivadavia"})
+		if _, err := r.Events.Publish(t.Context(), "daily", e.ID, e.Revision, party); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return strings.NewReplacer("=draft", "="+draft.ID, "=gone", "="+gone.ID).Replace
+}
+
+// pickPicture chooses a picture to be cut.
+const pickPicture = `
+	const input = $('[data-key=feature_image] input[type=file]'), chosen = new DataTransfer(), canvas = new OffscreenCanvas(800, 600);
+	canvas.getContext('2d').fillRect(0, 0, 400, 300);
+	chosen.items.add(new File([await canvas.convertToBlob()], 'sky.png'));
+	input.files = chosen.files;
+	input.dispatchEvent(new Event('change', {bubbles: true}));
+`
+
+// uploadImage takes a picture as Ghost does.
+func (r *room) uploadImage(w http.ResponseWriter, request *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if cookie, err := request.Cookie("session"); err != nil || cookie.Value == "" {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"errors":[{"message":"Authorization failed"}]}`)
+		return
+	}
+	file, header, err := request.FormFile("file")
+	if err != nil || request.FormValue("purpose") != "image" {
+		http.Error(w, `{"errors":[{"message":"no picture"}]}`, http.StatusUnprocessableEntity)
+		return
+	}
+	text, _ := io.ReadAll(file)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.images = append(r.images, text)
+	json.NewEncoder(w).Encode(map[string]any{"images": []any{map[string]string{"url": r.url + "/content/images/" + header.Filename}}})
+}
+
+// field returns an expression for the input of a field.
+func field(key string) string {
+	return fmt.Sprintf(`$('[data-key="%s"] [name]')`, key)
+}
+
+// typed types into a field.
+func (v tab) typed(key, text string) {
+	v.T.Helper()
+	v.Keys(fmt.Sprintf(`[data-key="%s"] [name]`, key), text)
+}
+
+// state waits for what the editor says of saving.
+func (v tab) state(begins string) {
+	v.T.Helper()
+	v.Until(fmt.Sprintf("text($('.state'))?.startsWith(%q)", begins))
+}
+
+// only returns the event that is kept.
+func (r *room) only(t *testing.T) events.Event {
+	t.Helper()
+	page, err := r.Events.List(t.Context(), "daily", events.Query{Most: 10})
+	if err != nil || len(page.Events) != 1 {
+		t.Fatal(page.Events, err)
+	}
+	return page.Events[0]
+}
+
+// create keeps a draft.
+func (r *room) create(t *testing.T, values map[string]any) events.Event {
+	t.Helper()
+	e, err := r.Events.Create(t.Context(), "daily", events.Edit{Theme: "nightly", Type: "party", Values: values})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// somebodySaves changes an event as another editor would.
+func (r *room) somebodySaves(t *testing.T, e events.Event, values map[string]any) {
+	t.Helper()
+	if _, err := r.Events.Save(t.Context(), "daily", e.ID, 0, events.Edit{Theme: e.Theme, Type: e.Type, Values: values}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An editor types a new event, which is saved meanwhile, is told what is missing, and
+// publishes it.
+func TestEventIsTyped(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "events?new=", browser.Look{})
+	diff(t, "the type", "party", js[string](v, "$('#event-type').value"))
+	diff(t, "the time zone", "Europe/Berlin", js[string](v, field("event_time_zone")+".value"))
+	v.typed("name", "Lychgate day")
+	v.state("Saved at ")
+	e := r.only(t)
+	diff(t, "what is kept", map[string]any{"name": "Lychgate day", "event_time_zone": "Europe/Berlin", "outdoors": false}, e.Values)
+	diff(t, "the address", "?event="+e.ID, js[string](v, "location.search"))
+	v.typed("motto", "A motto that is too long for it")
+	v.Until(`text($('[data-key=motto] .count')) === '31 of 20 characters' && $('[data-key=motto] .count').matches('.over')`)
+	v.Until(`text($('[data-key=name] .count')) === '12 of 60 characters, as recommended'`)
+	v.press("Publish")
+	v.Until(`$('#problems')`)
+	diff(t, "the summary", []string{"Event date is required.", "Motto must have 20 characters at most; it has 31.", "Menu is required."}, js[[]string](v, "[...$('#problems').querySelectorAll('li')].map(text)"))
+	diff(t, "the focus", true, js[bool](v, "document.activeElement.id === 'problems'"))
+	diff(t, "what is wrong", []any{"true", "Menu is required."}, js[[]any](v, `[`+field("menu")+`.getAttribute('aria-invalid'), text(document.getElementById(`+field("menu")+`.getAttribute('aria-describedby').split(' ').at(-1)))]`))
+	v.Do("$('#problems li:last-child a').click()")
+	v.Until("document.activeElement === " + field("menu"))
+	diff(t, "the address after problems", "?event="+e.ID, js[string](v, "location.search"))
+	v.typed("menu", "Cake")
+	v.Do(field("motto") + ".value = ''; " + field("event_date") + ".value = '2026-08-01'; " + field("outdoors") + ".checked = true; " + field("outdoors") + ".dispatchEvent(new Event('input', {bubbles: true}))")
+	v.press("Publish")
+	v.says("The event is published.")
+	e = r.only(t)
+	diff(t, "published", []any{events.Published, map[string]any{
+		"name": "Lychgate day", "event_time_zone": "Europe/Berlin", "outdoors": true, "menu": "Cake", "event_date": "2026-08-01", "slug": e.Values["slug"],
+	}}, []any{e.Status, e.Values})
+	diff(t, "nothing is offered", nil, js[any](v, "text($('desk-event > .notice'))"))
+}
+
+// Changing the type reloads the form, and keeps what was typed, also in fields that the
+// other type does not have.
+func TestTypeIsChanged(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "events?new=meetup", browser.Look{})
+	v.typed("name", "Lychgate day")
+	v.Do("$('#event-type').value = 'party'; $('#event-type').dispatchEvent(new Event('change', {bubbles: true}))")
+	v.Until(field("menu"))
+	diff(t, "the name", "Lychgate day", js[string](v, field("name")+".value"))
+	v.typed("menu", "Cake")
+	v.Do("$('#event-type').value = 'meetup'; $('#event-type').dispatchEvent(new Event('change', {bubbles: true}))")
+	v.Until("!" + field("menu"))
+	v.press("Save draft")
+	v.says("The event was saved.")
+	e := r.only(t)
+	diff(t, "kept", []any{"meetup", "Cake"}, []any{e.Type, e.Values["menu"]})
+}
+
+// The session ends while somebody types. What was typed stays in the tab, and is offered
+// again when the page is opened anew.
+func TestSessionEndsWhileTyping(t *testing.T) {
+	r := open(t).withParties()
+	e := r.create(t, map[string]any{"name": "Lychgate day"})
+	v := r.visit("Editor", "events?event="+e.ID, browser.Look{})
+	v.Do("await fetch('/sign-out')")
+	v.typed("location", "The parish hall")
+	v.state("Not saved: your session has ended.")
+	diff(t, "the way to sign in", "/ghost/", js[string](v, "$('.state a').pathname"))
+	v.goTo("events?event=" + e.ID)
+	v.Until("text($('h1')) === 'Sign in first'")
+	v.Do("await fetch('/sign-in?as=Editor')")
+	v.goTo("events?event=" + e.ID)
+	v.Until("text($('desk-event > .notice'))?.startsWith('In this tab something was typed here')")
+	diff(t, "before", "", js[string](v, field("location")+".value"))
+	v.press("Restore it")
+	v.state("Saved at ")
+	diff(t, "kept", map[string]any{"name": "Lychgate day", "location": "The parish hall", "outdoors": false}, r.only(t).Values)
+	v.goTo("events?event=" + e.ID)
+	v.Until(field("location"))
+	diff(t, "offered again", nil, js[any](v, "text($('desk-event > .notice'))"))
+
+	// Of what somebody else has changed meanwhile, nothing is restored.
+	v.Do("await fetch('/sign-out')")
+	v.Do(field("location") + ".value = 'The church'; " + field("location") + ".dispatchEvent(new Event('input', {bubbles: true}))")
+	v.state("Not saved: your session has ended.")
+	v.Do("await fetch('/sign-in?as=Editor')")
+	r.somebodySaves(t, e, map[string]any{"name": "Their day", "location": "The parish hall"})
+	v.goTo("events?event=" + e.ID)
+	v.Until("text($('desk-event > .notice'))?.includes('The event was changed since then.')")
+	v.press("Restore it")
+	v.state("Saved at ")
+	diff(t, "both", map[string]any{"name": "Their day", "location": "The church", "outdoors": false}, r.only(t).Values)
+
+	// The form itself says so too, and stays.
+	v.Do("await fetch('/sign-out')")
+	v.Do(field("menu") + ".value = 'Cake'")
+	v.press("Save draft")
+	v.says("Sign in to Ghost's admin on this site first.Sign in to Ghost (in another tab)")
+	v.Do("await fetch('/sign-in?as=Editor')")
+	v.press("Save draft")
+	v.says("The event was saved.")
+	diff(t, "the menu", "Cake", r.only(t).Values["menu"])
+}
+
+// Two editors have an event open. Neither overwrites what the other has saved without
+// having been asked.
+func TestTwoEditors(t *testing.T) {
+	r := open(t).withParties()
+	e := r.create(t, map[string]any{"name": "Lychgate day"})
+	r.others = []string{"Jane", hostile}
+	v := r.visit("Editor", "events?event="+e.ID, browser.Look{})
+	v.Until(fmt.Sprintf("text($('.others')) === %q", "Also open at: Jane, "+hostile))
+	r.somebodySaves(t, e, map[string]any{"name": "Their day"})
+	v.typed("location", "The parish hall")
+	v.state("Not saved: somebody else changed the event.")
+	diff(t, "kept", "Their day", r.only(t).Values["name"])
+	v.press("Keep mine")
+	v.state("Saved at ")
+	diff(t, "mine", []any{"Lychgate day", "The parish hall"}, []any{r.only(t).Values["name"], r.only(t).Values["location"]})
+
+	r.somebodySaves(t, e, map[string]any{"name": "Their night"})
+	v.Do(field("location") + ".value = 'The church'")
+	v.press("Save draft")
+	v.Until("text($('.notice'))?.startsWith('Somebody changed this event meanwhile.')")
+	diff(t, "what differs", "NameTheir night Location(empty)", js[string](v, "text($('.notice dl'))"))
+	diff(t, "what was typed", "The church", js[string](v, field("location")+".value"))
+	diff(t, "still theirs", "Their night", r.only(t).Values["name"])
+	v.press("Load theirs")
+	v.Until("!$('.notice') && " + field("name") + "?.value === 'Their night'")
+	diff(t, "nothing is offered", nil, js[any](v, "text($('desk-event > .notice'))"))
+}
+
+// What one editor has published meanwhile is not changed for readers by what another types.
+func TestPublishedMeanwhile(t *testing.T) {
+	r := open(t).withParties()
+	e := r.create(t, map[string]any{"name": "Lychgate day", "event_date": "2031-05-01", "menu": "Cake", "seats": 5.0, "dress": "casual"})
+	v := r.visit("Editor", "events?event="+e.ID, browser.Look{})
+	v.Until(field("name") + "?.value === 'Lychgate day'")
+	party, ok := events.NewType(manifest.Parse([]byte(partyManifest)).Manifest.Events, "party")
+	if !ok {
+		t.Fatal("no party")
+	}
+	if problems := r.Events.Problems(e, party); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if _, err := r.Events.Publish(t.Context(), "daily", e.ID, 0, party); err != nil {
+		t.Fatal(err)
+	}
+	v.typed("location", "The parish hall")
+	v.state("Not saved: somebody else changed the event.")
+	v.press("Keep mine")
+	v.state("The event was published meanwhile: saving it changes what readers see.")
+	v.typed("location", "The church")
+	v.state("Not updated yet")
+	diff(t, "what readers see", nil, r.only(t).Values["location"])
+}
+
+// A label is typed and completed, and what is wrong with labels leads to where they are typed.
+func TestLabels(t *testing.T) {
+	r := open(t).withParties()
+	e := r.create(t, map[string]any{"name": "Lychgate day", "rsvp_labels": []any{strings.Repeat("x", 200)}})
+	v := r.visit("Editor", "events?event="+e.ID, browser.Look{})
+	chips := "[...document.querySelectorAll('.chips bdi')].map(text)"
+	v.Keys("desk-labels input", "gue")
+	v.Until("[...document.querySelectorAll('desk-labels option')].map(o => o.value).join() === 'Guests,Summer guests'")
+	v.Do("$('desk-labels input').value = ''")
+	v.Keys("desk-labels input", "Guests\r")
+	diff(t, "labels", []string{strings.Repeat("x", 120) + "…", "Guests"}, js[[]string](v, chips))
+	v.press("Publish")
+	v.Until("$('#problems')")
+	v.Do("[...$('#problems').querySelectorAll('a')].find(a => text(a).startsWith('Labels')).click()")
+	v.Until("document.activeElement === $('desk-labels input')")
+	v.Do("$('.chips button').click()")
+	v.state("Saved at ")
+	diff(t, "kept", []any{"Guests"}, r.only(t).Values["rsvp_labels"].([]any))
+}
+
+// With plain forms alone, an event is written, given another type, published, changed by two,
+// and deleted.
+func TestEventsWithoutJavaScript(t *testing.T) {
+	r := open(t).withParties()
+	r.noScript = true
+	v := r.visit("Editor", "events", browser.Look{})
+	v.press("New event")
+	v.Until("document.readyState === 'complete' && button('Publish')")
+	v.Do(field("name") + ".value = 'Lychgate day'; " + field("rsvp_labels") + ".value = 'Guests'; $('#event-type').value = 'meetup'")
+	v.press("Change the type")
+	v.Until("document.readyState === 'complete' && !" + field("menu"))
+	diff(t, "script runs", false, js[bool](v, "!!customElements.get('desk-event')"))
+	diff(t, "the name", "Lychgate day", js[string](v, field("name")+".value"))
+	v.Do("$('#event-type').value = 'party'")
+	v.press("Change the type")
+	v.Until("document.readyState === 'complete' && " + field("menu"))
+	v.press("Publish")
+	v.Until("document.readyState === 'complete' && $('#problems')")
+	e := r.only(t)
+	diff(t, "saved", []any{"Lychgate day", []any{"Guests"}, events.Draft}, []any{e.Values["name"], e.Values["rsvp_labels"], e.Status})
+	v.Do(field("menu") + ".value = 'Cake'; " + field("event_date") + ".value = '2100-06-01'")
+	v.press("Publish")
+	v.Until("document.readyState === 'complete' && said() === 'The event is published.'")
+	party, err := r.Site.Events.Type(t.Context(), "nightly", "party")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Events.Save(t.Context(), "daily", e.ID, 0, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Their day", "menu": "Tea", "event_date": "2100-06-01"}}, party); err != nil {
+		t.Fatal(err)
+	}
+	v.press("Update")
+	v.Until("document.readyState === 'complete' && button('Keep mine')")
+	diff(t, "theirs", "Their day", r.only(t).Values["name"])
+	v.press("Keep mine")
+	v.Until("document.readyState === 'complete' && said() === 'The event was saved.'")
+	diff(t, "mine", "Lychgate day", r.only(t).Values["name"])
+	for _, step := range [][]string{
+		{"Cancel event…", "Cancel the event", "The event is cancelled. Its page stays, and says so."},
+		{"Duplicate…", "Duplicate the event", "This is the copy, a draft without slug and date."},
+		{"Delete…", "Delete the event", "The event was deleted. Its post, if it had one, stays in Ghost as a draft."},
+	} {
+		v.press(step[0])
+		v.Until(fmt.Sprintf("document.readyState === 'complete' && button(%q)", step[1]))
+		v.press(step[1])
+		v.Until(fmt.Sprintf("document.readyState === 'complete' && said() === %q", step[2]))
+	}
+	diff(t, "what is left", events.Cancelled, r.only(t).Status)
+	v.press("Event Settings")
+	v.Until("document.readyState === 'complete' && button('Save settings')")
+	v.Do("$('[name=registered]').value = 'See you there'")
+	v.press("Save settings")
+	v.Until("document.readyState === 'complete' && said() === 'The settings were saved.'")
+	settings, err := r.Events.Settings(t.Context(), "daily")
+	diff(t, "the settings", map[string]string{"registered": "See you there"}, settings.Messages)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// quadrants returns a picture whose quarters are red, green, blue and white, from the top
+// left.
+func quadrants(width, height int) image.Image {
+	drawn := image.NewRGBA(image.Rect(0, 0, width, height))
+	colours := []color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {255, 255, 255, 255}}
+	for y := range height {
+		for x := range width {
+			drawn.Set(x, y, colours[2*y/height*2+2*x/width])
+		}
+	}
+	return drawn
+}
+
+func asPNG(t *testing.T, of image.Image) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	if err := png.Encode(&file, of); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// turned returns a JPEG with an EXIF orientation (Exif 2.32, section 4.6.4).
+func turned(t *testing.T, of image.Image, orientation uint16) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	if err := jpeg.Encode(&file, of, &jpeg.Options{Quality: 95}); err != nil {
+		t.Fatal(err)
+	}
+	tiff := []byte{'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, byte(orientation), 0, 0, 0, 0, 0, 0}
+	segment := append([]byte("Exif\x00\x00"), tiff...)
+	head := binary.BigEndian.AppendUint16([]byte{0xff, 0xd8, 0xff, 0xe1}, uint16(len(segment)+2))
+	return append(append(head, segment...), file.Bytes()[2:]...)
+}
+
+// lastImage returns the picture that was uploaded last, and its format.
+func (r *room) lastImage(t *testing.T) (image.Image, string) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.images) == 0 {
+		t.Fatal("nothing was uploaded")
+	}
+	drawn, format, err := image.Decode(bytes.NewReader(r.images[len(r.images)-1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return drawn, format
+}
+
+// colourAt returns the colour of a part of a picture, in words.
+func colourAt(of image.Image, x, y float64) string {
+	b := of.Bounds()
+	red, green, blue, _ := of.At(b.Min.X+int(x*float64(b.Dx())), b.Min.Y+int(y*float64(b.Dy()))).RGBA()
+	name := ""
+	for _, c := range []struct {
+		of   uint32
+		name string
+	}{{red, "r"}, {green, "g"}, {blue, "b"}} {
+		if c.of > 0x8000 {
+			name += c.name
+		}
+	}
+	return name
+}
+
+// choose chooses a file for a picture.
+func (v tab) choose(key, name string, content []byte) {
+	v.T.Helper()
+	if len(content) < 1<<20 {
+		v.Choose(fmt.Sprintf(`[data-key="%s"] input[type=file]`, key), name, content)
+		return
+	}
+	v.T.Fatal("too large to be chosen that way")
+}
+
+// A picture is cut to the shape that the theme wants, and is not smaller than that.
+func TestCrop(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "events?new=", browser.Look{Width: 1024, Height: 768})
+	size := "text($('.crop .size'))"
+
+	v.choose("feature_image", "sky.png", asPNG(t, quadrants(800, 800)))
+	v.Until("$('dialog.crop')?.open")
+	diff(t, "the hint", "Recommended: 1600px wide, 900px tall, 16:9 aspect ratio", js[string](v, "text($('.crop h2 + p'))"))
+	diff(t, "the size", "1600 × 900 px", js[string](v, size))
+	v.Do("for (let i = 0; i < 20; i++) $('.corner.se').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', cancelable: true}))")
+	diff(t, "the shape after it was made smaller", true, js[bool](v, "(({width, height}) => Math.abs(width / height - 16 / 9) < .02 && width < $('.stage').clientWidth * .9)($('.frame').getBoundingClientRect())"))
+	v.press("Use this part")
+	v.Until("text($('[data-key=feature_image] .said')) === 'The picture was uploaded.'")
+	drawn, format := r.lastImage(t)
+	diff(t, "what was made", []any{"png", image.Point{X: 1600, Y: 900}}, []any{format, drawn.Bounds().Size()})
+	diff(t, "the field", r.url+"/content/images/sky.png", js[string](v, field("feature_image")+".value"))
+	v.state("Saved at ")
+
+	// A picture that lies on its side is shown, and cut, the right way up.
+	v.choose("badge", "turned.jpg", turned(t, quadrants(400, 200), 6)) // 90° clockwise: 200 wide, 400 tall
+	v.Until("$('dialog.crop')?.open")
+	diff(t, "the picture", true, js[bool](v, "$('.stage canvas').width === 200 && $('.stage canvas').height === 400"))
+	diff(t, "scaled up", "300 × 300 px", js[string](v, size))
+	v.press("Use this part")
+	v.Until("text($('[data-key=badge] .said')) === 'The picture was uploaded.'")
+	drawn, format = r.lastImage(t)
+	diff(t, "what was made of it", []any{"jpeg", image.Point{X: 300, Y: 300}, "b", "r", "rgb", "g"}, []any{
+		format, drawn.Bounds().Size(), colourAt(drawn, .1, .2), colourAt(drawn, .9, .2), colourAt(drawn, .1, .8), colourAt(drawn, .9, .8),
+	})
+
+	// One that is large enough is not made smaller.
+	v.choose("badge", "large.png", asPNG(t, quadrants(900, 1000)))
+	v.Until("$('dialog.crop')?.open")
+	diff(t, "not scaled", "900 × 900 px", js[string](v, size))
+	v.press("Cancel")
+	v.Until("!$('dialog.crop')")
+	diff(t, "nothing more was sent", 2, len(r.images))
+}
+
+// What cannot be cut is refused, in words.
+func TestRefusedPictures(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "events?new=", browser.Look{})
+	saysOf := func(want string) {
+		t.Helper()
+		v.Until(fmt.Sprintf("text($('[data-key=feature_image] .said')) === %q", want))
+		diff(t, "no dialog", nil, js[any](v, "$('dialog')"))
+	}
+	v.choose("feature_image", "notes.jpg", []byte("no picture"))
+	saysOf("This file is not a picture that the browser can show. Choose a JPEG, PNG or WebP.")
+	v.choose("feature_image", "drawing.svg", []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"/>`))
+	saysOf("An SVG cannot be cut. Choose a JPEG, PNG or WebP.")
+	v.Do(`
+		const input = $('[data-key=feature_image] input[type=file]'), chosen = new DataTransfer();
+		chosen.items.add(new File([new Uint8Array(21 << 20)], 'large.png', {type: 'image/png'}));
+		input.files = chosen.files;
+		input.dispatchEvent(new Event('change', {bubbles: true}));
+	`)
+	saysOf("The file has 21 MB. Choose one with 20 MB at most.")
+	v.choose("feature_image", "wide.png", asPNG(t, image.NewGray(image.Rect(0, 0, 8000, 6500))))
+	saysOf("The picture has 52 megapixels. Choose one with 50 at most.")
+	v.choose("badge", "small.png", asPNG(t, quadrants(400, 400)))
+	v.Until("$('dialog.crop')?.open")
+	v.Do("await fetch('/sign-out')")
+	v.press("Use this part")
+	v.Until("text($('[data-key=badge] .said'))?.startsWith('Not uploaded: sign in first')")
+}

@@ -1,0 +1,102 @@
+package desk
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+)
+
+// click clicks the first visible element that says some words.
+func click(p *browser.Page, selector, words string) {
+	p.Until("!!find(" + quote(selector) + ", " + quote(words) + ")")
+	p.Do("find(%q, %q).click()", selector, words)
+}
+
+// upload uploads a theme in Ghost Admin, over the one that has its name, and returns the
+// title of the dialog that says what came of it.
+func upload(p *browser.Page, name string, zip []byte, overwrites bool) (title string) {
+	p.Do("location.hash = '#/settings/design/change-theme'")
+	click(p, "button", "Upload theme")
+	p.Until("!!document.querySelector('input[type=file]#theme-upload')")
+	p.Choose("input[type=file]#theme-upload", name+".zip", zip)
+	if overwrites {
+		click(p, "button", "Overwrite")
+	}
+	p.Until("!!dialog()")
+	return browser.JS[string](p, "text(dialog().querySelector('h1, h2, h3, h4'))")
+}
+
+// confirm clicks a button of the dialog that says what came of an upload.
+func confirm(p *browser.Page, words string) {
+	p.Do("[...dialog().querySelectorAll('button')].find(button => text(button) === %q).click()", words)
+	p.Until("!dialog()")
+}
+
+// shownWarning is one in Ghost's dialog.
+type shownWarning struct {
+	Rule, Details string
+	Findings      []string
+	HasMarkup     bool // of ours
+}
+
+// expand opens the warnings of Ghost's dialog whose rule begins with some words.
+func expand(p *browser.Page, words string) []shownWarning {
+	return browser.JS[[]shownWarning](p, `(async () => {
+		const shown = [];
+		for (const rule of dialog().querySelectorAll('strong + span')) {
+			if (!text(rule).startsWith(%q)) continue;
+			const item = rule.parentElement.parentElement;
+			rule.parentElement.querySelector('button').click();
+			while (!item.querySelector('ul')) await new Promise(requestAnimationFrame);
+			shown.push({
+				Rule: text(rule), Details: text(item.querySelector('.mb-4')), Findings: [...item.querySelectorAll('li')].map(li => text(li).split('; use ')[0]),
+				HasMarkup: !!item.querySelector('script, img, b, [onerror]') || 'hostile' in window,
+			});
+		}
+		return shown;
+	})()`, words)
+}
+
+// An editor who uploads a theme with a broken manifest reads so in Ghost's own dialog, as
+// text whatever the manifest says, and nothing of it when the manifest is mended.
+func TestUploadDialog(t *testing.T) {
+	s := newSite(t, "", options{})
+	p := s.signIn(owner)
+	diff(t, "title", "Upload successful with warnings", upload(p, "nightly", themeZip(t, hostileManifest), false))
+	diff(t, "warning", []shownWarning{{
+		Rule:    "Theme manifest: 3 findings",
+		Details: "Event types are those that are valid in this manifest. Homepage Curation is inactive: it needs a manifest without findings. Upload the theme again when its manifest is mended.",
+		Findings: []string{
+			"events.types.webinar.supported_fields[1], line 6: `<script>window.hostile = 1</script>` is not a standard field, so it is dropped",
+			"events.types.webinar.supported_fields[2], line 6: `<img src=x onerror='window.hostile = 2'>` is not a standard field, so it is dropped",
+			"events.types.webinar.supported_fields[3], line 6: `<b>bold</b>` is not a standard field, so it is dropped",
+		},
+	}}, expand(p, "Theme manifest"))
+	p.Picture("upload-dialog")
+	confirm(p, "Activate") // and not "Activate with errors"
+
+	diff(t, "title", "Upload successful", upload(p, "nightly", themeZip(t, cleanManifest), true))
+	diff(t, "warning", []shownWarning{}, expand(p, "Theme manifest"))
+	confirm(p, "OK") // of a theme that is active
+
+	diff(t, "title", "Upload successful with warnings", upload(p, "nightly", themeZip(t, "manifest_version: 2\n"), true))
+	got := expand(p, "Theme manifest")
+	if len(got) != 1 {
+		t.Fatalf("%v", got)
+	}
+	diff(t, "warning", "This manifest is not in use. Event types stay those of the manifest before it. "+
+		"Homepage Curation goes on with the last manifest that had no finding. Upload the theme again when its manifest is mended.", got[0].Details)
+
+	s.startEdge(options{themeManifest: "upload_dialog off"})
+	p = s.signIn(owner)
+	diff(t, "title, when it is off", "Upload successful", upload(p, "nightly", themeZip(t, hostileManifest), true))
+}
+
+func diff(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: %s", what, diff)
+	}
+}

@@ -1,0 +1,238 @@
+package events
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+)
+
+const (
+	// themeFolder is the example.
+	themeFolder = "../../examples/events-theme"
+	themeName   = "lychgate-events"
+)
+
+const caddyfile = `{
+	{{global}}
+	lychgate {
+		store sqlite {{store}}
+		site daily {
+			hosts localhost
+			platform ghost {{ghost}} {
+				admin_key {{key}}
+				webhooks off
+			}
+		}
+	}
+}
+
+http://localhost:{{public}} {
+	theme_manifest {
+		path {{path}}/ghost
+	}
+	staff_desk {
+		path {{path}}/ghost
+	}
+	events_api {
+		path {{path}}/ghost/lychgate/events
+		limit 1000 1m
+	}
+	reverse_proxy {{upstream}}
+}
+`
+
+// site is a publication with the example theme, whose owner is signed in.
+type site struct {
+	t      *testing.T
+	base   string // http://localhost:<port>, with the path of a Ghost in a subdirectory
+	origin string
+	store  string
+	ghost  *ghosttest.Process
+	client *http.Client
+}
+
+// newSite starts a Ghost below a path, empty for none, and an edge in front of it, and
+// uploads the theme.
+func newSite(t *testing.T, path string) *site {
+	t.Helper()
+	if engine == nil {
+		need(t, lacks)
+	}
+	installed(t)
+	jar, err := cookiejar.New(nil)
+	port := freeport.New(t)
+	s := &site{
+		t: t, base: "http://localhost:" + port + path, origin: "http://localhost:" + port, store: filepath.Join(t.TempDir(), "lychgate.db"),
+		ghost: ghosttest.New(t), client: &http.Client{Jar: must(t, jar, err)},
+	}
+	t.Setenv("LYCHGATE_GHOST_URL", s.base)
+	s.ghost.Start()
+	caddytest.New(t, strings.NewReplacer(
+		"{{public}}", port, "{{path}}", path, "{{store}}", s.store, "{{ghost}}", s.ghost.URL, "{{key}}", s.ghost.Key,
+		"{{upstream}}", strings.TrimSuffix(strings.TrimPrefix(s.ghost.URL, "http://"), path),
+	).Replace(caddyfile))
+	s.send("POST", "/ghost/api/admin/session/", map[string]string{"username": "owner@example.com", "password": "four-words-on-a-lychgate"}, nil)
+	s.uploadTheme()
+	return s
+}
+
+// do sends a request of the owner's, and returns the answer, which is not an error.
+func (s *site) do(method, path, contentType string, body io.Reader) (answer string, header http.Header) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Origin", s.origin)
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= 300 {
+		s.t.Fatalf("%s %s: %s, %s, %v", method, path, response.Status, text, err)
+	}
+	return string(text), response.Header
+}
+
+// send sends JSON, nil for none, and reads the answer, unless into is nil.
+func (s *site) send(method, path string, body, into any) {
+	s.t.Helper()
+	var content io.Reader
+	contentType := ""
+	if body != nil {
+		text, err := json.Marshal(body)
+		content, contentType = bytes.NewReader(must(s.t, text, err)), "application/json"
+	}
+	answer, _ := s.do(method, path, contentType, content)
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal([]byte(answer), into); err != nil {
+		s.t.Fatalf("%s %s: %s: %v", method, path, answer, err)
+	}
+}
+
+// get returns what readers get at a path.
+func (s *site) get(path string) string {
+	s.t.Helper()
+	answer, _ := s.do("GET", path, "", nil)
+	return answer
+}
+
+// uploadTheme uploads the example through the edge, and activates it. Neither Ghost nor we
+// find anything in it.
+func (s *site) uploadTheme() {
+	s.t.Helper()
+	var file bytes.Buffer
+	z := zip.NewWriter(&file)
+	if err := z.AddFS(os.DirFS(themeFolder)); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile("file", themeName+".zip")
+	if _, err := must(s.t, part, err).Write(file.Bytes()); err != nil {
+		s.t.Fatal(err)
+	}
+	form.Close()
+	answer, _ := s.do("POST", "/ghost/api/admin/themes/upload/", form.FormDataContentType(), &body)
+	type uploaded struct {
+		Themes []struct {
+			Name             string
+			Errors, Warnings []any
+		}
+		Errors []any `json:"_errors"`
+	}
+	var got uploaded
+	if err := json.Unmarshal([]byte(answer), &got); err != nil {
+		s.t.Fatal(answer, err)
+	}
+	if len(got.Themes) != 1 || got.Themes[0].Name != themeName || len(got.Themes[0].Errors)+len(got.Themes[0].Warnings)+len(got.Errors) > 0 {
+		s.t.Fatalf("the upload: %s", answer)
+	}
+	s.send("PUT", "/ghost/api/admin/themes/"+themeName+"/activate/", nil, nil)
+}
+
+// event is what the staff's JSON says of an event.
+type event struct {
+	ID, Status string
+	Values     map[string]any
+	Post       *struct{ ID string }
+	Pending    *struct{ Problem string }
+	Problems   []struct{ Field, Message string }
+}
+
+// slug is that of the event's page.
+func (e event) slug() string { return e.Values["slug"].(string) }
+
+// publish makes an event of the example's, and publishes it.
+func (s *site) publish(kind string, values map[string]any) event {
+	s.t.Helper()
+	var e event
+	s.send("POST", "/ghost/lychgate/desk/events", map[string]any{"theme": themeName, "type": kind, "values": values}, &e)
+	if len(e.Problems) > 0 {
+		s.t.Fatal(e.Problems)
+	}
+	return s.change(e, "publish")
+}
+
+// change publishes an event, or cancels it.
+func (s *site) change(e event, action string) (changed event) {
+	s.t.Helper()
+	s.send("POST", "/ghost/lychgate/desk/events/"+e.ID+"/"+action, nil, &changed)
+	if changed.Post == nil || changed.Pending != nil {
+		s.t.Fatalf("%+v", changed)
+	}
+	return changed
+}
+
+// keepMessages keeps the texts of messaging states.
+func (s *site) keepMessages(messages map[string]string) {
+	s.t.Helper()
+	db, err := database.Open(s.t.Context(), database.SQLite, s.store)
+	defer must(s.t, db, err).Close()
+	kept, err := events.NewSQL(s.t.Context(), db)
+	err = must(s.t, kept, err).SaveSettings(s.t.Context(), "daily", events.Settings{Messages: messages})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// helpers are for all scripts of these tests: what is seen of an element.
+const helpers = `
+	const seen = element => !!element && element.checkVisibility({visibilityProperty: true, opacityProperty: true});
+	const text = element => seen(element) ? element.innerText.replaceAll(/[^\S\n]+/g, ' ').replaceAll(' at ', ', ').trim() : null;
+	const find = (selector, within = document) => within.querySelector(selector);
+	const message = () => text([...document.querySelectorAll('.message')].find(seen));
+	const rows = () => Object.fromEntries([...document.querySelectorAll('.facts dl > div')].filter(seen)
+		.map(row => [text(find('dt', row)), text(find('dd', row))]));
+`
+
+// open opens a page as a reader.
+func (s *site) open(path string) *browser.Page {
+	s.t.Helper()
+	return browser.Open(s.t, engine, s.base+path, browser.Look{Width: 1280, Height: 900}, helpers)
+}
