@@ -90,7 +90,7 @@ func (p *Platform) errNoThemes() error {
 // errNoThemeHost is the error of a directive where no site's platform has themes.
 func errNoThemeHost(directive string) error {
 	hosts := kindsWith(platform.Kind.HasThemes)
-	needs := "needs a site with a " + titlesWith(platform.Kind.HasThemes, " or a ") + ", whose themes it looks at: write "
+	needs := "needs a site with a " + titlesWith(platform.Kind.HasThemes, " or a ") + ": write "
 	return &mistake{
 		text: needs + list(hosts, " or ", exampleLine) + " into a site",
 		json: directive + " " + needs + `into a site "platform": ` + list(hosts, " or ", exampleJSON),

@@ -266,7 +266,7 @@ func TestMistakesOfSecondPlatform(t *testing.T) {
 		{"webhooks", "platform shelf shelf:books {\nwebhooks off\n}", "members_api", `platform shelf has no option "webhooks": it belongs into the block of platform ghost, at Caddyfile:6`},
 		{"reconcile", "platform shelf shelf:books {\nreconcile never\n}", "members_api", `platform shelf: reconcile "never": write off, or a duration of a minute or more, such as 6h, at Caddyfile:6`},
 		{"a theme", "platform shelf shelf:books\ntheme nightly {\nrepository https://git.example.com/a.git\n}", "members_api", "site daily: theme nightly: a site with platform shelf has no themes: take the theme out, or write platform ghost, at Caddyfile:6"},
-		{"theme_manifest", "platform shelf shelf:books", "theme_manifest", "theme_manifest: needs a site with a Ghost, whose themes it looks at: write platform ghost http://127.0.0.1:2368 into a site, at Caddyfile:10"},
+		{"theme_manifest", "platform shelf shelf:books", "theme_manifest", "theme_manifest: needs a site with a Ghost: write platform ghost http://127.0.0.1:2368 into a site, at Caddyfile:10"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			config := "{\n\tlychgate {\n\t\tsite daily {\n\t\t\thosts news.example.com\n" + test.site + "\n\t\t}\n\t}\n}\nhttp://news.example.com:8080 {\n\t" + test.serve + "\n}\n"

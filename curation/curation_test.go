@@ -131,7 +131,7 @@ func start(t *testing.T, db *database.DB, w *wall) *Curator {
 	}, zap.NewNop())
 	t.Cleanup(func() {
 		c.cancel()
-		c.running.Wait()
+		c.turns.running.Wait()
 	})
 	return c
 }
@@ -239,7 +239,7 @@ func bringDue(t *testing.T, c *Curator, w *wall) {
 	if !c.begin("daily", func(ctx context.Context) { c.bringDue(ctx, "daily", w) }) {
 		t.Error("too much is under way")
 	}
-	c.running.Wait()
+	c.turns.running.Wait()
 }
 
 // isDue has all moves be due, and all leases have run out.

@@ -68,11 +68,10 @@ type Curator struct {
 	posts  func(site string) platform.PostHost
 	logger *zap.Logger
 
-	places  chan struct{} // one for each move under way
-	turns   turns
-	running sync.WaitGroup
-	ctx     context.Context // of moves, until Run ends
-	cancel  context.CancelFunc
+	places chan struct{} // one for each move under way
+	turns  turns
+	ctx    context.Context // of moves, until Run ends
+	cancel context.CancelFunc
 }
 
 // New returns a Curator that needs Run. It brings moves to the posts of a site, which are
@@ -161,7 +160,7 @@ func (c *Curator) begin(site string, work func(ctx context.Context)) bool {
 		c.turns.leave(site)
 		return false
 	}
-	c.running.Go(func() {
+	go func() {
 		defer func() {
 			<-c.places
 			c.turns.leave(site)
@@ -169,14 +168,14 @@ func (c *Curator) begin(site string, work func(ctx context.Context)) bool {
 		ctx, cancel := context.WithTimeout(c.ctx, moveTimeout)
 		defer cancel()
 		work(ctx)
-	})
+	}()
 	return true
 }
 
 // Run brings moves to their platforms that are due, until ctx is done. It returns when
 // nothing is under way any more.
 func (c *Curator) Run(ctx context.Context) {
-	defer c.running.Wait()
+	defer c.turns.close()
 	defer c.cancel()
 	ticker := time.NewTicker(dueInterval)
 	defer ticker.Stop()

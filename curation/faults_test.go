@@ -27,6 +27,7 @@ func TestTimeIsUp(t *testing.T) {
 		return context.Canceled
 	}
 	c.turns.enter("daily", 1)
+	defer c.turns.leave("daily")
 	if err := c.bring(ctx, w, m); !errors.Is(err, ErrPending) {
 		t.Error(err)
 	}

@@ -69,7 +69,7 @@ func TestHangingSite(t *testing.T) {
 	}, zap.NewNop())
 	t.Cleanup(func() {
 		c.cancel()
-		c.running.Wait()
+		c.turns.running.Wait()
 	})
 	var editors sync.WaitGroup
 	for i := range maxMovesOfSite {
@@ -96,8 +96,32 @@ func TestHangingSite(t *testing.T) {
 	}
 	close(slow.let)
 	editors.Wait()
-	c.running.Wait()
+	c.turns.running.Wait()
 	if diff := cmp.Diff([]int{0, 0}, []int{len(c.turns.of), len(c.places)}); diff != "" {
 		t.Errorf("still under way: %s", diff)
+	}
+}
+
+// A move that is asked for while the curator ends, as at a reload, is kept for the next one.
+func TestMoveWhileRunEnds(t *testing.T) {
+	c := New(nil, nil, zap.NewNop())
+	c.turns.enter("daily", 1)
+	var ended sync.WaitGroup
+	ended.Go(func() { c.turns.close() })
+	wait.Until(t, func() string {
+		c.turns.mu.Lock()
+		defer c.turns.mu.Unlock()
+		if !c.turns.isClosed {
+			return "it does not end"
+		}
+		return ""
+	})
+	if c.begin("nightly", func(context.Context) {}) {
+		t.Error("something began")
+	}
+	c.turns.leave("daily")
+	ended.Wait()
+	if diff := cmp.Diff([]int{0, 0}, []int{len(c.turns.of), len(c.places)}); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -72,9 +72,9 @@ func (b *busy) enter(site string, most int) bool {
 }
 
 func (b *busy) leave(site string) {
+	defer b.running.Done()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.running.Done()
 	b.total--
 	if b.of[site]--; b.of[site] == 0 {
 		delete(b.of, site)
@@ -274,7 +274,7 @@ func (e *Event) text(key string) string {
 // brought stays as staff have it on the platform.
 func (e *Event) onto(p platform.EventPost) platform.EventPost {
 	if !e.Status.isOut() {
-		if p.Status == platform.Published {
+		if p.Status == platform.Published && e.Pending != nil { // otherwise staff have published it since
 			p.Status = platform.Draft
 		}
 		p.Head = withHead(p.Head, "") // a draft can be seen by who has its address
@@ -296,7 +296,7 @@ func (e *Event) onto(p platform.EventPost) platform.EventPost {
 			p.Tags = append(slices.Clip(p.Tags), tag)
 		}
 	}
-	if p.Status != "sent" {
+	if p.Status != platform.Sent {
 		p.Status = platform.Published
 	}
 	merged := e.with(p)

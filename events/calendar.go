@@ -42,6 +42,7 @@ func (p Public) calendarEvent() *ical.VEvent {
 	e := ical.NewEvent(p.ID + "@lychgate")
 	e.SetDtStampTime(p.UpdatedAt)
 	e.SetLastModifiedAt(p.UpdatedAt)
+	e.SetSequence(p.sequence())
 	if when.AllDay {
 		e.SetAllDayStartAt(dateIn(when.Start))
 		e.SetAllDayEndAt(dateIn(when.End))
@@ -69,6 +70,13 @@ func (p Public) calendarEvent() *ical.VEvent {
 		e.SetStatus(ical.ObjectStatusCancelled)
 	}
 	return e
+}
+
+// sequence returns a number that grows with the changes of the event, by which a calendar that
+// has it takes the newer one (RFC 5545, section 3.8.7.4): the seconds from the beginning of
+// 2026 to the last change. Calendars have room for them until 2094.
+func (p Public) sequence() int {
+	return max(int(p.UpdatedAt.Unix()-time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix()), 0)
 }
 
 // dateIn returns a date as a time in UTC, where it is the same date.

@@ -28,6 +28,7 @@ BEGIN:VEVENT
 UID:abcdefghijklmnopqrstuvwxyz@lychgate
 DTSTAMP:20260504T150000Z
 LAST-MODIFIED:20260504T150000Z
+SEQUENCE:10681200
 `, `URL:https://example.com/gates/
 `
 	entries := []string{

@@ -56,6 +56,10 @@ type Shape struct {
 	Template string   `json:"template"`
 	Tags     []string `json:"tags"`
 	Fields   []string `json:"fields"` // that the type has
+
+	// Checked is what becomes of the event when staff publish its post on the platform,
+	// "" if its values were changed since they were last checked.
+	Checked Status `json:"checked,omitempty"`
 }
 
 // Status is what an editor has made of an event.

@@ -27,6 +27,9 @@ type host struct {
 	fail func(call string) (err error, done bool)
 }
 
+// changesAtOnce is how many posts that were changed are in an answer.
+const changesAtOnce = 3
+
 func newHost() *host {
 	return &host{posts: make(map[string]platform.EventPost), fail: func(string) (error, bool) { return nil, true }}
 }
@@ -151,13 +154,17 @@ func (h *host) EventPosts(_ context.Context, ids []string) (map[string]platform.
 func (h *host) ChangedPosts(_ context.Context, since time.Time) ([]platform.EventPost, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err, done := h.fail("changed"); !done {
+		return nil, err
+	}
 	var changed []platform.EventPost
-	for _, id := range h.order {
-		if p := h.posts[id]; p.UpdatedAt.After(since) {
+	for _, p := range h.posts {
+		if !p.UpdatedAt.Before(since) {
 			changed = append(changed, p)
 		}
 	}
-	return changed, nil
+	slices.SortFunc(changed, func(a, b platform.EventPost) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
+	return changed[:min(len(changed), changesAtOnce)], nil
 }
 
 // all returns the posts that there are, without their times, in the order in which they were

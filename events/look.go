@@ -17,6 +17,10 @@ const (
 
 	// overlap is how much further back it is asked: clocks differ.
 	overlap = 2 * time.Minute
+
+	// maxChanges bounds the answers with posts that were changed which a look takes. What
+	// was changed later is found in turns.
+	maxChanges = 20
 )
 
 // Look takes over what staff have changed of the posts of some events of a site: title,
@@ -89,7 +93,8 @@ func (p Post) same(is platform.EventPost) bool {
 }
 
 // follow makes the changes in an event that staff have made in its post. What an editor has
-// changed of a draft meanwhile stays.
+// changed of a draft meanwhile stays. An event whose post they publish is published too, if
+// nobody has changed it since it was.
 func (e *Event) follow(p platform.EventPost) {
 	last := e.Post
 	if p.Title != last.Title && (e.title() == last.Title) {
@@ -104,8 +109,8 @@ func (e *Event) follow(p platform.EventPost) {
 	}
 	switch {
 	case p.Status == last.Status:
-	case p.Status == platform.Published && e.Status == Draft:
-		e.Status = Published
+	case p.Status == platform.Published && e.Status == Draft && e.Shape.Checked != "":
+		e.Status = e.Shape.Checked
 	case p.Status != platform.Published && e.Status.isOut():
 		e.Status = Draft
 	}
@@ -141,12 +146,38 @@ func (s *Service) lookAtSites(ctx context.Context) {
 	}
 }
 
-// lookAt looks at the posts of a site that were changed since a time, and at some others:
-// one that is deleted is in no list.
+// lookAt looks at the posts of a site that were changed since a time, or since one at which
+// that could not be asked, and at some others: one that is deleted is in no list.
 func (s *Service) lookAt(ctx context.Context, host platform.EventHost, site string, since time.Time) error {
+	from := s.lookedAt(site)
+	if !from.missed.IsZero() && from.missed.Before(since) {
+		since = from.missed
+	}
+	from.missed = since
+	defer func() { s.goOn(site, from) }()
 	if !since.IsZero() {
-		changed, err := host.ChangedPosts(ctx, since.Add(-overlap))
-		if err != nil {
+		if err := s.lookAtChanges(ctx, host, site, since.Add(-overlap)); err != nil {
+			return err
+		}
+	}
+	from.missed = time.Time{}
+	list, err := s.store.WithPosts(ctx, site, nil, from.last)
+	if err != nil {
+		return err
+	}
+	from.last = "" // from the first one again
+	if len(list) > 0 {
+		from.last = list[len(list)-1].ID
+	}
+	_, err = s.Look(ctx, site, list)
+	return err
+}
+
+// lookAtChanges looks at the posts of a site that were changed since a time.
+func (s *Service) lookAtChanges(ctx context.Context, host platform.EventHost, site string, since time.Time) error {
+	for range maxChanges {
+		changed, err := host.ChangedPosts(ctx, since)
+		if err != nil || len(changed) == 0 {
 			return err
 		}
 		byID := make(map[string]platform.EventPost)
@@ -164,30 +195,32 @@ func (s *Service) lookAt(ctx context.Context, host platform.EventHost, site stri
 		if _, err := s.Look(ctx, site, list); err != nil {
 			return err
 		}
+		last := changed[len(changed)-1].UpdatedAt
+		if !last.After(since) {
+			return nil
+		}
+		since = last
 	}
-	list, err := s.store.WithPosts(ctx, site, nil, s.next(site))
-	if err != nil {
-		return err
-	}
-	s.goOn(site, list)
-	_, err = s.Look(ctx, site, list)
-	return err
+	return nil
 }
 
-// next returns the ID of the event behind which the next look at a site begins.
-func (s *Service) next(site string) string {
+// looked is where the next look at a site begins.
+type looked struct {
+	last   string    // the ID of the event that was looked at last, "" for none
+	missed time.Time // since when changes could not be asked for, zero if they could
+}
+
+func (s *Service) lookedAt(site string) looked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.looked[site]
 }
 
-// goOn notes the events of a look, behind the last of which the next one begins; behind
-// none it begins at the first one again.
-func (s *Service) goOn(site string, list []Event) {
+func (s *Service) goOn(site string, from looked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.looked, site)
-	if len(list) > 0 {
-		s.looked[site] = list[len(list)-1].ID
+	s.looked[site] = from
+	if from == (looked{}) {
+		delete(s.looked, site)
 	}
 }

@@ -190,3 +190,27 @@ func TestWithHead(t *testing.T) {
 		})
 	}
 }
+
+// Whatever staff write there, it stays, an event has one part of it, and that can be taken away.
+func FuzzWithHead(f *testing.F) {
+	part := Public{Name: "Gates"}.head()
+	for _, html := range []string{"", "<meta>", part, "a" + part + "b", headEnd + headStart, headStart + headID + "</script>", "\n" + part + "\n\n"} {
+		f.Add(html)
+	}
+	f.Fuzz(func(t *testing.T, html string) {
+		with := withHead(html, part)
+		if strings.Count(with, part) != 1 && strings.Count(html, headStart) < 2 {
+			t.Errorf("%q is %q", html, with)
+		}
+		if again := withHead(with, part); again != with {
+			t.Errorf("%q is %q, and then %q", html, with, again)
+		}
+		if strings.Contains(html, headStart) {
+			return
+		}
+		without := strings.Trim(withHead(with, ""), "\n")
+		if diff := cmp.Diff(strings.Trim(html, "\n"), without); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"math/big"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -33,13 +34,13 @@ type Service struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	looked map[string]string // the last event that was looked at, by site
+	looked map[string]looked // by site
 }
 
 // New returns a Service that needs Run. It brings events to the platform of a site, which
 // is nil for a site that this process does not serve.
 func New(store Store, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
-	s := &Service{store: store, hosts: hosts, logger: logger, busy: busy{of: make(map[string]int)}, looked: make(map[string]string)}
+	s := &Service{store: store, hosts: hosts, logger: logger, busy: busy{of: make(map[string]int)}, looked: make(map[string]looked)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -150,8 +151,12 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 		return Event{}, err
 	}
 	return s.change(ctx, site, id, revision, func(e *Event) error {
+		isSame := e.Theme == d.Theme && e.Type == d.Type && reflect.DeepEqual(e.Values, values)
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
 		if !e.Status.isOut() {
+			if !isSame {
+				e.Shape.Checked = ""
+			}
 			return nil
 		}
 		return s.shape(e, t)
@@ -178,7 +183,11 @@ func (s *Service) shape(e *Event, t *Type) error {
 	if len(problems) > 0 {
 		return &InvalidError{problems}
 	}
+	if problems := t.postProblems(e.Values, s.limits(e.Site)); len(problems) > 0 {
+		return &InvalidError{problems}
+	}
 	e.Shape = t.shape()
+	e.Shape.Checked = e.Status
 	if most := s.limits(e.Site).Head; most > 0 && len(e.public().head()) > most {
 		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
 	}
@@ -222,7 +231,7 @@ func (s *Service) Cancel(ctx context.Context, site, id string, revision int64) (
 		if !e.Status.isOut() {
 			return ErrNoPost
 		}
-		e.Status = Cancelled
+		e.Status, e.Shape.Checked = Cancelled, Cancelled
 		return nil
 	})
 }

@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -66,15 +70,16 @@ func TestFieldsOfTheTypeBefore(t *testing.T) {
 	}
 }
 
-// slowHost tells what staff have changed, and then lets something happen before it is heard.
+// slowHost tells what staff have changed, and lets something happen once before it is heard.
 type slowHost struct {
 	*host
+	once      *sync.Once
 	meanwhile func()
 }
 
 func (h slowHost) ChangedPosts(ctx context.Context, since time.Time) ([]platform.EventPost, error) {
 	changed, err := h.host.ChangedPosts(ctx, since)
-	h.meanwhile()
+	h.once.Do(h.meanwhile)
 	return changed, err
 }
 
@@ -98,7 +103,7 @@ func TestLookAtWhatWas(t *testing.T) {
 			if test.before == Draft {
 				want[Event](t)(r.Unpublish(ctx, "daily", e.ID, 0))
 			}
-			slow := slowHost{r.host, func() { want[Event](t)(test.meanwhile(ctx, r.Service, e.ID, webinar)) }}
+			slow := slowHost{r.host, new(sync.Once), func() { want[Event](t)(test.meanwhile(ctx, r.Service, e.ID, webinar)) }}
 			if err := r.lookAt(ctx, slow, "daily", time.Now().Add(-time.Hour)); err != nil {
 				t.Fatal(err)
 			}
@@ -108,6 +113,125 @@ func TestLookAtWhatWas(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// What staff change of many posts at once comes back at the next look, and also what they
+// change while the platform cannot be asked.
+func TestManyChanges(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	var list []Event
+	for n := range 3*changesAtOnce + 1 {
+		list = append(list, r.published(map[string]any{"name": fmt.Sprint("Party ", n), "event_date": "2031-05-01"}))
+	}
+	before := time.Now()
+	for _, e := range list {
+		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Excerpt = "Edited." })
+	}
+	since := func() time.Time { return r.lookedAt("daily").missed }
+	r.mu0(func() { r.fail = func(string) (error, bool) { return errors.New("away"), false } })
+	for range 2 {
+		if err := r.lookAt(ctx, r.host, "daily", before); err == nil || !since().Equal(before) {
+			t.Error(err, since())
+		}
+		before = before.Add(-time.Second) // the earlier time counts
+	}
+	r.mu0(func() { r.fail = func(string) (error, bool) { return nil, true } })
+	if err := r.lookAtChanges(ctx, r.host, "daily", since()); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if now := want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Values["description"] != "Edited." {
+			t.Errorf("%v", now.Values)
+		}
+	}
+	if err := r.lookAt(ctx, r.host, "daily", time.Now()); err != nil || !since().IsZero() {
+		t.Error(err, since())
+	}
+}
+
+// An event whose post staff publish again is what it was before, unless it was changed since:
+// then nobody has checked it.
+func TestPublishedByStaff(t *testing.T) {
+	values := map[string]any{"name": "Party", "event_date": "2031-05-01"}
+	type step func(r *room, e Event) Event
+	edit := func(status string) step {
+		return func(r *room, e Event) Event {
+			r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = status })
+			want[[]Event](t)(r.Look(t.Context(), "daily", []Event{e}))
+			r.bring(t.Context(), r.host, Key{"daily", e.ID}, true)
+			return want[Event](t)(r.Find(t.Context(), "daily", e.ID))
+		}
+	}
+	save := func(values map[string]any) step {
+		return func(r *room, e Event) Event {
+			return want[Event](t)(r.Save(t.Context(), "daily", e.ID, 0, Edit{"solo", "webinar", values}, nil))
+		}
+	}
+	cancel := func(r *room, e Event) Event { return want[Event](t)(r.Cancel(t.Context(), "daily", e.ID, 0)) }
+	unpublish := func(r *room, e Event) Event { return want[Event](t)(r.Unpublish(t.Context(), "daily", e.ID, 0)) }
+	theirs, notTheirs := edit("draft"), edit("published")
+	for name, test := range map[string]struct {
+		steps  []step
+		status Status
+	}{
+		"taken back in Ghost":                      {[]step{theirs, notTheirs}, Published},
+		"taken back on the desk":                   {[]step{unpublish, notTheirs}, Published},
+		"cancelled, and taken back in Ghost":       {[]step{cancel, theirs, notTheirs}, Cancelled},
+		"cancelled, and taken back on the desk":    {[]step{cancel, unpublish, notTheirs}, Cancelled},
+		"saved as it was":                          {[]step{unpublish, save(values), notTheirs}, Published},
+		"changed meanwhile to what nobody checked": {[]step{unpublish, save(map[string]any{"name": "Party", "event_date": "soon"}), notTheirs}, Draft},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoom(t, dbtest.SQLite(t))
+			e := r.published(maps.Clone(values))
+			values["slug"] = e.Values["slug"]
+			for _, step := range test.steps {
+				e = step(r, e)
+			}
+			p := r.all()[0]
+			if e.Status != test.status || p.Status != "published" || e.Pending != nil || (e.body != "") != test.status.isOut() {
+				t.Errorf("%s, %s: %q", e.Status, p.Status, e.body)
+			}
+		})
+	}
+}
+
+// A post that staff publish stays so while it is looked for a second one of its event.
+func TestPublishedWhileALatePostIsLookedFor(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+	e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, 0))
+	e = want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error {
+		e.lateAt, e.Shape.Checked = time.Now().Add(-time.Second), ""
+		return nil
+	}))
+	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = "published" })
+	r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+	if p := r.all()[0]; p.Status != "published" || !want[Event](t)(r.Find(ctx, "daily", e.ID)).lateAt.IsZero() {
+		t.Errorf("%+v", p)
+	}
+}
+
+// What Ghost would not take of a type is said before publishing.
+func TestTypesThatGhostWouldNotTake(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	party := typeOf(t, "party")
+	party.SupportedFields, party.RequiredFields = []string{"event_date"}, nil
+	party.Label, party.PostTemplate = strings.Repeat("é", 256), "custom-"+strings.Repeat("x", 94)
+	party.Tags = []string{strings.Repeat("é", 191), strings.Repeat("t", 192)}
+	e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "party", map[string]any{"event_date": "2031-05-01"}}))
+	_, err := r.Publish(ctx, "daily", e.ID, 0, party)
+	invalid, ok := errors.AsType[*InvalidError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]manifest.Problem{
+		{Field: "type", Message: "The event has no name, and the type's label, which would be the title, must have 255 characters at most; it has 256."},
+		{Field: "type", Message: "The name of the type's template must have 100 characters at most; it has 101."},
+		{Field: "type", Message: "The type's tag " + strings.Repeat("t", 40) + "… must have 191 characters at most; it has 192."},
+	}, invalid.Problems); diff != "" {
+		t.Error(diff)
 	}
 }
 

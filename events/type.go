@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -68,6 +69,24 @@ func (t *Type) Problems(values map[string]any, limits platform.PostLimits) []man
 	slices.SortStableFunc(found, func(a, b manifest.Problem) int {
 		return slices.Index(order, a.Field) - slices.Index(order, b.Field)
 	})
+	return found
+}
+
+// postProblems returns why the platform would not take what the theme says of the posts of
+// the type.
+func (t *Type) postProblems(values map[string]any, limits platform.PostLimits) []manifest.Problem {
+	var found []manifest.Problem
+	if wrong := tooLong(t.Label, limits.Title); wrong != "" && textOf(values, "name") == "" {
+		found = append(found, manifest.Problem{Field: "type", Message: "The event has no name, and the type's label, which would be the title, " + wrong + "."})
+	}
+	if wrong := tooLong(t.PostTemplate, limits.Template); wrong != "" {
+		found = append(found, manifest.Problem{Field: "type", Message: "The name of the type's template " + wrong + "."})
+	}
+	for _, tag := range t.Tags {
+		if wrong := tooLong(tag, limits.Tag); wrong != "" {
+			found = append(found, manifest.Problem{Field: "type", Message: "The type's tag " + clip.Text(tag, 40) + " " + wrong + "."})
+		}
+	}
 	return found
 }
 

@@ -54,7 +54,7 @@ type EventPost struct {
 	Slug    string // one that is taken gets a number; for an empty one, the title
 	Excerpt string // "" for none
 	Picture string // the URL of its picture, "" for none
-	Status  string // Published, Draft, or scheduled or sent
+	Status  string // Published, Draft, Sent, or another one
 
 	// Template is the theme's template that shows it, without the extension. "" is the
 	// default one.
@@ -71,8 +71,11 @@ type EventPost struct {
 	UpdatedAt time.Time
 }
 
-// Draft is the status of a post that readers do not find.
-const Draft = "draft"
+// These are statuses of posts that readers do not find.
+const (
+	Draft = "draft"
+	Sent  = "sent" // by email only
+)
 
 // PostLimits are how long the texts of a post may be, in code points, and its head in bytes.
 type PostLimits struct{ Title, Slug, Excerpt, Picture, Template, Head, Tag int }

@@ -62,7 +62,7 @@ func TestDocumentedAnswers(t *testing.T) {
 		"name": "Harbour day", "slug": "harbour", "event_date": "2031-06-01", "event_time_start": "10:00", "event_time_zone": "UTC",
 		"access": "anyone", "platform_url": "https://meet.example.com/harbour", "speaker": "Ben Quay",
 	}), "cancel")
-	own := regexp.MustCompile(`\b[a-z2-7]{26}\b|(?:DTSTAMP|LAST-MODIFIED):\w+`)
+	own := regexp.MustCompile(`\b[a-z2-7]{26}\b|(?:DTSTAMP|LAST-MODIFIED|SEQUENCE):\w+`)
 	changed := regexp.MustCompile(`"updated_at": ?"[^"]*"`)
 	examples := regexp.MustCompile("(?ms)^\\$ curl -s '?https://news\\.example\\.com(/.*?)'?(?: \\| jq)?\n(.*?)^```$").
 		FindAllStringSubmatch(section(t, "For readers' scripts")+section(t, "Calendars"), -1)

@@ -33,7 +33,7 @@ type eventEditor struct {
 	More     int
 
 	Pending    *shownPending
-	IsLost     bool
+	Post       string // see postOf
 	View, Text string // addresses of its page and of its text, "" for none
 	Elsewhere  string // the theme that the event was made for, if that is another
 
@@ -108,7 +108,7 @@ func (r *eventRoom) editor(ctx context.Context, in input) (any, error) {
 	e := in.event
 	shown := &eventEditor{
 		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
-		Pending: pendingOf(e), IsLost: e.Post.IsLost, Conflict: in.conflict, IsSaved: in.isSaved,
+		Pending: pendingOf(e), Post: postOf(e), Conflict: in.conflict, IsSaved: in.isSaved,
 	}
 	shown.View, shown.Text = r.addressesOf(e)
 	if r.site.Kind.ImagesAPI != "" {

@@ -76,7 +76,7 @@ type listedEvent struct {
 	ID, Name, When, Type, Status string
 
 	Pending    *shownPending
-	IsLost     bool
+	Post       string // what is not as it should be with its post, see postOf
 	View, Text string // addresses of its page and of its text, "" for none
 }
 
@@ -153,7 +153,7 @@ func (r *eventRoom) look(ctx context.Context, list []events.Event) []events.Even
 }
 
 func (r *eventRoom) listed(e events.Event) listedEvent {
-	shown := listedEvent{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e.Values), Type: r.labelOf(e.Type), Status: string(e.Status), IsLost: e.Post.IsLost, Pending: pendingOf(e)}
+	shown := listedEvent{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e.Values), Type: r.labelOf(e.Type), Status: string(e.Status), Post: postOf(e), Pending: pendingOf(e)}
 	if shown.When == "" {
 		shown.When = "No date"
 	}
@@ -170,6 +170,23 @@ func (r *eventRoom) addressesOf(e events.Event) (view, text string) {
 		view = e.Post.URL
 	}
 	return view, r.desk.Path + e.Post.Edit
+}
+
+// postOf returns what is not as it should be with the post of an event, and what the pages
+// say about it: "lost" if it was deleted, "out" if it is published and the event is not, "sent"
+// if it was sent by email only and so has no page, "" otherwise.
+func postOf(e events.Event) string {
+	switch {
+	case e.Post.IsLost:
+		return "lost"
+	case e.Pending != nil:
+		return ""
+	case e.Status == events.Draft && e.Post.Status == platform.Published:
+		return "out"
+	case e.Status != events.Draft && e.Post.Status == platform.Sent:
+		return "sent"
+	}
+	return ""
 }
 
 func pendingOf(e events.Event) *shownPending {

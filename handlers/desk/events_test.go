@@ -383,31 +383,6 @@ func TestEventWithoutType(t *testing.T) {
 	}
 }
 
-// A post that somebody has deleted in Ghost is told of.
-func TestLostPost(t *testing.T) {
-	h := newHouse(t)
-	h.declareEvents()
-	e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"})
-	links := func() (list []string) {
-		for a := range elements(h.get("events?event="+e.ID, "Editor").body, "a") {
-			if text := textOf(a); text == "View page" || text == "Edit the text in Ghost" {
-				list = append(list, attribute(a, "href"))
-			}
-		}
-		return list
-	}
-	if diff := cmp.Diff([]string{h.event(e.ID).Post.URL, "/ghost" + h.event(e.ID).Post.Edit}, links()); diff != "" {
-		t.Error(diff)
-	}
-	clear(h.Ghost.EventsPosts)
-	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "Its post was deleted in Ghost, with its text. What is here is kept.") {
-		t.Error(got)
-	}
-	if got := links(); got != nil {
-		t.Error(got)
-	}
-}
-
 // Nothing that another editor has saved is overwritten by an old form, until somebody says so.
 func TestConflictInEditor(t *testing.T) {
 	h := newHouse(t)

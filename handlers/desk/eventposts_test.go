@@ -1,0 +1,71 @@
+package desk_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// A post that somebody has deleted in Ghost is told of.
+func TestLostPost(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"})
+	links := func() (list []string) {
+		for a := range elements(h.get("events?event="+e.ID, "Editor").body, "a") {
+			if text := textOf(a); text == "View page" || text == "Edit the text in Ghost" {
+				list = append(list, attribute(a, "href"))
+			}
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{h.event(e.ID).Post.URL, "/ghost" + h.event(e.ID).Post.Edit}, links()); diff != "" {
+		t.Error(diff)
+	}
+	clear(h.Ghost.EventsPosts)
+	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "Its post was deleted in Ghost, with its text. What is here is kept.") {
+		t.Error(got)
+	}
+	if got := links(); got != nil {
+		t.Error(got)
+	}
+}
+
+// What staff have made of a post in Ghost, so that readers do not find what the desk has, is
+// told in the list and in the editor.
+func TestPostThatIsNotAsTheEvent(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	values := map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"}
+	e := h.publish(values)
+	status := func(status string) {
+		p := h.Ghost.EventsPosts[e.Post.ID]
+		p.Status = status
+		h.Ghost.EventsPosts[e.Post.ID] = p
+	}
+	check := func(list, view, editor string) {
+		t.Helper()
+		for page, says := range map[string]string{"events?view=" + view: list, "events?event=" + e.ID: editor} {
+			if got := h.get(page, "Editor").text(t); !strings.Contains(got, says) {
+				t.Errorf("%s: %s", page, got)
+			}
+		}
+	}
+	if got := h.get("events?event="+e.ID, "Editor").text(t); strings.Contains(got, "Its post") {
+		t.Error(got)
+	}
+	if _, err := h.Events.Unpublish(t.Context(), "daily", e.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	values["event_date"] = "2100-06-02"
+	if _, err := h.Events.Save(t.Context(), "daily", e.ID, 0, events.Edit{Theme: "nightly", Type: "party", Values: values}, nil); err != nil {
+		t.Fatal(err)
+	}
+	status(platform.Published)
+	check("Its post is published without the event", "drafts",
+		"Its post is published in Ghost, without the date and the other fields of this draft. Publish the event too, or unpublish the post.")
+}
