@@ -304,10 +304,17 @@ func textOfValue(value any) string {
 	return string(text)
 }
 
-// valuesOf returns what a form says of the fields of a type.
+// valuesOf returns what a form says of the fields of a type, and as text what was typed into
+// fields that the type has lost while the form was open.
 func valuesOf(form url.Values, t *events.Type) map[string]any {
 	values := make(map[string]any)
+	for name := range form {
+		if key, isField := strings.CutPrefix(name, fieldNames); isField && form.Get(name) != "" {
+			values[key] = formText(form, name)
+		}
+	}
 	for _, f := range (fieldsOf{eventType: t, picture: func(string) string { return "" }}).list() {
+		delete(values, f.Key)
 		if value := valueOf(form, f); value != nil {
 			values[f.Key] = value
 		}

@@ -69,3 +69,24 @@ func TestPostThatIsNotAsTheEvent(t *testing.T) {
 	check("Its post is published without the event", "drafts",
 		"Its post is published in Ghost, without the date and the other fields of this draft. Publish the event too, or unpublish the post.")
 }
+
+// A theme that loses a field, or another theme, while an editor's form is open takes nothing of
+// what was typed: it is there again with the field.
+func TestThemeThatChangesMeanwhile(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	e := h.create(map[string]any{"name": "Party", "menu": "Cake"})
+	form := []string{"do", "save", "event", e.ID, "type", "party", "was", "party", "kept", "{}", "f.name", "Ball", "f.menu", " Soup "}
+	h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly"}, {Name: "source", IsActive: true}}
+	h.Manifest("source", "{manifest_version: 1, events: {types: {party: {post_template: custom-party}}}}")
+	h.get("themes", "Editor") // as its script does
+	h.post("events", "Editor", append(form, "revision", revision(e.Revision))...)
+	now := h.event(e.ID)
+	if diff := cmp.Diff([]any{"source", map[string]any{"name": "Ball", "menu": " Soup "}}, []any{now.Theme, now.Values}); diff != "" {
+		t.Error(diff)
+	}
+	h.Manifest("source", "{manifest_version: 1, events: {types: {ball: {post_template: custom-ball}}}}")
+	if page := h.post("events", "Editor", append(form, "revision", revision(now.Revision))...); !strings.Contains(page.Text, "The active theme has no such event type any more.") {
+		t.Error(page.Text)
+	}
+}

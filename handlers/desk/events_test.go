@@ -182,14 +182,14 @@ func TestFormOfEditor(t *testing.T) {
 	form := []string{
 		"do", "save", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", kept,
 		"f.name", "New", "f.description", "One\r\ntwo", "f.location", " ", "f.max_attendees", "20", "f.rsvp_labels", "Guests\r\n\r\n Summer guests ",
-		"f.seats", "many", "f.dress", "formal", "f.outdoors", "on", "f.unknown", "dropped",
+		"f.seats", "many", "f.dress", "formal", "f.outdoors", "on", "f.lost", "typed",
 	}
 	if got := h.post("events", "Editor", form...); got.Status != 200 || !strings.HasPrefix(got.Text, "The event was saved. ") {
 		t.Fatalf("%d %s", got.Status, got.Text)
 	}
 	want := map[string]any{
 		"name": "New", "description": "One\ntwo", "max_attendees": 20.0, "rsvp_labels": []any{"Guests", "Summer guests"},
-		"seats": "many", "dress": "formal", "outdoors": true, "surplus": "kept",
+		"seats": "many", "dress": "formal", "outdoors": true, "surplus": "kept", "lost": "typed",
 	}
 	if diff := cmp.Diff(want, h.event(e.ID).Values); diff != "" {
 		t.Error(diff)
