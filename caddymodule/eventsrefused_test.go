@@ -60,7 +60,11 @@ func TestEventsRefused(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
 	e := startEdge(t, nil, eventsConfig(sqliteStore(t), ghost, key))
 	h := newEvents(t, e, key)
-	draft, _ := h.events(201, "POST", "", h.eventBody(map[string]any{"name": "Party " + h.unique}))
+	party := h.eventBody(map[string]any{"name": "Party " + h.unique})
+	draft, _ := h.events(201, "POST", "", party, "Idempotency-Key", "k1")
+	if again, _ := h.events(201, "POST", "", party, "Idempotency-Key", "k1"); again.ID != draft.ID || again.Revision != draft.Revision {
+		t.Errorf("asked again: %+v", again)
+	}
 
 	author := "author" + guidLike() + "@example.com"
 	e.addStaff(h.owner, author, "Author")
@@ -121,6 +125,8 @@ func TestEventsRefused(t *testing.T) {
 		{"no JSON by its name to create", "POST", "", body, as("Content-Type", "application/json-seq"), 415, notJSON},
 		{"too large", "POST", "", large, nil, 413, `{"message":"The request's body is too large."}`},
 		{"too large to save", "PUT", "/" + draft.ID, large, nil, 413, `{"message":"The request's body is too large."}`},
+		{"another event by the same key", "POST", "", body, as("Idempotency-Key", "k1"), 422, `{"message":"The Idempotency-Key was used for another event."}`},
+		{"a long key", "POST", "", body, as("Idempotency-Key", strings.Repeat("k", 256)), 422, `{"message":"The Idempotency-Key has more than 255 characters."}`},
 		{"no such type", "POST", "", `{"theme":"` + h.theme + `","type":"ball"}`, nil, 422, `{"message":"The theme has no event type \"ball\". It has \"webinar\"."}`},
 		{"no such theme", "POST", "", `{"theme":"none","type":"webinar"}`, nil, 422, `{"message":"The theme has no event type \"webinar\"."}`},
 		{"a control character", "PUT", "/" + draft.ID, `{"theme":"` + h.theme + `","type":"webinar","values":{"name":"\u0000"}}`, nil, 422, noControl},

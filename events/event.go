@@ -7,6 +7,7 @@ package events
 
 import (
 	"errors"
+	"reflect"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -45,6 +46,11 @@ type Event struct {
 	leasedUntil time.Time
 	lateAt      time.Time // when it is looked for a second post that may have been made, or zero
 	body        string    // what readers get, "" if they do not find it
+}
+
+// isAs reports whether an event is as an editor leaves it.
+func (e *Event) isAs(d Edit) bool {
+	return e.Theme == d.Theme && e.Type == d.Type && reflect.DeepEqual(e.Values, d.Values)
 }
 
 // isDue reports whether the event is to be brought to the platform, or looked for there.
@@ -120,6 +126,9 @@ var (
 
 	// ErrChanged means that the event was changed since the caller read it.
 	ErrChanged = errors.New("the event was changed since it was read")
+
+	// ErrKeyUsed means that another event was made with a key.
+	ErrKeyUsed = errors.New("another event was made with this key")
 
 	// ErrNoPost means that there is nothing to cancel or to unpublish.
 	ErrNoPost = errors.New("the event is not published")

@@ -3,10 +3,11 @@ package events
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"maps"
 	"math/big"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -83,12 +84,47 @@ func (s *Service) Create(ctx context.Context, site string, d Edit) (Event, error
 	if err != nil {
 		return Event{}, err
 	}
+	return s.insert(ctx, site, newID(), Edit{d.Theme, d.Type, values})
+}
+
+func (s *Service) insert(ctx context.Context, site, id string, d Edit) (Event, error) {
 	now := s.store.Now().UTC().Truncate(time.Millisecond)
 	e := Event{
-		Site: site, ID: newID(), Theme: d.Theme, Type: d.Type, Values: values, Status: Draft,
+		Site: site, ID: id, Theme: d.Theme, Type: d.Type, Values: d.Values, Status: Draft,
 		Revision: newRevision(), CreatedAt: now, UpdatedAt: now,
 	}
 	return e, s.store.Insert(ctx, e)
+}
+
+// CreateOnce is Create for an editor who may ask again with the same key, because the answer
+// was lost: then it returns the event that was made. Errors: ErrKeyUsed, those of Create.
+func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Edit) (Event, error) {
+	values, err := d.checked()
+	if err != nil {
+		return Event{}, err
+	}
+	d.Values = values
+	id := idOf(site, editor, key)
+	made, err := s.Find(ctx, site, id)
+	if errors.Is(err, ErrNotFound) {
+		e, failure := s.insert(ctx, site, id, d)
+		if failure == nil {
+			return e, nil
+		}
+		if made, err = s.Find(ctx, site, id); err != nil { // nor was it made at the same moment
+			return Event{}, failure
+		}
+	}
+	if err == nil && !made.isAs(d) {
+		err = ErrKeyUsed
+	}
+	return made, err
+}
+
+// idOf returns the ID of the event that an editor makes with a key.
+func idOf(site, editor, key string) string {
+	sum := sha256.Sum256([]byte(encode([]string{site, editor, key})))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:idLength]
 }
 
 // Duplicate keeps a draft with the values of an event, but for its slug, its date and its
@@ -150,8 +186,9 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 	if err != nil {
 		return Event{}, err
 	}
-	return s.change(ctx, site, id, revision, func(e *Event) error {
-		isSame := e.Theme == d.Theme && e.Type == d.Type && reflect.DeepEqual(e.Values, values)
+	d.Values = values
+	e, err := s.change(ctx, site, id, revision, func(e *Event) error {
+		isSame := e.isAs(d)
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
 		if !e.Status.isOut() {
 			if !isSame {
@@ -161,6 +198,12 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 		}
 		return s.shape(e, t)
 	})
+	if errors.Is(err, ErrChanged) { // by this edit, of which the answer was lost
+		if now, found := s.Find(ctx, site, id); found == nil && now.isAs(d) {
+			return now, nil
+		}
+	}
+	return e, err
 }
 
 // Publish has readers find an event. Errors: ErrNotFound, ErrChanged, *InvalidError, those

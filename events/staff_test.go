@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -211,6 +212,48 @@ func TestPublishedWhileALatePostIsLookedFor(t *testing.T) {
 	if p := r.all()[0]; p.Status != "published" || !want[Event](t)(r.Find(ctx, "daily", e.ID)).lateAt.IsZero() {
 		t.Errorf("%+v", p)
 	}
+}
+
+// An editor who asks again, because the answer was lost, makes no second event and changes
+// nothing, and is not told that somebody else has changed it.
+func TestAskedAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r, ctx := newRoom(t, db), t.Context()
+		d := Edit{"solo", "webinar", map[string]any{"name": "Party", "location": "", "rsvp_labels": []any{"a"}, "max_attendees": 12.0}}
+		var all sync.WaitGroup
+		made := make([]Event, 8)
+		for i := range made {
+			all.Go(func() { made[i], _ = r.CreateOnce(ctx, "daily", "ada", "1", d) })
+		}
+		all.Wait()
+		for _, e := range made {
+			if diff := cmp.Diff(made[0], e, cmp.AllowUnexported(Event{})); diff != "" || e.ID == "" {
+				t.Errorf("%q: %s", e.ID, diff)
+			}
+		}
+		page := want[Page](t)(r.List(ctx, "daily", Query{Most: 10}))
+		if page.Total != 1 || page.Events[0].ID != made[0].ID {
+			t.Errorf("%+v", page)
+		}
+		other := Edit{"solo", "webinar", map[string]any{"name": "Ball"}}
+		if e, err := r.CreateOnce(ctx, "daily", "ada", "1", other); !errors.Is(err, ErrKeyUsed) || e.ID != made[0].ID {
+			t.Errorf("%+v, %v", e, err)
+		}
+		for _, by := range [][3]string{{"daily", "ada", "2"}, {"daily", "bea", "1"}, {"nightly", "ada", "1"}, {"daily", "ad", "a1"}} {
+			if e := want[Event](t)(r.CreateOnce(ctx, by[0], by[1], by[2], d)); e.ID == made[0].ID {
+				t.Errorf("%v", by)
+			}
+		}
+
+		saved := want[Event](t)(r.Save(ctx, "daily", made[0].ID, made[0].Revision, other, nil))
+		again := want[Event](t)(r.Save(ctx, "daily", made[0].ID, made[0].Revision, other, nil))
+		if again.Revision != saved.Revision {
+			t.Error("it was saved twice")
+		}
+		if _, err := r.Save(ctx, "daily", made[0].ID, made[0].Revision, d, nil); !errors.Is(err, ErrChanged) {
+			t.Error(err)
+		}
+	})
 }
 
 // What Ghost would not take of a type is said before publishing.

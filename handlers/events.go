@@ -122,6 +122,7 @@ const maxEventJSON = 256 << 10
 var (
 	errNoEventBody = &statusError{http.StatusUnprocessableEntity, Other, `Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`}
 	errNotJSON     = &statusError{http.StatusUnsupportedMediaType, Other, "Send the header Content-Type: application/json."}
+	errLongKey     = &statusError{http.StatusUnprocessableEntity, Other, "The Idempotency-Key has more than 255 characters."}
 	errNoTag       = &statusError{http.StatusUnprocessableEntity, Other, `The header If-Match must have the ETag of the event, such as "12".`}
 )
 
@@ -374,7 +375,15 @@ func (a eventRequest) create(ctx context.Context) (int, any, error) {
 	if _, ok := declared.Type(body.Type); !ok {
 		return 0, nil, noType(body.Type, declared)
 	}
-	e, err := a.service.Create(ctx, a.site.Name, events.Edit(body))
+	var e events.Event
+	switch key := a.request.Header.Get("Idempotency-Key"); {
+	case key == "":
+		e, err = a.service.Create(ctx, a.site.Name, events.Edit(body))
+	case len(key) > maxIdempotencyKey:
+		err = errLongKey
+	default:
+		e, err = a.service.CreateOnce(ctx, a.site.Name, a.member.ID, key, events.Edit(body))
+	}
 	if err != nil {
 		return 0, nil, err
 	}

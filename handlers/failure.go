@@ -81,6 +81,7 @@ var failures = []struct {
 	{curation.ErrReplaced, Failure{Status: http.StatusConflict, Outcome: Rejected, Message: "Somebody else chose another post at the same moment. Look again."}},
 	{events.ErrNotFound, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "There is no such event. Somebody may have deleted it."}},
 	{events.ErrChanged, Failure{Status: http.StatusPreconditionFailed, Outcome: Rejected, Message: "The event was changed since it was read. Read it again."}},
+	{events.ErrKeyUsed, Failure{Status: http.StatusUnprocessableEntity, Outcome: Rejected, Message: "The Idempotency-Key was used for another event."}},
 	{events.ErrNoPost, Failure{Status: http.StatusConflict, Outcome: Rejected, Message: "The event is not published."}},
 	{themes.ErrNotFound, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "The theme has no manifest."}},
 	{themes.ErrNoRepository, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "The theme has no repository to be refreshed from."}},

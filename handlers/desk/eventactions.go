@@ -1,7 +1,9 @@
 package desk
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/url"
@@ -101,7 +103,7 @@ func (r *eventRoom) retype(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	e.Revision = of.revision
-	return r.editor(ctx, input{event: e, typeKey: of.typeKey, values: of.values})
+	return r.editor(ctx, input{event: e, typeKey: of.typeKey, values: of.values, once: of.once})
 }
 
 // started returns the event that a form is about, a new one if that is not kept yet.
@@ -127,9 +129,12 @@ func (r *eventRoom) save(ctx context.Context, do string) (any, error) {
 		return nil, err
 	}
 	draft := events.Edit{Theme: r.theme, Type: of.typeKey, Values: of.values}
-	shown := input{event: e, typeKey: of.typeKey, values: of.values}
+	shown := input{event: e, typeKey: of.typeKey, values: of.values, once: of.once}
 	if of.id == "" {
-		e, err = r.service.Create(ctx, r.site.Name, draft)
+		e, err = r.service.CreateOnce(ctx, r.site.Name, r.member.ID, cmp.Or(of.once, rand.Text()), draft)
+		if errors.Is(err, events.ErrKeyUsed) { // of the same form another event was made
+			shown.event, of.revision, err = e, -1, events.ErrChanged
+		}
 	} else {
 		e, err = r.service.Save(ctx, r.site.Name, of.id, of.revision, draft, t)
 	}

@@ -1,7 +1,9 @@
 package desk
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"maps"
 	"net/url"
@@ -42,6 +44,7 @@ type eventEditor struct {
 	GoneType string
 
 	IsSaved   bool   // what is shown is what is kept
+	Once      string // names the form of a new event, should it be sent twice
 	Upload    string // where pictures are sent
 	PostTitle string // of the type's template
 }
@@ -64,6 +67,7 @@ type input struct {
 	notice   *notice
 	conflict *conflict
 	isSaved  bool
+	once     string
 }
 
 // edit shows the editor of an event, with another type if that is not "".
@@ -109,6 +113,9 @@ func (r *eventRoom) editor(ctx context.Context, in input) (any, error) {
 	shown := &eventEditor{
 		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
 		Pending: pendingOf(e), Post: postOf(e), Conflict: in.conflict, IsSaved: in.isSaved,
+	}
+	if e.ID == "" {
+		shown.Once = cmp.Or(in.once, rand.Text())
 	}
 	shown.View, shown.Text = r.addressesOf(e)
 	if r.site.Kind.ImagesAPI != "" {
@@ -224,6 +231,7 @@ type typed struct {
 	revision int64
 	typeKey  string // that was chosen
 	values   map[string]any
+	once     string // see eventEditor
 }
 
 // read reads the form of the editor.
@@ -232,7 +240,7 @@ func (r *eventRoom) read(form url.Values) (typed, error) {
 	if err != nil {
 		return typed{}, err
 	}
-	of := typed{id: form.Get("event"), revision: revision, typeKey: form.Get("type"), values: make(map[string]any)}
+	of := typed{id: form.Get("event"), revision: revision, typeKey: form.Get("type"), values: make(map[string]any), once: clip.Text(form.Get("once"), maxField)}
 	if err := json.Unmarshal([]byte(form.Get("kept")), &of.values); form.Has("kept") && err != nil || of.values == nil {
 		return typed{}, errForm
 	}

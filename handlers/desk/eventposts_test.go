@@ -90,3 +90,34 @@ func TestThemeThatChangesMeanwhile(t *testing.T) {
 		t.Error(page.Text)
 	}
 }
+
+// A form that is sent again, because its answer was lost or by the browser's Back, makes no
+// second event and no second post.
+func TestFormThatIsSentAgain(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	once := ""
+	for input := range elements(h.get("events?new=party", "Editor").body, "input") {
+		if attribute(input, "name") == "once" {
+			once = attribute(input, "value")
+		}
+	}
+	form := func(do, name string) []string {
+		return []string{"do", do, "event", "", "revision", "0", "type", "party", "was", "party", "kept", "{}", "once", once, "f.name", name, "f.menu", "Cake", "f.event_date", "2100-06-01", "f.slug", "party"}
+	}
+	for _, do := range []string{"save", "save", "publish", "publish"} {
+		if got := h.post("events", "Editor", form(do, "Party")...); got.Status != 200 || strings.Contains(got.Text, "Somebody") {
+			t.Fatalf("%d %s", got.Status, got.Text)
+		}
+	}
+	page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})
+	if err != nil || page.Total != 1 || len(h.Ghost.EventsPosts) != 1 {
+		t.Fatalf("%d events, %d posts, %v", page.Total, len(h.Ghost.EventsPosts), err)
+	}
+	if got := h.post("events", "Editor", form("save", "Ball")...); !strings.Contains(got.Text, "Nothing of it was overwritten, and what you typed is below. What differs from yours Name Party") {
+		t.Error(got.Text)
+	}
+	if got := h.event(page.Events[0].ID).Values["name"]; got != "Party" {
+		t.Error(got)
+	}
+}

@@ -47,6 +47,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	#timer = 0;
 	#looking = 0;
 	#saving = null; // the save that is under way
+	#making = null; // what a new event was to be made of, while nobody knows whether it was
 	#typed = 0; // changes so far
 	#saved = 0; // of these, how many are saved
 	#kept = {}; // what is kept on the server, by the names of the inputs
@@ -180,8 +181,10 @@ customElements.define('desk-event', class extends HTMLElement {
 	async #save() {
 		clearTimeout(this.#timer);
 		if (!this.#isDraft || this.#stopped || this.#saving || this.#typed === this.#saved) return;
-		const count = this.#typed, fields = this.#fields();
-		this.#saving = this.#put();
+		const draft = this.#making ?? {count: this.#typed, fields: this.#fields(), body: this.#body()};
+		if (!this.#id) this.#making = draft;
+		const {count, fields} = draft;
+		this.#saving = this.#put(draft);
 		const isSaved = await this.#saving;
 		this.#saving = null;
 		if (!isSaved || !this.isConnected) return;
@@ -191,19 +194,27 @@ customElements.define('desk-event', class extends HTMLElement {
 		else this.#timer = setTimeout(() => this.#save(), 1000);
 	}
 
-	// put sends the draft, and reports whether it is kept.
-	async #put() {
-		const {elements} = this.#form, id = this.#id;
+	// body returns the draft as JSON.
+	#body() {
+		const {elements} = this.#form;
 		const values = JSON.parse(elements.kept.value);
 		for (const field of this.querySelectorAll('[data-kind]')) values[field.dataset.key] = valueOf(field);
+		return JSON.stringify({theme: this.getAttribute('theme'), type: elements.was.value, values});
+	}
+
+	// put sends a draft, and reports whether it is kept.
+	async #put({body}) {
+		const {elements} = this.#form, id = this.#id;
 		const headers = {'Content-Type': 'application/json', Accept: 'application/json'};
 		if (id) headers['If-Match'] = `"${elements.revision.value}"`;
-		const body = JSON.stringify({theme: this.getAttribute('theme'), type: elements.was.value, values});
+		else headers['Idempotency-Key'] = elements.once.value;
 		this.#state('Saving…');
 		try {
 			const response = await fetch(id ? `events/${encodeURIComponent(id)}` : 'events', {method: id ? 'PUT' : 'POST', headers, body, keepalive: body.length < 30000});
 			const answer = parse(await response.text());
-			if (response.ok && answer) {
+			if (response.ok && !answer) throw new Error('cut off'); // which WebKit does not say
+			if (response.ok || response.status === 422) this.#making = null;
+			if (response.ok) {
 				if (!id) keep.set('new', null);
 				elements.event.value = answer.id;
 				elements.revision.value = answer.revision;

@@ -2,13 +2,19 @@ package pages
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"testing"
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
 	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
 )
 
 // answersEvents answers what the script of the event pages asks, and reports whether a
@@ -22,9 +28,61 @@ func (r *room) answersEvents(w http.ResponseWriter, request *http.Request) bool 
 		json.NewEncoder(w).Encode(map[string]any{"others": r.others, "revision": 1})
 	case !isPage && (strings.HasPrefix(path, handlers.EventsPath+"/") || path == handlers.EventsPath || path == handlers.LabelsPath):
 		api := handlers.EventsAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}
-		api.Serve(w, request, r.Site.Events, netip.MustParseAddr("192.0.2.1"))
+		answer := httptest.NewRecorder()
+		api.Serve(answer, request, r.Site.Events, netip.MustParseAddr("192.0.2.1"))
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		if r.loses() { // in the middle: of one that did not begin, browsers send the request again
+			w.Write(answer.Body.Bytes()[:10])
+			http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		w.Write(answer.Body.Bytes())
 	default:
 		return false
 	}
 	return true
+}
+
+// loses reports whether an answer is lost, and counts it.
+func (r *room) loses() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost--
+	return r.lost >= 0
+}
+
+// lose has the next answer about events be lost, after what was asked for is done.
+func (r *room) lose() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = 1
+}
+
+// A draft whose answer is lost is kept once, and nobody is told that somebody else has changed
+// it.
+func TestLostAnswers(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "events?new=", browser.Look{})
+	r.lose()
+	v.typed("name", "Lychgate day")
+	v.state("Not saved: the server cannot be reached.")
+	v.typed("menu", "Cake")
+	saved := func(key, text string) {
+		t.Helper()
+		wait.Until(t, func() string {
+			if got := r.only(t).Values[key]; got != text {
+				return fmt.Sprint(got)
+			}
+			return ""
+		})
+		v.state("Saved at ")
+	}
+	saved("menu", "Cake")
+	r.lose()
+	v.typed("location", "The parish hall")
+	v.state("Not saved: the server cannot be reached.")
+	v.press("Try again")
+	saved("location", "The parish hall")
+	diff(t, "notices", nil, js[any](v, "text($('desk-event > .notice'))"))
 }
