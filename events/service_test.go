@@ -355,7 +355,7 @@ func TestRefusedPublishing(t *testing.T) {
 	}
 	problems := []manifest.Problem{
 		{Field: "name", Message: "Name is required."},
-		{Field: "event_date", Message: "Event date is required."},
+		{Field: "event_date", Message: "Date is required."},
 		{Field: "speaker", Message: "Speaker must have 20 characters at most; it has 21."},
 	}
 	if diff := cmp.Diff(problems, invalid.Problems); diff != "" {

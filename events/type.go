@@ -53,8 +53,11 @@ const (
 func (t *Type) Problems(values map[string]any, limits platform.PostLimits) []manifest.Problem {
 	found := t.Publish(values)
 	missing := make(map[string]bool)
-	for _, p := range found {
+	for i, p := range found {
 		missing[p.Field] = true
+		if slices.Contains(t.RequiredFields, p.Field) {
+			found[i].Message = Label(p.Field) + " is required." // as the editor names the field
+		}
 	}
 	c := checker{t, values, limits}
 	for _, key := range t.SupportedFields {

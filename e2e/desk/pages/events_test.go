@@ -177,7 +177,7 @@ func TestEventIsTyped(t *testing.T) {
 	v.Until(`text($('[data-key=name] .count')) === '12 of 60 characters, as recommended'`)
 	v.press("Publish")
 	v.Until(`$('#problems')`)
-	diff(t, "the summary", []string{"Event date is required.", "Motto must have 20 characters at most; it has 31.", "Menu is required."}, js[[]string](v, "[...$('#problems').querySelectorAll('li')].map(text)"))
+	diff(t, "the summary", []string{"Date is required.", "Motto must have 20 characters at most; it has 31.", "Menu is required."}, js[[]string](v, "[...$('#problems').querySelectorAll('li')].map(text)"))
 	diff(t, "the focus", true, js[bool](v, "document.activeElement.id === 'problems'"))
 	diff(t, "what is wrong", []any{"true", "Menu is required."}, js[[]any](v, `[`+field("menu")+`.getAttribute('aria-invalid'), text(document.getElementById(`+field("menu")+`.getAttribute('aria-describedby').split(' ').at(-1)))]`))
 	v.Do("$('#problems li:last-child a').click()")
