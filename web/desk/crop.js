@@ -162,7 +162,8 @@ customElements.define('desk-crop', class extends HTMLElement {
 		const {x, y, w, h} = this.#frame, {width, height} = this.#bitmap, percent = value => `${100 * value}%`;
 		Object.assign(this.#box.style, {left: percent(x / width), top: percent(y / height), width: percent(w / width), height: percent(h / height)});
 		const out = sizeOf(this.#frame, this.#wanted);
-		this.querySelector('.size').textContent = `${out.width} × ${out.height} px`;
+		const isLarger = out.width > Math.round(w) || out.height > Math.round(h);
+		this.querySelector('.size').textContent = `${out.width} × ${out.height} px${isLarger ? `, scaled up from ${Math.round(w)} × ${Math.round(h)}` : ''}`;
 	}
 
 	// cut returns what is in the frame as a file. A whole picture that is large enough stays

@@ -475,7 +475,7 @@ func TestCrop(t *testing.T) {
 	v.choose("feature_image", "sky.png", asPNG(t, quadrants(800, 800)))
 	v.Until("$('dialog.crop')?.open")
 	diff(t, "the hint", "Recommended: 1600px wide, 900px tall, 16:9 aspect ratio", js[string](v, "text($('.crop h2 + p'))"))
-	diff(t, "the size", "1600 × 900 px", js[string](v, size))
+	diff(t, "the size", "1600 × 900 px, scaled up from 800 × 450", js[string](v, size))
 	v.Do("for (let i = 0; i < 20; i++) $('.corner.se').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', cancelable: true}))")
 	diff(t, "the shape after it was made smaller", true, js[bool](v, "(({width, height}) => Math.abs(width / height - 16 / 9) < .02 && width < $('.stage').clientWidth * .9)($('.frame').getBoundingClientRect())"))
 	v.press("Use this part")
@@ -489,7 +489,7 @@ func TestCrop(t *testing.T) {
 	v.choose("badge", "turned.jpg", turned(t, quadrants(400, 200), 6)) // 90° clockwise: 200 wide, 400 tall
 	v.Until("$('dialog.crop')?.open")
 	diff(t, "the picture", true, js[bool](v, "$('.stage canvas').width === 200 && $('.stage canvas').height === 400"))
-	diff(t, "scaled up", "300 × 300 px", js[string](v, size))
+	diff(t, "scaled up", "300 × 300 px, scaled up from 200 × 200", js[string](v, size))
 	v.press("Use this part")
 	v.Until("text($('[data-key=badge] .said')) === 'The picture was uploaded.'")
 	drawn, format = r.lastImage(t)
