@@ -118,7 +118,7 @@ func Label(key string) string {
 	case "platform_url":
 		return "Online event link"
 	case "max_attendees":
-		return "Most attendees"
+		return "Maximum attendees"
 	case "feature_image":
 		return "Featured image"
 	case "rsvp_labels":

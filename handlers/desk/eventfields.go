@@ -42,7 +42,7 @@ var standardHelp = map[string]string{
 	"platform_url":          "Readers see it on the page only where everybody may register.",
 	"max_attendees":         "Leave it empty for no limit.",
 	"access":                "Who may register.",
-	"rsvp_labels":           "Members who register get these labels. One on each line.",
+	"rsvp_labels":           "For the members who register.",
 	"registration_deadline": "The last day to register.",
 	"deadline_time_end":     "Without a time, registration ends with the day.",
 }

@@ -62,7 +62,9 @@ customElements.define('desk-event', class extends HTMLElement {
 		const type = this.#form.elements.type;
 		type.nextElementSibling.hidden = true; // changing it sends the form
 		this.#form.addEventListener('input', event => {
-			if (event.target !== type) this.#changed();
+			if (event.target === type) return;
+			this.#clear(event.target.closest('.field'));
+			this.#changed();
 		});
 		type.addEventListener('change', () => this.#form.requestSubmit(type.nextElementSibling));
 		this.addEventListener('submit', event => this.#submit(event));
@@ -110,6 +112,13 @@ customElements.define('desk-event', class extends HTMLElement {
 		if (!this.#isDraft) this.#state('Not updated yet');
 		clearTimeout(this.#timer);
 		this.#timer = setTimeout(() => this.#save(), 1000);
+	}
+
+	// clear takes away what was wrong with a field before it was changed.
+	#clear(field) {
+		field?.classList.remove('wrong');
+		field?.querySelector('.wrong-text')?.remove();
+		field?.querySelector('[aria-invalid]')?.removeAttribute('aria-invalid');
 	}
 
 	// fields returns what is typed, by the names of the inputs.
@@ -315,11 +324,15 @@ customElements.define('desk-event', class extends HTMLElement {
 	// count says how many characters there are, of those that are taken or recommended.
 	#count(of) {
 		const input = document.getElementById(of.dataset.for);
-		const most = Number(input.dataset.most ?? 0), advised = Number(input.dataset.advised ?? 0);
+		const most = Number(input.dataset.most ?? 0), advice = Number(input.dataset.advised ?? 0), advised = most && advice >= most ? 0 : advice;
 		const show = () => {
-			const length = [...input.value].length, limit = most && (!advised || length > advised) ? most : advised || most;
-			of.textContent = `${length} of ${limit} characters${limit === most ? '' : ', as recommended'}`;
-			of.classList.toggle('over', length > limit || !!advised && length > advised);
+			const length = [...input.value].length, isLonger = advised > 0 && length > advised, limit = advised && !isLonger ? advised : most || advised;
+			let more = '';
+			if (advised && !isLonger) more = ', as recommended';
+			else if (isLonger && length <= limit) more = `, more than the ${advised} recommended`;
+			else if (isLonger && !most) more = ', more than recommended';
+			of.textContent = `${length} of ${limit} characters${more}`;
+			of.classList.toggle('over', isLonger || length > limit);
 		};
 		input.addEventListener('input', show);
 		show();
@@ -351,6 +364,7 @@ customElements.define('desk-labels', class extends HTMLElement {
 			area.removeAttribute(name);
 		}
 		area.hidden = true;
+		area.nextElementSibling.remove(); // one on each line
 		add.append(Object.assign(textOf('span', ' the label'), {className: 'unseen'}));
 		line.append(input, add, options);
 		this.append(list, line);

@@ -175,6 +175,15 @@ func TestEventIsTyped(t *testing.T) {
 	v.typed("motto", "A motto that is too long for it")
 	v.Until(`text($('[data-key=motto] .count')) === '31 of 20 characters' && $('[data-key=motto] .count').matches('.over')`)
 	v.Until(`text($('[data-key=name] .count')) === '12 of 60 characters, as recommended'`)
+	diff(t, "longer than recommended", "70 of 255 characters, more than the 60 recommended", js[string](v, `(() => {
+		const input = `+field("name")+`, name = input.value, show = value => {
+			input.value = value;
+			input.dispatchEvent(new Event('input'));
+			return text($('[data-key=name] .count'));
+		}, said = show('x'.repeat(70));
+		show(name);
+		return said;
+	})()`))
 	v.press("Publish")
 	v.Until(`$('#problems')`)
 	diff(t, "the summary", []string{"Date is required.", "Motto must have 20 characters at most; it has 31.", "Menu is required."}, js[[]string](v, "[...$('#problems').querySelectorAll('li')].map(text)"))
@@ -184,6 +193,7 @@ func TestEventIsTyped(t *testing.T) {
 	v.Until("document.activeElement === " + field("menu"))
 	diff(t, "the address after problems", "?event="+e.ID, js[string](v, "location.search"))
 	v.typed("menu", "Cake")
+	diff(t, "what is wrong once it is typed", []any{nil, nil}, js[[]any](v, `[`+field("menu")+`.getAttribute('aria-invalid'), text($('[data-key=menu] .wrong-text'))]`))
 	v.Do(field("motto") + ".value = ''; " + field("event_date") + ".value = '2026-08-01'; " + field("outdoors") + ".checked = true; " + field("outdoors") + ".dispatchEvent(new Event('input', {bubbles: true}))")
 	v.press("Publish")
 	v.says("The event is published.")
