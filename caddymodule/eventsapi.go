@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -58,7 +59,7 @@ func (h *EventsAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return parseDirective(d, "events_api", map[string]option{
 		"path": {example: "path " + defaultEventsPath, args: 1, set: func(args []string) error {
 			h.Path = args[0]
-			return checkPath(h.Path, defaultEventsPath)
+			return checkEventsPath(h.Path)
 		}},
 		"limit": {example: "limit 60 1m", args: 2, set: func(args []string) (err error) {
 			h.Limit, err = parseLimit(args)
@@ -75,7 +76,7 @@ func (h *EventsAPI) Provision(ctx caddy.Context) error {
 	if h.Limit == nil {
 		h.Limit = &Limit{Requests: 60, Window: caddy.Duration(time.Minute)}
 	}
-	err := checkPath(h.Path, defaultEventsPath)
+	err := checkEventsPath(h.Path)
 	if err == nil {
 		err = h.Limit.check()
 	}
@@ -98,6 +99,20 @@ func (h *EventsAPI) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.readers = handlers.ReadersEvents{Path: h.Path, Limiter: limiter, Logger: sampled(ctx.Logger())}
+	return nil
+}
+
+// staffPaths are those of Ghost's admin and of the staff's pages, in a subdirectory too. All
+// below the path of the events is theirs, so none of these would be reached any more.
+var staffPaths = regexp.MustCompile(`/ghost(/lychgate|/(api|assets|lychgate/(desk|themes|curation))(/.*)?)?$`)
+
+func checkEventsPath(p string) error {
+	if err := checkPath(p, defaultEventsPath); err != nil {
+		return err
+	}
+	if staffPaths.MatchString(p) {
+		return wrongPath(p, "would hide Ghost's admin or the desk; write another, such as "+defaultEventsPath)
+	}
 	return nil
 }
 
