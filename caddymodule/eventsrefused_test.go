@@ -128,7 +128,8 @@ func TestEventsRefused(t *testing.T) {
 		{"another event by the same key", "POST", "", body, as("Idempotency-Key", "k1"), 422, `{"message":"The Idempotency-Key was used for another event."}`},
 		{"a long key", "POST", "", body, as("Idempotency-Key", strings.Repeat("k", 256)), 422, `{"message":"The Idempotency-Key has more than 255 characters."}`},
 		{"no such type", "POST", "", `{"theme":"` + h.theme + `","type":"ball"}`, nil, 422, `{"message":"The theme has no event type \"ball\". It has \"webinar\"."}`},
-		{"no such theme", "POST", "", `{"theme":"none","type":"webinar"}`, nil, 422, `{"message":"The theme has no event type \"webinar\"."}`},
+		{"no such theme", "POST", "", `{"theme":"none","type":"webinar"}`, nil, 422, `{"message":"There is no theme \"none\" with event types on this site."}`},
+		{"no theme", "POST", "", `{"type":"webinar"}`, nil, 422, `{"message":"There is no theme \"\" with event types on this site."}`},
 		{"a control character", "PUT", "/" + draft.ID, `{"theme":"` + h.theme + `","type":"webinar","values":{"name":"\u0000"}}`, nil, 422, noControl},
 		{"another site's page", "POST", "/" + draft.ID + "/publish", "", as("Sec-Fetch-Site", "cross-site"), 403, `{"message":"The request must come from a page of this site: its Origin header must name this site."}`},
 	} {

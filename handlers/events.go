@@ -372,6 +372,9 @@ func (a eventRequest) create(ctx context.Context) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if declared == nil {
+		return 0, nil, &statusError{http.StatusUnprocessableEntity, Other, fmt.Sprintf("There is no theme %q with event types on this site.", body.Theme)}
+	}
 	if _, ok := declared.Type(body.Type); !ok {
 		return 0, nil, noType(body.Type, declared)
 	}
