@@ -194,11 +194,15 @@ func TestReadersEvents(t *testing.T) {
 		return h.do(method, "/ghost/lychgate/events"+path, header...)
 	}
 	all := []string{"", ".ics", one, one + ".ics"}
+	saved := map[string]string{".ics": `attachment; filename="events.ics"`, one + ".ics": `attachment; filename="event.ics"`}
 	for _, path := range all {
 		for _, method := range []string{"GET", "HEAD"} {
 			got := ask(method, path)
 			if got.Status != 200 || got.Header["Cache-Control"] != "public, max-age=30" || (method == "GET") != (got.Body != "") {
 				t.Errorf("%s %s: %v", method, path, got)
+			}
+			if want := saved[path]; got.Header["Content-Disposition"] != want {
+				t.Errorf("%s %s is saved as %s, want %s", method, path, got.Header["Content-Disposition"], want)
 			}
 			if again := ask(method, path, "If-None-Match", `"x", W/`+got.Header["Etag"]); again.Status != 304 || again.Body != "" {
 				t.Errorf("%s %s again: %v", method, path, again)

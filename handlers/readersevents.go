@@ -73,7 +73,7 @@ func (h *ReadersEvents) Serve(w http.ResponseWriter, r *http.Request, site strin
 		writeMessage(w, http.StatusServiceUnavailable, "The events are not available now. Try again in a moment.")
 		return Failed
 	}
-	writeEvents(w, r, asked.form, answer)
+	writeEvents(w, r, asked, answer)
 	return Done
 }
 
@@ -147,7 +147,7 @@ func (h *ReadersEvents) answer(r *http.Request, site string, feed func() (*event
 }
 
 // writeEvents writes an answer, or that the reader has it.
-func writeEvents(w http.ResponseWriter, r *http.Request, form events.Form, answer events.Answer) {
+func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answer events.Answer) {
 	header := w.Header()
 	header.Del("Access-Control-Allow-Credentials")
 	header.Set("Access-Control-Allow-Origin", "*")
@@ -155,9 +155,13 @@ func writeEvents(w http.ResponseWriter, r *http.Request, form events.Form, answe
 	header.Set("Etag", `"`+answer.Tag+`"`)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Type", "application/json")
-	if form == events.Calendar {
+	if asked.form == events.Calendar {
+		name := "events.ics"
+		if asked.slug != "" {
+			name = "event.ics"
+		}
 		header.Set("Content-Type", calendarType)
-		header.Set("Content-Disposition", `attachment; filename="event.ics"`)
+		header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(answer.Body))
 }
