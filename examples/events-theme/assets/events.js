@@ -67,8 +67,8 @@
     const kinds = {
         url: link,
         image: picture,
-        date: day,
-        toggle: value => value ? 'Yes' : 'No',
+        date: value => Number.isNaN(Date.parse(value)) ? value : day(value),
+        toggle: value => typeof value === 'boolean' ? value ? 'Yes' : 'No' : value,
         euros: value => new Intl.NumberFormat(language, {style: 'currency', currency: 'EUR'}).format(value),
     };
     const shown = (element, value) => value === null || value === undefined || value === '' ? ''
