@@ -38,7 +38,7 @@ var standardKinds = map[string]string{
 var standardHelp = map[string]string{
 	"slug":                  "The end of the page's address. Left empty, it is made from the name.",
 	"description":           "Shown in lists of posts and in search results.",
-	"event_time_zone":       "An IANA name, such as Europe/Berlin. All times here are in this zone.",
+	"event_time_zone":       "An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.",
 	"platform_url":          "Readers see it on the page only where everybody may register.",
 	"max_attendees":         "Leave it empty for no limit.",
 	"access":                "Who may register.",

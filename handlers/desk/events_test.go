@@ -141,7 +141,7 @@ func TestFieldsOfEditor(t *testing.T) {
 			"Date: input type=date f.event_date",
 			"Start time: input type=time f.event_time_start",
 			"End time: input type=time f.event_time_end",
-			"Time zone: input type=text f.event_time_zone value=Europe/Berlin list=zones (An IANA name, such as Europe/Berlin. All times here are in this zone.)",
+			"Time zone: input type=text f.event_time_zone value=Europe/Berlin list=zones (An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.)",
 			"Location: input type=text f.location",
 			"Online event link: input type=url f.platform_url (Readers see it on the page only where everybody may register.)",
 			"Maximum attendees: input type=number f.max_attendees (Leave it empty for no limit.) (Recommended: from 2 to 90.)",
