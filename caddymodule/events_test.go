@@ -232,12 +232,15 @@ func TestEventSettings(t *testing.T) {
 		}
 	}
 	phrase("1200 x 630 px")
-	saved, err := h.sendBody("POST", "/ghost/lychgate/desk/event-settings", "image_size=1600+x+900+px&registered=See+you+there!",
+	saved, err := h.sendBody("POST", "/ghost/lychgate/desk/event-settings", "image_size=1600+x+900+px&calendar_name=The+Daily&registered=See+you+there!",
 		"Cookie", h.owner, "Origin", h.base, "Sec-Fetch-Site", "same-origin", "Content-Type", "application/x-www-form-urlencoded")
 	if err != nil || saved.Status != http.StatusSeeOther && saved.Status != http.StatusOK {
 		t.Fatal(saved, err)
 	}
 	phrase("1600 x 900 px")
+	if calendar := h.do("GET", "/ghost/lychgate/events.ics"); !strings.Contains(calendar.Body, "\r\nX-WR-CALNAME:The Daily\r\n") {
+		t.Error(calendar)
+	}
 	if list := h.do("GET", "/ghost/lychgate/events"); list.Body != `{"events":[],"total":0,"next":null,"messages":{"registered":"See you there!"}}` {
 		t.Error(list)
 	}

@@ -114,6 +114,10 @@ type Settings struct {
 	// one that is built in.
 	ImageSize string `json:"image_size"`
 
+	// CalendarName is what the calendar of all events is called for those who subscribe to
+	// it, "" for the name of the site.
+	CalendarName string `json:"calendar_name"`
+
 	// Messages are the texts of messaging states, by their names. One that is missing or
 	// empty is the theme's to choose.
 	Messages map[string]string `json:"messages"`

@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -82,8 +83,8 @@ const (
 	askTimeout = 5 * time.Second
 )
 
-// List returns a page of a site's events, as JSON or as a calendar that is called as name
-// says. Errors: those of the store.
+// List returns a page of a site's events, as JSON or as a calendar. That is called as name
+// says, unless the site's settings say something else. Errors: those of the store.
 func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form Form) (Answer, error) {
 	return f.answer(ctx, feedKey{site: site, query: q, form: form}, func(ctx context.Context, settings Settings) ([]byte, error) {
 		bodies, total, err := f.store.Bodies(ctx, site, q)
@@ -91,7 +92,7 @@ func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form 
 			return nil, err
 		}
 		if form == Calendar {
-			return calendarOf(name, bodies)
+			return calendarOf(cmp.Or(settings.CalendarName, name), bodies)
 		}
 		return listBody(bodies, total, q, settings), nil
 	})

@@ -310,17 +310,21 @@ func (s *Service) Settings(ctx context.Context, site string) (Settings, error) {
 }
 
 const (
-	maxImageSize = 100  // code points
-	maxMessage   = 2000 // code points
+	maxImageSize    = 100  // code points
+	maxCalendarName = 200  // code points
+	maxMessage      = 2000 // code points
 )
 
 // SaveSettings keeps the settings of a site's events. Errors: *InvalidError, those of the
 // store.
 func (s *Service) SaveSettings(ctx context.Context, site string, settings Settings) error {
 	var problems []manifest.Problem
-	kept := Settings{ImageSize: strings.TrimSpace(settings.ImageSize), Messages: make(map[string]string)}
+	kept := Settings{ImageSize: strings.TrimSpace(settings.ImageSize), CalendarName: strings.TrimSpace(settings.CalendarName), Messages: make(map[string]string)}
 	if wrong := tooLong(kept.ImageSize, maxImageSize); wrong != "" || !isText(kept.ImageSize) {
 		problems = append(problems, manifest.Problem{Field: "image_size", Message: "Default Featured Image Size must be a short text such as 1600 x 900 px."})
+	}
+	if wrong := tooLong(kept.CalendarName, maxCalendarName); wrong != "" || !isText(kept.CalendarName) {
+		problems = append(problems, manifest.Problem{Field: "calendar_name", Message: "Name of the calendar must be a short text such as Events of the Daily."})
 	}
 	for _, state := range manifest.MessagingStates() {
 		text := strings.TrimSpace(settings.Messages[state])

@@ -62,11 +62,11 @@ const (
 
 	lookAt = `UPDATE events_sites SET looked_at = $2 WHERE site = $1 AND looked_at = $3`
 
-	findSite = `SELECT version, looked_at, image_size, messages FROM events_sites WHERE site = $1`
-	makeSite = `INSERT INTO events_sites (site, version, looked_at, image_size, messages) VALUES ($1, 0, 0, '', '{}')
+	findSite = `SELECT version, looked_at, image_size, calendar_name, messages FROM events_sites WHERE site = $1`
+	makeSite = `INSERT INTO events_sites (site, version, looked_at, image_size, calendar_name, messages) VALUES ($1, 0, 0, '', '', '{}')
 		ON CONFLICT (site) DO NOTHING`
 	bumpSite     = `UPDATE events_sites SET version = version + 1 WHERE site = $1`
-	saveSettings = `UPDATE events_sites SET version = version + 1, image_size = $2, messages = $3 WHERE site = $1`
+	saveSettings = `UPDATE events_sites SET version = version + 1, image_size = $2, calendar_name = $3, messages = $4 WHERE site = $1`
 
 	findBody = `SELECT public FROM events WHERE site = $1 AND slug = $2 ORDER BY updated_at DESC LIMIT 1`
 
@@ -398,7 +398,7 @@ type siteRow struct {
 func (s *SQL) site(ctx context.Context, site string) (siteRow, error) {
 	var row siteRow
 	var messages string
-	err := s.db.Read.QueryRowContext(ctx, findSite, site).Scan(&row.version, &row.lookedAt, &row.ImageSize, &messages)
+	err := s.db.Read.QueryRowContext(ctx, findSite, site).Scan(&row.version, &row.lookedAt, &row.ImageSize, &row.CalendarName, &messages)
 	if errors.Is(err, sql.ErrNoRows) {
 		return siteRow{}, nil
 	}
@@ -440,7 +440,7 @@ func (s *SQL) SaveSettings(ctx context.Context, site string, settings Settings) 
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, makeSite, site)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, saveSettings, site, settings.ImageSize, encode(settings.Messages))
+			_, err = tx.ExecContext(ctx, saveSettings, site, settings.ImageSize, settings.CalendarName, encode(settings.Messages))
 		}
 		return err
 	})

@@ -169,7 +169,7 @@ func fill(ctx context.Context, path string) error {
 	}
 	return db.InTx(ctx, func(tx *sql.Tx) error {
 		now := time.Now()
-		if _, err := tx.ExecContext(ctx, `INSERT INTO events_sites (site, version, looked_at, image_size, messages) VALUES ('bench', 1, 0, '', '{}')`); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO events_sites (site, version, looked_at, image_size, calendar_name, messages) VALUES ('bench', 1, 0, '', '', '{}')`); err != nil {
 			return err
 		}
 		for n := range *count {

@@ -36,11 +36,12 @@ CREATE INDEX events_time ON events (site, starts_at, id);
 CREATE INDEX events_public ON events (site, starts_at, id, over_at, type) WHERE slug IS NOT NULL;
 
 CREATE TABLE events_sites (
-	site       TEXT PRIMARY KEY,
-	version    BIGINT NOT NULL, -- that changes with what readers get
-	looked_at  BIGINT NOT NULL, -- when it was last asked what staff changed on the platform
-	image_size TEXT NOT NULL,
-	messages   TEXT NOT NULL    -- JSON of texts by messaging states
+	site          TEXT PRIMARY KEY,
+	version       BIGINT NOT NULL, -- that changes with what readers get
+	looked_at     BIGINT NOT NULL, -- when it was last asked what staff changed on the platform
+	image_size    TEXT NOT NULL,
+	calendar_name TEXT NOT NULL,
+	messages      TEXT NOT NULL    -- JSON of texts by messaging states
 );
 
 -- Who has an event open in the editor. A row is there for a moment.

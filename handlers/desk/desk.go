@@ -80,6 +80,9 @@ type page struct {
 	// maxForm bounds the body of a request, in bytes, if it is not 0.
 	maxForm int64
 
+	// of is the page of the navigation that it belongs to, itself if that is "".
+	of string
+
 	// assets is the name of its script and its style, without the extension; that of most
 	// pages if it is "".
 	assets string
@@ -103,7 +106,7 @@ var (
 	pages = map[string]page{
 		"curation":       {title: "Homepage Curation", may: mayManage, show: showCuration, act: fillSlot, isLong: true},
 		"events":         {title: "Events", may: mayManage, needsEvents: true, show: showEvents, act: changeEvents, isLong: true, maxForm: maxEventForm, assets: "events"},
-		"event-settings": {title: "Event Settings", may: mayManage, needsEvents: true, show: showEventSettings, act: saveEventSettings, maxForm: maxEventForm, assets: "events"},
+		"event-settings": {title: "Event Settings", may: mayManage, needsEvents: true, show: showEventSettings, act: saveEventSettings, maxForm: maxEventForm, assets: "events", of: "events"},
 		"themes":         {title: "Themes", may: mayManage, show: showThemes, act: refreshTheme, isLong: true},
 		"integrations":   {title: "Integrations", may: mayAdminister, needsMembers: true, show: showIntegrations, act: changeIntegrations},
 		"sync":           {title: "Sync", may: mayAdminister, needsMembers: true, show: showSync, act: tryNow},

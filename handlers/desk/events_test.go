@@ -412,19 +412,19 @@ func TestConflictInEditor(t *testing.T) {
 // The settings are kept, and what is wrong with them is said beside them.
 func TestEventSettings(t *testing.T) {
 	h := newHouse(t)
-	if got := h.post("event-settings", "Editor", "image_size", " 1600 x 900 px ", "registered", "See you\r\nthere", "event_passed", " ").text(t); !strings.HasPrefix(got, "The settings were saved. ") {
+	if got := h.post("event-settings", "Editor", "image_size", " 1600 x 900 px ", "calendar_name", "Events of the Daily ", "registered", "See you\r\nthere", "event_passed", " ").text(t); !strings.HasPrefix(got, "The settings were saved. ") {
 		t.Error(got)
 	}
 	settings, err := h.Events.Settings(t.Context(), "daily")
-	if diff := cmp.Diff(events.Settings{ImageSize: "1600 x 900 px", Messages: map[string]string{"registered": "See you\nthere"}}, settings); diff != "" || err != nil {
+	if diff := cmp.Diff(events.Settings{ImageSize: "1600 x 900 px", CalendarName: "Events of the Daily", Messages: map[string]string{"registered": "See you\nthere"}}, settings); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 	h.Manifest("nightly", "{manifest_version: 1, events: {types: {meetup: {post_template: custom-meetup}}}}")
 	if got := inputs(h.get("events?new=", "Editor")); !slices.Contains(got, "Featured image: input type=url f.feature_image (Recommended: 1600 x 900 px.)") {
 		t.Error(got)
 	}
-	page := h.post("event-settings", "Editor", "image_size", strings.Repeat("9", 200))
-	if !strings.Contains(page.Text, "The settings were not saved: Default Featured Image Size must be a short text such as 1600 x 900 px.") || len(inputs(page)) != 8 {
+	page := h.post("event-settings", "Editor", "image_size", strings.Repeat("9", 200), "calendar_name", strings.Repeat("9", 201))
+	if !strings.Contains(page.Text, "The settings were not saved: Default Featured Image Size must be a short text such as 1600 x 900 px. Name of the calendar must be a short text such as Events of the Daily.") || len(inputs(page)) != 9 {
 		t.Error(page.Text)
 	}
 }

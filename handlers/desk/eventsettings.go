@@ -13,11 +13,10 @@ import (
 
 // eventSettings is what the page of the settings shows.
 type eventSettings struct {
-	Notice      *notice
-	ImageSize   eventField
-	BuiltInSize string
-	Messages    []eventField
-	Problems    []eventField
+	Notice   *notice
+	Texts    []eventField // the size of pictures, and the name of the calendar
+	Messages []eventField
+	Problems []eventField
 }
 
 // messagingStates are what readers can be told of an event, with who is told.
@@ -31,7 +30,10 @@ var messagingStates = []struct{ name, label, shownTo string }{
 	{"event_passed", "Event passed", "everybody after the event ends"},
 }
 
-const imageSizeField = "image_size"
+const (
+	imageSizeField    = "image_size"
+	calendarNameField = "calendar_name"
+)
 
 // showEventSettings shows the settings.
 func showEventSettings(ctx context.Context, v *visit) (any, error) {
@@ -43,7 +45,7 @@ func showEventSettings(ctx context.Context, v *visit) (any, error) {
 	if err != nil {
 		return nil, away(err)
 	}
-	shown := settingsPage(settings, nil)
+	shown := settingsPage(v.site.Name, settings, nil)
 	if v.request.URL.Query().Has("done") {
 		shown.Notice = &notice{Text: "The settings were saved."}
 	}
@@ -57,7 +59,10 @@ func saveEventSettings(ctx context.Context, v *visit) (any, error) {
 		return nil, away(err)
 	}
 	form := v.request.PostForm
-	settings := events.Settings{ImageSize: strings.TrimSpace(formText(form, imageSizeField)), Messages: make(map[string]string)}
+	settings := events.Settings{
+		ImageSize: strings.TrimSpace(formText(form, imageSizeField)), CalendarName: strings.TrimSpace(formText(form, calendarNameField)),
+		Messages: make(map[string]string),
+	}
 	for _, state := range messagingStates {
 		if text := formText(form, state.name); strings.TrimSpace(text) != "" {
 			settings.Messages[state.name] = text
@@ -65,7 +70,7 @@ func saveEventSettings(ctx context.Context, v *visit) (any, error) {
 	}
 	err = service.SaveSettings(ctx, v.site.Name, settings)
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
-		return settingsPage(settings, invalid.Problems), nil
+		return settingsPage(v.site.Name, settings, invalid.Problems), nil
 	}
 	if err != nil {
 		return nil, away(err)
@@ -74,12 +79,15 @@ func saveEventSettings(ctx context.Context, v *visit) (any, error) {
 }
 
 // settingsPage returns the page with some settings, and what is wrong with them.
-func settingsPage(settings events.Settings, problems []manifest.Problem) *eventSettings {
-	of := fieldsOf{problems: problems, picture: func(string) string { return "" }, values: map[string]any{imageSizeField: settings.ImageSize}}
+func settingsPage(site string, settings events.Settings, problems []manifest.Problem) *eventSettings {
+	of := fieldsOf{
+		problems: problems, picture: func(string) string { return "" },
+		values: map[string]any{imageSizeField: settings.ImageSize, calendarNameField: settings.CalendarName},
+	}
 	for state, text := range settings.Messages {
 		of.values[state] = text
 	}
-	shown := &eventSettings{BuiltInSize: manifest.BuiltInImageSize}
+	shown := &eventSettings{}
 	add := func(key, label, kind, help string) eventField {
 		f := of.field(key, label, kind)
 		f.Name, f.ID, f.Help = key, "field-"+key, clip.Text(help, maxMessage)
@@ -88,8 +96,12 @@ func settingsPage(settings events.Settings, problems []manifest.Problem) *eventS
 		}
 		return f
 	}
-	shown.ImageSize = add(imageSizeField, "Default Featured Image Size", "text",
-		"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+".")
+	shown.Texts = []eventField{
+		add(imageSizeField, "Default Featured Image Size", "text",
+			"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+"."),
+		add(calendarNameField, "Name of the calendar", "text",
+			"Readers see it who subscribe to the calendar of all events. Left empty, it is "+site+"."),
+	}
 	for _, state := range messagingStates {
 		shown.Messages = append(shown.Messages, add(state.name, state.label, "textarea", "Shown to "+state.shownTo+". Left empty, the theme chooses."))
 	}

@@ -140,7 +140,7 @@ func (v *visit) frame(title, name string) frame {
 	f := frame{Title: title, Admin: v.desk.Path, Platform: v.platform(), Assets: cmp.Or(pages[name].assets, "desk"), path: v.desk.Path + Path}
 	for _, other := range order {
 		if page := pages[other]; page.isFor(v.site) && page.may(v.member.Permissions) {
-			f.Pages = append(f.Pages, link{page.title, f.path + "/" + other, other == name})
+			f.Pages = append(f.Pages, link{page.title, f.path + "/" + other, other == cmp.Or(pages[name].of, name)})
 		}
 	}
 	if len(f.Pages) > 0 { // the visitor is one of the staff
