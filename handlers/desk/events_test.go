@@ -320,9 +320,9 @@ func TestListOfEvents(t *testing.T) {
 		return list
 	}
 	for target, want := range map[string][]string{
-		"events":                       {"New party Date 1 Jun 2100, 19:30–22:00 Europe/Berlin Type Summer party Status Published Edit New party Edit text of New party View New party"},
-		"events?view=past":             {"Old party Date 1 Jun 2020 Type Summer party Status Published Edit Old party Edit text of Old party View Old party"},
-		"events?view=drafts&q=some+da": {"Some day Date No date Type Summer party Status Draft Edit Some day"},
+		"events":                       {"New party Date 1 Jun 2100, 19:30–22:00 Europe/Berlin Type Summer party Status Published Edit text of New party View New party"},
+		"events?view=past":             {"Old party Date 1 Jun 2020 Type Summer party Status Published Edit text of Old party View Old party"},
+		"events?view=drafts&q=some+da": {"Some day Date No date Type Summer party Status Draft"},
 		"events?view=past&q=new":       nil,
 	} {
 		if diff := cmp.Diff(want, rows(h.get(target, "Editor"))); diff != "" {

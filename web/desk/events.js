@@ -104,6 +104,11 @@ customElements.define('desk-event', class extends HTMLElement {
 		}
 	}
 
+	#setTitle() {
+		const name = this.querySelector('[data-key=name] [name]')?.value.trim();
+		if (name && this.isConnected) document.querySelector('.event-head bdi').textContent = name;
+	}
+
 	#state(...parts) { this.querySelector('.state').replaceChildren(...parts); }
 
 	#changed() {
@@ -228,6 +233,7 @@ customElements.define('desk-event', class extends HTMLElement {
 				elements.event.value = answer.id;
 				elements.revision.value = answer.revision;
 				this.#setAddress();
+				this.#setTitle();
 				this.#state(`Saved at ${clock()}`);
 				return true;
 			}

@@ -2,11 +2,13 @@ package pages
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
 	"image/png"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,32 +87,94 @@ func TestPicturesOfDocs(t *testing.T) {
 		r.Publish(strconv.Itoa(i), post[0], post[1:]...)
 		r.Ghost.Posts[0].Picture = r.url + "/content/images/" + strings.Repeat("x", i) + ".png"
 	}
-	v := r.visit("Editor", "curation", browser.Look{Width: 1120, Height: 600, Media: map[string]string{"prefers-color-scheme": "light"}})
+	v := r.visit("Editor", "curation", docsLook)
 	for _, picture := range docsPictures {
 		v.goTo(picture.address)
 		v.Do("%s", picture.do)
 		v.Until(picture.until)
-		diff(t, picture.name, picture.shows, js[string](v, `(() => {
-			const words = [], walk = document.createTreeWalker($('desk-page'), NodeFilter.SHOW_TEXT);
-			while (walk.nextNode()) if (walk.currentNode.parentElement.localName !== 'h1') words.push(walk.currentNode.data);
-			return words.join(' ').replace(/\s+/g, ' ').replace(/ ([.,])/g, '$1').trim();
-		})()`))
-		v.Do("await Promise.all([...document.images].map(i => i.decode()))")
-		v.Do("document.activeElement.blur()")
-		if folder := os.Getenv("LYCHGATE_TEST_PICTURES"); folder != "" {
-			taken, err := v.Screenshot()
-			v.Must(err)
-			v.Must(os.WriteFile(filepath.Join(folder, "homepage_curation_"+picture.name+".png"), small(t, taken), 0o644))
-		}
+		v.picture(t, "homepage_curation_"+picture.name, "$('desk-page')", picture.shows)
+	}
+}
 
-		file, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "homepage_curation_"+picture.name+".png"))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		config, err := png.DecodeConfig(bytes.NewReader(file))
-		if err != nil || len(file) > maxPicture || config.Width != 2240 || config.Height != 1200 {
-			t.Errorf("docs/homepage_curation_%s.png: %d bytes, %d by %d, %v", picture.name, len(file), config.Width, config.Height, err)
+// docsLook is how pictures of the docs are taken.
+var docsLook = browser.Look{Width: 1120, Height: 600, Media: map[string]string{"prefers-color-scheme": "light"}}
+
+// picture compares the text of an element with what a picture of the docs shows, and takes
+// the picture anew if that is asked for.
+func (v tab) picture(t *testing.T, name, element, shows string) {
+	t.Helper()
+	diff(t, name, shows, js[string](v, fmt.Sprintf(`(() => {
+		const words = [], walk = document.createTreeWalker(%s, NodeFilter.SHOW_TEXT);
+		while (walk.nextNode()) if (walk.currentNode.parentElement.localName !== 'h1') words.push(walk.currentNode.data);
+		return words.join(' ').replace(/\s+/g, ' ').replace(/ ([.,])/g, '$1').trim();
+	})()`, element)))
+	v.Do("await Promise.all([...document.images].map(i => i.decode()))")
+	v.Do("document.activeElement.blur()")
+	if folder := os.Getenv("LYCHGATE_TEST_PICTURES"); folder != "" {
+		taken, err := v.Screenshot()
+		v.Must(err)
+		v.Must(os.WriteFile(filepath.Join(folder, name+".png"), small(t, taken), 0o644))
+	}
+
+	file, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", name+".png"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	config, err := png.DecodeConfig(bytes.NewReader(file))
+	if err != nil || len(file) > maxPicture || config.Width != 2240 || config.Height != 1200 {
+		t.Errorf("docs/%s.png: %d bytes, %d by %d, %v", name, len(file), config.Width, config.Height, err)
+	}
+}
+
+// landscape draws a hill below the sky.
+func landscape(width, height int) image.Image {
+	drawn := image.NewRGBA(image.Rect(0, 0, width, height))
+	for x := range width {
+		across := float64(x) / float64(width)
+		hill := int(float64(height) * (.62 - .18*math.Sin(across*math.Pi) + .04*math.Sin(across*9)))
+		for y := range height {
+			shade := uint8(min(y, hill) * 40 / height * 2) // few shades make a small file
+			drawn.Set(x, y, color.RGBA{120 + shade, 170 + shade, 225, 255})
+			if y > hill {
+				drawn.Set(x, y, color.RGBA{86, 132, 74, 255})
+			}
 		}
 	}
+	return drawn
+}
+
+// The pictures of docs/events.md are of the pages as they are.
+func TestPicturesOfEvents(t *testing.T) {
+	if browser.Name() != "chromium" {
+		t.Skip("the pictures are of Chromium")
+	}
+	r := open(t).withParties()
+	party, err := r.Site.Events.Type(t.Context(), "nightly", "party")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range [][]string{{"The lychgate is painted", "2100-05-04", "10:00"}, {"Choir practice for everybody", "2100-05-12", "19:30"}, {"Summer party", "2100-06-19", ""}} {
+		values := map[string]any{"name": event[0], "event_date": event[1], "menu": "Cake"}
+		if event[2] != "" {
+			values["event_time_start"], values["event_time_zone"] = event[2], "Europe/London"
+		}
+		if _, err := r.Events.Publish(t.Context(), "daily", r.create(t, values).ID, 0, party); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := r.visit("Editor", "events", docsLook)
+	v.Until("$('table')")
+	v.picture(t, "events_list", "$('desk-page')", "New event Event Settings Upcoming Past Drafts Words in the name Search Event Date Type Status Actions "+
+		"The lychgate is painted Date 4 May 2100, 10:00 Europe/London Type Summer party Status Published Edit text of The lychgate is painted View The lychgate is painted "+
+		"Choir practice for everybody Date 12 May 2100, 19:30 Europe/London Type Summer party Status Published Edit text of Choir practice for everybody View Choir practice for everybody "+
+		"Summer party Date 19 Jun 2100 Type Summer party Status Published Edit text of Summer party View Summer party")
+	v.goTo("events?new=party")
+	v.typed("name", "Harvest supper")
+	v.state("Saved at ")
+	v.picture(t, "events_editor", "$('desk-page .event-head')", "Harvest supper")
+	v.choose("feature_image", "sky.png", asPNG(t, landscape(1600, 1200)))
+	v.Until("$('dialog.crop')?.open")
+	v.picture(t, "events_crop", "$('dialog.crop')", "Crop Image Recommended: 1600px wide, 900px tall, 16:9 aspect ratio "+
+		"Drag the frame and its corners, or use the arrow keys; with Shift they go further. 1600 × 900 px Use this part Cancel")
 }

@@ -172,6 +172,7 @@ func TestEventIsTyped(t *testing.T) {
 	e := r.only(t)
 	diff(t, "what is kept", map[string]any{"name": "Lychgate day", "event_time_zone": "Europe/Berlin", "outdoors": false}, e.Values)
 	diff(t, "the address", "?event="+e.ID, js[string](v, "location.search"))
+	diff(t, "the heading", "Lychgate day", js[string](v, "text($('.event-head h2'))"))
 	v.typed("motto", "A motto that is too long for it")
 	v.Until(`text($('[data-key=motto] .count')) === '31 of 20 characters' && $('[data-key=motto] .count').matches('.over')`)
 	v.Until(`text($('[data-key=name] .count')) === '12 of 60 characters, as recommended'`)
