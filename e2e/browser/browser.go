@@ -4,6 +4,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"image"
 	"os"
 )
 
@@ -27,8 +28,12 @@ type Look struct {
 type Tab interface {
 	// Evaluate runs a JavaScript expression and returns the string of its promise.
 	Evaluate(expression string) (string, error)
-	// Press types into the element that has the focus; "\t" and "\r" are keys too.
+	// Press types into the element that has the focus; "\t", "\r", ArrowRight and
+	// ArrowDown are keys too.
 	Press(keys string) error
+	// Drag presses the mouse at a point of the window, moves it and lets go at
+	// another, in CSS pixels.
+	Drag(from, to image.Point) error
 	// Screenshot returns what is seen, as a PNG.
 	Screenshot() ([]byte, error)
 	// Show changes how the page is shown.
@@ -42,6 +47,12 @@ type Tab interface {
 	Offline() error
 	Close()
 }
+
+// Keys for [Tab.Press], as WebDriver names them.
+const (
+	ArrowRight = "\ue014"
+	ArrowDown  = "\ue015"
+)
 
 // NotInstalled says what an engine needs on this computer.
 type NotInstalled string

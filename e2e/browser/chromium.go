@@ -3,6 +3,7 @@ package browser
 import (
 	"cmp"
 	"context"
+	"image"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // chromium is driven through the Chrome DevTools Protocol.
@@ -145,7 +147,11 @@ func (t *chromiumTab) Evaluate(expression string) (string, error) {
 }
 
 func (t *chromiumTab) Press(keys string) error {
-	return chromedp.Do(t.ctx, chromedp.KeyEvent(keys))
+	return chromedp.Do(t.ctx, chromedp.KeyEvent(strings.NewReplacer(ArrowRight, kb.ArrowRight, ArrowDown, kb.ArrowDown).Replace(keys)))
+}
+
+func (t *chromiumTab) Drag(from, to image.Point) error {
+	return chromedp.Do(t.ctx, chromedp.DragAndDropXY(float64(from.X), float64(from.Y), float64(to.X), float64(to.Y)))
 }
 
 func (t *chromiumTab) Screenshot() ([]byte, error) {

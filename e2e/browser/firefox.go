@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"os"
 	"os/exec"
@@ -252,6 +253,19 @@ func keyActions(keys string) []object {
 		strokes = append(strokes, object{"type": "keyDown", "value": string(key)}, object{"type": "keyUp", "value": string(key)})
 	}
 	return []object{{"type": "key", "id": "keyboard", "actions": strokes}}
+}
+
+func (t *firefoxTab) Drag(from, to image.Point) error {
+	return t.call(t.ctx, "input.performActions", object{"context": t.context, "actions": dragActions(from, to)}, nil)
+}
+
+// dragActions drags with the mouse, as both WebDriver and BiDi understand it.
+func dragActions(from, to image.Point) []object {
+	move := func(at image.Point) object {
+		return object{"type": "pointerMove", "x": at.X, "y": at.Y, "duration": 50}
+	}
+	steps := []object{move(from), {"type": "pointerDown", "button": 0}, move(from.Add(to).Div(2)), move(to), {"type": "pointerUp", "button": 0}}
+	return []object{{"type": "pointer", "id": "mouse", "parameters": object{"pointerType": "mouse"}, "actions": steps}}
 }
 
 func (t *firefoxTab) Screenshot() ([]byte, error) {

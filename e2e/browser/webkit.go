@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
 	"net/http"
 	"net/url"
 	"os"
@@ -264,6 +265,13 @@ func (t *webKitTab) Evaluate(expression string) (result string, err error) {
 
 func (t *webKitTab) Press(keys string) error {
 	return t.call(t.ctx, http.MethodPost, "/actions", object{"actions": keyActions(keys)}, nil)
+}
+
+func (t *webKitTab) Drag(from, to image.Point) error {
+	if t.frame != "" {
+		return Unable("WebKit's driver moves the mouse in the window, not in a frame")
+	}
+	return t.call(t.ctx, http.MethodPost, "/actions", object{"actions": dragActions(from, to)}, nil)
 }
 
 func (t *webKitTab) Screenshot() (picture []byte, err error) {
