@@ -3,11 +3,69 @@ package pages
 import (
 	"fmt"
 	"image"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 )
+
+// maxCut is how long an editor may wait for a photo to be cut in Chromium, in milliseconds.
+const maxCut = 2000
+
+// takePhoto makes a photo of 24 megapixels, which compresses as badly as one of a camera.
+const takePhoto = `
+	const width = 6000, height = 4000, canvas = new OffscreenCanvas(width, height), context = canvas.getContext('2d');
+	const strip = context.createImageData(width, 100);
+	for (let top = 0; top < height; top += strip.height) {
+		for (let i = 0; i < width * strip.height; i++) {
+			const x = i % width / width, y = (top + i / width) / height, grain = 40 * (Math.random() - .5);
+			strip.data.set([255 * x + grain, 255 * y + grain, 255 * (1 - x) + grain, 255], 4 * i);
+		}
+		context.putImageData(strip, 0, top);
+	}
+	window.photo = new File([await canvas.convertToBlob({type: 'image/jpeg', quality: .9})], 'photo.jpg', {type: 'image/jpeg'});
+`
+
+// An editor who cuts the photo of a good camera does not wait long for the upload to begin.
+func TestPhotoIsCutSoon(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "events?new=", browser.Look{Width: 1024, Height: 768})
+	v.Do(takePhoto)
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the photo has %.1f MB; the load average is %s", js[float64](v, "photo.size / 1e6"), strings.TrimSpace(string(load)))
+	for _, cut := range []struct {
+		key  string
+		want image.Point
+	}{{"feature_image", image.Point{X: 4096, Y: 2304}}, {"badge", image.Point{X: 4000, Y: 4000}}} {
+		var all []float64
+		for range 3 {
+			v.Do(`
+				const input = $('[data-key=%s] input[type=file]'), chosen = new DataTransfer();
+				chosen.items.add(photo);
+				input.files = chosen.files;
+				performance.clearResourceTimings();
+				input.dispatchEvent(new Event('change', {bubbles: true}));
+			`, cut.key)
+			v.Until("$('dialog.crop')?.open")
+			v.Do("window.pressed = performance.now(); button('Use this part').click()")
+			v.Until("performance.getEntriesByType('resource').some(e => e.name.endsWith('/images/upload/'))")
+			v.Until("text($('[data-key=" + cut.key + "] .said')) === 'The picture was uploaded.'")
+			all = append(all, js[float64](v, "performance.getEntriesByType('resource').find(e => e.name.endsWith('/images/upload/')).startTime - pressed"))
+			drawn, format := r.lastImage(t)
+			diff(t, "what was made", []any{"jpeg", cut.want}, []any{format, drawn.Bounds().Size()})
+		}
+		t.Logf("%s, %d × %d px: the upload begins after %.0f ms", cut.key, cut.want.X, cut.want.Y, all)
+		slices.Sort(all)
+		if browser.Name() == "chromium" && all[1] > maxCut {
+			t.Errorf("%s: the median is %.0f ms, want at most %d", cut.key, all[1], maxCut)
+		}
+	}
+}
 
 // The frame follows the mouse, at its corners too, and the arrow keys. It does not leave the
 // picture.
