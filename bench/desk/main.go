@@ -12,6 +12,10 @@
 //	go run ./bench/desk -pages
 //
 // measures the pages of the desk instead, with that Ghost, whose posts it replaces.
+//
+//	go run ./bench/desk -events
+//
+// measures the editor of events and publishing, and leaves the posts in that Ghost.
 package main
 
 import (
@@ -40,6 +44,7 @@ var (
 	rounds      = flag.Int("rounds", 15, "how often each load is measured; the table shows the median")
 	duration    = flag.Duration("duration", 2*time.Second, "how long each load lasts")
 	pages       = flag.Bool("pages", false, "measure the pages of the desk, with a Ghost whose posts are replaced")
+	ofEvents    = flag.Bool("events", false, "measure the editor of events and publishing, with a Ghost that keeps the posts")
 	connections = flag.Int("connections", 16, "how many connections wrk keeps")
 )
 
@@ -73,7 +78,7 @@ var loads = []load{
 type load struct{ name, path string }
 
 func run(ctx context.Context) error {
-	if *pages {
+	if *pages || *ofEvents {
 		defer caddytest.Remove()
 		ghost, err := ghosttest.FromEnv()
 		if err == nil && ghost == nil {
@@ -81,6 +86,9 @@ func run(ctx context.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+		if *ofEvents {
+			return measureEvents(ctx, ghost)
 		}
 		return measurePages(ctx, ghost)
 	}

@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // Ghost's database
@@ -67,54 +63,34 @@ var deskPages = []struct{ name, target string }{
 	{"Sync", "sync"},
 }
 
-// timed is a proxy before Ghost that adds up what Ghost takes.
-type timed struct {
-	proxy    *httputil.ReverseProxy
-	took     atomic.Int64 // nanoseconds
-	requests atomic.Int64
-}
-
-func (p *timed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start := time.Now()
-	p.proxy.ServeHTTP(w, r)
-	p.took.Add(int64(time.Since(start)))
-	p.requests.Add(1)
-}
-
 // measurePages measures all pages, of a small publication and of a large one.
 func measurePages(ctx context.Context, ghost *ghosttest.Ghost) error {
-	address, err := url.Parse(ghost.URL)
-	if err != nil {
-		return err
-	}
 	for _, p := range publications {
 		if err := p.fill(ctx, filepath.Join(ghost.Folder(), "ghost.db")); err != nil {
 			return err
 		}
-		if err := p.measure(ctx, ghost, address); err != nil {
+		if err := p.measure(ctx, ghost); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p publication) measure(ctx context.Context, ghost *ghosttest.Ghost, address *url.URL) error {
+func (p publication) measure(ctx context.Context, ghost *ghosttest.Ghost) error {
 	folder, err := os.MkdirTemp("", "lychgate-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	before := &timed{proxy: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(address)
-		r.Out.Host = address.Host // at which Ghost has no other to redirect to
-		r.Out.Header["X-Forwarded-Proto"] = r.In.Header["X-Forwarded-Proto"]
-	}}}
-	server := httptest.NewServer(before)
-	defer server.Close()
+	before, err := benchtest.NewProxy(ghost.URL)
+	if err != nil {
+		return err
+	}
+	defer before.Close()
 	if err := p.declare(ctx, filepath.Join(folder, "lychgate.db")); err != nil {
 		return err
 	}
-	edge, err := caddytest.Start(folder, strings.NewReplacer("{{ghost}}", server.URL, "{{key}}", ghost.Key).Replace(pagesCaddyfile))
+	edge, err := caddytest.Start(folder, strings.NewReplacer("{{ghost}}", before.URL, "{{key}}", ghost.Key).Replace(pagesCaddyfile))
 	if err != nil {
 		return err
 	}
@@ -128,16 +104,15 @@ func (p publication) measure(ctx context.Context, ghost *ghosttest.Ghost, addres
 		var all, ghosts, asked []float64
 		size := 0
 		for round := range *rounds + 3 { // three of which warm up
-			before.took.Store(0)
-			before.requests.Store(0)
 			start := time.Now()
 			size, err = open(ctx, "http://127.0.0.1:"+edge.Port+"/ghost/lychgate/desk/"+page.target, cookie)
 			if err != nil {
 				return fmt.Errorf("%s: %w", page.name, err)
 			}
-			if took := time.Since(start); round >= 3 {
-				all, ghosts = append(all, took.Seconds()*1e3), append(ghosts, float64(before.took.Load())/1e6)
-				asked = append(asked, float64(before.requests.Load()))
+			end := time.Now()
+			if took, requests := before.Busy(start, end); round >= 3 {
+				all, ghosts = append(all, end.Sub(start).Seconds()*1e3), append(ghosts, took.Seconds()*1e3)
+				asked = append(asked, float64(requests))
 			}
 		}
 		fmt.Printf("%-22s %8.1f %5.0f ms %8.1f %5.0f ms %9.0f %6d KB\n", page.name, benchtest.Median(all), maxOf(all), benchtest.Median(ghosts), maxOf(ghosts), benchtest.Median(asked), size>>10)
@@ -171,8 +146,18 @@ func open(ctx context.Context, address, cookie string) (int, error) {
 	return len(text), err
 }
 
-// declare keeps a manifest for the theme that a new Ghost has active.
+// declare keeps the manifest of a publication.
 func (p publication) declare(ctx context.Context, store string) error {
+	var text strings.Builder
+	text.WriteString("manifest_version: 1\nhomepage_curation:\n  sections:\n    - key: top\n      name: Top stories\n      slots:\n")
+	for i := range p.slots {
+		fmt.Fprintf(&text, "        - {key: s%[1]d, label: Story %[1]d, tag: \"#slot-%[1]d\"}\n", i)
+	}
+	return declare(ctx, store, text.String())
+}
+
+// declare keeps a manifest for the theme that a new Ghost has active.
+func declare(ctx context.Context, store, text string) error {
 	db, err := database.Open(ctx, database.SQLite, store)
 	if err != nil {
 		return err
@@ -181,13 +166,8 @@ func (p publication) declare(ctx context.Context, store string) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	var text strings.Builder
-	text.WriteString("manifest_version: 1\nhomepage_curation:\n  sections:\n    - key: top\n      name: Top stories\n      slots:\n")
-	for i := range p.slots {
-		fmt.Fprintf(&text, "        - {key: s%[1]d, label: Story %[1]d, tag: \"#slot-%[1]d\"}\n", i)
-	}
 	service := themes.Service{Site: "bench", Store: kept, Now: time.Now}
-	report, err := service.Take(ctx, "source", func(context.Context) ([]byte, error) { return []byte(text.String()), nil })
+	report, err := service.Take(ctx, "source", func(context.Context) ([]byte, error) { return []byte(text), nil })
 	if err == nil && len(report.Findings) > 0 {
 		err = fmt.Errorf("findings: %v", report.Findings)
 	}

@@ -48,6 +48,17 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// What the platform does at once counts once, and only in the time that is asked about.
+func TestBusy(t *testing.T) {
+	start := time.Date(2031, 5, 1, 19, 0, 0, 0, time.UTC)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	p := &Proxy{calls: []call{{at(12), at(13)}, {at(1), at(3)}, {at(20), at(21)}, {at(2), at(6)}, {at(4), at(5)}, {at(9), at(30)}, {at(-9), at(-8)}}}
+	took, requests := p.Busy(at(2), at(10))
+	if took != 5*time.Second || requests != 4 {
+		t.Errorf("%v, %d requests", took, requests)
+	}
+}
+
 // The costs of a request are differences of these: none may stand still.
 func TestCPU(t *testing.T) {
 	for begin := time.Now(); time.Since(begin) < time.Minute; {
