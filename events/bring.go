@@ -3,7 +3,6 @@ package events
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"maps"
 	"slices"
@@ -104,18 +103,30 @@ func (s *Service) begin(site string, most int, work func(ctx context.Context)) b
 }
 
 // await has an event brought to the platform, waits a while, and returns it as it is then.
-func (s *Service) await(ctx context.Context, e Event) Event {
-	host, done := s.hosts(e.Site), make(chan struct{})
-	if host == nil || !s.begin(e.Site, maxBusy, func(ctx context.Context) { //nolint:contextcheck // it outlives the caller
-		defer close(done)
-		s.bring(ctx, host, Key{e.Site, e.ID}, true)
-	}) {
+func (s *Service) await(ctx context.Context, host platform.EventHost, e Event, isLeased bool) Event {
+	done := make(chan *Event, 1)
+	isBegun := s.begin(e.Site, maxBusy, func(ctx context.Context) { //nolint:contextcheck // it outlives the caller
+		if isLeased {
+			if brought, again := s.try(ctx, host, e); !again {
+				done <- brought
+				return
+			}
+		}
+		done <- s.bring(ctx, host, Key{e.Site, e.ID}, true)
+	})
+	if !isBegun {
+		if isLeased {
+			s.release(ctx, e)
+		}
 		return e
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case <-done:
+	case brought := <-done:
+		if brought != nil {
+			return *brought
+		}
 	case <-timer.C:
 	case <-ctx.Done():
 		return e
@@ -162,9 +173,9 @@ var (
 	errLost = errors.New("another process brings the event")
 )
 
-// bring brings an event to the platform, until it has the latest of it. If somebody else
-// does so, waits says whether to wait for that.
-func (s *Service) bring(ctx context.Context, host platform.EventHost, key Key, waits bool) {
+// bring brings an event to the platform, until it has the latest of it, and returns what try
+// does. If somebody else brings it, waits says whether to wait for that.
+func (s *Service) bring(ctx context.Context, host platform.EventHost, key Key, waits bool) *Event {
 	for ctx.Err() == nil {
 		e, err := s.lease(ctx, key)
 		if errors.Is(err, errHeld) && waits {
@@ -175,38 +186,37 @@ func (s *Service) bring(ctx context.Context, host platform.EventHost, key Key, w
 			continue
 		}
 		if err != nil {
-			return // done, or the store says so elsewhere
+			return nil // done, or the store says so elsewhere
 		}
-		p, err := s.apply(ctx, host, &e)
-		if err != nil {
-			s.logger.Warn("an event is not on the platform yet; it is tried again", zap.String("site", key.Site), zap.String("event", key.ID), zap.Error(err))
-		}
-		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout) // also when the time is up
-		now, settled := s.settle(settling, e, p, err)
-		if settled == nil && now.Status == deleted && !now.isDue() {
-			settled = s.store.Remove(settling, key.Site, key.ID)
-		}
-		cancel()
-		if err != nil || settled != nil || now.Pending == nil || now.dueAt.After(s.store.Now()) {
-			return
+		if brought, again := s.try(ctx, host, e); !again {
+			return brought
 		}
 	}
+	return nil
 }
 
-// lease keeps others from bringing an event for a while, and returns it. Errors: errHeld,
-// errDone, ErrNotFound, those of the store.
-func (s *Service) lease(ctx context.Context, key Key) (Event, error) {
-	return s.store.Change(ctx, key.Site, key.ID, func(e *Event) error {
-		now := s.store.Now()
-		switch {
-		case !e.isDue():
-			return errDone
-		case e.leasedUntil.After(now):
-			return errHeld
-		}
-		e.holder, e.leasedUntil = rand.Text(), now.Add(leaseTime)
-		return nil
-	})
+// try tries once to bring an event that is leased. It returns the event as it is kept then,
+// nil if that has to be looked up, and whether the event was saved meanwhile.
+func (s *Service) try(ctx context.Context, host platform.EventHost, e Event) (brought *Event, again bool) {
+	p, err := s.apply(ctx, host, &e)
+	if err != nil {
+		s.logger.Warn("an event is not on the platform yet; it is tried again", zap.String("site", e.Site), zap.String("event", e.ID), zap.Error(err))
+	}
+	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout) // also when the time is up
+	defer cancel()
+	now, settled := s.settle(settling, e, p, err)
+	if settled == nil && now.Status == deleted && !now.isDue() {
+		settled = s.store.Remove(settling, e.Site, e.ID)
+	}
+	switch {
+	case settled != nil:
+		return nil, false
+	case err == nil && now.Pending != nil && !now.dueAt.After(s.store.Now()):
+		return nil, true
+	case now.Status == deleted:
+		return nil, false
+	}
+	return &now, false
 }
 
 // apply has the platform take an event. It returns the post as it is then, which is nil if
@@ -218,6 +228,7 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 		}
 		e.lateAt = time.Time{}
 	}
+	noted := func() error { return nil }
 	if e.Post.ID == "" {
 		if !e.Status.isOut() {
 			return nil, nil
@@ -230,17 +241,17 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 			e.lateAt = s.store.Now().Add(lateInterval)
 		}
 		e.Post = Post{ID: made.ID}
-		if _, err := s.store.Change(ctx, e.Site, e.ID, func(now *Event) error {
-			if now.holder != e.holder {
-				return errLost
-			}
-			now.Post, now.lateAt = e.Post, e.lateAt
-			return nil
-		}); err != nil {
-			return nil, err
-		}
+		noted = s.note(ctx, *e)
 	}
-	p, err := host.ChangePost(ctx, e.Post.ID, e.onto)
+	p, err := host.ChangePost(ctx, e.Post.ID, func(p platform.EventPost) platform.EventPost {
+		if noted() != nil {
+			return p // another slug, and the post would not be found again
+		}
+		return e.onto(p)
+	})
+	if failure := noted(); failure != nil {
+		return nil, failure
+	}
 	if errors.Is(err, platform.ErrNoPost) {
 		return nil, nil
 	}
@@ -248,6 +259,23 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 		return nil, err
 	}
 	return &p, nil
+}
+
+// note begins to keep which post an event has, while the platform is asked for that. It
+// returns a function that waits until it is kept. Errors: errLost, those of the store.
+func (s *Service) note(ctx context.Context, e Event) (noted func() error) {
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.store.Change(ctx, e.Site, e.ID, func(now *Event) error {
+			if now.holder != e.holder {
+				return errLost
+			}
+			now.Post, now.lateAt = e.Post, e.lateAt
+			return nil
+		})
+		done <- err
+	}()
+	return sync.OnceValue(func() error { return <-done })
 }
 
 // draftSlug is the slug under which the post of an event is made, so that it is found again

@@ -145,3 +145,17 @@ func TestRoomForWhoWaits(t *testing.T) {
 		})
 	}
 }
+
+// An event for which there is no room at once is due for every process, not held by the one
+// that had no room.
+func TestNoRoomLeavesItDue(t *testing.T) {
+	store, h, ctx := want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), newHost(), t.Context()
+	full := New(store, func(string) platform.EventHost { return h }, zap.NewNop()) // which does not run
+	full.busy.total = maxBusy
+	e := want[Event](t)(full.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}))
+	e = want[Event](t)(full.Publish(ctx, "daily", e.ID, 0, typeOf(t, "webinar")))
+	due := want[[]Key](t)(store.Due(ctx))
+	if diff := cmp.Diff([]Key{{"daily", e.ID}}, due); diff != "" || e.Pending == nil {
+		t.Errorf("pending: %+v: %s", e.Pending, diff)
+	}
+}

@@ -147,6 +147,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 	if !isID(id) {
 		return Event{}, ErrNotFound
 	}
+	host, isLeased := s.hosts(site), false
 	e, err := s.store.Change(ctx, site, id, func(e *Event) error {
 		switch {
 		case e.Status == deleted:
@@ -169,13 +170,14 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 				tries = e.Pending.Tries // one of which may still make a post
 			}
 			e.dueAt, e.Pending = time.UnixMilli(0), &Pending{Since: now, Tries: tries}
+			isLeased = host != nil && e.lease(s.store.Now())
 		}
 		return nil
 	})
-	if err != nil || e.Pending == nil {
+	if err != nil || e.Pending == nil || host == nil {
 		return e, err
 	}
-	return s.await(ctx, e), nil
+	return s.await(ctx, host, e, isLeased), nil
 }
 
 // Save keeps what an editor has changed. A draft may have any values; those of a published

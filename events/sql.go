@@ -83,9 +83,6 @@ const (
 // noDate is the start of an event without a date.
 var noDate = time.UnixMilli(1 << 52)
 
-// startsAt is the place of starts_at in args.
-const startsAt = 21
-
 // args returns the values of all columns of an event.
 func (e *Event) args() []any {
 	var due, slug any
@@ -183,15 +180,15 @@ func (s *SQL) Change(ctx context.Context, site, id string, change func(*Event) e
 		if e, err = scanEvent(tx.QueryRowContext(ctx, find, site, id)); err != nil {
 			return notFound(err)
 		}
-		body, starts := e.body, e.args()[startsAt]
+		body := e.body
+		starts, _ := e.span()
 		if err := change(&e); err != nil {
 			return err
 		}
-		args := e.args()
-		if _, err := tx.ExecContext(ctx, updateEvent, args...); err != nil {
+		if _, err := tx.ExecContext(ctx, updateEvent, e.args()...); err != nil {
 			return err
 		}
-		if e.body == body && (body == "" || args[startsAt] == starts) {
+		if now, _ := e.span(); e.body == body && (body == "" || now.Equal(starts)) {
 			return nil
 		}
 		_, err = tx.ExecContext(ctx, bumpSite, site)

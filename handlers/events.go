@@ -16,7 +16,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/themes"
 )
 
 // EventsAPI answers what the publication's staff ask about events, and changes them
@@ -46,31 +45,6 @@ const (
 	EventsPath = "/lychgate/desk/events"
 	LabelsPath = "/lychgate/desk/event-labels"
 )
-
-// Type returns an event type of a theme, by its latest manifest, nil if there is none.
-// Errors are those of the store.
-func (s *EventsSite) Type(ctx context.Context, theme, key string) (*events.Type, error) {
-	declared, _, err := s.Declared(ctx, theme)
-	if err != nil || declared == nil {
-		return nil, err
-	}
-	t, _ := events.NewType(declared, key)
-	return t, nil
-}
-
-// Declared returns the event types of a theme, nil if it has none, and the findings on its
-// latest manifest. Errors are those of the store.
-func (s *EventsSite) Declared(ctx context.Context, theme string) (*manifest.Events, []manifest.Finding, error) {
-	themesOf, err := s.Themes()
-	if err != nil || !isKept(theme) {
-		return nil, nil, err
-	}
-	kept, err := themesOf.Find(ctx, theme)
-	if errors.Is(err, themes.ErrNotFound) {
-		return nil, nil, nil
-	}
-	return kept.Events(), kept.Findings, err
-}
 
 // These are the answers.
 type (
@@ -249,7 +223,7 @@ func (h *EventsAPI) answer(ctx context.Context, w http.ResponseWriter, r *http.R
 		return call.operation, 0, nil, err
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxEventJSON)
-	status, answer, err = call.do(eventRequest{site, service, member, r, w.Header(), h.Path, id, revision}, ctx)
+	status, answer, err = call.do(eventRequest{site, service, member, r, w.Header(), h.Path, id, revision, make(map[[2]string]*events.Type)}, ctx)
 	return call.operation, status, answer, err
 }
 
@@ -280,6 +254,7 @@ type eventRequest struct {
 	admin    string      // the path of the platform's admin
 	id       string
 	revision int64
+	types    map[[2]string]*events.Type // that were asked for, by theme and key
 }
 
 func (a eventRequest) list(ctx context.Context) (int, any, error) {
@@ -316,7 +291,7 @@ const maxPerPage = 50
 
 // event returns the answer about an event.
 func (a eventRequest) event(ctx context.Context, e events.Event) (eventAnswer, error) {
-	t, err := a.site.Type(ctx, e.Theme, e.Type)
+	t, err := a.typeOf(ctx, e.Theme, e.Type)
 	if err != nil {
 		return eventAnswer{}, err
 	}
@@ -412,7 +387,7 @@ func (a eventRequest) save(ctx context.Context) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	t, err := a.site.Type(ctx, body.Theme, body.Type)
+	t, err := a.typeOf(ctx, body.Theme, body.Type)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -429,7 +404,7 @@ func (a eventRequest) publish(ctx context.Context) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	t, err := a.site.Type(ctx, e.Theme, e.Type)
+	t, err := a.typeOf(ctx, e.Theme, e.Type)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -1,0 +1,41 @@
+package events
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+)
+
+// lease keeps others from bringing an event for a while, and returns it. Errors: errHeld,
+// errDone, ErrNotFound, those of the store.
+func (s *Service) lease(ctx context.Context, key Key) (Event, error) {
+	return s.store.Change(ctx, key.Site, key.ID, func(e *Event) error {
+		if !e.isDue() {
+			return errDone
+		}
+		if !e.lease(s.store.Now()) {
+			return errHeld
+		}
+		return nil
+	})
+}
+
+// lease gives an event a new holder, unless it has one. It reports whether it does.
+func (e *Event) lease(now time.Time) bool {
+	if e.leasedUntil.After(now) {
+		return false
+	}
+	e.holder, e.leasedUntil = rand.Text(), now.Add(leaseTime)
+	return true
+}
+
+// release ends a lease of which nothing was made. Where it fails, the lease expires.
+func (s *Service) release(ctx context.Context, e Event) {
+	_, _ = s.store.Change(context.WithoutCancel(ctx), e.Site, e.ID, func(now *Event) error {
+		if now.holder != e.holder {
+			return errLost
+		}
+		now.holder, now.leasedUntil = "", time.Time{}
+		return nil
+	})
+}
