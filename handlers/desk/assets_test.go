@@ -109,8 +109,13 @@ func TestPagesStaySmall(t *testing.T) {
 		Key: "party", PostTemplate: "custom-party", SupportedFields: manifest.StandardFields(),
 		Tags: []string{}, RequiredFields: []string{}, MessagingStates: []string{},
 	}
+	kinds := []string{"text", "textarea", "number", "select", "url", "date", "toggle", "image"}
 	for i := range 10 {
-		party.CustomFields = append(party.CustomFields, manifest.CustomField{Key: fmt.Sprint("field_", i), Type: "text", HelpText: "What readers see of it first."})
+		field := manifest.CustomField{Key: fmt.Sprint("field_", i), Type: kinds[i%len(kinds)], HelpText: "What readers see of it first."}
+		if field.Type == "select" {
+			field.Options = []string{"Casual", "Formal"}
+		}
+		party.CustomFields = append(party.CustomFields, field)
 	}
 	h.Manifest("nightly", manifest.Manifest{Version: 1, Curation: &manifest.Curation{Sections: sections}, Events: &manifest.Events{DefaultTags: []string{}, Types: manifest.Types{party}}})
 	broken := "manifest_version: 1\nevents:\n  types:\n" + strings.Repeat("    webinar: {}\n", 1) +
