@@ -68,7 +68,7 @@ func TestEvents(t *testing.T) {
 	p.Keys(`[data-key=name] [name]`, "Lychgate day")
 	p.Until(`text(document.querySelector('.state'))?.startsWith('Saved at ')`)
 	p.Choose(`[data-key=feature_image] input[type=file]`, "sky.png", sky(t))
-	p.Until(`text(document.querySelector('.crop .size')) === '1200 × 600 px'`)
+	p.Until(`text(document.querySelector('.crop .size')) === '1200 × 600 px, scaled up from 600 × 300'`)
 	p.Do("find('button', 'Use this part').click()")
 	p.Until(`text(document.querySelector('[data-key=feature_image] .said')) === 'The picture was uploaded.'`)
 	p.Do(field("event_date") + ".value = '2100-06-01'; find('button', 'Publish').click()")
