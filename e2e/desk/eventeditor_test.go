@@ -82,7 +82,7 @@ func TestFirstContent(t *testing.T) {
 	}
 	editor, isThere := "/ghost/lychgate/desk/events?event="+event.ID, "document.querySelectorAll('[data-key]').length === 15 + 8"
 	var first, second, text []float64
-	for range 9 {
+	for range 5 {
 		p := s.open("/robots.txt") // each page has a cache of its own
 		p.Do("await fetch('/ghost/api/admin/session/', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({username: %q, password: %q})})", owner, password)
 		p.Until("(await fetch('/ghost/api/admin/users/me/')).ok")
@@ -95,6 +95,10 @@ func TestFirstContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("medians of 9: %.0f ms, the second time %.0f ms, a text alone %.0f ms; the load average is %s",
+	// The bound is for a loaded machine; a quiet one takes less than 100 ms.
+	if more := benchtest.Median(second) - benchtest.Median(text); more > 400 {
+		t.Errorf("the editor shows something %.0f ms later than a text alone", more)
+	}
+	t.Logf("medians of 5: %.0f ms, the second time %.0f ms, a text alone %.0f ms; the load average is %s",
 		benchtest.Median(first), benchtest.Median(second), benchtest.Median(text), strings.TrimSpace(string(load)))
 }

@@ -123,3 +123,72 @@ func TestFrameIsMoved(t *testing.T) {
 		fmt.Sprintf("%d × %d px", made.Dx(), made.Dy()), colourAt(drawn, .1, .1), colourAt(drawn, .1, .9), colourAt(drawn, .95, .1), colourAt(drawn, .95, .9),
 	})
 }
+
+// A picture is cut to the shape that the theme wants, and is not smaller than that.
+func TestCrop(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "events?new=", browser.Look{Width: 1024, Height: 768})
+	size := "text($('.crop .size'))"
+
+	v.choose("feature_image", "sky.png", asPNG(t, quadrants(800, 800)))
+	v.Until("$('dialog.crop')?.open")
+	diff(t, "the hint", "Recommended: 1600px wide, 900px tall, 16:9 aspect ratio", js[string](v, "text($('.crop h2 + p'))"))
+	diff(t, "the size", "1600 × 900 px, scaled up from 800 × 450", js[string](v, size))
+	v.Do("for (let i = 0; i < 20; i++) $('.corner.se').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', cancelable: true}))")
+	diff(t, "the shape after it was made smaller", true, js[bool](v, "(({width, height}) => Math.abs(width / height - 16 / 9) < .02 && width < $('.stage').clientWidth * .9)($('.frame').getBoundingClientRect())"))
+	v.press("Use this part")
+	v.Until("text($('[data-key=feature_image] .said')) === 'The picture was uploaded.'")
+	drawn, format := r.lastImage(t)
+	diff(t, "what was made", []any{"png", image.Point{X: 1600, Y: 900}}, []any{format, drawn.Bounds().Size()})
+	diff(t, "the field", r.url+"/content/images/sky.png", js[string](v, field("feature_image")+".value"))
+	v.state("Saved at ")
+
+	// A picture that lies on its side is shown, and cut, the right way up.
+	v.choose("badge", "turned.jpg", turned(t, quadrants(400, 200), 6)) // 90° clockwise: 200 wide, 400 tall
+	v.Until("$('dialog.crop')?.open")
+	diff(t, "the picture", true, js[bool](v, "$('.stage canvas').width === 200 && $('.stage canvas').height === 400"))
+	diff(t, "scaled up", "300 × 300 px, scaled up from 200 × 200", js[string](v, size))
+	v.press("Use this part")
+	v.Until("text($('[data-key=badge] .said')) === 'The picture was uploaded.'")
+	drawn, format = r.lastImage(t)
+	diff(t, "what was made of it", []any{"jpeg", image.Point{X: 300, Y: 300}, "b", "r", "rgb", "g"}, []any{
+		format, drawn.Bounds().Size(), colourAt(drawn, .1, .2), colourAt(drawn, .9, .2), colourAt(drawn, .1, .8), colourAt(drawn, .9, .8),
+	})
+
+	// One that is large enough is not made smaller.
+	v.choose("badge", "large.png", asPNG(t, quadrants(900, 1000)))
+	v.Until("$('dialog.crop')?.open")
+	diff(t, "not scaled", "900 × 900 px", js[string](v, size))
+	v.press("Cancel")
+	v.Until("!$('dialog.crop')")
+	diff(t, "nothing more was sent", 2, len(r.images))
+}
+
+// What cannot be cut is refused, in words.
+func TestRefusedPictures(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "events?new=", browser.Look{})
+	saysOf := func(want string) {
+		t.Helper()
+		v.Until(fmt.Sprintf("text($('[data-key=feature_image] .said')) === %q", want))
+		diff(t, "no dialog", nil, js[any](v, "$('dialog')"))
+	}
+	v.choose("feature_image", "notes.jpg", []byte("no picture"))
+	saysOf("This file is not a picture that the browser can show. Choose a JPEG, PNG or WebP.")
+	v.choose("feature_image", "drawing.svg", []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"/>`))
+	saysOf("An SVG cannot be cut. Choose a JPEG, PNG or WebP.")
+	v.Do(`
+		const input = $('[data-key=feature_image] input[type=file]'), chosen = new DataTransfer();
+		chosen.items.add(new File([new Uint8Array(21 << 20)], 'large.png', {type: 'image/png'}));
+		input.files = chosen.files;
+		input.dispatchEvent(new Event('change', {bubbles: true}));
+	`)
+	saysOf("The file has 21 MB. Choose one with 20 MB at most.")
+	v.choose("feature_image", "wide.png", asPNG(t, image.NewGray(image.Rect(0, 0, 8000, 6500))))
+	saysOf("The picture has 52 megapixels. Choose one with 50 at most.")
+	v.choose("badge", "small.png", asPNG(t, quadrants(400, 400)))
+	v.Until("$('dialog.crop')?.open")
+	v.Do("await fetch('/sign-out')")
+	v.press("Use this part")
+	v.Until("text($('[data-key=badge] .said'))?.startsWith('Not uploaded: sign in first')")
+}
