@@ -127,7 +127,10 @@ func TestEvents(t *testing.T) {
 	}
 	values["speaker"] = "Ada"
 	saved, _ := h.events(200, "PUT", "/"+draft.ID, h.eventBody(values), "If-Match", draft.tag)
-	if _, answer := h.events(412, "PUT", "/"+draft.ID, h.eventBody(values), "If-Match", draft.tag); answer.Body != `{"message":"The event was changed since it was read. Read it again."}`+"\n" {
+	if again, _ := h.events(200, "PUT", "/"+draft.ID, h.eventBody(values), "If-Match", draft.tag); again.tag != saved.tag {
+		t.Errorf("sent again, as if the answer had been lost: %s, not %s", again.tag, saved.tag)
+	}
+	if _, answer := h.events(412, "PUT", "/"+draft.ID, h.eventBody(map[string]any{"name": "Another"}), "If-Match", draft.tag); answer.Body != `{"message":"The event was changed since it was read. Read it again."}`+"\n" {
 		t.Error(answer)
 	}
 	published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "", "If-Match", saved.tag)

@@ -104,10 +104,10 @@ func (s *Service) begin(site string, most int, work func(ctx context.Context)) b
 
 // await has an event brought to the platform, waits a while, and returns it as it is then.
 func (s *Service) await(ctx context.Context, host platform.EventHost, e Event, isLeased bool) Event {
-	done := make(chan *Event, 1)
+	done, leased := make(chan *Event, 1), e
 	isBegun := s.begin(e.Site, maxBusy, func(ctx context.Context) { //nolint:contextcheck // it outlives the caller
 		if isLeased {
-			if brought, again := s.try(ctx, host, e); !again {
+			if brought, again := s.try(ctx, host, leased); !again {
 				done <- brought
 				return
 			}
@@ -198,7 +198,9 @@ func (s *Service) bring(ctx context.Context, host platform.EventHost, key Key, w
 // try tries once to bring an event that is leased. It returns the event as it is kept then,
 // nil if that has to be looked up, and whether the event was saved meanwhile.
 func (s *Service) try(ctx context.Context, host platform.EventHost, e Event) (brought *Event, again bool) {
-	p, err := s.apply(ctx, host, &e)
+	bounded, end := context.WithTimeout(ctx, e.leasedUntil.Sub(s.store.Now())-(leaseTime-bringTimeout))
+	p, err := s.apply(bounded, host, &e)
+	end()
 	if err != nil {
 		s.logger.Warn("an event is not on the platform yet; it is tried again", zap.String("site", e.Site), zap.String("event", e.ID), zap.Error(err))
 	}
@@ -228,16 +230,22 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 		}
 		e.lateAt = time.Time{}
 	}
+	if e.Pending == nil { // it was only looked for a second post
+		return nil, nil
+	}
 	noted := func() error { return nil }
 	if e.Post.ID == "" {
 		if !e.Status.isOut() {
+			if e.Pending.Tries > 0 { // one of which may have made a post
+				e.lateAt = s.store.Now().Add(lateInterval)
+			}
 			return nil, nil
 		}
 		made, err := host.MakeDraft(ctx, draftSlug(e.ID), e.title())
 		if err != nil {
 			return nil, err
 		}
-		if e.Pending != nil && e.Pending.Tries > 0 {
+		if e.Pending.Tries > 0 {
 			e.lateAt = s.store.Now().Add(lateInterval)
 		}
 		e.Post = Post{ID: made.ID}
@@ -302,7 +310,7 @@ func (e *Event) text(key string) string {
 // brought stays as staff have it on the platform.
 func (e *Event) onto(p platform.EventPost) platform.EventPost {
 	if !e.Status.isOut() {
-		if p.Status == platform.Published && e.Pending != nil { // otherwise staff have published it since
+		if p.Status == platform.Published {
 			p.Status = platform.Draft
 		}
 		p.Head = withHead(p.Head, "") // a draft can be seen by who has its address
@@ -396,10 +404,13 @@ func (s *Service) settle(ctx context.Context, sent Event, p *platform.EventPost,
 			}
 			return nil
 		}
+		now.lateAt = sent.lateAt
+		if sent.Pending == nil {
+			return nil
+		}
 		if isLatest {
 			now.Pending, now.dueAt = nil, time.Time{}
 		}
-		now.lateAt = sent.lateAt
 		switch {
 		case p != nil:
 			now.bringBack(&sent, *p)

@@ -7,6 +7,7 @@ package events
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"time"
 
@@ -48,9 +49,15 @@ type Event struct {
 	body        string    // what readers get, "" if they do not find it
 }
 
-// isAs reports whether an event is as an editor leaves it.
+// isAs reports whether an event is as an editor leaves it, but for a slug that the platform
+// has made since.
 func (e *Event) isAs(d Edit) bool {
-	return e.Theme == d.Theme && e.Type == d.Type && reflect.DeepEqual(e.Values, d.Values)
+	values := e.Values
+	if _, ok := d.Values["slug"]; !ok && e.Post.Slug != "" && values["slug"] == e.Post.Slug {
+		values = maps.Clone(values)
+		delete(values, "slug")
+	}
+	return e.Theme == d.Theme && e.Type == d.Type && reflect.DeepEqual(values, d.Values)
 }
 
 // isDue reports whether the event is to be brought to the platform, or looked for there.

@@ -27,7 +27,8 @@ type host struct {
 	fail func(call string) (err error, done bool)
 }
 
-// changesAtOnce is how many posts that were changed are in an answer.
+// changesAtOnce is how many posts that were changed are in an answer, if they were not all
+// changed in one second.
 const changesAtOnce = 3
 
 func newHost() *host {
@@ -159,12 +160,16 @@ func (h *host) ChangedPosts(_ context.Context, since time.Time) ([]platform.Even
 	}
 	var changed []platform.EventPost
 	for _, p := range h.posts {
-		if !p.UpdatedAt.Before(since) {
+		if p.UpdatedAt = p.UpdatedAt.Truncate(time.Second); !p.UpdatedAt.Before(since.Truncate(time.Second)) {
 			changed = append(changed, p)
 		}
 	}
 	slices.SortFunc(changed, func(a, b platform.EventPost) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
-	return changed[:min(len(changed), changesAtOnce)], nil
+	most := min(len(changed), changesAtOnce)
+	for most > 0 && most < len(changed) && changed[most].UpdatedAt.Equal(changed[0].UpdatedAt) {
+		most++
+	}
+	return changed[:most], nil
 }
 
 // all returns the posts that there are, without their times, in the order in which they were

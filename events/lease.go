@@ -25,13 +25,18 @@ func (e *Event) lease(now time.Time) bool {
 	if e.leasedUntil.After(now) {
 		return false
 	}
+	if e.holder != "" && e.Pending != nil { // it ended in the middle, and may have made a post
+		e.Pending.Tries++
+	}
 	e.holder, e.leasedUntil = rand.Text(), now.Add(leaseTime)
 	return true
 }
 
 // release ends a lease of which nothing was made. Where it fails, the lease expires.
 func (s *Service) release(ctx context.Context, e Event) {
-	_, _ = s.store.Change(context.WithoutCancel(ctx), e.Site, e.ID, func(now *Event) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	_, _ = s.store.Change(ctx, e.Site, e.ID, func(now *Event) error {
 		if now.holder != e.holder {
 			return errLost
 		}

@@ -18,8 +18,8 @@ const (
 	// overlap is how much further back it is asked: clocks differ.
 	overlap = 2 * time.Minute
 
-	// maxChanges bounds the answers with posts that were changed which a look takes. What
-	// was changed later is found in turns.
+	// maxChanges bounds the answers with posts that were changed which a look takes. The next
+	// one goes on behind them.
 	maxChanges = 20
 )
 
@@ -153,32 +153,37 @@ func (s *Service) lookAt(ctx context.Context, host platform.EventHost, site stri
 	if !from.missed.IsZero() && from.missed.Before(since) {
 		since = from.missed
 	}
-	from.missed = since
+	from.missed = time.Time{}
 	defer func() { s.goOn(site, from) }()
+	var failure error
 	if !since.IsZero() {
-		if err := s.lookAtChanges(ctx, host, site, since.Add(-overlap)); err != nil {
-			return err
+		var reached time.Time
+		if reached, failure = s.lookAtChanges(ctx, host, site, since.Add(-overlap)); !reached.IsZero() {
+			from.missed = reached.Add(overlap)
 		}
 	}
-	from.missed = time.Time{}
 	list, err := s.store.WithPosts(ctx, site, nil, from.last)
 	if err != nil {
-		return err
+		return errors.Join(failure, err)
 	}
 	from.last = "" // from the first one again
 	if len(list) > 0 {
 		from.last = list[len(list)-1].ID
 	}
 	_, err = s.Look(ctx, site, list)
-	return err
+	return errors.Join(failure, err)
 }
 
-// lookAtChanges looks at the posts of a site that were changed since a time.
-func (s *Service) lookAtChanges(ctx context.Context, host platform.EventHost, site string, since time.Time) error {
+// lookAtChanges looks at the posts of a site that were changed since a time. It returns how
+// far it came, zero if it has looked at all of them.
+func (s *Service) lookAtChanges(ctx context.Context, host platform.EventHost, site string, since time.Time) (reached time.Time, err error) {
 	for range maxChanges {
 		changed, err := host.ChangedPosts(ctx, since)
-		if err != nil || len(changed) == 0 {
-			return err
+		if err != nil {
+			return since, err
+		}
+		if len(changed) == 0 {
+			return time.Time{}, nil
 		}
 		byID := make(map[string]platform.EventPost)
 		ids := []string{}
@@ -188,20 +193,20 @@ func (s *Service) lookAtChanges(ctx context.Context, host platform.EventHost, si
 		}
 		list, err := s.store.WithPosts(ctx, site, ids, "")
 		if err != nil {
-			return err
+			return since, err
 		}
 		// These events may be newer than the answer. So their posts are asked for anew.
 		list = slices.DeleteFunc(list, func(e Event) bool { return e.Post.same(byID[e.Post.ID]) })
 		if _, err := s.Look(ctx, site, list); err != nil {
-			return err
+			return since, err
 		}
-		last := changed[len(changed)-1].UpdatedAt
-		if !last.After(since) {
-			return nil
+		if last := changed[len(changed)-1].UpdatedAt; last.After(since) {
+			since = last
+		} else { // these were all of this second
+			since = since.Truncate(time.Second).Add(time.Second)
 		}
-		since = last
 	}
-	return nil
+	return since, nil
 }
 
 // looked is where the next look at a site begins.

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -97,7 +98,8 @@ func (s *Service) insert(ctx context.Context, site, id string, d Edit) (Event, e
 }
 
 // CreateOnce is Create for an editor who may ask again with the same key, because the answer
-// was lost: then it returns the event that was made. Errors: ErrKeyUsed, those of Create.
+// was lost: then it returns the event that was made. Errors: ErrKeyUsed, ErrNotFound if the
+// event is being deleted, those of Create.
 func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Edit) (Event, error) {
 	values, err := d.checked()
 	if err != nil {
@@ -111,8 +113,9 @@ func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Ed
 		if failure == nil {
 			return e, nil
 		}
-		if made, err = s.Find(ctx, site, id); err != nil { // nor was it made at the same moment
-			return Event{}, failure
+		made, err = s.Find(ctx, site, id) // which was made at the same moment
+		if err != nil && !database.ViolatedUnique(failure) {
+			err = failure
 		}
 	}
 	if err == nil && !made.isAs(d) {
@@ -284,14 +287,11 @@ func (s *Service) Cancel(ctx context.Context, site, id string, revision int64) (
 // Delete forgets an event. Its post becomes a draft, and keeps its text. Errors:
 // ErrNotFound, ErrChanged, those of the store.
 func (s *Service) Delete(ctx context.Context, site, id string, revision int64) error {
-	e, err := s.change(ctx, site, id, revision, func(e *Event) error {
+	_, err := s.change(ctx, site, id, revision, func(e *Event) error {
 		e.Status = deleted
 		return nil
 	})
-	if err != nil || e.Post.ID != "" {
-		return err
-	}
-	return s.store.Remove(ctx, site, id)
+	return err
 }
 
 // Attend notes that an editor has an event open, and returns the names of others who do, and

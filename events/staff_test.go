@@ -129,6 +129,16 @@ func TestManyChanges(t *testing.T) {
 	for _, e := range list {
 		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Excerpt = "Edited." })
 	}
+	r.mu0(func() {
+		for i, e := range list { // the most in one second, one before and two after it
+			p := r.posts[e.Post.ID]
+			p.UpdatedAt = before.Add(map[int]time.Duration{0: 0, 1: time.Minute, 2: time.Hour}[min(max(i-len(list)+3, 0), 2)])
+			if i == 0 {
+				p.UpdatedAt = before.Add(-2 * time.Second)
+			}
+			r.posts[e.Post.ID] = p
+		}
+	})
 	since := func() time.Time { return r.lookedAt("daily").missed }
 	r.mu0(func() { r.fail = func(string) (error, bool) { return errors.New("away"), false } })
 	for range 2 {
@@ -138,8 +148,8 @@ func TestManyChanges(t *testing.T) {
 		before = before.Add(-time.Second) // the earlier time counts
 	}
 	r.mu0(func() { r.fail = func(string) (error, bool) { return nil, true } })
-	if err := r.lookAtChanges(ctx, r.host, "daily", since()); err != nil {
-		t.Fatal(err)
+	if reached, err := r.lookAtChanges(ctx, r.host, "daily", since().Add(-overlap)); err != nil || !reached.IsZero() {
+		t.Fatal(reached, err)
 	}
 	for _, e := range list {
 		if now := want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Values["description"] != "Edited." {
@@ -198,19 +208,82 @@ func TestPublishedByStaff(t *testing.T) {
 	}
 }
 
-// A post that staff publish stays so while it is looked for a second one of its event.
-func TestPublishedWhileALatePostIsLookedFor(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
-	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
-	e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, 0))
-	e = want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error {
-		e.lateAt, e.Shape.Checked = time.Now().Add(-time.Second), ""
-		return nil
-	}))
-	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = "published" })
-	r.bring(ctx, r.host, Key{"daily", e.ID}, true)
-	if p := r.all()[0]; p.Status != "published" || !want[Event](t)(r.Find(ctx, "daily", e.ID)).lateAt.IsZero() {
-		t.Errorf("%+v", p)
+// What staff make of a post stays so while it is looked for a second one of its event, and
+// comes back.
+func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, theirs string
+		checked        Status
+		after          Status
+	}{
+		"published, and nobody has checked it": {"draft", "published", "", Draft},
+		"published again":                      {"draft", "published", Cancelled, Cancelled},
+		"unpublished":                          {"published", "draft", Published, Draft},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+			e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+			if test.before == "draft" {
+				e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, 0))
+			}
+			e = want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error {
+				e.lateAt, e.Shape.Checked = time.Now().Add(-time.Second), test.checked
+				return nil
+			}))
+			r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
+			r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = test.theirs })
+			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+			now := want[Event](t)(r.Find(ctx, "daily", e.ID))
+			if posts := r.all(); len(posts) != 1 || posts[0].Status != test.theirs || !now.lateAt.IsZero() || now.holder != "" {
+				t.Errorf("%+v, %+v", posts, now)
+			}
+			want[[]Event](t)(r.Look(ctx, "daily", []Event{now}))
+			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+			if now = want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Status != test.after || r.all()[0].Status != test.theirs {
+				t.Errorf("%s, %+v", now.Status, r.all())
+			}
+		})
+	}
+}
+
+// An event is deleted, or unpublished, after nobody knows whether a post was made: that is
+// looked for once more. An edge that ends while it brings the event counts as a try.
+func TestPostThatNobodyHeardOf(t *testing.T) {
+	for name, end := range map[string]func(r *room, id string) error{
+		"deleted": func(r *room, id string) error { return r.Delete(r.t.Context(), "daily", id, 0) },
+		"unpublished": func(r *room, id string) error {
+			_, err := r.Unpublish(r.t.Context(), "daily", id, 0)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+			e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}))
+			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error { // by an edge that was killed
+				e.Status, e.Pending, e.dueAt = Published, &Pending{Since: time.Now()}, time.Now()
+				e.holder, e.leasedUntil = "killed", time.Now().Add(-time.Second)
+				return nil
+			}))
+			if err := end(r, e.ID); err != nil {
+				t.Fatal(err)
+			}
+			now := want[Event](t)(r.store.Find(ctx, "daily", e.ID))
+			if now.lateAt.Before(time.Now()) || now.Pending != nil {
+				t.Fatalf("%+v", now)
+			}
+			r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
+			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error {
+				e.lateAt = time.Now().Add(-time.Second)
+				return nil
+			}))
+			r.bring(ctx, r.host, Key{"daily", e.ID}, false)
+			if posts := r.all(); posts != nil {
+				t.Errorf("%+v", posts)
+			}
+			if _, err := r.store.Find(ctx, "daily", e.ID); (name == "deleted") != errors.Is(err, ErrNotFound) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -133,7 +133,10 @@ func (r *eventRoom) save(ctx context.Context, do string) (any, error) {
 	if of.id == "" {
 		e, err = r.service.CreateOnce(ctx, r.site.Name, r.member.ID, cmp.Or(of.once, rand.Text()), draft)
 		if errors.Is(err, events.ErrKeyUsed) { // of the same form another event was made
-			shown.event, of.revision, err = e, -1, events.ErrChanged
+			shown.event, err = e, events.ErrChanged
+		}
+		if err == nil && do == "publish" && e.Post.ID != "" && e.Status != events.Published { // which somebody has taken back since
+			shown.event, err = e, events.ErrChanged
 		}
 	} else {
 		e, err = r.service.Save(ctx, r.site.Name, of.id, of.revision, draft, t)
@@ -164,7 +167,7 @@ func (r *eventRoom) refused(ctx context.Context, shown input, of typed, err erro
 			return nil, err
 		}
 		shown.conflict, shown.event = theirs(now, of.values, t), now
-		shown.event.Revision = of.revision // so that the form overwrites nothing
+		shown.event.Revision = cmp.Or(of.revision, -1) // so that the form overwrites nothing
 		return r.editor(ctx, shown)
 	}
 	if failure := handlers.FailureOf(err); !failure.IsUnforeseen && !errors.Is(err, context.Canceled) && !errors.Is(err, events.ErrNotFound) {

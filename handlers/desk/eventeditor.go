@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"maps"
 	"net/url"
 	"reflect"
 	"slices"
@@ -251,11 +250,12 @@ func (r *eventRoom) read(form url.Values) (typed, error) {
 	if !ok {
 		return typed{}, errNoType
 	}
-	for key := range of.values {
-		if slices.Contains(was.SupportedFields, key) {
-			delete(of.values, key)
+	kept := of.values
+	of.values = valuesOf(form, was)
+	for key, value := range kept {
+		if !form.Has(fieldNames + key) { // also of a field that the type has got since
+			of.values[key] = value
 		}
 	}
-	maps.Copy(of.values, valuesOf(form, was))
 	return of, nil
 }

@@ -85,6 +85,14 @@ func TestThemeThatChangesMeanwhile(t *testing.T) {
 	if diff := cmp.Diff([]any{"source", map[string]any{"name": "Ball", "menu": " Soup "}}, []any{now.Theme, now.Values}); diff != "" {
 		t.Error(diff)
 	}
+	// A field that the theme has got since keeps what the event has.
+	h.Manifest("source", "{manifest_version: 1, events: {types: {party: {post_template: custom-party, custom_fields: [{key: veranda, type: toggle}, {key: menu, type: text}]}}}}")
+	gained := []string{"do", "save", "event", e.ID, "revision", revision(now.Revision), "type", "party", "was", "party", "kept", `{"veranda":true,"location":"Hall"}`, "f.name", "Ball", "f.menu", "Soup"}
+	h.post("events", "Editor", gained...)
+	now = h.event(e.ID)
+	if diff := cmp.Diff(map[string]any{"name": "Ball", "menu": "Soup", "veranda": true, "location": "Hall"}, now.Values); diff != "" {
+		t.Error(diff)
+	}
 	h.Manifest("source", "{manifest_version: 1, events: {types: {ball: {post_template: custom-ball}}}}")
 	if page := h.post("events", "Editor", append(form, "revision", revision(now.Revision))...); !strings.Contains(page.Text, "The active theme has no such event type any more.") {
 		t.Error(page.Text)
@@ -103,7 +111,7 @@ func TestFormThatIsSentAgain(t *testing.T) {
 		}
 	}
 	form := func(do, name string) []string {
-		return []string{"do", do, "event", "", "revision", "0", "type", "party", "was", "party", "kept", "{}", "once", once, "f.name", name, "f.menu", "Cake", "f.event_date", "2100-06-01", "f.slug", "party"}
+		return []string{"do", do, "event", "", "revision", "0", "type", "party", "was", "party", "kept", "{}", "once", once, "f.name", name, "f.menu", "Cake", "f.event_date", "2100-06-01"}
 	}
 	for _, do := range []string{"save", "save", "publish", "publish"} {
 		if got := h.post("events", "Editor", form(do, "Party")...); got.Status != 200 || strings.Contains(got.Text, "Somebody") {
@@ -117,7 +125,16 @@ func TestFormThatIsSentAgain(t *testing.T) {
 	if got := h.post("events", "Editor", form("save", "Ball")...); !strings.Contains(got.Text, "Nothing of it was overwritten, and what you typed is below. What differs from yours Name Party") {
 		t.Error(got.Text)
 	}
-	if got := h.event(page.Events[0].ID).Values["name"]; got != "Party" {
-		t.Error(got)
+	e := h.event(page.Events[0].ID)
+	if e.Values["name"] != "Party" {
+		t.Error(e.Values)
+	}
+
+	// What was taken back meanwhile is not published again by an old form.
+	if _, err := h.Events.Cancel(t.Context(), "daily", e.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.post("events", "Editor", form("publish", "Party")...); !strings.Contains(got.Text, "Somebody changed this event meanwhile.") || h.event(e.ID).Status != events.Cancelled {
+		t.Error(got.Text)
 	}
 }

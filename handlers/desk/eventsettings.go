@@ -100,7 +100,7 @@ func settingsPage(site string, settings events.Settings, problems []manifest.Pro
 		add(imageSizeField, "Default Featured Image Size", "text",
 			"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+"."),
 		add(calendarNameField, "Name of the calendar", "text",
-			"Readers see it who subscribe to the calendar of all events. Left empty, it is "+site+"."),
+			"Readers who subscribe to all events see it. Left empty, it is "+site+"."),
 	}
 	for _, state := range messagingStates {
 		shown.Messages = append(shown.Messages, add(state.name, state.label, "textarea", "Shown to "+state.shownTo+". Left empty, the theme chooses."))

@@ -39,7 +39,7 @@ const clock = () => new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '
 
 const buttonOf = text => Object.assign(textOf('button', text), {type: 'button', className: 'button'});
 
-let sent = null; // the key of the event whose form is on its way
+let sent = null; // the key of the event whose form is on its way, and what the tab kept of it
 
 // desk-event saves a draft while somebody types, counts characters, and tells of others.
 customElements.define('desk-event', class extends HTMLElement {
@@ -47,7 +47,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	#timer = 0;
 	#looking = 0;
 	#saving = null; // the save that is under way
-	#making = null; // what a new event was to be made of, while nobody knows whether it was
+	#unsure = null; // what was sent, while nobody knows whether it is kept
 	#typed = 0; // changes so far
 	#saved = 0; // of these, how many are saved
 	#kept = {}; // what is kept on the server, by the names of the inputs
@@ -56,7 +56,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	connectedCallback() {
 		this.#form = this.querySelector('form');
 		this.#kept = this.#fields();
-		if (this.hasAttribute('saved') && sent) keep.set(sent, null);
+		if (this.hasAttribute('saved') && sent) this.#arrived();
 		sent = null;
 		this.#stopped = this.hasAttribute('conflict');
 		const type = this.#form.elements.type;
@@ -87,6 +87,13 @@ customElements.define('desk-event', class extends HTMLElement {
 		clearTimeout(this.#timer);
 		clearTimeout(this.#looking);
 		document.removeEventListener('visibilitychange', this.#leave);
+	}
+
+	// arrived forgets what was sent. What was typed since then is kept.
+	#arrived() {
+		const typed = keep.get(sent.key);
+		keep.set(sent.key, null);
+		if (JSON.stringify(typed) !== sent.typed) keep.set(this.#key, {...typed, revision: this.#form.elements.revision.value});
 	}
 
 	get #id() { return this.#form.elements.event.value; }
@@ -172,7 +179,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	async #submit(event) {
 		clearTimeout(this.#timer);
 		this.#remember();
-		sent = this.#key;
+		sent = {key: this.#key, typed: JSON.stringify(keep.get(this.#key))};
 		if (!this.#saving) {
 			this.#stopped = true; // the page is replaced, unless it is refused
 			setTimeout(() => this.#resume(), 100);
@@ -188,24 +195,30 @@ customElements.define('desk-event', class extends HTMLElement {
 	// resume goes on saving when the page has an answer to the form.
 	#resume() {
 		if (this.#page?.ariaBusy) setTimeout(() => this.#resume(), 100);
-		else this.#stopped = this.hasAttribute('conflict');
+		else if (this.isConnected) {
+			this.#stopped = this.hasAttribute('conflict');
+			this.#save();
+		}
 	}
 
 	// save saves a draft, unless there is nothing to save.
 	async #save() {
 		clearTimeout(this.#timer);
 		if (!this.#isDraft || this.#stopped || this.#saving || this.#typed === this.#saved) return;
-		const draft = this.#making ?? {count: this.#typed, fields: this.#fields(), body: this.#body()};
-		if (!this.#id) this.#making = draft;
-		const {count, fields} = draft;
-		this.#saving = this.#put(draft);
+		this.#unsure ??= {count: this.#typed, fields: this.#fields(), body: this.#body()};
+		const {count, fields, body} = this.#unsure;
+		this.#saving = this.#put(body);
 		const isSaved = await this.#saving;
 		this.#saving = null;
 		if (!isSaved || !this.isConnected) return;
 		this.#saved = count;
 		this.#kept = fields;
-		if (this.#typed === count) keep.set(this.#key, null);
-		else this.#timer = setTimeout(() => this.#save(), 1000);
+		if (this.#typed === count) {
+			keep.set(this.#key, null);
+		} else {
+			this.#remember();
+			this.#timer = setTimeout(() => this.#save(), 1000);
+		}
 	}
 
 	// body returns the draft as JSON.
@@ -217,24 +230,26 @@ customElements.define('desk-event', class extends HTMLElement {
 	}
 
 	// put sends a draft, and reports whether it is kept.
-	async #put({body}) {
+	async #put(body) {
 		const {elements} = this.#form, id = this.#id;
 		const headers = {'Content-Type': 'application/json', Accept: 'application/json'};
 		if (id) headers['If-Match'] = `"${elements.revision.value}"`;
 		else headers['Idempotency-Key'] = elements.once.value;
 		this.#state('Saving…');
 		try {
-			const response = await fetch(id ? `events/${encodeURIComponent(id)}` : 'events', {method: id ? 'PUT' : 'POST', headers, body, keepalive: body.length < 30000});
+			const response = await fetch(id ? `events/${encodeURIComponent(id)}` : 'events', {method: id ? 'PUT' : 'POST', headers, body, keepalive: body.length < 30000, signal: AbortSignal.timeout(30000)});
 			const answer = parse(await response.text());
 			if (response.ok && !answer) throw new Error('cut off'); // which WebKit does not say
-			if (response.ok || response.status === 422) this.#making = null;
+			if (response.status < 500 && ![401, 408, 429].includes(response.status)) this.#unsure = null;
+			if (response.status === 422 && !id) elements.once.value = crypto.getRandomValues(new Uint32Array(4)).join('-');
 			if (response.ok) {
 				if (!id) keep.set('new', null);
 				elements.event.value = answer.id;
 				elements.revision.value = answer.revision;
 				this.#setAddress();
 				this.#setTitle();
-				this.#state(`Saved at ${clock()}`);
+				this.setAttribute('status', answer.status);
+				this.#state(this.#isDraft ? `Saved at ${clock()}` : 'The event was published meanwhile: saving it changes what readers see.');
 				return true;
 			}
 			this.#refused(response.status, answer?.message);

@@ -84,5 +84,38 @@ func TestLostAnswers(t *testing.T) {
 	v.state("Not saved: the server cannot be reached.")
 	v.press("Try again")
 	saved("location", "The parish hall")
+	r.lose()
+	v.typed("location", ", left door")
+	v.state("Not saved: the server cannot be reached.")
+	v.typed("motto", "Come in")
+	saved("motto", "Come in")
+	diff(t, "the place", any("The parish hall, left door"), r.only(t).Values["location"])
 	diff(t, "notices", nil, js[any](v, "text($('desk-event > .notice'))"))
+}
+
+// What is typed while the form is on its way is offered again.
+func TestTypedWhileTheFormIsOnItsWay(t *testing.T) {
+	r := open(t).withParties()
+	e := r.create(t, map[string]any{"name": "Lychgate day"})
+	v := r.visit("Editor", "events?event="+e.ID, browser.Look{})
+	v.typed("menu", "Cake")
+	v.state("Saved at ")
+	arrived, let := make(chan struct{}), make(chan struct{})
+	r.mu.Lock()
+	r.before = func(request *http.Request) {
+		if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, handlers.EventsPath) {
+			close(arrived)
+			<-let
+		}
+	}
+	r.mu.Unlock()
+	v.press("Save draft")
+	<-arrived
+	v.Do(field("location") + ".value = 'The parish hall'; " + field("location") + ".dispatchEvent(new Event('input', {bubbles: true}))")
+	close(let)
+	v.says("The event was saved.")
+	v.Until("text($('desk-event > .notice'))?.startsWith('In this tab something was typed here that was not saved.')")
+	v.press("Restore it")
+	v.state("Saved at ")
+	diff(t, "kept", any("The parish hall"), r.only(t).Values["location"])
 }
