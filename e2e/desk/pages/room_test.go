@@ -259,8 +259,8 @@ func (r *room) visit(role, address string, how browser.Look) tab {
 func (v tab) goTo(address string) {
 	v.T.Helper()
 	if browser.Name() == "webkit" { // whose page may be in a frame
-		v.Do("location.href = %q", v.room.url+"/ghost/lychgate/desk/"+address)
-		v.Until("location.href === new URL(" + fmt.Sprintf("%q", address) + ", location.origin + '/ghost/lychgate/desk/').href && document.readyState === 'complete'")
+		v.Do("window.left = true; location.href = %q", v.room.url+"/ghost/lychgate/desk/"+address)
+		v.Until("!window.left && location.href === new URL(" + fmt.Sprintf("%q", address) + ", location.origin + '/ghost/lychgate/desk/').href && document.readyState === 'complete'")
 		return
 	}
 	v.Must(v.Navigate(v.room.url + "/ghost/lychgate/desk/" + address))
