@@ -171,13 +171,16 @@ var (
 	errHeld = errors.New("the event is being brought to the platform")
 	errDone = errors.New("the platform has the event")
 	errLost = errors.New("another process brings the event")
+
+	errEarly = errors.New("the event was tried since it was due")
 )
 
 // bring brings an event to the platform, until it has the latest of it, and returns what try
-// does. If somebody else brings it, waits says whether to wait for that.
+// does. If somebody waits for that, it is tried before it is time too, and behind whoever else
+// brings the event.
 func (s *Service) bring(ctx context.Context, host platform.EventHost, key Key, waits bool) *Event {
 	for ctx.Err() == nil {
-		e, err := s.lease(ctx, key)
+		e, err := s.lease(ctx, key, waits)
 		if errors.Is(err, errHeld) && waits {
 			select {
 			case <-ctx.Done():

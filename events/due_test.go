@@ -53,6 +53,21 @@ func TestDueOfManySites(t *testing.T) {
 	})
 }
 
+// What was read as due, and was tried since, is not tried again before its pause is over.
+func TestDueThatWasTried(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r.fail = func(string) (error, bool) { return errDown, false }
+	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+	e = want[Event](t)(r.store.Change(ctx, e.Site, e.ID, func(e *Event) error {
+		e.dueAt = time.Now().Add(time.Hour)
+		return nil
+	}))
+	r.bring(ctx, r.host, Key{"daily", e.ID}, false)
+	if now := want[Event](t)(r.Find(ctx, "daily", e.ID)); e.Pending.Tries == 0 || now.Pending.Tries != e.Pending.Tries {
+		t.Errorf("%d tries, then %d", e.Pending.Tries, now.Pending.Tries)
+	}
+}
+
 // Sites are looked at once in an interval, those first that wait the longest. While too much
 // is under way, a site goes on waiting, and nothing that staff changed is missed.
 func TestLookAtSites(t *testing.T) {

@@ -6,12 +6,16 @@ import (
 	"time"
 )
 
-// lease keeps others from bringing an event for a while, and returns it. Errors: errHeld,
-// errDone, ErrNotFound, those of the store.
-func (s *Service) lease(ctx context.Context, key Key) (Event, error) {
+// lease keeps others from bringing an event for a while, and returns it. If it is not now, it
+// has to be time for another try. Errors: errHeld, errDone, errEarly, ErrNotFound, those of
+// the store.
+func (s *Service) lease(ctx context.Context, key Key, now bool) (Event, error) {
 	return s.store.Change(ctx, key.Site, key.ID, func(e *Event) error {
-		if !e.isDue() {
+		switch {
+		case !e.isDue():
 			return errDone
+		case !now && e.dueAt.After(s.store.Now()):
+			return errEarly
 		}
 		if !e.lease(s.store.Now()) {
 			return errHeld

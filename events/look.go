@@ -64,9 +64,12 @@ func (s *Service) takeOver(ctx context.Context, e Event, p *platform.EventPost) 
 	if e.Post.ID == "" || e.Pending != nil || p != nil && e.Post.same(*p) {
 		return e, nil
 	}
-	var isPending bool
+	meanwhile := e
 	now, err := s.store.Change(ctx, e.Site, e.ID, func(now *Event) error {
 		if now.Revision != e.Revision || now.Pending != nil || now.Post.ID != e.Post.ID {
+			if now.Status != deleted {
+				meanwhile = *now
+			}
 			return errSame // whoever changed it looks
 		}
 		if p == nil {
@@ -76,13 +79,13 @@ func (s *Service) takeOver(ctx context.Context, e Event, p *platform.EventPost) 
 		before := now.body
 		now.UpdatedAt = s.store.Now().UTC().Truncate(time.Millisecond)
 		now.follow(*p)
-		if isPending = now.Status.isOut() && (before == "" || now.Post.isShown()); isPending {
+		if now.Status.isOut() && (before == "" || now.Post.isShown()) {
 			now.Pending, now.dueAt = &Pending{Since: s.store.Now()}, s.store.Now()
 		}
 		return nil
 	})
 	if errors.Is(err, errSame) || errors.Is(err, ErrNotFound) {
-		return e, nil
+		return meanwhile, nil
 	}
 	return now, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +115,19 @@ func TestLookAtWhatWas(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// What an editor sees of an event that another look has taken over meanwhile is what that
+// has found.
+func TestTwoLooks(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Draft })
+	other := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+	looked := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+	if got := []Status{e.Status, other[0].Status, looked[0].Status}; !slices.Equal(got, []Status{Published, Draft, Draft}) {
+		t.Error(got)
 	}
 }
 
@@ -276,7 +290,7 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 				e.lateAt = time.Now().Add(-time.Second)
 				return nil
 			}))
-			r.bring(ctx, r.host, Key{"daily", e.ID}, false)
+			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
 			if posts := r.all(); posts != nil {
 				t.Errorf("%+v", posts)
 			}

@@ -26,7 +26,7 @@ func TestLostPost(t *testing.T) {
 	if diff := cmp.Diff([]string{h.event(e.ID).Post.URL, "/ghost" + h.event(e.ID).Post.Edit}, links()); diff != "" {
 		t.Error(diff)
 	}
-	clear(h.Ghost.EventsPosts)
+	h.inGhost(func() { clear(h.Ghost.EventsPosts) })
 	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "Its post was deleted in Ghost, with its text. What is here is kept.") {
 		t.Error(got)
 	}
@@ -43,9 +43,11 @@ func TestPostThatIsNotAsTheEvent(t *testing.T) {
 	values := map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"}
 	e := h.publish(values)
 	status := func(status string) {
-		p := h.Ghost.EventsPosts[e.Post.ID]
-		p.Status = status
-		h.Ghost.EventsPosts[e.Post.ID] = p
+		h.inGhost(func() {
+			p := h.Ghost.EventsPosts[e.Post.ID]
+			p.Status = status
+			h.Ghost.EventsPosts[e.Post.ID] = p
+		})
 	}
 	check := func(list, view, editor string) {
 		t.Helper()
@@ -77,7 +79,9 @@ func TestThemeThatChangesMeanwhile(t *testing.T) {
 	h.declareEvents()
 	e := h.create(map[string]any{"name": "Party", "menu": "Cake"})
 	form := []string{"do", "save", "event", e.ID, "type", "party", "was", "party", "kept", "{}", "f.name", "Ball", "f.menu", " Soup "}
-	h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly"}, {Name: "source", IsActive: true}}
+	h.inGhost(func() {
+		h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly"}, {Name: "source", IsActive: true}}
+	})
 	h.Manifest("source", "{manifest_version: 1, events: {types: {party: {post_template: custom-party}}}}")
 	h.get("themes", "Editor") // as its script does
 	h.post("events", "Editor", append(form, "revision", revision(e.Revision))...)
@@ -119,8 +123,10 @@ func TestFormThatIsSentAgain(t *testing.T) {
 		}
 	}
 	page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})
-	if err != nil || page.Total != 1 || len(h.Ghost.EventsPosts) != 1 {
-		t.Fatalf("%d events, %d posts, %v", page.Total, len(h.Ghost.EventsPosts), err)
+	posts := 0
+	h.inGhost(func() { posts = len(h.Ghost.EventsPosts) })
+	if err != nil || page.Total != 1 || posts != 1 {
+		t.Fatalf("%d events, %d posts, %v", page.Total, posts, err)
 	}
 	if got := h.post("events", "Editor", form("save", "Ball")...); !strings.Contains(got.Text, "Nothing of it was overwritten, and what you typed is below. What differs from yours Name Party") {
 		t.Error(got.Text)
