@@ -1,0 +1,201 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/redistest"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/seal"
+	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// An operator learns of a store that will not take writes before a CRM does, and
+// looking changes nothing.
+func TestStores(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name string) string { return filepath.Join(folder, name) }
+	if err := os.WriteFile(file("text"), []byte("this is a text, not a database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lite := func(name string, statements ...string) {
+		db, err := database.Open(t.Context(), database.SQLite, file(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if name != "empty.db" {
+			if _, err := memberstore.NewSQL(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := themes.NewSQL(t.Context(), db); err != nil && name != "no themes.db" {
+				t.Fatal(err)
+			}
+			if _, err := events.NewSQL(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := curation.NewSQL(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, statement := range statements {
+			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	lite("good.db")
+	lite("empty.db")
+	lite("newer.db", "INSERT INTO migrations_members (version_id, is_applied) VALUES (99, 1)")
+	lite("older.db", "DELETE FROM migrations_members WHERE version_id > 1")
+	lite("newer themes.db", "INSERT INTO migrations_themes (version_id, is_applied) VALUES (99, 1)")
+	lite("newer curation.db", "INSERT INTO migrations_curation (version_id, is_applied) VALUES (99, 1)")
+	lite("no themes.db", "DROP TABLE migrations_themes")
+	lite("refusing.db", "CREATE TRIGGER no BEFORE UPDATE ON migrations_members BEGIN SELECT RAISE(ABORT, 'no more'); END")
+	for name, want := range map[string]Result{
+		"good.db":           {"", OK, "can be read and written, #are free", ""},
+		"empty.db":          {"", OK, "has no tables of events yet; Caddy makes them when it starts, #are free", ""},
+		"a/b/new.db":        {"", OK, "is not there yet; Caddy makes it when it starts, #are free", ""},
+		"newer themes.db":   {"", Failed, "is of a newer Lychgate: its tables of themes have version 99, and this one knows 3", "run the newer Lychgate"},
+		"newer curation.db": {"", Failed, "is of a newer Lychgate: its tables of curation have version 99, and this one knows 2", "run the newer Lychgate"},
+		"no themes.db":      {"", OK, "has no tables of themes yet; Caddy makes them when it starts, #are free", ""},
+		"newer.db":          {"", Failed, "is of a newer Lychgate: its tables of members have version 99, and this one knows 5", "run the newer Lychgate"},
+		"older.db":          {"", Warning, "is of an older Lychgate: its tables of members have version 1, and this one brings them to 5 when Caddy starts", "back it up before you start this one"},
+		"refusing.db":       {"", Failed, "writing to the store: constraint failed: no more (1811)", "see that it answers, and that its user may write"},
+		"text":              {"", Failed, "opening the sqlite store: " + file("text") + " is not an SQLite database: write the path of another file, which is made if it is not there", ""},
+		"text/below/x.db":   {"", Failed, "opening the sqlite store: " + file("text/below/x.db") + " cannot be written: give it and its folder to the user that Caddy runs as, or write another path: mkdir " + file("text") + ": not a directory", "run this as the user that Caddy runs as, if it is another"},
+	} {
+		want.Subject = "store sqlite " + file(name)
+		if diff := cmp.Diff([]Result{want}, results(t, Config{Store: &Store{Kind: database.SQLite, Source: file(name), Members: true, Themes: true, Curation: true, Events: true}})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if _, err := os.Stat(file("a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder of a store that is not there was made: %v", err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) != 9 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+func TestPostgresStores(t *testing.T) {
+	source := dbtest.PostgresSource(t)
+	db, err := database.Open(t.Context(), database.Postgres, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	check := func(source string, want Result) {
+		t.Helper()
+		got := results(t, Config{Store: &Store{Kind: database.Postgres, Source: source, Members: true}})
+		want.Subject = "store postgres #/postgres"
+		if diff := cmp.Diff([]Result{want}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	check(source, Result{Status: OK, Message: "has no tables of members yet; Caddy makes them when it starts"})
+	if _, err := memberstore.NewSQL(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	check(source, Result{Status: OK, Message: "can be read and written"})
+	check(source+"&options="+strings.ReplaceAll(url.QueryEscape("-c default_transaction_read_only=on"), "+", "%20"),
+		Result{Status: Failed, Message: "writing to the store: ERROR: cannot execute UPDATE in a read-only transaction (SQLSTATE 25006)", Mend: "see that it answers, and that its user may write"})
+
+	got := results(t, Config{Store: &Store{Kind: database.Postgres, Members: true, Source: "postgres://caddy:s3cret@127.0.0.1:1/lychgate?sslmode=disable"}})
+	if len(got) != 1 || got[0].Status != Failed || got[0].Subject != "store postgres #/lychgate" || strings.Contains(got[0].Message, "s3cret") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An edge that lost its Redis goes on, so it is a warning.
+func TestRedis(t *testing.T) {
+	server := redistest.Start(t)
+	got := results(t, Config{Redis: "redis://caddy:s3cret@" + server.Address + "/0"})
+	if len(got) != 1 || got[0].Status != Warning || !strings.Contains(got[0].Message, "WRONGPASS") || strings.Contains(fmt.Sprint(got), "s3cret") {
+		t.Errorf("a wrong password: %+v", got)
+	}
+	good := Result{"redis redis://#", OK, "can be written", ""}
+	if diff := cmp.Diff([]Result{good}, results(t, Config{Redis: "redis://" + server.Address})); diff != "" {
+		t.Error(diff)
+	}
+	server.Kill()
+	down := Result{"redis redis://#", Warning, "does not answer, so each edge goes on by itself: dial tcp #: connect: connection refused", "start it, or mend its address, user or password in redis"}
+	if diff := cmp.Diff([]Result{down}, results(t, Config{Redis: "redis://" + server.Address})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRoom(t *testing.T) {
+	for free, want := range map[uint64]Result{
+		2 << 30:       {Status: OK, Message: "good, 2.0 GiB are free"},
+		1<<30 - 1<<20: {Status: Warning, Message: "good, 1023 MiB are free", Mend: "make room on the disk"},
+		1 << 20:       {Status: Failed, Message: "good, 1.0 MiB are free, so writes are about to fail", Mend: "make room on the disk"},
+	} {
+		if diff := cmp.Diff(want, room(ok("good"), free)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// Whoever runs the doctor learns that an edge would not open the keys of sites in the
+// store, and of which.
+func TestSitesInTheStore(t *testing.T) {
+	const first, second = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
+	keyring := func(secrets ...string) *seal.Keyring {
+		keys, err := seal.NewKeyring(secrets...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	file := filepath.Join(t.TempDir(), "lychgate.db")
+	check := func(secrets ...string) []Result {
+		all := results(t, Config{Store: &Store{Kind: database.SQLite, Source: file, Keys: keyring(secrets...)}})
+		return all[1:]
+	}
+	db, err := database.Open(t.Context(), database.SQLite, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if got := check(first); len(got) != 0 {
+		t.Errorf("without a table: %+v", got)
+	}
+	store, err := sites.NewSQL(t.Context(), db, keyring(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, site := range []sites.Site{
+		{Name: "daily", Settings: []byte("{}"), Secrets: map[string]string{"key": "x"}}, {Name: "plain", Settings: []byte("{}")},
+	} {
+		if err := store.Add(t.Context(), site); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const mend = "write the secret that sealed them behind the others in secret, or give each its key again: caddy lychgate site update <name> --admin-key -"
+	for name, test := range map[string]struct {
+		secrets []string
+		want    Result
+	}{
+		"its secret":     {[]string{second, first}, Result{"sites in the store", OK, "2 sites, whose keys can be opened", ""}},
+		"another secret": {[]string{second}, Result{"sites in the store", Failed, "the keys of 1 of 2 sites cannot be opened: daily (it was sealed with another secret)", mend}},
+		"no secret":      {nil, Result{"sites in the store", Failed, "the keys of 1 of 2 sites cannot be opened: daily (it was sealed with another secret)", mend}},
+	} {
+		if diff := cmp.Diff([]Result{test.want}, check(test.secrets...)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
