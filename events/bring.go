@@ -244,7 +244,7 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 			}
 			return nil, nil
 		}
-		made, err := host.MakeDraft(ctx, draftSlug(e.ID), e.title())
+		made, err := host.MakeDraft(ctx, draftSlug(e.ID), e.title(), e.Pending.Tries == 0)
 		if err != nil {
 			return nil, err
 		}

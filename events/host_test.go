@@ -52,7 +52,7 @@ func (h *host) slug(id, wanted string) string {
 	return free
 }
 
-func (h *host) MakeDraft(_ context.Context, slug, title string) (platform.EventPost, error) {
+func (h *host) MakeDraft(_ context.Context, slug, title string, _ bool) (platform.EventPost, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var first string

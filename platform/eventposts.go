@@ -15,8 +15,9 @@ type EventHost interface {
 	// MakeDraft makes a post that is a draft, under a slug that is the caller's alone. It
 	// may be called again with that slug, also at the same moment: then it returns the post
 	// that was made first, and deletes others that begin with the slug and are drafts.
-	// Errors: *Refusal.
-	MakeDraft(ctx context.Context, slug, title string) (EventPost, error)
+	// isFirst says that nobody is known to have called it with the slug, so that it need
+	// not look for that post beforehand. Errors: *Refusal.
+	MakeDraft(ctx context.Context, slug, title string, isFirst bool) (EventPost, error)
 
 	// DeleteDrafts deletes the drafts whose slug begins with one that MakeDraft was given,
 	// but for the post with an ID.

@@ -10,7 +10,7 @@ import (
 )
 
 // MakeDraft implements [platform.EventHost].
-func (p *Publication) MakeDraft(_ context.Context, slug, title string) (platform.EventPost, error) {
+func (p *Publication) MakeDraft(_ context.Context, slug, title string, _ bool) (platform.EventPost, error) {
 	end, err := p.begin("makedraft")
 	defer end()
 	if err != nil {

@@ -152,31 +152,36 @@ func TestDraftFaults(t *testing.T) {
 		faults map[string][]fault
 		want   []string // of the calls
 		made   int      // that Ghost was made to make
+
+		isFirst bool // says the first call
 	}{
-		"nothing is wrong":          {nil, []string{"done", "done"}, 1},
-		"the answer is lost":        {map[string][]fault{"POST": {{isDone: true}}}, []string{"done", "done"}, 1},
-		"the request is lost":       {map[string][]fault{"POST": {{}}}, []string{"unsure", "done"}, 1},
-		"two answers are lost":      {map[string][]fault{"POST": {{isDone: true}}, "GET": {{status: 200, body: `{"posts":[]}`}, {status: 500}}}, []string{"unsure", "done"}, 1},
-		"the first look is lost":    {map[string][]fault{"GET": {{status: 503}}}, []string{"no effect", "done"}, 1},
-		"the first look has none":   {map[string][]fault{"GET": {{}, {status: 200, body: `{"posts":[]}`}}}, []string{"unsure", "done", "done"}, 1},
-		"it was made unseen":        {map[string][]fault{"GET": {{status: 200, body: `{"posts":[]}`}, {status: 200, body: `{"posts":[]}`}}, "POST": {{isDone: true}}}, []string{"unsure", "done"}, 1},
-		"Ghost is in trouble":       {map[string][]fault{"POST": {{status: 500}}}, []string{"unsure", "done"}, 1},
-		"Ghost is, but did it":      {map[string][]fault{"POST": {{isDone: true, status: 500}}}, []string{"done", "done"}, 1},
-		"the key may not":           {map[string][]fault{"POST": {{status: 403, body: forbidden}}}, []string{"no effect", "done"}, 1},
-		"Ghost refuses":             {map[string][]fault{"POST": {{status: 422, body: invalid}}}, []string{"refused", "done"}, 1},
-		"Ghost hangs":               {map[string][]fault{"POST": {{hangs: true}}}, []string{"unsure", "done"}, 1},
-		"Ghost hangs, but did it":   {map[string][]fault{"POST": {{isDone: true, hangs: true}}}, []string{"unsure", "done"}, 1},
-		"an answer without a post":  {map[string][]fault{"POST": {{status: 201, body: `{"posts":[]}`}}}, []string{"unsure", "done"}, 1},
-		"an answer of no Ghost":     {map[string][]fault{"POST": {{status: 201, body: `<html>`}}}, []string{"unsure", "done"}, 1},
-		"two, one not to be seen":   {map[string][]fault{"GET": {{status: 200, body: `{"posts":[]}`}, {}, {status: 200, body: `{"posts":[]}`}}, "POST": {{isDone: true}}}, []string{"unsure", "done", "done"}, 2},
-		"the second is not deleted": {map[string][]fault{"GET": {{status: 200, body: `{"posts":[]}`}, {}, {status: 200, body: `{"posts":[]}`}}, "POST": {{isDone: true}}, "DELETE": {{status: 500}}}, []string{"unsure", "unsure", "done"}, 2},
+		"nothing is wrong":          {nil, []string{"done", "done"}, 1, false},
+		"the answer is lost":        {map[string][]fault{"POST": {{isDone: true}}}, []string{"done", "done"}, 1, false},
+		"the request is lost":       {map[string][]fault{"POST": {{}}}, []string{"unsure", "done"}, 1, false},
+		"two answers are lost":      {map[string][]fault{"POST": {{isDone: true}}, "GET": {{status: 200, body: `{"posts":[]}`}, {status: 500}}}, []string{"unsure", "done"}, 1, false},
+		"the first look is lost":    {map[string][]fault{"GET": {{status: 503}}}, []string{"no effect", "done"}, 1, false},
+		"the first look has none":   {map[string][]fault{"GET": {{}, {status: 200, body: `{"posts":[]}`}}}, []string{"unsure", "done", "done"}, 1, false},
+		"it was made unseen":        {map[string][]fault{"GET": {{status: 200, body: `{"posts":[]}`}, {status: 200, body: `{"posts":[]}`}}, "POST": {{isDone: true}}}, []string{"unsure", "done"}, 1, false},
+		"Ghost is in trouble":       {map[string][]fault{"POST": {{status: 500}}}, []string{"unsure", "done"}, 1, false},
+		"Ghost is, but did it":      {map[string][]fault{"POST": {{isDone: true, status: 500}}}, []string{"done", "done"}, 1, false},
+		"the key may not":           {map[string][]fault{"POST": {{status: 403, body: forbidden}}}, []string{"no effect", "done"}, 1, false},
+		"Ghost refuses":             {map[string][]fault{"POST": {{status: 422, body: invalid}}}, []string{"refused", "done"}, 1, false},
+		"Ghost hangs":               {map[string][]fault{"POST": {{hangs: true}}}, []string{"unsure", "done"}, 1, false},
+		"Ghost hangs, but did it":   {map[string][]fault{"POST": {{isDone: true, hangs: true}}}, []string{"unsure", "done"}, 1, false},
+		"an answer without a post":  {map[string][]fault{"POST": {{status: 201, body: `{"posts":[]}`}}}, []string{"unsure", "done"}, 1, false},
+		"an answer of no Ghost":     {map[string][]fault{"POST": {{status: 201, body: `<html>`}}}, []string{"unsure", "done"}, 1, false},
+		"two, one not to be seen":   {map[string][]fault{"GET": {{status: 200, body: `{"posts":[]}`}, {}, {status: 200, body: `{"posts":[]}`}}, "POST": {{isDone: true}}}, []string{"unsure", "done", "done"}, 2, false},
+		"unseen: nothing is wrong":  {nil, []string{"done", "done"}, 1, true},
+		"unseen: Ghost did it":      {map[string][]fault{"POST": {{isDone: true}}}, []string{"done", "done"}, 1, true},
+		"unseen: twice":             {map[string][]fault{"POST": {{isDone: true}}, "GET": {{status: 503}, {status: 200, body: `{"posts":[]}`}}}, []string{"unsure", "done", "done"}, 2, true},
+		"the second is not deleted": {map[string][]fault{"GET": {{status: 200, body: `{"posts":[]}`}, {}, {status: 200, body: `{"posts":[]}`}}, "POST": {{isDone: true}}, "DELETE": {{status: 500}}}, []string{"unsure", "unsure", "done"}, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &faulty{faults: test.faults}
 			c := g.start(t)
 			var got []string
-			for range test.want {
-				_, err := c.MakeDraft(t.Context(), "slug", "Title")
+			for i := range test.want {
+				_, err := c.MakeDraft(t.Context(), "slug", "Title", test.isFirst && i == 0)
 				got = append(got, kind(err))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

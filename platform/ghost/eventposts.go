@@ -98,12 +98,14 @@ func atMost(text string, most int) string {
 
 // MakeDraft implements [platform.EventHost]. Ghost adds a number to a slug that is taken,
 // and so tells which of several posts was first.
-func (c *Client) MakeDraft(ctx context.Context, slug, title string) (platform.EventPost, error) {
+func (c *Client) MakeDraft(ctx context.Context, slug, title string, isFirst bool) (platform.EventPost, error) {
 	if !slugLike.MatchString(slug) || len(slug) > postLimits.Slug {
 		return platform.EventPost{}, errDraftSlug
 	}
-	if first, err := c.firstDraft(ctx, slug); !errors.Is(err, platform.ErrNoPost) {
-		return first, err
+	if !isFirst {
+		if first, err := c.firstDraft(ctx, slug); !errors.Is(err, platform.ErrNoPost) {
+			return first, err
+		}
 	}
 	var answer eventPosts
 	draft := map[string]any{"title": title, "slug": slug, "status": platform.Draft}

@@ -3,7 +3,6 @@ package ghost
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -17,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -95,13 +93,13 @@ func TestRealDraft(t *testing.T) {
 	for i := range made {
 		all.Go(func() {
 			var err error
-			if made[i], err = c.MakeDraft(t.Context(), slug, "Summer party"); err != nil {
+			if made[i], err = c.MakeDraft(t.Context(), slug, "Summer party", i%2 == 0); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	again, err := c.MakeDraft(t.Context(), slug, "Another title")
+	again, err := c.MakeDraft(t.Context(), slug, "Another title", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,301 +117,41 @@ func TestRealDraft(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	for _, bad := range []string{"rss", "", "A", "a b", "a--b", "ä", strings.Repeat("x", postLimits.Slug+1)} {
-		_, err := c.MakeDraft(t.Context(), bad, "Summer party")
+		_, err := c.MakeDraft(t.Context(), bad, "Summer party", len(bad) > 1)
 		if _, refused := errors.AsType[*platform.Refusal](err); !refused {
 			t.Errorf("%.20q: %v", bad, err)
 		}
 	}
 }
 
-// Drafts that were made twice are deleted, and nothing else.
+// Drafts that were made twice are deleted, and nothing else, whether or not they were known.
 func TestRealDraftsMadeTwice(t *testing.T) {
 	c := newClient(t, realConfig(t))
-	slug := draftSlug(t, c)
-	for range 3 {
-		addPost(t, c, map[string]any{"title": "Twice", "slug": slug, "status": "draft"})
-	}
-	addPost(t, c, map[string]any{"title": "Out", "slug": slug, "status": "published"})
-	first, err := c.MakeDraft(t.Context(), slug, "Twice")
-	if err != nil || first.Slug != slug {
-		t.Errorf("%+v, %v", first, err)
-	}
-	if diff := cmp.Diff([]string{slug, slug + "-4"}, slugsLike(t, c, slug)); diff != "" {
-		t.Error(diff)
-	}
-	renamed, err := c.ChangePost(t.Context(), first.ID, func(p platform.EventPost) platform.EventPost {
-		p.Slug, p.Status = slug+"-out", platform.Published
-		return p
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := c.MakeDraft(t.Context(), slug, "Twice")
-	if err != nil || second.Slug != slug+"-4" || second.ID == renamed.ID {
-		t.Errorf("%+v, %v", second, err)
-	}
-}
-
-// All that an event says of its post is kept, and read again as it was.
-func TestRealChange(t *testing.T) {
-	c := newClient(t, realConfig(t))
-	slug := draftSlug(t, c)
-	made, err := c.MakeDraft(t.Context(), slug, "Draft")
-	if err != nil {
-		t.Fatal(err)
-	}
-	site := strings.TrimSuffix(c.base, adminAPI)
-	want := made
-	want.Title, want.Slug, want.Excerpt = `It's "Überall" <b>`, slug+"-party", "Line one\r\nline two  "
-	want.Picture, want.Template, want.Status = site+"/content/images/2026/01/a.jpg", "custom-of-no-theme", platform.Published
-	want.Head = `<script type="application/ld+json">{"url":"` + site + `/x/","t":"\u003c/b>&amp; é😀"}</script>` + "\n<script type=\"application/json\" id=\"lychgate-event\">{\"a\":\"href=\\\"/x\\\"\"}</script>"
-	want.Tags = []string{"News", "#hero " + slug, "#" + slug}
-	want.URL = site + "/" + want.Slug + "/"
-	changed, err := c.ChangePost(t.Context(), made.ID, func(platform.EventPost) platform.EventPost { return want })
-	if diff := cmp.Diff(want, changed, ignoreTime); diff != "" || err != nil {
-		t.Fatal(diff, err)
-	}
-	count := &counted{RoundTripper: c.posts.Transport}
-	c.posts.Transport = count
-	again, err := c.ChangePost(t.Context(), made.ID, func(platform.EventPost) platform.EventPost { return want })
-	c.posts.Transport = count.RoundTripper
-	if diff := cmp.Diff(changed, again); diff != "" || err != nil || count.requests != 1 {
-		t.Error(diff, err, count.requests)
-	}
-	sorting, err := c.ChangePost(t.Context(), made.ID, func(p platform.EventPost) platform.EventPost {
-		tags := slices.Clone(p.Tags)
-		slices.Reverse(p.Tags)
-		p.Tags = tags
-		return p
-	})
-	if diff := cmp.Diff(changed, sorting); diff != "" || err != nil {
-		t.Error(diff, err)
-	}
-	// The names that themes give to tags are theirs too.
-	want.Tags = []string{"news", "hash-" + slug, "#" + slug}
-	renamed, err := c.ChangePost(t.Context(), made.ID, func(platform.EventPost) platform.EventPost { return want })
-	want.Tags = []string{"News", "#" + slug}
-	if diff := cmp.Diff(want, renamed, ignoreTime); diff != "" || err != nil {
-		t.Error(diff, err)
-	}
-	plain := made
-	plain.Slug = want.Slug
-	cleared, err := c.ChangePost(t.Context(), made.ID, func(platform.EventPost) platform.EventPost { return plain })
-	if diff := cmp.Diff(plain, cleared, ignoreTime); diff != "" || err != nil {
-		t.Error(diff, err)
-	}
-	ids := []string{made.ID, "joe", made.ID}
-	for i := range 250 {
-		ids = append(ids, fmt.Sprintf("%024x", i))
-	}
-	found, err := c.EventPosts(t.Context(), ids)
-	if diff := cmp.Diff(map[string]platform.EventPost{made.ID: cleared}, found); diff != "" || err != nil {
-		t.Error(diff, err)
-	}
-	for _, id := range []string{"000000000000000000000000", "joe", "../members", ""} {
-		if _, err := c.ChangePost(t.Context(), id, func(p platform.EventPost) platform.EventPost { return p }); !errors.Is(err, platform.ErrNoPost) {
-			t.Errorf("%q: %v", id, err)
+	for _, isFirst := range []bool{false, true} {
+		slug := draftSlug(t, c)
+		for range 3 {
+			addPost(t, c, map[string]any{"title": "Twice", "slug": slug, "status": "draft"})
 		}
-	}
-}
-
-// The text of a post, and what staff change meanwhile, is left alone.
-func TestRealTextStays(t *testing.T) {
-	c := newClient(t, realConfig(t))
-	slug := draftSlug(t, c)
-	text := func(s string) string {
-		return `{"root":{"children":[{"children":[{"detail":0,"format":0,"mode":"normal","style":"","text":"` + s +
-			`","type":"extended-text","version":1}],"direction":"ltr","format":"","indent":0,"type":"paragraph","version":1}],"direction":"ltr","format":"","indent":0,"type":"root","version":1}}`
-	}
-	id := addPost(t, c, map[string]any{
-		"title": "Text", "slug": slug, "status": "draft", "lexical": text("one"), "visibility": "members", "featured": true,
-		"email_subject": "Subject", "meta_title": "Meta", "codeinjection_foot": "<!-- foot -->", "canonical_url": "https://example.com/",
-	})
-	before := allOf(t, c, id)
-	calls, edits := 0, 0
-	changed, err := c.ChangePost(t.Context(), id, func(p platform.EventPost) platform.EventPost {
-		if calls++; calls == 1 {
-			edit(t, c, id, map[string]any{"lexical": text("two")}, nil)
-			wait.Until(t, func() string { // to Ghost, changes of one second are no collision
-				edits++
-				if edit(t, c, id, map[string]any{"custom_excerpt": fmt.Sprint("Staff's ", edits)}, nil)["updated_at"] == before["updated_at"] {
-					return "the edit is of the same second"
-				}
-				return ""
-			})
+		addPost(t, c, map[string]any{"title": "Out", "slug": slug, "status": "published"})
+		first, err := c.MakeDraft(t.Context(), slug, "Twice", isFirst)
+		if err != nil || first.Slug != slug {
+			t.Errorf("%+v, %v", first, err)
 		}
-		p.Title, p.Head, p.Tags, p.Status = "Event", "<!-- head -->", append(p.Tags, "News"), platform.Published
-		return p
-	})
-	if err != nil || calls != 2 || changed.Excerpt != fmt.Sprint("Staff's ", edits) || changed.Title != "Event" {
-		t.Errorf("%+v, %v after %d calls", changed, err, calls)
-	}
-	after := allOf(t, c, id)
-	if html, _ := after["html"].(string); after["lexical"] != text("two") || !strings.Contains(html, "two") {
-		t.Errorf("%v\n%v", after["lexical"], after["html"])
-	}
-	got := make(map[string]any)
-	for field, value := range after {
-		if !cmp.Equal(value, before[field]) {
-			got[field] = nil
+		if diff := cmp.Diff([]string{slug, slug + "-4"}, slugsLike(t, c, slug)); diff != "" {
+			t.Error(diff)
 		}
-	}
-	want := map[string]any{
-		"title": nil, "lexical": nil, "html": nil, "excerpt": nil, "custom_excerpt": nil, "codeinjection_head": nil, "status": nil,
-		"tags": nil, "primary_tag": nil, "published_at": nil, "updated_at": nil, "url": nil,
-	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreMapEntries(func(field string, _ any) bool { return field == "reading_time" })); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// At its limit, a text is kept as it is. One that is longer is refused, or, a slug, cut by
-// Ghost.
-func TestRealLimits(t *testing.T) {
-	c := newClient(t, realConfig(t))
-	slug := draftSlug(t, c)
-	made, err := c.MakeDraft(t.Context(), slug, "Limits")
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits, host := c.PostLimits(), "https://example.com/"
-	for name, test := range map[string]struct {
-		most int
-		text func(n int) string
-		of   func(*platform.EventPost) *string
-	}{
-		"title":    {limits.Title, func(n int) string { return strings.Repeat("😀", n) }, func(p *platform.EventPost) *string { return &p.Title }},
-		"slug":     {limits.Slug, func(n int) string { return slug + strings.Repeat("x", n-len(slug)) }, func(p *platform.EventPost) *string { return &p.Slug }},
-		"excerpt":  {limits.Excerpt, func(n int) string { return strings.Repeat("😀", n) }, func(p *platform.EventPost) *string { return &p.Excerpt }},
-		"picture":  {limits.Picture, func(n int) string { return host + strings.Repeat("x", n-len(host)) }, func(p *platform.EventPost) *string { return &p.Picture }},
-		"template": {limits.Template, func(n int) string { return strings.Repeat("x", n) }, func(p *platform.EventPost) *string { return &p.Template }},
-		"head":     {limits.Head, func(n int) string { return "é" + strings.Repeat("x", n-len("é")) }, func(p *platform.EventPost) *string { return &p.Head }},
-		"tag": {limits.Tag, func(n int) string { return slug + strings.Repeat("é", n-len(slug)) }, func(p *platform.EventPost) *string {
-			p.Tags = []string{""}
-			return &p.Tags[0]
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var want platform.EventPost
-			set := func(n int) (platform.EventPost, error) {
-				return c.ChangePost(t.Context(), made.ID, func(p platform.EventPost) platform.EventPost {
-					want = p
-					*test.of(&want) = test.text(n)
-					return want
-				})
-			}
-			got, err := set(test.most)
-			if diff := cmp.Diff(want, got, ignoreTime, ignoreURL); diff != "" || err != nil {
-				t.Errorf("%.500s, %v", diff, err)
-			}
-			_, err = set(test.most + 1)
-			if refusal, refused := errors.AsType[*platform.Refusal](err); !refused || refusal.Reason == "" {
-				t.Errorf("%v", err)
-			}
-		})
-	}
-	longer := strings.Repeat("y", limits.Slug+1) // which Ghost is not asked for
-	if kept := edit(t, c, made.ID, map[string]any{"slug": longer}, nil); kept["slug"] == longer {
-		t.Error("Ghost keeps longer slugs")
-	}
-	if _, err := c.ChangePost(t.Context(), made.ID, func(p platform.EventPost) platform.EventPost {
-		p.Slug = slug
-		return p
-	}); err != nil {
-		t.Error(err)
-	}
-}
-
-// A slug that another post has gets a number once, however often it is asked for.
-func TestRealTakenSlug(t *testing.T) {
-	c := newClient(t, realConfig(t))
-	slug := draftSlug(t, c)
-	taken := addPost(t, c, map[string]any{"title": "Taken", "slug": slug + "-taken", "status": "draft"})
-	made, err := c.MakeDraft(t.Context(), slug, "Draft")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := func(title, wanted, status string) string {
-		p, err := c.ChangePost(t.Context(), made.ID, func(p platform.EventPost) platform.EventPost {
-			p.Title, p.Slug, p.Status = title, wanted, status
+		renamed, err := c.ChangePost(t.Context(), first.ID, func(p platform.EventPost) platform.EventPost {
+			p.Slug, p.Status = slug+"-out", platform.Published
 			return p
 		})
-		if err != nil || p.Title != title || p.Status != status {
-			t.Errorf("%+v, %v", p, err)
-		}
-		return p.Slug
-	}
-	got := []string{
-		set("One", slug+"-taken", platform.Draft), set("Two", slug+"-taken", platform.Draft), set("Three", slug+"-taken", platform.Published),
-		set("Four", slug+"-free", platform.Published), set("Five", slug+"-taken", platform.Published), set("Six", slug+"-taken", platform.Draft),
-	}
-	want := []string{slug + "-taken-2", slug + "-taken-2", slug + "-taken-2", slug + "-free", slug + "-taken-2", slug + "-taken-2"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if err := c.call(t.Context(), http.MethodDelete, "/posts/"+taken+"/", nil, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := set("Seven", slug+"-taken", platform.Draft); got != slug+"-taken" {
-		t.Errorf("%s, though it is free now", got)
-	}
-}
-
-// Publishing sends no newsletter, not even one that staff have chosen for a later time, and
-// one that was sent is not sent again.
-func TestRealNewsletterStays(t *testing.T) {
-	c := newClient(t, realConfig(t))
-	slug := draftSlug(t, c)
-	reader, err := c.Create(t.Context(), platform.Member{Email: unique("reader"), Subscribed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Delete(context.Background(), reader.ID)
-	var answer struct{ Newsletters []struct{ Slug string } }
-	if err := c.call(t.Context(), http.MethodGet, "/newsletters/", url.Values{"limit": {"1"}}, nil, &answer); err != nil {
-		t.Fatal(err)
-	}
-	newsletter := url.Values{"newsletter": {answer.Newsletters[0].Slug}}
-	change := func(t *testing.T, id, status string) string {
-		t.Helper()
-		p, err := c.ChangePost(t.Context(), id, func(p platform.EventPost) platform.EventPost {
-			p.Status = status
-			return p
-		})
-		if err != nil || p.Status != status {
-			t.Errorf("%+v, %v", p, err)
-		}
-		email, _ := allOf(t, c, id)["email"].(map[string]any)
-		return fmt.Sprint(email["id"])
-	}
-	t.Run("scheduled", func(t *testing.T) {
-		id := addPost(t, c, map[string]any{"title": "Scheduled", "slug": slug + "-s", "status": "draft"})
-		later := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
-		edit(t, c, id, map[string]any{"status": "scheduled", "published_at": later}, newsletter)
-		if sent := change(t, id, platform.Published); sent != "<nil>" {
-			t.Errorf("sent: %s", sent)
-		}
-		if at, err := time.Parse(time.RFC3339, fmt.Sprint(allOf(t, c, id)["published_at"])); err != nil || at.After(time.Now().Add(time.Minute)) {
-			t.Errorf("published at %v, %v", at, err)
-		}
-	})
-	t.Run("sent", func(t *testing.T) {
-		id := addPost(t, c, map[string]any{"title": "Sent", "slug": slug + "-t", "status": "draft"})
-		edit(t, c, id, map[string]any{"status": "published"}, newsletter)
-		email, _ := allOf(t, c, id)["email"].(map[string]any)
-		if sent, again := change(t, id, platform.Draft), change(t, id, platform.Published); email["id"] == nil || email["id"] != sent || sent != again {
-			t.Errorf("sent: %v, as a draft %s, published again %s", email["id"], sent, again)
-		}
-	})
-	t.Run("draft", func(t *testing.T) {
-		made, err := c.MakeDraft(t.Context(), slug, "Draft")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sent := change(t, made.ID, platform.Published); sent != "<nil>" {
-			t.Errorf("sent: %s", sent)
+		second, err := c.MakeDraft(t.Context(), slug, "Twice", false)
+		if err != nil || second.Slug != slug+"-4" || second.ID == renamed.ID {
+			t.Errorf("%+v, %v", second, err)
 		}
-	})
+	}
 }
 
 // What was changed since a time is found, whoever changed it.
@@ -421,10 +159,7 @@ func TestRealChangedPosts(t *testing.T) {
 	c := newClient(t, realConfig(t))
 	slug := draftSlug(t, c)
 	since := time.Now().Add(-time.Second)
-	first, err := c.MakeDraft(t.Context(), slug, "One")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := makeDraft(t, c, slug, "One")
 	second := addPost(t, c, map[string]any{"title": "Two", "slug": slug + "-b", "status": "published"})
 	edit(t, c, second, map[string]any{"title": "Two changed"}, nil)
 	changed, err := c.ChangedPosts(t.Context(), since)
@@ -443,31 +178,6 @@ func TestRealChangedPosts(t *testing.T) {
 	}
 	if later, err := c.ChangedPosts(t.Context(), time.Now().Add(time.Hour)); len(later) > 0 || err != nil {
 		t.Errorf("%v, %v", later, err)
-	}
-}
-
-// Two tags of one name stay two, and staff's tags keep their names.
-func TestRealTagsOfOneName(t *testing.T) {
-	c := newClient(t, realConfig(t))
-	slug := draftSlug(t, c)
-	var made []tag
-	for range 2 {
-		one, err := c.makeTag(t.Context(), "Twin "+slug)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = c.call(context.Background(), http.MethodDelete, "/tags/"+one.ID+"/", nil, nil, nil)
-		})
-		made = append(made, one)
-	}
-	id := addPost(t, c, map[string]any{"title": "Tagged", "slug": slug, "tags": []any{tag{ID: made[1].ID}, tag{ID: made[0].ID}}})
-	_, err := c.ChangePost(t.Context(), id, func(p platform.EventPost) platform.EventPost {
-		p.Tags = append(p.Tags, "TWIN-"+slug+"-2", "#"+slug, "#"+slug, "hash-"+slug)
-		return p
-	})
-	if diff := cmp.Diff([]string{made[1].Slug, made[0].Slug, "hash-" + slug}, slugsOf(t, c, id)); diff != "" || err != nil {
-		t.Error(diff, err)
 	}
 }
 
@@ -494,37 +204,5 @@ func TestRealSite(t *testing.T) {
 	}
 	if all, err := c.Labels(t.Context(), ""); len(all) < 2 || err != nil {
 		t.Errorf("%q, %v", all, err)
-	}
-}
-
-// A post that was made under a slug of its own gets one of its title when it is published,
-// and what was made twice is deleted.
-func TestRealSlugOfTitle(t *testing.T) {
-	c := newClient(t, realConfig(t))
-	slug := draftSlug(t, c)
-	made, err := c.MakeDraft(t.Context(), slug, "Summer Night "+slug)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.call(context.Background(), http.MethodDelete, "/posts/"+made.ID+"/", nil, nil, nil); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := c.MakeDraft(t.Context(), slug+"-2", "Made later"); err != nil { // as if the answer had been lost
-		t.Fatal(err)
-	}
-	p, err := c.ChangePost(t.Context(), made.ID, func(p platform.EventPost) platform.EventPost {
-		p.Slug, p.Status = "", platform.Published
-		return p
-	})
-	if want := "summer-night-" + slug; err != nil || p.Slug != want {
-		t.Errorf("slug %s, %v, want %s", p.Slug, err, want)
-	}
-	if err := c.DeleteDrafts(t.Context(), slug, made.ID); err != nil {
-		t.Fatal(err)
-	}
-	if left := slugsLike(t, c, slug); left != nil {
-		t.Errorf("left %v", left)
 	}
 }
