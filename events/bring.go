@@ -236,7 +236,7 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 	if e.Pending == nil { // it was only looked for a second post
 		return nil, nil
 	}
-	noted := func() error { return nil }
+	noted, post := func() error { return nil }, platform.EventPost{ID: e.Post.ID}
 	if e.Post.ID == "" {
 		if !e.Status.isOut() {
 			if e.Pending.Tries > 0 { // one of which may have made a post
@@ -251,15 +251,11 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 		if e.Pending.Tries > 0 {
 			e.lateAt = s.store.Now().Add(lateInterval)
 		}
-		e.Post = Post{ID: made.ID}
+		e.Post, post = Post{ID: made.ID}, made
 		noted = s.note(ctx, *e)
 	}
-	p, err := host.ChangePost(ctx, e.Post.ID, func(p platform.EventPost) platform.EventPost {
-		if noted() != nil {
-			return p // another slug, and the post would not be found again
-		}
-		return e.onto(p)
-	})
+	// With another slug, a post that is not noted would not be found again.
+	p, err := host.ChangePost(ctx, post, e.onto, noted)
 	if failure := noted(); failure != nil {
 		return nil, failure
 	}

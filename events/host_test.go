@@ -102,14 +102,18 @@ func (h *host) DeleteDrafts(_ context.Context, slug, except string) error {
 	return nil
 }
 
-func (h *host) ChangePost(_ context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
+func (h *host) ChangePost(_ context.Context, from platform.EventPost, change func(platform.EventPost) platform.EventPost, ready func() error) (platform.EventPost, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	id := from.ID
 	has, ok := h.posts[id]
 	if !ok {
 		return platform.EventPost{}, platform.ErrNoPost
 	}
 	p := change(has)
+	if err := ready(); err != nil {
+		return platform.EventPost{}, err
+	}
 	err, done := h.fail("change")
 	if !done {
 		return platform.EventPost{}, err

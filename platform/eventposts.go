@@ -31,12 +31,14 @@ type EventHost interface {
 	ChangedPosts(ctx context.Context, since time.Time) ([]EventPost, error)
 
 	// ChangePost changes a post to what change returns for it, and returns it as it is then.
-	// change is called again if somebody else changes the post at the same moment, or the
-	// change takes several requests. Only what differs is changed, and nothing of the text.
+	// Of the post it needs the ID; with one as MakeDraft has just returned it, it need not
+	// read it. change is called again if somebody else changes the post at the same moment,
+	// or the change takes several requests. Before each of them it calls ready, an error of
+	// which ends it. Only what differs is changed, and nothing of the text.
 	// A tag that the platform does not have is made. Publishing a post sends no newsletter.
 	// A slug that another post has is kept with the platform's number. An empty slug or
 	// status stays as it is. Errors: ErrNoPost, *Refusal.
-	ChangePost(ctx context.Context, id string, change func(EventPost) EventPost) (EventPost, error)
+	ChangePost(ctx context.Context, p EventPost, change func(EventPost) EventPost, ready func() error) (EventPost, error)
 
 	// PostLimits returns how long the texts of a post may be.
 	PostLimits() PostLimits

@@ -54,22 +54,25 @@ func (p *Publication) ChangedPosts(context.Context, time.Time) ([]platform.Event
 }
 
 // ChangePost implements [platform.EventHost].
-func (p *Publication) ChangePost(_ context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
+func (p *Publication) ChangePost(_ context.Context, from platform.EventPost, change func(platform.EventPost) platform.EventPost, ready func() error) (platform.EventPost, error) {
 	end, err := p.begin("changepost")
 	defer end()
-	post, ok := p.EventsPosts[id]
-	switch {
-	case err != nil:
+	post, ok := p.EventsPosts[from.ID]
+	if err == nil && !ok {
+		err = platform.ErrNoPost
+	}
+	if err != nil {
 		return platform.EventPost{}, err
-	case !ok:
-		return platform.EventPost{}, platform.ErrNoPost
 	}
 	post = change(post)
+	if err := ready(); err != nil {
+		return platform.EventPost{}, err
+	}
 	if post.Slug == "" {
 		post.Slug = strings.ReplaceAll(strings.ToLower(post.Title), " ", "-")
 	}
-	p.EventsPosts[id] = post
-	return p.EventsPosts[id], nil
+	p.EventsPosts[post.ID] = post
+	return post, nil
 }
 
 // PostLimits implements [platform.EventHost].

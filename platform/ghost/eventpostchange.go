@@ -19,11 +19,15 @@ const maxParts = 3
 
 // ChangePost implements [platform.EventHost]. The text of the post is in none of the
 // requests, so an edit of staff's at the same moment stays.
-func (c *Client) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
-	for collisions, refusals, parts := 0, 0, 0; ; {
-		p, err := c.getEventPost(ctx, id)
-		if err != nil {
-			return platform.EventPost{}, err
+func (c *Client) ChangePost(ctx context.Context, from platform.EventPost, change func(platform.EventPost) platform.EventPost, ready func() error) (platform.EventPost, error) {
+	id := from.ID
+	p, isKnown := known(from)
+	for collisions, refusals, parts := 0, 0, 0; ; isKnown = false {
+		if !isKnown {
+			var err error
+			if p, err = c.getEventPost(ctx, id); err != nil {
+				return platform.EventPost{}, err
+			}
 		}
 		have := p.event()
 		update, tags, err := c.difference(ctx, p, change(have))
@@ -38,6 +42,9 @@ func (c *Client) ChangePost(ctx context.Context, id string, change func(platform
 			update = first
 		}
 		update["updated_at"] = p.UpdatedAt
+		if err := ready(); err != nil {
+			return platform.EventPost{}, err
+		}
 		var answer eventPosts
 		err = c.call(ctx, http.MethodPut, "/posts/"+id+"/", withoutText, updates{[]map[string]any{update}}, &answer)
 		collision, collided := errors.AsType[*Error](err)
@@ -64,6 +71,18 @@ func (c *Client) ChangePost(ctx context.Context, id string, change func(platform
 			return p.event(), nil
 		}
 	}
+}
+
+// known returns a post as Ghost had it a moment ago, unless more has to be known of it: the
+// IDs of its tags, or when it was changed.
+func known(p platform.EventPost) (eventPost, bool) {
+	if len(p.Tags) > 0 || p.UpdatedAt.IsZero() || !postID.MatchString(p.ID) {
+		return eventPost{}, false
+	}
+	return eventPost{
+		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Status: p.Status, Template: p.Template,
+		Head: p.Head, URL: p.URL, UpdatedAt: p.UpdatedAt.UTC().Format("2006-01-02T15:04:05.000Z"),
+	}, true
 }
 
 // part returns what has to be changed before the rest, nil if all may be at once.

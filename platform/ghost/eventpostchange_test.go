@@ -2,6 +2,7 @@ package ghost
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,7 +23,7 @@ import (
 // afterwards.
 func changePost(t *testing.T, c *Client, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
 	t.Helper()
-	p, err := c.ChangePost(t.Context(), id, change)
+	p, err := c.ChangePost(t.Context(), platform.EventPost{ID: id}, change, ready)
 	if err != nil {
 		return p, err
 	}
@@ -32,6 +33,8 @@ func changePost(t *testing.T, c *Client, id string, change func(platform.EventPo
 	}
 	return p, nil
 }
+
+func ready() error { return nil }
 
 // makeDraft makes a draft.
 func makeDraft(t *testing.T, c *Client, slug, title string) platform.EventPost {
@@ -65,7 +68,7 @@ func TestRealChange(t *testing.T) {
 		t.Fatal(diff, err)
 	}
 	count.requests = 0
-	again, err := c.ChangePost(t.Context(), made.ID, func(platform.EventPost) platform.EventPost { return want })
+	again, err := c.ChangePost(t.Context(), platform.EventPost{ID: made.ID}, func(platform.EventPost) platform.EventPost { return want }, ready)
 	if diff := cmp.Diff(changed, again); diff != "" || err != nil || count.requests != 1 {
 		t.Error(diff, err, count.requests)
 	}
@@ -93,7 +96,7 @@ func TestRealChange(t *testing.T) {
 	}
 	count.requests = 0
 	plain.Title = "Party"
-	titled, err := c.ChangePost(t.Context(), made.ID, func(platform.EventPost) platform.EventPost { return plain })
+	titled, err := c.ChangePost(t.Context(), platform.EventPost{ID: made.ID}, func(platform.EventPost) platform.EventPost { return plain }, ready)
 	if diff := cmp.Diff(plain, titled, ignoreTime); diff != "" || err != nil || count.requests != 2 {
 		t.Error(diff, err, count.requests)
 	}
@@ -109,6 +112,44 @@ func TestRealChange(t *testing.T) {
 		if _, err := changePost(t, c, id, func(p platform.EventPost) platform.EventPost { return p }); !errors.Is(err, platform.ErrNoPost) {
 			t.Errorf("%q: %v", id, err)
 		}
+	}
+}
+
+// A draft that was made a moment ago is not read again, unless staff have changed it since.
+func TestRealChangeOfDraft(t *testing.T) {
+	c := newClient(t, realConfig(t))
+	count := &counted{RoundTripper: c.posts.Transport}
+	c.posts.Transport = count
+	publish := func(p platform.EventPost) platform.EventPost {
+		p.Title, p.Slug, p.Head, p.Status = "Party", p.Slug+"-party", "<!-- head -->", platform.Published
+		return p
+	}
+	made := makeDraft(t, c, draftSlug(t, c), "Draft")
+	count.requests = 0
+	failure := errors.New("the disk is full")
+	if _, err := c.ChangePost(t.Context(), made, publish, func() error { return failure }); !errors.Is(err, failure) || count.requests != 0 {
+		t.Errorf("%v, %d requests", err, count.requests)
+	}
+	changed, err := c.ChangePost(t.Context(), made, publish, ready)
+	if err != nil || count.requests != 1 {
+		t.Errorf("%v, %d requests", err, count.requests)
+	}
+	found, err := c.EventPosts(t.Context(), []string{made.ID})
+	if diff := cmp.Diff(map[string]platform.EventPost{made.ID: changed}, found); diff != "" || err != nil || changed.Title != "Party" || changed.Status != platform.Published {
+		t.Errorf("%+v, %s, %v", changed, diff, err)
+	}
+
+	made = makeDraft(t, c, draftSlug(t, c), "Draft")
+	before := allOf(t, c, made.ID)
+	wait.Until(t, func() string { // to Ghost, changes of one second are no collision
+		if edit(t, c, made.ID, map[string]any{"custom_excerpt": rand.Text()}, nil)["updated_at"] == before["updated_at"] {
+			return "the edit is of the same second"
+		}
+		return ""
+	})
+	edited := allOf(t, c, made.ID)
+	if changed, err = c.ChangePost(t.Context(), made, publish, ready); err != nil || changed.Title != "Party" || changed.Excerpt != edited["custom_excerpt"] {
+		t.Errorf("%+v, %v", changed, err)
 	}
 }
 

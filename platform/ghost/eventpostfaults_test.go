@@ -228,10 +228,10 @@ func TestChangeFaults(t *testing.T) {
 			c := g.start(t)
 			var got []string
 			for range test.want {
-				_, err := c.ChangePost(t.Context(), id, func(p platform.EventPost) platform.EventPost {
+				_, err := c.ChangePost(t.Context(), platform.EventPost{ID: id}, func(p platform.EventPost) platform.EventPost {
 					p.Title, p.Slug, p.Status, p.Picture, p.Tags = "Party", "party", platform.Published, "", []string{"News"}
 					return p
-				})
+				}, ready)
 				got = append(got, kind(err))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

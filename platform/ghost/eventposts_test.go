@@ -140,10 +140,10 @@ func TestRealDraftsMadeTwice(t *testing.T) {
 		if diff := cmp.Diff([]string{slug, slug + "-4"}, slugsLike(t, c, slug)); diff != "" {
 			t.Error(diff)
 		}
-		renamed, err := c.ChangePost(t.Context(), first.ID, func(p platform.EventPost) platform.EventPost {
+		renamed, err := c.ChangePost(t.Context(), platform.EventPost{ID: first.ID}, func(p platform.EventPost) platform.EventPost {
 			p.Slug, p.Status = slug+"-out", platform.Published
 			return p
-		})
+		}, ready)
 		if err != nil {
 			t.Fatal(err)
 		}
