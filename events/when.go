@@ -1,7 +1,9 @@
 package events
 
 import (
+	"path"
 	"strings"
+	"sync"
 	"time"
 	_ "time/tzdata" // an edge may be in a container without time zones
 )
@@ -95,12 +97,22 @@ const maxZone = 64
 
 // parseZone reads the IANA name of a time zone.
 func parseZone(name string) (*time.Location, bool) {
-	if name == "" || name == "Local" || len(name) > maxZone || strings.Contains(name, "..") {
+	if known, ok := zones.Load(name); ok {
+		return known.(*time.Location), true
+	}
+	if name == "" || name == "Local" || len(name) > maxZone || path.Clean(name) != name || name[0] == '.' {
 		return nil, false
 	}
 	zone, err := time.LoadLocation(name)
+	if err == nil {
+		zones.Store(name, zone)
+	}
 	return zone, err == nil
 }
+
+// zones are the time zones that were asked for, *time.Location by name: there are some
+// hundred, and each would be read from a file each time.
+var zones sync.Map
 
 // parseDate reads a date of a year from 1000 on.
 func parseDate(text string) (time.Time, bool) {

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,5 +74,20 @@ func TestDeadlineOfTheDay(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Only IANA names of time zones are known, each in one way: what is known is kept.
+func TestZones(t *testing.T) {
+	for name, isKnown := range map[string]bool{
+		"Europe/Berlin": true, "America/Argentina/Buenos_Aires": true, "UTC": true,
+		"": false, "Local": false, "Mars/Base": false, "Europe//Berlin": false, "Europe/./Berlin": false, "Europe/Berlin/": false,
+		"./UTC": false, "../zoneinfo/UTC": false, "Europe/../UTC": false, "/usr/share/zoneinfo/UTC": false, strings.Repeat("a", 65): false,
+	} {
+		for range 2 {
+			if zone, ok := parseZone(name); ok != isKnown || ok && zone.String() != name {
+				t.Errorf("%q: %v, %v", name, zone, ok)
+			}
+		}
 	}
 }

@@ -208,7 +208,12 @@ func scan(row interface{ Scan(...any) error }) (Theme, error) {
 	}
 	t.UpdatedAt = time.UnixMilli(updated).UTC()
 	t.KnownGoodAt, t.CurationAt = knownTime(goodAt), knownTime(curationAt)
-	return t, errors.Join(decode(latest, &t.Manifest), decode(good, &t.KnownGood), json.Unmarshal([]byte(findings), &t.Findings))
+	err := errors.Join(decode(latest, &t.Manifest), json.Unmarshal([]byte(findings), &t.Findings))
+	if t.KnownGood = t.Manifest; good != latest { // it has findings
+		t.KnownGood = nil
+		err = errors.Join(err, decode(good, &t.KnownGood))
+	}
+	return t, err
 }
 
 // knownTime returns the time of Unix milliseconds, the zero one for none.
