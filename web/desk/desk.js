@@ -33,8 +33,10 @@ const refusalOf = page => {
 
 // showTimes writes times as they are where the browser is.
 const showTimes = root => {
+	const times = root.querySelectorAll('time');
+	if (!times.length) return; // what follows is slow
 	const format = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23'});
-	for (const time of root.querySelectorAll('time')) {
+	for (const time of times) {
 		const at = new Date(time.dateTime);
 		if (!Number.isNaN(at.getTime())) {
 			time.title = time.dateTime;

@@ -76,7 +76,7 @@ customElements.define('desk-event', class extends HTMLElement {
 			document.getElementById(problem.hash.slice(1)).focus();
 		});
 		document.addEventListener('visibilitychange', this.#leave);
-		this.#fillZones();
+		this.querySelector('[list=zones]')?.addEventListener('focus', () => this.#fillZones(), {once: true});
 		for (const count of this.querySelectorAll('.count')) this.#count(count);
 		this.#offer();
 		this.#look();
@@ -360,9 +360,8 @@ customElements.define('desk-event', class extends HTMLElement {
 	}
 
 	#fillZones() {
-		const list = this.querySelector('#zones');
-		if (!list || !Intl.supportedValuesOf) return;
-		list.append(...Intl.supportedValuesOf('timeZone').map(name => Object.assign(document.createElement('option'), {value: name})));
+		if (!Intl.supportedValuesOf) return;
+		this.querySelector('#zones').append(...Intl.supportedValuesOf('timeZone').map(name => Object.assign(document.createElement('option'), {value: name})));
 	}
 });
 

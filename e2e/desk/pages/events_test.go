@@ -167,6 +167,8 @@ func TestEventIsTyped(t *testing.T) {
 	v := r.visit("Editor", "events?new=", browser.Look{})
 	diff(t, "the type", "party", js[string](v, "$('#event-type').value"))
 	diff(t, "the time zone", "Europe/Berlin", js[string](v, field("event_time_zone")+".value"))
+	v.Do(field("event_time_zone") + ".focus()")
+	v.Until(`[...$('#zones').options].some(option => option.value === 'America/Santiago')`)
 	v.typed("name", "Lychgate day")
 	v.state("Saved at ")
 	e := r.only(t)
