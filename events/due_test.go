@@ -53,6 +53,23 @@ func TestDueOfManySites(t *testing.T) {
 	})
 }
 
+// An event that is due at the moment at which it is looked for a second post is not forgotten.
+func TestDueAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store := want[*SQL](t)(NewSQL(t.Context(), db))
+		key := pending(t, store, "daily", 1, time.UnixMilli(1))[0]
+		at := time.UnixMilli(1000).UTC()
+		want[Event](t)(store.Change(t.Context(), key.Site, key.ID, func(e *Event) error {
+			e.dueAt, e.lateAt = at, at
+			return nil
+		}))
+		e := want[Event](t)(store.Find(t.Context(), key.Site, key.ID))
+		if diff := cmp.Diff(&Pending{Since: time.UnixMilli(1).UTC()}, e.Pending); diff != "" || !e.dueAt.Equal(at) || !e.lateAt.Equal(at) {
+			t.Errorf("%s, due at %s and %s", diff, e.dueAt, e.lateAt)
+		}
+	})
+}
+
 // What was read as due, and was tried since, is not tried again before its pause is over.
 func TestDueThatWasTried(t *testing.T) {
 	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()

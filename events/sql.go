@@ -147,7 +147,7 @@ func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
 	if due.Valid {
 		e.dueAt = time.UnixMilli(due.Int64).UTC()
 	}
-	if due.Valid && !e.dueAt.Equal(e.lateAt) { // else it is only looked for what came late
+	if wanted > 0 { // else it is only looked for what came late
 		pending.Since = time.UnixMilli(wanted).UTC()
 		e.Pending = &pending
 	}
