@@ -385,7 +385,7 @@ func (e *Event) set(key, text string) {
 
 // settle notes what became of a try to bring an event.
 func (s *Service) settle(ctx context.Context, sent Event, p *platform.EventPost, failure error) (Event, error) {
-	return s.store.ChangeSoon(ctx, sent.Site, sent.ID, func(now *Event) error {
+	return s.store.Change(ctx, sent.Site, sent.ID, func(now *Event) error {
 		if now.holder != sent.holder {
 			return errLost
 		}

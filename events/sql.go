@@ -171,21 +171,12 @@ func (s *SQL) Insert(ctx context.Context, e Event) error {
 
 // Change implements [Store].
 func (s *SQL) Change(ctx context.Context, site, id string, change func(*Event) error) (Event, error) {
-	return s.change(ctx, s.db.InTx, site, id, change)
-}
-
-// ChangeSoon implements [Store].
-func (s *SQL) ChangeSoon(ctx context.Context, site, id string, change func(*Event) error) (Event, error) {
-	return s.change(ctx, s.db.InTxSoon, site, id, change)
-}
-
-func (s *SQL) change(ctx context.Context, inTx func(context.Context, func(*sql.Tx) error) error, site, id string, change func(*Event) error) (Event, error) {
 	find := findEvent
 	if s.db.Kind == database.Postgres { // SQLite has one writer at a time
 		find += ` FOR UPDATE`
 	}
 	var e Event
-	err := inTx(ctx, func(tx *sql.Tx) (err error) {
+	err := s.db.InTx(ctx, func(tx *sql.Tx) (err error) {
 		if e, err = scanEvent(tx.QueryRowContext(ctx, find, site, id)); err != nil {
 			return notFound(err)
 		}

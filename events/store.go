@@ -8,7 +8,7 @@ import (
 // Store keeps the events of all sites.
 //
 // It may be used by many goroutines, and by several processes, at once. A method that
-// returns nil has made its change durable, but for ChangeSoon.
+// returns nil has made its change durable.
 type Store interface {
 	// Now returns the time by the store's clock.
 	Now() time.Time
@@ -20,10 +20,6 @@ type Store interface {
 	// once for an event, the second one's gets what the first one's left. An error of
 	// change leaves the event as it is, and is returned. Errors: ErrNotFound.
 	Change(ctx context.Context, site, id string, change func(*Event) error) (Event, error)
-
-	// ChangeSoon is Change for what is only what became of a try: if the power fails at the
-	// next moment it may be lost, with all that is written after it, and the try is made again.
-	ChangeSoon(ctx context.Context, site, id string, change func(*Event) error) (Event, error)
 
 	// Remove forgets an event. One that is not there is none to it.
 	Remove(ctx context.Context, site, id string) error
