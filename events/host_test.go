@@ -23,6 +23,9 @@ type host struct {
 	order []string // IDs, as they were made
 	calls int      // that change something
 
+	firsts  []bool          // what was said when drafts were made
+	changes func(id string) // is called before a post is changed
+
 	// fail returns an error for a call; done says whether it has its effect all the same.
 	fail func(call string) (err error, done bool)
 }
@@ -32,7 +35,7 @@ type host struct {
 const changesAtOnce = 3
 
 func newHost() *host {
-	return &host{posts: make(map[string]platform.EventPost), fail: func(string) (error, bool) { return nil, true }}
+	return &host{posts: make(map[string]platform.EventPost), fail: func(string) (error, bool) { return nil, true }, changes: func(string) {}}
 }
 
 var limits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Tag: 191}
@@ -52,28 +55,37 @@ func (h *host) slug(id, wanted string) string {
 	return free
 }
 
-func (h *host) MakeDraft(_ context.Context, slug, title string, _ bool) (platform.EventPost, error) {
+func (h *host) MakeDraft(_ context.Context, slug, title string, isFirst bool) (platform.EventPost, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var first string
-	for _, id := range slices.Clone(h.order) {
-		if p := h.posts[id]; strings.HasPrefix(p.Slug, slug) {
-			if first == "" {
-				first = id
-			} else if p.Status == platform.Draft {
-				h.remove(id)
-			}
-		}
-	}
-	if first != "" {
-		return h.posts[first], nil
+	h.firsts = append(h.firsts, isFirst)
+	if first, ok := h.first(slug); ok && !isFirst {
+		return first, nil
 	}
 	err, done := h.fail("make")
 	if !done {
 		return platform.EventPost{}, err
 	}
 	p := h.add(platform.EventPost{Title: title, Slug: slug, Status: platform.Draft})
+	if err == nil && p.Slug != slug {
+		p, _ = h.first(slug)
+	}
 	return p, err
+}
+
+// first returns the post that was first made under a slug, and deletes drafts that were made
+// under it later.
+func (h *host) first(slug string) (p platform.EventPost, ok bool) {
+	for _, id := range slices.Clone(h.order) {
+		switch other := h.posts[id]; {
+		case !strings.HasPrefix(other.Slug, slug):
+		case !ok:
+			p, ok = other, true
+		case other.Status == platform.Draft:
+			h.remove(id)
+		}
+	}
+	return p, ok
 }
 
 // add adds a post.
@@ -114,6 +126,7 @@ func (h *host) ChangePost(_ context.Context, from platform.EventPost, change fun
 	if err := ready(); err != nil {
 		return platform.EventPost{}, err
 	}
+	h.changes(id)
 	err, done := h.fail("change")
 	if !done {
 		return platform.EventPost{}, err

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// lease keeps others from bringing an event for a while, and returns it. If it is not now, it
-// has to be time for another try. Errors: errHeld, errDone, errEarly, ErrNotFound, those of
-// the store.
-func (s *Service) lease(ctx context.Context, key Key, now bool) (Event, error) {
+// lease keeps others from bringing an event for a while, and returns it. Unless mayBeEarly is
+// set, it has to be time for the next try. Errors: errHeld, errDone, errEarly, ErrNotFound,
+// those of the store.
+func (s *Service) lease(ctx context.Context, key Key, mayBeEarly bool) (Event, error) {
 	return s.store.Change(ctx, key.Site, key.ID, func(e *Event) error {
 		switch {
 		case !e.isDue():
 			return errDone
-		case !now && e.dueAt.After(s.store.Now()):
+		case !mayBeEarly && e.dueAt.After(s.store.Now()):
 			return errEarly
 		}
 		if !e.lease(s.store.Now()) {

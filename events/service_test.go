@@ -3,9 +3,11 @@ package events
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,7 +71,13 @@ func newRoom(t *testing.T, db *database.DB) *room {
 
 func roomOf(t *testing.T, store *SQL, h *host) *room {
 	t.Helper()
-	s := New(store, func(site string) platform.EventHost {
+	return roomWith(t, store, store, h)
+}
+
+// roomWith returns a room whose service has a store for that of the room.
+func roomWith(t *testing.T, store *SQL, kept Store, h *host) *room {
+	t.Helper()
+	s := New(kept, func(site string) platform.EventHost {
 		if site == "daily" {
 			return h
 		}
@@ -239,6 +247,53 @@ func (r *room) due(e Event) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// forgetful is a store that fails to keep some changes.
+type forgetful struct {
+	*SQL
+	forgets func(Event) bool
+}
+
+func (f forgetful) Change(ctx context.Context, site, id string, change func(*Event) error) (Event, error) {
+	return f.SQL.Change(ctx, site, id, func(e *Event) error {
+		if err := change(e); err != nil {
+			return err
+		}
+		if f.forgets(*e) {
+			return errDown
+		}
+		return nil
+	})
+}
+
+// Which post an event has is known before the post gets another slug, under which it would
+// not be found. Only what nobody has tried is the first try.
+func TestNotedBeforeIt(t *testing.T) {
+	h, store := newHost(), want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))
+	var isFull atomic.Bool
+	isFull.Store(true)
+	r := roomWith(t, store, forgetful{store, func(e Event) bool { return isFull.Load() && e.Post.ID != "" }}, h)
+	h.changes = func(id string) {
+		if e := want[[]Event](t)(store.WithPosts(t.Context(), "daily", []string{id}, "")); len(e) != 1 {
+			t.Errorf("%s is changed, and in no event", id)
+		}
+	}
+	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+	if posts := r.all(); len(posts) != 1 || posts[0].Slug != draftSlug(e.ID) || posts[0].Status != platform.Draft || e.Pending == nil {
+		t.Errorf("%+v, %+v", posts, e)
+	}
+	isFull.Store(false)
+	r.due(e)
+	r.bring(t.Context(), h, Key{"daily", e.ID}, true)
+	if posts := r.all(); len(posts) != 1 || posts[0].Slug != "party" || posts[0].Status != platform.Published {
+		t.Errorf("%+v", posts)
+	}
+	r.mu0(func() {
+		if len(h.firsts) < 2 || !h.firsts[0] || slices.Contains(h.firsts[1:], true) {
+			t.Errorf("%v", h.firsts)
+		}
+	})
 }
 
 // A post that a request makes after it was given up is deleted.

@@ -97,22 +97,49 @@ const maxZone = 64
 
 // parseZone reads the IANA name of a time zone.
 func parseZone(name string) (*time.Location, bool) {
-	if known, ok := zones.Load(name); ok {
-		return known.(*time.Location), true
+	if zone, ok := zones.find(name); ok {
+		return zone, true
 	}
 	if name == "" || name == "Local" || len(name) > maxZone || path.Clean(name) != name || name[0] == '.' {
 		return nil, false
 	}
 	zone, err := time.LoadLocation(name)
 	if err == nil {
-		zones.Store(name, zone)
+		zones.keep(name, zone)
 	}
 	return zone, err == nil
 }
 
-// zones are the time zones that were asked for, *time.Location by name: there are some
-// hundred, and each would be read from a file each time.
-var zones sync.Map
+// zones keeps the time zones that were asked for, which would be read from a file each time,
+// for an hour: their rules change. Some file systems know a zone by any number of names.
+var zones zoneCache
+
+type zoneCache struct {
+	mu    sync.Mutex
+	known map[string]*time.Location
+	until time.Time
+}
+
+const (
+	maxZones = 1000
+	zoneTTL  = time.Hour
+)
+
+func (z *zoneCache) find(name string) (*time.Location, bool) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	zone, ok := z.known[name]
+	return zone, ok && time.Now().Before(z.until)
+}
+
+func (z *zoneCache) keep(name string, zone *time.Location) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if now := time.Now(); len(z.known) >= maxZones || !now.Before(z.until) {
+		z.known, z.until = make(map[string]*time.Location), now.Add(zoneTTL)
+	}
+	z.known[name] = zone
+}
 
 // parseDate reads a date of a year from 1000 on.
 func parseDate(text string) (time.Time, bool) {

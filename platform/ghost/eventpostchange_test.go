@@ -148,8 +148,10 @@ func TestRealChangeOfDraft(t *testing.T) {
 		return ""
 	})
 	edited := allOf(t, c, made.ID)
-	if changed, err = c.ChangePost(t.Context(), made, publish, ready); err != nil || changed.Title != "Party" || changed.Excerpt != edited["custom_excerpt"] {
-		t.Errorf("%+v, %v", changed, err)
+	count.requests = 0
+	changed, err = c.ChangePost(t.Context(), made, publish, ready)
+	if err != nil || changed.Title != "Party" || changed.Excerpt != edited["custom_excerpt"] || count.requests != 3 {
+		t.Errorf("%+v, %v, %d requests", changed, err, count.requests)
 	}
 }
 

@@ -248,6 +248,20 @@ func TestChangeFaults(t *testing.T) {
 	}
 }
 
+// A change that is not to be made any more, such as by an edge whose lease is over, is not.
+func TestChangeThatIsNotReady(t *testing.T) {
+	id := fmt.Sprintf("%024x", 1)
+	g := &faulty{posts: []map[string]any{{"id": id, "title": "Draft", "slug": "slug", "status": "draft", "updated_at": "read"}}}
+	c, over := g.start(t), errors.New("the lease is over")
+	_, err := c.ChangePost(t.Context(), platform.EventPost{ID: id}, func(p platform.EventPost) platform.EventPost {
+		p.Title, p.Slug, p.Tags = "Party", "party", []string{"News"}
+		return p
+	}, func() error { return over })
+	if _, puts, _ := g.kept(); !errors.Is(err, over) || puts != nil {
+		t.Errorf("%v, %v", err, puts)
+	}
+}
+
 // listing answers lists of posts, and notes what it was asked for.
 func listing(t *testing.T, answer func(r *http.Request) []any) (c *Client, asked *[]string) {
 	t.Helper()

@@ -76,7 +76,9 @@ customElements.define('desk-event', class extends HTMLElement {
 			document.getElementById(problem.hash.slice(1)).focus();
 		});
 		document.addEventListener('visibilitychange', this.#leave);
-		this.querySelector('[list=zones]')?.addEventListener('focus', () => this.#fillZones(), {once: true});
+		const zone = this.querySelector('[list=zones]');
+		if (zone && zone === document.activeElement) this.#fillZones();
+		else zone?.addEventListener('focus', () => this.#fillZones(), {once: true});
 		for (const count of this.querySelectorAll('.count')) this.#count(count);
 		this.#offer();
 		this.#look();
