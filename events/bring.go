@@ -176,8 +176,8 @@ var (
 )
 
 // bring brings an event to the platform, until it has the latest of it, and returns what try
-// does. With waits, it does not matter whether it is time for the next try, and it waits while
-// somebody else brings the event.
+// does. With waits, it tries at once, without the pause between tries, and waits while somebody
+// else brings the event.
 func (s *Service) bring(ctx context.Context, host platform.EventHost, key Key, waits bool) *Event {
 	for ctx.Err() == nil {
 		e, err := s.lease(ctx, key, waits)

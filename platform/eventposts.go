@@ -31,13 +31,14 @@ type EventHost interface {
 	ChangedPosts(ctx context.Context, since time.Time) ([]EventPost, error)
 
 	// ChangePost changes a post to what change returns for it, and returns it as it is then.
-	// Of the post it needs the ID; with one as MakeDraft has just returned it, it need not
-	// read it. change is called again if somebody else changes the post at the same moment,
-	// or the change takes several requests. ready is called before each request that changes
-	// the post, and ends it with an error. Only what differs is changed, and nothing of the
-	// text. A tag that the platform does not have is made, also before ready is called. Publishing a post sends no newsletter.
-	// A slug that another post has is kept with the platform's number. An empty slug or
-	// status stays as it is. Errors: ErrNoPost, *Refusal.
+	// p needs only an ID. A post that MakeDraft has just returned is not read again. change is
+	// called again if somebody else changes the post at the same moment, or the change takes
+	// several requests. ready is called before each request that changes the post; its error
+	// stops the change and is returned. Only what differs is changed, and nothing of the
+	// text. A tag that the platform does not have is made, also before ready is called.
+	// Publishing a post sends no newsletter. A slug that another post has is kept with the
+	// platform's number. An empty slug or status stays as it is. Errors: ErrNoPost, *Refusal,
+	// those of ready.
 	ChangePost(ctx context.Context, p EventPost, change func(EventPost) EventPost, ready func() error) (EventPost, error)
 
 	// PostLimits returns how long the texts of a post may be.
