@@ -236,28 +236,24 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 	if e.Pending == nil { // it was only looked for a second post
 		return nil, nil
 	}
-	noted, post := func() error { return nil }, platform.EventPost{ID: e.Post.ID}
-	if e.Post.ID == "" {
-		if !e.Status.isOut() {
-			if e.Pending.Tries > 0 { // one of which may have made a post
+	var p platform.EventPost
+	var err error
+	switch {
+	case e.Post.ID != "":
+		p, err = host.ChangePost(ctx, e.Post.ID, e.onto)
+	case e.Status.isOut():
+		p, err = host.AddPost(ctx, draftSlug(e.ID), e.Pending.Tries == 0, e.onto, func(id string) error {
+			e.Post = Post{ID: id}
+			if e.Pending.Tries > 0 { // one of which may have made another
 				e.lateAt = s.store.Now().Add(lateInterval)
 			}
-			return nil, nil
-		}
-		made, err := host.MakeDraft(ctx, draftSlug(e.ID), e.title(), e.Pending.Tries == 0)
-		if err != nil {
-			return nil, err
-		}
-		if e.Pending.Tries > 0 {
+			return s.note(ctx, e)
+		})
+	default:
+		if e.Pending.Tries > 0 { // one of which may have made a post
 			e.lateAt = s.store.Now().Add(lateInterval)
 		}
-		e.Post, post = Post{ID: made.ID}, made
-		noted = s.note(ctx, *e)
-	}
-	// With another slug, a post that is not noted would not be found again.
-	p, err := host.ChangePost(ctx, post, e.onto, noted)
-	if failure := noted(); failure != nil {
-		return nil, failure
+		return nil, nil
 	}
 	if errors.Is(err, platform.ErrNoPost) {
 		return nil, nil
@@ -268,21 +264,17 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 	return &p, nil
 }
 
-// note begins to keep which post an event has, while the platform is asked for that. It
-// returns a function that waits until it is kept. Errors: errLost, those of the store.
-func (s *Service) note(ctx context.Context, e Event) (noted func() error) {
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.store.Change(ctx, e.Site, e.ID, func(now *Event) error {
-			if now.holder != e.holder {
-				return errLost
-			}
-			now.Post, now.lateAt = e.Post, e.lateAt
-			return nil
-		})
-		done <- err
-	}()
-	return sync.OnceValue(func() error { return <-done })
+// note keeps which post an event has. With another slug, it would not be found again.
+// Errors: errLost, those of the store.
+func (s *Service) note(ctx context.Context, e *Event) error {
+	_, err := s.store.Change(ctx, e.Site, e.ID, func(now *Event) error {
+		if now.holder != e.holder {
+			return errLost
+		}
+		now.Post, now.lateAt = e.Post, e.lateAt
+		return nil
+	})
+	return err
 }
 
 // draftSlug is the slug under which the post of an event is made, so that it is found again

@@ -55,7 +55,18 @@ func (h *host) slug(id, wanted string) string {
 	return free
 }
 
-func (h *host) MakeDraft(_ context.Context, slug, title string, isFirst bool) (platform.EventPost, error) {
+func (h *host) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
+	p, err := h.makeDraft(slug, change(platform.EventPost{Slug: slug}).Title, isFirst)
+	if err == nil {
+		err = made(p.ID)
+	}
+	if err != nil {
+		return platform.EventPost{}, err
+	}
+	return h.ChangePost(ctx, p.ID, change)
+}
+
+func (h *host) makeDraft(slug, title string, isFirst bool) (platform.EventPost, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.firsts = append(h.firsts, isFirst)
@@ -114,18 +125,14 @@ func (h *host) DeleteDrafts(_ context.Context, slug, except string) error {
 	return nil
 }
 
-func (h *host) ChangePost(_ context.Context, from platform.EventPost, change func(platform.EventPost) platform.EventPost, ready func() error) (platform.EventPost, error) {
+func (h *host) ChangePost(_ context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	id := from.ID
 	has, ok := h.posts[id]
 	if !ok {
 		return platform.EventPost{}, platform.ErrNoPost
 	}
 	p := change(has)
-	if err := ready(); err != nil {
-		return platform.EventPost{}, err
-	}
 	h.changes(id)
 	err, done := h.fail("change")
 	if !done {

@@ -12,14 +12,16 @@ import (
 type EventHost interface {
 	PostHost
 
-	// MakeDraft makes a post that is a draft, under a slug that is the caller's alone. It
-	// may be called again with that slug, also at the same moment: then it returns the post
-	// that was made first, and deletes others that begin with the slug and are drafts.
-	// isFirst says that nobody is known to have called it with the slug, so that it need
-	// not look for that post beforehand. Errors: *Refusal.
-	MakeDraft(ctx context.Context, slug, title string, isFirst bool) (EventPost, error)
+	// AddPost makes a post, a draft under a slug that is the caller's alone, and changes it
+	// as ChangePost does. It may be called again with that slug, also at the same moment:
+	// then it changes the post that was made first, and deletes others that begin with the
+	// slug and are drafts. isFirst says that nobody is known to have called it with the
+	// slug, so that it need not look for that post beforehand. made is called with the ID
+	// before the draft is changed, and stops that with an error, which is returned. Other
+	// errors: ErrNoPost, *Refusal.
+	AddPost(ctx context.Context, slug string, isFirst bool, change func(EventPost) EventPost, made func(id string) error) (EventPost, error)
 
-	// DeleteDrafts deletes the drafts whose slug begins with one that MakeDraft was given,
+	// DeleteDrafts deletes the drafts whose slug begins with one that AddPost was given,
 	// but for the post with an ID.
 	DeleteDrafts(ctx context.Context, slug, except string) error
 
@@ -31,15 +33,12 @@ type EventHost interface {
 	ChangedPosts(ctx context.Context, since time.Time) ([]EventPost, error)
 
 	// ChangePost changes a post to what change returns for it, and returns it as it is then.
-	// p needs only an ID. A post that MakeDraft has just returned is not read again. change is
-	// called again if somebody else changes the post at the same moment, or the change takes
-	// several requests. ready is called before each request that changes the post; its error
-	// stops the change and is returned. Only what differs is changed, and nothing of the
-	// text. A tag that the platform does not have is made, also before ready is called.
-	// Publishing a post sends no newsletter. A slug that another post has is kept with the
-	// platform's number. An empty slug or status stays as it is. Errors: ErrNoPost, *Refusal,
-	// those of ready.
-	ChangePost(ctx context.Context, p EventPost, change func(EventPost) EventPost, ready func() error) (EventPost, error)
+	// change is called again if somebody else changes the post at the same moment, or the
+	// change takes several requests. Only what differs is changed, and nothing of the text.
+	// A tag that the platform does not have is made. Publishing a post sends no newsletter.
+	// A slug that another post has is kept with the platform's number. An empty slug or
+	// status stays as it is. Errors: ErrNoPost, *Refusal.
+	ChangePost(ctx context.Context, id string, change func(EventPost) EventPost) (EventPost, error)
 
 	// PostLimits returns how long the texts of a post may be.
 	PostLimits() PostLimits

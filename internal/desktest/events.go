@@ -9,21 +9,32 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// MakeDraft implements [platform.EventHost].
-func (p *Publication) MakeDraft(_ context.Context, slug, title string, _ bool) (platform.EventPost, error) {
-	end, err := p.begin("makedraft")
-	defer end()
+// AddPost implements [platform.EventHost].
+func (p *Publication) AddPost(ctx context.Context, slug string, _ bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
+	id, err := p.makeDraft(slug, change(platform.EventPost{Slug: slug}).Title)
+	if err == nil {
+		err = made(id)
+	}
 	if err != nil {
 		return platform.EventPost{}, err
 	}
-	post := platform.EventPost{
-		ID: "post-" + slug, Title: title, Slug: slug, Status: platform.Draft, UpdatedAt: Now,
-		URL: "https://news.example.com/" + slug + "/", Edit: "/#/editor/post/post-" + slug,
+	return p.ChangePost(ctx, id, change)
+}
+
+func (p *Publication) makeDraft(slug, title string) (id string, err error) {
+	end, err := p.begin("makedraft")
+	defer end()
+	if err != nil {
+		return "", err
 	}
-	if _, ok := p.EventsPosts[post.ID]; !ok {
-		p.EventsPosts[post.ID] = post
+	id = "post-" + slug
+	if _, ok := p.EventsPosts[id]; !ok {
+		p.EventsPosts[id] = platform.EventPost{
+			ID: id, Title: title, Slug: slug, Status: platform.Draft, UpdatedAt: Now,
+			URL: "https://news.example.com/" + slug + "/", Edit: "/#/editor/post/" + id,
+		}
 	}
-	return p.EventsPosts[post.ID], nil
+	return id, nil
 }
 
 // DeleteDrafts implements [platform.EventHost].
@@ -54,10 +65,10 @@ func (p *Publication) ChangedPosts(context.Context, time.Time) ([]platform.Event
 }
 
 // ChangePost implements [platform.EventHost].
-func (p *Publication) ChangePost(_ context.Context, from platform.EventPost, change func(platform.EventPost) platform.EventPost, ready func() error) (platform.EventPost, error) {
+func (p *Publication) ChangePost(_ context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
 	end, err := p.begin("changepost")
 	defer end()
-	post, ok := p.EventsPosts[from.ID]
+	post, ok := p.EventsPosts[id]
 	if err == nil && !ok {
 		err = platform.ErrNoPost
 	}
@@ -65,9 +76,6 @@ func (p *Publication) ChangePost(_ context.Context, from platform.EventPost, cha
 		return platform.EventPost{}, err
 	}
 	post = change(post)
-	if err := ready(); err != nil {
-		return platform.EventPost{}, err
-	}
 	if post.Slug == "" {
 		post.Slug = strings.ReplaceAll(strings.ToLower(post.Title), " ", "-")
 	}

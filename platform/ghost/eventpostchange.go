@@ -19,9 +19,14 @@ const maxParts = 3
 
 // ChangePost implements [platform.EventHost]. The text of the post is in none of the
 // requests, so an edit of staff's at the same moment stays.
-func (c *Client) ChangePost(ctx context.Context, from platform.EventPost, change func(platform.EventPost) platform.EventPost, ready func() error) (platform.EventPost, error) {
-	id := from.ID
-	p, isKnown := known(from)
+func (c *Client) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
+	return c.changePost(ctx, eventPost{ID: id}, change, c.findAllTags)
+}
+
+// changePost is ChangePost for a post that was read a moment ago, or of which only the ID is
+// known, and for tags that may have been looked up before.
+func (c *Client) changePost(ctx context.Context, p eventPost, change func(platform.EventPost) platform.EventPost, find tagFinder) (platform.EventPost, error) {
+	id, isKnown := p.ID, p.UpdatedAt != ""
 	for collisions, refusals, parts := 0, 0, 0; ; isKnown = false {
 		if !isKnown {
 			var err error
@@ -30,7 +35,7 @@ func (c *Client) ChangePost(ctx context.Context, from platform.EventPost, change
 			}
 		}
 		have := p.event()
-		update, tags, err := c.difference(ctx, p, change(have))
+		update, tags, err := c.difference(ctx, p, change(have), find)
 		if err != nil {
 			return platform.EventPost{}, err
 		}
@@ -42,9 +47,6 @@ func (c *Client) ChangePost(ctx context.Context, from platform.EventPost, change
 			update = first
 		}
 		update["updated_at"] = p.UpdatedAt
-		if err := ready(); err != nil {
-			return platform.EventPost{}, err
-		}
 		var answer eventPosts
 		err = c.call(ctx, http.MethodPut, "/posts/"+id+"/", withoutText, updates{[]map[string]any{update}}, &answer)
 		collision, collided := errors.AsType[*Error](err)
@@ -55,7 +57,8 @@ func (c *Client) ChangePost(ctx context.Context, from platform.EventPost, change
 				return platform.EventPost{}, err
 			}
 		case refused && update["tags"] != nil && refusals == 0:
-			refusals++ // Ghost refuses a tag that was deleted meanwhile
+			refusals++
+			find = c.findAllTags // Ghost refuses a tag that was deleted meanwhile
 		case err != nil && !errors.Is(err, errTooLong): // which is a post with a long text
 			return platform.EventPost{}, noPost(err)
 		case first != nil && parts < maxParts:
@@ -71,18 +74,6 @@ func (c *Client) ChangePost(ctx context.Context, from platform.EventPost, change
 			return p.event(), nil
 		}
 	}
-}
-
-// known returns a post as Ghost had it a moment ago, unless more has to be known of it: the
-// IDs of its tags, or when it was changed.
-func known(p platform.EventPost) (eventPost, bool) {
-	if len(p.Tags) > 0 || p.UpdatedAt.IsZero() || !postID.MatchString(p.ID) {
-		return eventPost{}, false
-	}
-	return eventPost{
-		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Status: p.Status, Template: p.Template,
-		Head: p.Head, URL: p.URL, UpdatedAt: p.UpdatedAt.UTC().Format("2006-01-02T15:04:05.000Z"),
-	}, true
 }
 
 // part returns what has to be changed before the rest, nil if all may be at once.
@@ -109,7 +100,7 @@ const scheduled = "scheduled"
 
 // difference returns the fields of a post that are not as they should be, and the tags that
 // it has with them.
-func (c *Client) difference(ctx context.Context, p eventPost, want platform.EventPost) (map[string]any, []tag, error) {
+func (c *Client) difference(ctx context.Context, p eventPost, want platform.EventPost, find tagFinder) (map[string]any, []tag, error) {
 	have, update := p.event(), make(map[string]any)
 	if title := cmp.Or(strings.TrimSpace(want.Title), untitled); title != have.Title && want.Title != have.Title {
 		update["title"] = title
@@ -149,7 +140,7 @@ func (c *Client) difference(ctx context.Context, p eventPost, want platform.Even
 	if slices.Equal(want.Tags, have.Tags) {
 		return update, p.Tags, nil
 	}
-	wanted, err := c.resolveTags(ctx, p.Tags, want.Tags)
+	wanted, err := c.resolveTags(ctx, p.Tags, want.Tags, find)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -195,7 +186,7 @@ func (c *Client) isSlug(ctx context.Context, p eventPost, slug string) (bool, er
 
 // resolveTags returns the tags of some names, each once, in their order. Those of a post
 // count first, as two of Ghost's tags may have one name. What Ghost does not have is made.
-func (c *Client) resolveTags(ctx context.Context, own []tag, names []string) ([]tag, error) {
+func (c *Client) resolveTags(ctx context.Context, own []tag, names []string, find tagFinder) ([]tag, error) {
 	own = slices.Clone(own)
 	resolved := make([]tag, len(names))
 	var others []string
@@ -214,7 +205,7 @@ func (c *Client) resolveTags(ctx context.Context, own []tag, names []string) ([]
 		resolved[i] = own[n]
 		own = slices.Delete(own, n, n+1)
 	}
-	known, err := c.findAllTags(ctx, others)
+	known, err := find(ctx, others)
 	if err != nil {
 		return nil, err
 	}
@@ -240,6 +231,31 @@ func (c *Client) resolveTags(ctx context.Context, own []tag, names []string) ([]
 		}
 	}
 	return once, nil
+}
+
+// tagFinder returns those of Ghost's tags that some names stand for, by these names.
+type tagFinder func(ctx context.Context, names []string) (map[string]tag, error)
+
+// findAhead begins to look up tags. It returns a tagFinder that waits for them and knows no
+// others, and a function that ends the work.
+func (c *Client) findAhead(ctx context.Context, names []string) (find tagFinder, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	var known map[string]tag
+	var err error
+	go func() {
+		defer close(done)
+		known, err = c.findAllTags(ctx, names)
+	}()
+	find = func(context.Context, []string) (map[string]tag, error) {
+		<-done
+		return known, err
+	}
+	end = func() {
+		cancel()
+		<-done
+	}
+	return find, end
 }
 
 // findAllTags is findTags for any number of names.

@@ -181,7 +181,7 @@ func TestDraftFaults(t *testing.T) {
 			c := g.start(t)
 			var got []string
 			for i := range test.want {
-				_, err := c.MakeDraft(t.Context(), "slug", "Title", test.isFirst && i == 0)
+				_, err := c.makeDraft(t.Context(), "slug", "Title", test.isFirst && i == 0)
 				got = append(got, kind(err))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -228,10 +228,10 @@ func TestChangeFaults(t *testing.T) {
 			c := g.start(t)
 			var got []string
 			for range test.want {
-				_, err := c.ChangePost(t.Context(), platform.EventPost{ID: id}, func(p platform.EventPost) platform.EventPost {
+				_, err := c.ChangePost(t.Context(), id, func(p platform.EventPost) platform.EventPost {
 					p.Title, p.Slug, p.Status, p.Picture, p.Tags = "Party", "party", platform.Published, "", []string{"News"}
 					return p
-				}, ready)
+				})
 				got = append(got, kind(err))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -248,17 +248,48 @@ func TestChangeFaults(t *testing.T) {
 	}
 }
 
-// A change that is not to be made any more, such as by an edge whose lease is over, is not.
-func TestChangeThatIsNotReady(t *testing.T) {
-	id := fmt.Sprintf("%024x", 1)
-	g := &faulty{posts: []map[string]any{{"id": id, "title": "Draft", "slug": "slug", "status": "draft", "updated_at": "read"}}}
-	c, over := g.start(t), errors.New("the lease is over")
-	_, err := c.ChangePost(t.Context(), platform.EventPost{ID: id}, func(p platform.EventPost) platform.EventPost {
-		p.Title, p.Slug, p.Tags = "Party", "party", []string{"News"}
-		return p
-	}, func() error { return over })
-	if _, puts, _ := g.kept(); !errors.Is(err, over) || puts != nil {
-		t.Errorf("%v, %v", err, puts)
+// Whatever is lost while a post is added, it is there once, as it was asked for, and whoever
+// asked hears its ID before it is changed.
+func TestAddFaults(t *testing.T) {
+	conflict, failure := fault{status: 409, body: collided}, errors.New("the lease is over")
+	for name, test := range map[string]struct {
+		faults map[string][]fault
+		made   error
+		want   string
+		puts   int // that had an effect
+	}{
+		"nothing is wrong":       {nil, nil, "done", 1},
+		"the lease is over":      {nil, failure, "unsure", 0},
+		"tags are not answered":  {map[string][]fault{"GET": {{status: 500}}}, nil, "unsure", 0},
+		"a tag is deleted":       {map[string][]fault{"PUT": {{status: 422, body: invalid}}}, nil, "done", 1},
+		"staff edit it":          {map[string][]fault{"PUT": {conflict}}, nil, "done", 1},
+		"the draft is not made":  {map[string][]fault{"POST": {{status: 422, body: invalid}}}, nil, "refused", 0},
+		"an answer without a ID": {map[string][]fault{"POST": {{status: 201, body: `{"posts":[{"slug":"slug"}]}`}}}, nil, "unsure", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &faulty{faults: test.faults}
+			c := g.start(t)
+			var made []string
+			var puts []map[string]any
+			p, err := c.AddPost(t.Context(), "slug", true, func(p platform.EventPost) platform.EventPost {
+				p.Title, p.Slug, p.Status, p.Tags = "Party", "party", platform.Published, []string{"News"}
+				return p
+			}, func(id string) error {
+				made = append(made, id)
+				_, puts, _ = g.kept()
+				return test.made
+			})
+			if got := kind(err); got != test.want || test.made != nil && !errors.Is(err, test.made) {
+				t.Errorf("%s: %v", got, err)
+			}
+			posts, changes, _ := g.kept()
+			if len(puts) > 0 || len(changes) != test.puts || len(posts) != len(made) {
+				t.Errorf("changed %v and then %v; made %v, posts %v", puts, changes, made, posts)
+			}
+			if test.want == "done" && (p.ID != made[0] || p.Slug != "party" || !slices.Equal(p.Tags, []string{"News"})) {
+				t.Errorf("%+v", p)
+			}
+		})
 	}
 }
 

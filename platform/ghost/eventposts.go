@@ -1,6 +1,7 @@
 package ghost
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,11 +97,29 @@ func atMost(text string, most int) string {
 	return text
 }
 
-// MakeDraft implements [platform.EventHost]. Ghost adds a number to a slug that is taken,
-// and so tells which of several posts was first.
-func (c *Client) MakeDraft(ctx context.Context, slug, title string, isFirst bool) (platform.EventPost, error) {
+// AddPost implements [platform.EventHost]. Tags are looked up while Ghost makes the draft.
+func (c *Client) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
+	want := change(platform.EventPost{Slug: slug, Status: platform.Draft})
+	tags, end := c.findAhead(ctx, want.Tags)
+	defer end()
+	p, err := c.makeDraft(ctx, slug, cmp.Or(strings.TrimSpace(want.Title), untitled), isFirst)
+	if err != nil {
+		return platform.EventPost{}, err
+	}
+	if !postID.MatchString(p.ID) {
+		return platform.EventPost{}, &Error{Status: http.StatusCreated, Message: "without a post"}
+	}
+	if err := made(p.ID); err != nil {
+		return platform.EventPost{}, err
+	}
+	return c.changePost(ctx, p, change, tags)
+}
+
+// makeDraft makes a draft, or returns the post that was made under its slug. Ghost adds a
+// number to a slug that is taken, and so tells which of several posts was first.
+func (c *Client) makeDraft(ctx context.Context, slug, title string, isFirst bool) (eventPost, error) {
 	if !slugLike.MatchString(slug) || len(slug) > postLimits.Slug {
-		return platform.EventPost{}, errDraftSlug
+		return eventPost{}, errDraftSlug
 	}
 	if !isFirst {
 		if first, err := c.firstDraft(ctx, slug); !errors.Is(err, platform.ErrNoPost) {
@@ -112,21 +131,21 @@ func (c *Client) MakeDraft(ctx context.Context, slug, title string, isFirst bool
 	err := c.call(ctx, http.MethodPost, "/posts/", withoutText, updates{[]map[string]any{draft}}, &answer)
 	switch {
 	case err == nil && len(answer.Posts) != 1:
-		return platform.EventPost{}, &Error{Status: http.StatusCreated, Message: "without a post"}
+		return eventPost{}, &Error{Status: http.StatusCreated, Message: "without a post"}
 	case err == nil && answer.Posts[0].Slug == slug:
-		return answer.Posts[0].event(), nil
+		return answer.Posts[0], nil
 	case err == nil && !isNumbered(answer.Posts[0].Slug, slug): // a word that is Ghost's own, such as rss
 		if err := c.deleteDraft(ctx, answer.Posts[0].ID); err != nil {
-			return platform.EventPost{}, err
+			return eventPost{}, err
 		}
-		return platform.EventPost{}, errDraftSlug
+		return eventPost{}, errDraftSlug
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return platform.EventPost{}, err
+		return eventPost{}, err
 	}
 	// Another process was first, or the answer was lost.
 	first, lookErr := c.firstDraft(ctx, slug)
 	if err != nil && lookErr != nil {
-		return platform.EventPost{}, err
+		return eventPost{}, err
 	}
 	if errors.Is(lookErr, platform.ErrNoPost) {
 		lookErr = &Error{Status: http.StatusCreated, Message: "with a post that is gone"}
@@ -147,17 +166,17 @@ func (c *Client) deleteDraft(ctx context.Context, id string) error {
 
 // firstDraft returns the post that was first made under a slug, and deletes drafts that were
 // made under it later. Errors: platform.ErrNoPost.
-func (c *Client) firstDraft(ctx context.Context, slug string) (platform.EventPost, error) {
+func (c *Client) firstDraft(ctx context.Context, slug string) (eventPost, error) {
 	list, err := c.madeAs(ctx, slug)
 	if err != nil {
-		return platform.EventPost{}, err
+		return eventPost{}, err
 	}
 	if len(list) == 0 {
-		return platform.EventPost{}, platform.ErrNoPost
+		return eventPost{}, platform.ErrNoPost
 	}
 	// The slug without a number was taken first. If it is gone, the IDs tell.
 	first := list[max(0, slices.IndexFunc(list, func(p eventPost) bool { return p.Slug == slug }))]
-	return first.event(), c.deleteDrafts(ctx, list, first.ID)
+	return first, c.deleteDrafts(ctx, list, first.ID)
 }
 
 // DeleteDrafts implements [platform.EventHost].

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,11 +300,11 @@ func TestTagSlug(t *testing.T) {
 // counted counts requests.
 type counted struct {
 	http.RoundTripper
-	requests int
+	requests atomic.Int64
 }
 
 func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.requests++
+	c.requests.Add(1)
 	return c.RoundTripper.RoundTrip(r)
 }
 
@@ -338,8 +339,8 @@ func TestCrowdedTag(t *testing.T) {
 			t.Errorf("%s: %+v", name, of)
 		}
 	}
-	if count.requests != 4 { // the tags, what carries any, the crowd, and the others
-		t.Errorf("%d requests", count.requests)
+	if count.requests.Load() != 4 { // the tags, what carries any, the crowd, and the others
+		t.Errorf("%d requests", count.requests.Load())
 	}
 }
 
