@@ -203,6 +203,12 @@ func TestEvents(t *testing.T) {
 		}
 	}
 
+	plain, err := h.sendBody("POST", "/ghost/lychgate/desk/events", `{"theme": "solo"}`, // as curl -d sends it
+		"Cookie", h.owner, "Origin", h.base, "Content-Type", "application/x-www-form-urlencoded", "Accept", "*/*")
+	if err != nil || plain.Status != http.StatusUnsupportedMediaType || !strings.Contains(plain.Body, `"Send the header Content-Type: application/json."`) {
+		t.Error(plain, err)
+	}
+
 	h.events(200, "POST", "/"+draft.ID+"/cancel", "")
 	if page := h.do("GET", "/"+slug+"/"); !strings.Contains(page.Body, "EventCancelled") {
 		t.Errorf("%v", page)

@@ -458,12 +458,11 @@ func (a eventRequest) labels(ctx context.Context) (int, any, error) {
 	}{append([]string{}, found...)}, nil
 }
 
-// WantsPage reports whether a request at EventsPath is for the page, not for its JSON.
+// WantsPage reports whether a request at EventsPath is for the page, not for its JSON:
+// browsers say that they take HTML.
 func WantsPage(r *http.Request) bool {
-	if r.Method == http.MethodPost {
-		return !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
-	}
-	return strings.Contains(r.Header.Get("Accept"), "text/html")
+	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
+	return strings.Contains(r.Header.Get("Accept"), "text/html") && (r.Method != http.MethodPost || !isJSON)
 }
 
 // invalidEvent is the failure of values that are refused.
