@@ -264,8 +264,8 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 	return &p, nil
 }
 
-// note keeps which post an event has. With another slug, it would not be found again.
-// Errors: errLost, those of the store.
+// note keeps which post an event has, before the post gets another slug, by which it would
+// not be found. Errors: errLost, those of the store.
 func (s *Service) note(ctx context.Context, e *Event) error {
 	_, err := s.store.Change(ctx, e.Site, e.ID, func(now *Event) error {
 		if now.holder != e.holder {

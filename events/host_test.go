@@ -56,7 +56,7 @@ func (h *host) slug(id, wanted string) string {
 }
 
 func (h *host) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
-	p, err := h.makeDraft(slug, change(platform.EventPost{Slug: slug}).Title, isFirst)
+	p, err := h.makeDraft(slug, change(platform.EventPost{Slug: slug, Status: platform.Draft}).Title, isFirst)
 	if err == nil {
 		err = made(p.ID)
 	}

@@ -13,12 +13,13 @@ type EventHost interface {
 	PostHost
 
 	// AddPost makes a post, a draft under a slug that is the caller's alone, and changes it
-	// as ChangePost does. It may be called again with that slug, also at the same moment:
-	// then it changes the post that was made first, and deletes others that begin with the
-	// slug and are drafts. isFirst says that nobody is known to have called it with the
-	// slug, so that it need not look for that post beforehand. made is called with the ID
-	// before the draft is changed, and stops that with an error, which is returned. Other
-	// errors: ErrNoPost, *Refusal.
+	// as ChangePost does. change is called first with a draft that has nothing but that
+	// slug: the title is made of what it returns. AddPost may be called again with the slug,
+	// also at the same moment: then it changes the post that was made first, and deletes
+	// others that begin with the slug and are drafts. isFirst says that nobody is known to
+	// have called it with the slug, so that it need not look for that post beforehand. made
+	// is called with the ID before the post is changed, and stops that with an error, which
+	// is returned. Other errors: ErrNoPost, if the post was deleted after that, *Refusal.
 	AddPost(ctx context.Context, slug string, isFirst bool, change func(EventPost) EventPost, made func(id string) error) (EventPost, error)
 
 	// DeleteDrafts deletes the drafts whose slug begins with one that AddPost was given,

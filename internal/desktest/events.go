@@ -11,7 +11,7 @@ import (
 
 // AddPost implements [platform.EventHost].
 func (p *Publication) AddPost(ctx context.Context, slug string, _ bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
-	id, err := p.makeDraft(slug, change(platform.EventPost{Slug: slug}).Title)
+	id, err := p.makeDraft(slug, change(platform.EventPost{Slug: slug, Status: platform.Draft}).Title)
 	if err == nil {
 		err = made(id)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -102,7 +103,7 @@ const scheduled = "scheduled"
 // it has with them.
 func (c *Client) difference(ctx context.Context, p eventPost, want platform.EventPost, find tagFinder) (map[string]any, []tag, error) {
 	have, update := p.event(), make(map[string]any)
-	if title := cmp.Or(strings.TrimSpace(want.Title), untitled); title != have.Title && want.Title != have.Title {
+	if title := titleOf(want); title != have.Title && want.Title != have.Title {
 		update["title"] = title
 	}
 	if want.Status != have.Status && want.Status != "" {
@@ -154,8 +155,10 @@ func (c *Client) difference(ctx context.Context, p eventPost, want platform.Even
 	return update, wanted, nil
 }
 
-// untitled is what Ghost makes of a post without a title.
-const untitled = "(Untitled)"
+// titleOf returns what Ghost makes of a title.
+func titleOf(p platform.EventPost) string {
+	return cmp.Or(strings.TrimSpace(p.Title), "(Untitled)")
+}
 
 // isSlug reports whether a post has a slug, or what Ghost makes of it while another post
 // has it. To ask for that one again would change the number that Ghost adds, each time.
@@ -236,24 +239,31 @@ func (c *Client) resolveTags(ctx context.Context, own []tag, names []string, fin
 // tagFinder returns those of Ghost's tags that some names stand for, by these names.
 type tagFinder func(ctx context.Context, names []string) (map[string]tag, error)
 
-// findAhead begins to look up tags. It returns a tagFinder that waits for them and knows no
-// others, and a function that ends the work.
+// findAhead begins to look up tags. It returns a tagFinder that waits for them, and a function
+// that ends the work.
 func (c *Client) findAhead(ctx context.Context, names []string) (find tagFinder, end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	var known map[string]tag
-	var err error
-	go func() {
-		defer close(done)
-		known, err = c.findAllTags(ctx, names)
-	}()
-	find = func(context.Context, []string) (map[string]tag, error) {
-		<-done
-		return known, err
+	ahead, cancel := context.WithCancel(ctx)
+	look := sync.OnceValues(func() (map[string]tag, error) { return c.findAllTags(ahead, names) })
+	go look() //nolint:errcheck // find has the error
+	find = func(ctx context.Context, names []string) (map[string]tag, error) {
+		if len(names) == 0 {
+			return nil, nil
+		}
+		known, err := look()
+		if err != nil {
+			return nil, err
+		}
+		// What was not there may have been made since, by this change too.
+		more, err := c.findAllTags(ctx, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return known[name].ID != "" }))
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(more, known)
+		return more, nil
 	}
 	end = func() {
 		cancel()
-		<-done
+		_, _ = look()
 	}
 	return find, end
 }

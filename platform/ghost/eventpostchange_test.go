@@ -2,7 +2,6 @@ package ghost
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -110,67 +109,6 @@ func TestRealChange(t *testing.T) {
 		if _, err := changePost(t, c, id, func(p platform.EventPost) platform.EventPost { return p }); !errors.Is(err, platform.ErrNoPost) {
 			t.Errorf("%q: %v", id, err)
 		}
-	}
-}
-
-// A draft that was made a moment ago is not read again, unless staff have changed it since.
-func TestRealAddPost(t *testing.T) {
-	c := newClient(t, realConfig(t))
-	count := &counted{RoundTripper: c.posts.Transport}
-	c.posts.Transport = count
-	publish := func(p platform.EventPost) platform.EventPost {
-		p.Title, p.Slug, p.Head, p.Status = "Party", p.Slug+"-party", "<!-- head -->", platform.Published
-		p.Tags = append(p.Tags, "News", "#hero")
-		return p
-	}
-	if _, err := c.resolveTags(t.Context(), nil, publish(platform.EventPost{}).Tags, c.findAllTags); err != nil {
-		t.Fatal(err)
-	}
-	slug, failure := draftSlug(t, c), errors.New("the disk is full")
-	count.requests.Store(0)
-	if _, err := c.AddPost(t.Context(), slug, true, publish, func(string) error { return failure }); !errors.Is(err, failure) || count.requests.Load() > 2 {
-		t.Errorf("%v, %d requests", err, count.requests.Load())
-	}
-	if diff := cmp.Diff([]string{slug}, slugsLike(t, c, slug)); diff != "" {
-		t.Error(diff)
-	}
-
-	var id string
-	var before map[string]any
-	slug = draftSlug(t, c)
-	count.requests.Store(0)
-	added, err := c.AddPost(t.Context(), slug, true, publish, func(made string) error {
-		id, before = made, allOf(t, c, made)
-		count.requests.Add(-1)
-		return nil
-	})
-	if err != nil || count.requests.Load() != 3 {
-		t.Errorf("%v, %d requests", err, count.requests.Load())
-	}
-	if before["slug"] != slug || before["title"] != "Party" || before["status"] != platform.Draft {
-		t.Errorf("it was made as %v", before)
-	}
-	found, err := c.EventPosts(t.Context(), []string{id})
-	if diff := cmp.Diff(map[string]platform.EventPost{id: added}, found); diff != "" || err != nil || added.Title != "Party" || added.Status != platform.Published || len(added.Tags) != 2 {
-		t.Errorf("%+v, %s, %v", added, diff, err)
-	}
-
-	var edited any
-	count.requests.Store(0)
-	changed, err := c.AddPost(t.Context(), draftSlug(t, c), true, publish, func(made string) error {
-		before := allOf(t, c, made)
-		wait.Until(t, func() string { // to Ghost, changes of one second are no collision
-			if edit(t, c, made, map[string]any{"custom_excerpt": rand.Text()}, nil)["updated_at"] == before["updated_at"] {
-				return "the edit is of the same second"
-			}
-			return ""
-		})
-		edited = allOf(t, c, made)["custom_excerpt"]
-		count.requests.Store(0)
-		return nil
-	})
-	if err != nil || changed.Title != "Party" || changed.Excerpt != edited || count.requests.Load() != 3 {
-		t.Errorf("%+v, %v, %d requests", changed, err, count.requests.Load())
 	}
 }
 

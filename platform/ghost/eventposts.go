@@ -1,7 +1,6 @@
 package ghost
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,12 +96,13 @@ func atMost(text string, most int) string {
 	return text
 }
 
-// AddPost implements [platform.EventHost]. Tags are looked up while Ghost makes the draft.
+// AddPost implements [platform.EventHost]. Tags are looked up while Ghost makes the draft:
+// after it, Ghost is busy with what it does for each new post, and answers later.
 func (c *Client) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
 	want := change(platform.EventPost{Slug: slug, Status: platform.Draft})
 	tags, end := c.findAhead(ctx, want.Tags)
 	defer end()
-	p, err := c.makeDraft(ctx, slug, cmp.Or(strings.TrimSpace(want.Title), untitled), isFirst)
+	p, err := c.makeDraft(ctx, slug, titleOf(want), isFirst)
 	if err != nil {
 		return platform.EventPost{}, err
 	}
@@ -111,6 +111,9 @@ func (c *Client) AddPost(ctx context.Context, slug string, isFirst bool, change 
 	}
 	if err := made(p.ID); err != nil {
 		return platform.EventPost{}, err
+	}
+	if len(p.Tags) > 0 { // given by staff, who may be changing them: Ghost lets the later change win
+		p = eventPost{ID: p.ID}
 	}
 	return c.changePost(ctx, p, change, tags)
 }
