@@ -2,7 +2,6 @@ package caddymodule
 
 import (
 	"net/http"
-	"regexp"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -59,7 +58,7 @@ func (h *EventsAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return parseDirective(d, "events_api", map[string]option{
 		"path": {example: "path " + defaultEventsPath, args: 1, set: func(args []string) error {
 			h.Path = args[0]
-			return checkEventsPath(h.Path)
+			return checkOwnPath(h.Path, defaultEventsPath)
 		}},
 		"limit": {example: "limit 60 1m", args: 2, set: func(args []string) (err error) {
 			h.Limit, err = parseLimit(args)
@@ -76,7 +75,7 @@ func (h *EventsAPI) Provision(ctx caddy.Context) error {
 	if h.Limit == nil {
 		h.Limit = &Limit{Requests: 60, Window: caddy.Duration(time.Minute)}
 	}
-	err := checkEventsPath(h.Path)
+	err := checkOwnPath(h.Path, defaultEventsPath)
 	if err == nil {
 		err = h.Limit.check()
 	}
@@ -99,20 +98,6 @@ func (h *EventsAPI) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.readers = handlers.ReadersEvents{Path: h.Path, Limiter: limiter, Logger: sampled(ctx.Logger())}
-	return nil
-}
-
-// staffPaths are those of Ghost's admin and of the staff's pages, in a subdirectory too. All
-// below the path of the events is theirs, so none of these would be reached any more.
-var staffPaths = regexp.MustCompile(`/ghost(/lychgate|/(api|assets|lychgate/(desk|themes|curation))(/.*)?)?$`)
-
-func checkEventsPath(p string) error {
-	if err := checkPath(p, defaultEventsPath); err != nil {
-		return err
-	}
-	if staffPaths.MatchString(p) {
-		return wrongPath(p, "would hide Ghost's admin or the desk; write another, such as "+defaultEventsPath)
-	}
 	return nil
 }
 

@@ -67,7 +67,7 @@ func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return parseDirective(d, "members_api", map[string]option{
 		"path": {example: "path /integration", args: 1, set: func(args []string) error {
 			h.Path = args[0]
-			return checkPath(h.Path, DefaultAPIPath)
+			return checkOwnPath(h.Path, DefaultAPIPath)
 		}},
 		"limit": {example: "limit 30 1m", args: 2, set: func(args []string) (err error) {
 			h.Limit, err = parseLimit(args)
@@ -93,7 +93,7 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	if h.MaxBody == 0 {
 		h.MaxBody = 64 << 10
 	}
-	if err := cmp.Or(checkPath(h.Path, DefaultAPIPath), h.Limit.check(), checkMaxBody(h.MaxBody)); err != nil {
+	if err := cmp.Or(checkOwnPath(h.Path, DefaultAPIPath), h.Limit.check(), checkMaxBody(h.MaxBody)); err != nil {
 		return explain(nil, inBlock("members_api", "", err))
 	}
 	app, err := ctx.App("lychgate")

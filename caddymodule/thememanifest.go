@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -147,6 +148,21 @@ func below(p, of string) bool {
 func checkPath(p, example string) error {
 	if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || strings.ContainsAny(p, "*?#{}%") || (&url.URL{Path: p}).EscapedPath() != p {
 		return wrongPath(p, "write a plain path of ASCII letters, without a slash at its end, such as "+example)
+	}
+	return nil
+}
+
+// staffPaths are those of Ghost's admin and of the staff's pages, in a subdirectory too.
+var staffPaths = regexp.MustCompile(`/ghost(/lychgate|/(api|assets|lychgate/(desk|themes|curation))(/.*)?)?$`)
+
+// checkOwnPath is checkPath for an API to which all below its path belongs: none of
+// staffPaths would be reached any more.
+func checkOwnPath(p, example string) error {
+	if err := checkPath(p, example); err != nil {
+		return err
+	}
+	if staffPaths.MatchString(p) {
+		return wrongPath(p, "would hide Ghost's admin or the desk; write another, such as "+example)
 	}
 	return nil
 }
