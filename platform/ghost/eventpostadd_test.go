@@ -171,6 +171,8 @@ func TestAddFaults(t *testing.T) {
 func TestTagsAheadOfTheDraft(t *testing.T) {
 	g := new(faulty)
 	g.start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	asked := make(chan struct{})
 	var once sync.Once
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -180,15 +182,13 @@ func TestTagsAheadOfTheDraft(t *testing.T) {
 		case r.Method == http.MethodPost:
 			select {
 			case <-asked:
-			case <-r.Context().Done():
+			case <-ctx.Done():
 			}
 		}
 		g.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	c := newClient(t, Config{URL: server.URL, AdminKey: testKey})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	p, err := c.AddPost(ctx, "slug", true, func(p platform.EventPost) platform.EventPost {
 		p.Title, p.Tags = "Party", []string{"News"}
 		return p
