@@ -83,6 +83,12 @@ func TestConfigMistakes(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+	t.Run("the lychgate option is behind", func(t *testing.T) {
+		err := validate("http://localhost:8080 {\n\tinbox_provider\n}\n{\n\tlychgate {\n\t\tsite daily {\n\t\t\thosts localhost\n\t\t}\n\t}\n}\n")
+		if err == nil || !strings.Contains(err.Error(), "in a block before all others") {
+			t.Errorf("error %v", err)
+		}
+	})
 	t.Run("two blocks", func(t *testing.T) {
 		err := validate("{\n\tlychgate {\n\t}\n\tlychgate {\n\t}\n}\n")
 		if err == nil || !strings.Contains(err.Error(), "lychgate is given twice: write one block, at Caddyfile:4") {

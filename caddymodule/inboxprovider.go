@@ -288,7 +288,7 @@ func setPlaceholders(r *http.Request, site *Site, provider classifier.Provider) 
 
 // ErrNoSite means that the configuration has no site.
 var ErrNoSite error = &mistake{
-	text: "no site is configured, so there is nothing to answer for: write a global option such as\n" + exampleApp,
+	text: "no site is configured, so there is nothing to answer for: write a global option, in a block before all others, such as\n" + exampleApp,
 	json: `no site is configured, so there is nothing to answer for: write an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}`,
 }
 
