@@ -40,7 +40,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	if diff := cmp.Diff(enveloped(200, "", "Etag", made.Header["Etag"]), e.call(formKey, "HEAD", "/jane@example.com", "")); diff != "" {
 		t.Errorf("HEAD: %s", diff)
 	}
-	each("a key of nobody", "nobody", enveloped(401, `{"success":false,"message":"The integration key is missing or not valid."}`, "Www-Authenticate", "Bearer"))
+	each("a key of nobody", "nobody", enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key."}`, "Www-Authenticate", "Bearer"))
 	each("a host of no site", formKey, enveloped(404, `{"success":false,"message":"There is no site at this address."}`), "Host", "nobody.example.com")
 	if got := e.call(formKey, "PUT", "/jane@example.com", `{"note":"`+strings.Repeat("x", 65536)+`"}`); got.Status != 413 {
 		t.Errorf("a large change: %v", got)

@@ -175,7 +175,7 @@ func TestEventsFromGhost(t *testing.T) {
 	for name, want := range map[string]response{
 		"/webhooks/unknown": enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address."}`),
 		"/webhooks/":        enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address."}`),
-		"/webhooks":         enveloped(401, `{"success":false,"message":"The integration key is missing or not valid."}`, "Www-Authenticate", "Bearer"),
+		"/webhooks":         enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key."}`, "Www-Authenticate", "Bearer"),
 	} {
 		got, err := e.sendBody("POST", "/integration"+name, "{}")
 		if err != nil || got.Status != want.Status || got.Body != want.Body {

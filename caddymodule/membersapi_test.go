@@ -181,11 +181,12 @@ func TestMembersBadInput(t *testing.T) {
 		name, body string
 		want       response
 	}{
-		{"no body", "", notObject},
-		{"cut off", `{"email":`, notObject},
+		{"no body", "", failed("The body must be a JSON object. It is not valid JSON, from byte 0 of 0 on.")},
+		{"cut off", `{"email":`, failed("The body must be a JSON object. It is not valid JSON, from byte 9 of 9 on.")},
+		{"a name without quotes", `{"email": "a@example.com", labels: []}`, failed("The body must be a JSON object. It is not valid JSON, from byte 28 of 38 on.")},
 		{"an array", `[]`, notObject},
 		{"null", `null`, notObject},
-		{"two objects", `{"email":"a@example.com"} {}`, notObject},
+		{"two objects", `{"email":"a@example.com"} {}`, failed("The body must be a JSON object. It is not valid JSON, from byte 27 of 28 on.")},
 		{"not UTF-8", "{\"email\":\"a@example.com\",\"name\":\"\xff\"}", notText},
 		{"half a character", `{"email":"a@example.com","name":"\ud83d"}`, notText},
 		{"no email", `{}`, failed("The email is required.")},

@@ -10,7 +10,7 @@ import (
 
 func TestMembersKeys(t *testing.T) {
 	e := startEdge(t, nil, strings.Replace(membersConfig(sqliteStore(t), "none"), "limit 10000 1m", "limit 30 1m", 1))
-	unauthorized := enveloped(401, `{"success":false,"message":"The integration key is missing or not valid."}`, "Www-Authenticate", "Bearer")
+	unauthorized := enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key."}`, "Www-Authenticate", "Bearer")
 	for name, authorization := range map[string]string{
 		"none": "", "empty": "Bearer ", "truncated": "Bearer " + formKey[:30], "of another site": "Bearer " + otherKey,
 		"another scheme": "Basic " + formKey, "bare": formKey,

@@ -162,7 +162,7 @@ func (e *titledError) Error() string { return fmt.Sprintf(e.message, e.title) }
 func (e *titledError) Unwrap() error { return e.statusError }
 
 var (
-	errUnauthorized = &statusError{http.StatusUnauthorized, Unauthorized, "The integration key is missing or not valid."}
+	errUnauthorized = &statusError{http.StatusUnauthorized, Unauthorized, "The integration key is missing or not valid. Send Authorization: Bearer and the key."}
 	errNoSite       = &statusError{http.StatusNotFound, Other, "There is no site at this address."}
 	errNoEndpoint   = &statusError{http.StatusNotFound, Other, "There is no such endpoint."}
 	errNotAllowed   = &statusError{http.StatusMethodNotAllowed, Other, "The method is not allowed here."}

@@ -28,7 +28,7 @@ func TestFailureOf(t *testing.T) {
 		{&members.InvalidError{Message: "No."}, 200, Rejected, "No."},
 		{members.ErrNotFound, 404, NotFound, "Member not found."},
 		{members.ErrPrecondition, 412, Rejected, "The member was changed since it was read. Read it again."},
-		{errUnauthorized, 401, Unauthorized, "The integration key is missing or not valid."},
+		{errUnauthorized, 401, Unauthorized, "The integration key is missing or not valid. Send Authorization: Bearer and the key."},
 		{errNotAllowed, 405, Other, "The method is not allowed here."},
 		{errTooLarge, 413, Other, "The request's body is too large."},
 		{&tooManyError{wait: 1500 * time.Millisecond, of: "requests"}, 429, TooMany, "Too many requests. Try again in 2 s."},

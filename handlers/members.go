@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -404,6 +405,9 @@ func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 	err = unmarshal(body, &object)
 	if errors.Is(err, errNotUnicode) {
 		return f, &members.InvalidError{Message: "The body must be JSON in UTF-8, without escapes of half a character."}
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return f, &members.InvalidError{Message: fmt.Sprintf("The body must be a JSON object. It is not valid JSON, from byte %d of %d on.", syntax.Offset, len(body))}
 	}
 	if err != nil || object == nil {
 		return f, &members.InvalidError{Message: "The body must be a JSON object."}
