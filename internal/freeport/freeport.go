@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"testing"
 )
 
@@ -18,10 +19,17 @@ const (
 	last  = 32000
 )
 
-// Find returns a port of 127.0.0.1 that nobody listens at, over TCP or UDP.
+// next counts the ports that this process has tried. It starts anywhere, as other processes
+// look for ports too.
+var next atomic.Int64
+
+func init() { next.Store(rand.Int64N(last - first)) }
+
+// Find returns a port of 127.0.0.1 that nobody listens at, over TCP or UDP. It returns none
+// twice: whoever got it may not listen yet.
 func Find() (string, error) {
 	for range 1000 {
-		port := strconv.Itoa(first + rand.IntN(last-first))
+		port := strconv.FormatInt(first+next.Add(1)%(last-first), 10)
 		if isFree(net.JoinHostPort("127.0.0.1", port)) {
 			return port, nil
 		}
