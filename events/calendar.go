@@ -13,11 +13,11 @@ const product = "-//Lychgate//Events//EN"
 
 // calendarOf returns events, as JSON for readers, as a calendar file (RFC 5545). Those
 // without a date are left out. Times are in UTC, so that no calendar needs the rules of a
-// time zone; name is what a calendar that is subscribed to is called, "" for none.
+// time zone; name is what a calendar that is subscribed to is called, "" for none. There is
+// no METHOD: nobody is invited, and PUBLISH would need an ORGANIZER (RFC 5546, section 3.2.1).
 func calendarOf(name string, bodies []string) ([]byte, error) {
 	calendar := ical.NewCalendar()
 	calendar.SetProductId(product)
-	calendar.SetMethod(ical.MethodPublish)
 	if name != "" {
 		calendar.SetName(oneLine(name))
 		calendar.SetXWRCalName(oneLine(name))

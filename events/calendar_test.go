@@ -57,7 +57,7 @@ END:VEVENT`,
 	for name, head := range map[string]string{
 		"": "", "The\nDaily": "\nNAME:The Daily\nX-WR-CALNAME:The Daily\nREFRESH-INTERVAL;VALUE=DURATION:PT1H",
 	} {
-		want := "BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:-//Lychgate//Events//EN\nMETHOD:PUBLISH" + head + strings.Join(entries, "") + "\nEND:VCALENDAR\n"
+		want := "BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:-//Lychgate//Events//EN" + head + strings.Join(entries, "") + "\nEND:VCALENDAR\n"
 		got, err := calendarOf(name, bodies)
 		if err != nil {
 			t.Fatal(err)
