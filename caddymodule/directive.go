@@ -130,13 +130,17 @@ func checkMatcher(name string, matchers caddy.ModuleMap, needed []reach) error {
 
 // lets reports whether a matcher lets a path through, as it may with placeholders.
 func lets(matcher caddyhttp.MatchPath, p string) bool {
-	if strings.Contains(strings.Join(matcher, ""), "{") {
+	if hasPlaceholder(matcher) {
 		return true
 	}
 	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewReplacer())
 	request := (&http.Request{URL: &url.URL{Path: p}}).WithContext(ctx)
 	matched, err := matcher.MatchWithError(request)
 	return matched || err != nil
+}
+
+func hasPlaceholder(matcher caddyhttp.MatchPath) bool {
+	return strings.Contains(strings.Join(matcher, ""), "{")
 }
 
 func (h *InboxProvider) checkParsed(*App) error { return nil }

@@ -41,6 +41,7 @@ type arrival struct {
 	directive directive
 	hosts     []string                 // those that a matcher lets through, nil for all
 	paths     [][]*caddyhttp.MatchPath // of each route around it, any of which lets through; nil in it for all
+	chosen    bool                     // by matchers of something else, or behind a path that was rewritten
 }
 
 // arrivals returns how requests arrive at the directives in routes, which are in
@@ -52,6 +53,7 @@ func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 			switch handler := handler.(type) {
 			case *rewrite.Rewrite: // what was matched is another path from here on
 				here.paths, around.paths = nil, nil
+				here.chosen, around.chosen = true, true
 			case *caddyhttp.Subroute:
 				all = append(all, arrivals(handler.Routes, here)...)
 			case directive:
@@ -65,7 +67,7 @@ func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 
 // within returns how requests that arrive get through the matchers of a route.
 func (a arrival) within(route caddyhttp.Route) arrival {
-	here := arrival{hosts: a.hosts, paths: slices.Clone(a.paths)}
+	here := arrival{hosts: a.hosts, paths: slices.Clone(a.paths), chosen: a.chosen}
 	if len(route.MatcherSets) == 0 {
 		return here
 	}
@@ -73,7 +75,8 @@ func (a arrival) within(route caddyhttp.Route) arrival {
 	var paths []*caddyhttp.MatchPath
 	anyHost := false
 	for _, set := range route.MatcherSets {
-		host, path := matchersIn(set)
+		host, path, others := matchersIn(set)
+		here.chosen = here.chosen || others
 		if anyHost = anyHost || host == nil; host != nil {
 			hosts = append(hosts, *host...)
 		}
@@ -86,17 +89,20 @@ func (a arrival) within(route caddyhttp.Route) arrival {
 	return here
 }
 
-// matchersIn returns the matchers of hosts and paths in a set, nil for none.
-func matchersIn(set caddyhttp.MatcherSet) (host *caddyhttp.MatchHost, path *caddyhttp.MatchPath) {
+// matchersIn returns the matchers of hosts and paths in a set, nil for none, and
+// whether anything else decides, such as a placeholder.
+func matchersIn(set caddyhttp.MatcherSet) (host *caddyhttp.MatchHost, path *caddyhttp.MatchPath, others bool) {
 	for _, matcher := range set {
 		switch matcher := matcher.(type) {
 		case *caddyhttp.MatchHost:
 			host = matcher
 		case *caddyhttp.MatchPath:
-			path = matcher
+			path, others = matcher, others || hasPlaceholder(*matcher)
+		default:
+			others = true
 		}
 	}
-	return host, path
+	return host, path, others
 }
 
 // lets reports whether a request for a path arrives, as far as matchers of paths
@@ -108,6 +114,18 @@ func (a arrival) lets(path string) bool {
 		}
 	}
 	return true
+}
+
+// leaves reports whether a request for a path goes past a directive to one that comes
+// after it.
+func (a arrival) leaves(path string, app *App, after arrival) bool {
+	if a.chosen || !a.lets(path) {
+		return true
+	}
+	if a.hosts != nil && (after.hosts == nil || slices.ContainsFunc(after.hosts, func(host string) bool { return !slices.Contains(a.hosts, host) })) {
+		return true
+	}
+	return !slices.ContainsFunc(a.directive.reach(app), func(need reach) bool { return need.paths[0] == path })
 }
 
 // matchesHost reports whether a pattern of a matcher stands for a host.
@@ -142,10 +160,13 @@ func (a *App) warningsOfRoutes() ([]warning, error) {
 		return nil, err
 	}
 	var all []arrival
+	var hidden []warning
 	for _, list := range routes {
-		all = append(all, arrivals(list, arrival{})...)
+		of := arrivals(list, arrival{})
+		all = append(all, of...)
+		hidden = append(hidden, a.warnOfHidden(of)...)
 	}
-	return slices.Concat(a.warnOfHosts(all), a.warnOfMatchers(all), a.warnOfLimits(all)), nil
+	return slices.Concat(a.warnOfHosts(all), a.warnOfMatchers(all), hidden, a.warnOfLimits(all)), nil
 }
 
 // warnOfHosts returns a warning for the hosts of server blocks that no site has.
@@ -200,6 +221,35 @@ func (a *App) warnOfMatchers(all []arrival) (warnings []warning) {
 		}
 	}
 	return warnings
+}
+
+// warnOfHidden returns a warning for each directive of a server whose path a directive
+// before it answers.
+func (a *App) warnOfHidden(all []arrival) (warnings []warning) {
+	for i, arrival := range all {
+		before, path := a.hides(all[:i], arrival)
+		if before == nil {
+			continue
+		}
+		warnings = append(warnings, warning{
+			"a directive before it answers the same path, so it never does: remove one of them, or write another path or matcher",
+			[]zap.Field{zap.String("directive", nameOf(arrival.directive)), zap.String("before", nameOf(before)), zap.String("path", path)},
+		})
+	}
+	return warnings
+}
+
+// hides returns the directive that answers a path of another one that comes after it, nil
+// for none.
+func (a *App) hides(all []arrival, hidden arrival) (directive, string) {
+	for _, need := range hidden.directive.reach(a) {
+		for _, before := range all {
+			if path := need.paths[0]; hidden.lets(path) && !before.leaves(path, a, hidden) {
+				return before.directive, path
+			}
+		}
+	}
+	return nil, ""
 }
 
 // warnOfLimits returns a warning for members_api with different limits on one site.

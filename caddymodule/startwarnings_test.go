@@ -38,6 +38,7 @@ func TestWarningsOfRoutes(t *testing.T) {
 	const stranger = "no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts"
 	const kept = "a matcher keeps a directive from its own paths: let them through"
 	const limits = "members_api has several limits on one site, and each counts a key's requests for itself: write the same limit"
+	const behind = "a directive before it answers the same path, so it never does: remove one of them, or write another path or matcher"
 	sites := []any{"news.example.com", "weekly.example.org"}
 	tests := []struct {
 		name   string
@@ -67,6 +68,26 @@ func TestWarningsOfRoutes(t *testing.T) {
 			blocks: "http://news.example.com:{{port}} {\n members_api {\n limit 10 1m\n }\n handle /x/* {\n respond no\n }\n}\nhttp://:{{port}} {\n members_api\n}",
 			want:   []map[string]any{{"msg": limits, "site": "daily", "limits": []any{"10 1m0s", "30 1m0s"}}},
 		},
+		{
+			name:   "a directive twice",
+			blocks: "http://news.example.com:{{port}} {\n members_api\n inbox_provider\n members_api\n}",
+			want:   []map[string]any{{"msg": behind, "directive": "members_api", "before": "members_api", "path": "/integration/members"}},
+		},
+		{
+			name:   "two directives of one path",
+			blocks: "http://news.example.com:{{port}} {\n inbox_provider {\n path /crm/members\n }\n handle /crm/* {\n members_api {\n path /crm\n }\n }\n}",
+			want:   []map[string]any{{"msg": behind, "directive": "members_api", "before": "inbox_provider", "path": "/crm/members"}},
+		},
+		{
+			name:   "a host that an earlier block has too",
+			blocks: "http://*.example.com:{{port}}, http://news.example.com:{{port}} {\n route {\n members_api\n inbox_provider\n members_api\n }\n}\nhttp://:{{port}} {\n members_api\n}",
+			want:   []map[string]any{{"msg": behind, "directive": "members_api", "before": "members_api", "path": "/integration/members"}},
+		},
+		{
+			name:   "a directive twice, for other requests",
+			blocks: "http://news.example.com:{{port}} {\n @crm header X-CRM yes\n members_api @crm\n members_api\n handle @crm {\n inbox_provider\n }\n handle {\n inbox_provider\n }\n}",
+		},
+		{name: "a path that is known later", blocks: "http://news.example.com:{{port}} {\n @later path {env.CRM}/*\n route {\n members_api @later\n members_api\n }\n}"},
 		{name: "a limit for each site", blocks: "http://news.example.com:{{port}} {\n members_api {\n limit 10 1m\n }\n}\nhttp://weekly.example.org:{{port}} {\n members_api\n}"},
 	}
 	for _, test := range tests {
