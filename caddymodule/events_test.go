@@ -68,6 +68,7 @@ type event struct {
 	Values                  map[string]any
 	Revision                int64
 	Post                    *struct{ ID, URL, Edit, Status string }
+	PostDeleted             bool `json:"post_deleted"`
 	Pending                 *struct{ Problem string }
 	Problems                []struct{ Field, Message string }
 
@@ -216,6 +217,13 @@ func TestEvents(t *testing.T) {
 	h.events(200, "POST", "/"+draft.ID+"/unpublish", "")
 	if page := h.do("GET", "/"+slug+"/"); page.Status != 404 {
 		t.Errorf("unpublished: %v", page)
+	}
+	h.ghost("DELETE", "/posts/"+published.Post.ID+"/", "")
+	if lost, _ := h.events(200, "GET", "/"+draft.ID, ""); lost.Post != nil || !lost.PostDeleted || lost.Status != "draft" || lost.Pending != nil {
+		t.Errorf("its post was deleted in Ghost: %+v", lost)
+	}
+	if anew, _ := h.events(200, "POST", "/"+draft.ID+"/publish", ""); anew.Post == nil || anew.PostDeleted || anew.Post.ID == published.Post.ID {
+		t.Errorf("published anew: %+v", anew)
 	}
 	copied, _ := h.events(201, "POST", "/"+draft.ID+"/duplicate", "")
 	if copied.Values["event_date"] != nil || copied.Values["slug"] != nil || copied.Values["speaker"] != "Ada" || copied.ID == draft.ID {
