@@ -41,7 +41,7 @@ type arrival struct {
 	directive directive
 	hosts     []string                 // those that a matcher lets through, nil for all
 	paths     [][]*caddyhttp.MatchPath // of each route around it, any of which lets through; nil in it for all
-	chosen    bool                     // by matchers of something else, or behind a path that was rewritten
+	chosen    bool                     // by more than hosts or paths, or behind a path that was rewritten
 }
 
 // arrivals returns how requests arrive at the directives in routes, which are in
@@ -76,7 +76,7 @@ func (a arrival) within(route caddyhttp.Route) arrival {
 	anyHost := false
 	for _, set := range route.MatcherSets {
 		host, path, others := matchersIn(set)
-		here.chosen = here.chosen || others
+		here.chosen = here.chosen || others || host != nil && path != nil && len(route.MatcherSets) > 1
 		if anyHost = anyHost || host == nil; host != nil {
 			hosts = append(hosts, *host...)
 		}

@@ -87,6 +87,10 @@ func TestWarningsOfRoutes(t *testing.T) {
 			name:   "a directive twice, for other requests",
 			blocks: "http://news.example.com:{{port}} {\n @crm header X-CRM yes\n members_api @crm\n members_api\n handle @crm {\n inbox_provider\n }\n handle {\n inbox_provider\n }\n}",
 		},
+		{
+			name:   "a path of another host",
+			blocks: "http://news.example.com:{{port}}/integration/*, http://weekly.example.org:{{port}}/other/* {\n members_api\n}\nhttp://weekly.example.org:{{port}} {\n members_api\n}",
+		},
 		{name: "a path that is known later", blocks: "http://news.example.com:{{port}} {\n @later path {env.CRM}/*\n route {\n members_api @later\n members_api\n }\n}"},
 		{name: "a limit for each site", blocks: "http://news.example.com:{{port}} {\n members_api {\n limit 10 1m\n }\n}\nhttp://weekly.example.org:{{port}} {\n members_api\n}"},
 	}
