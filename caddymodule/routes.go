@@ -41,7 +41,8 @@ type arrival struct {
 	directive directive
 	hosts     []string                 // those that a matcher lets through, nil for all
 	paths     [][]*caddyhttp.MatchPath // of each route around it, any of which lets through; nil in it for all
-	chosen    bool                     // by more than hosts or paths, or behind a path that was rewritten
+	chosen    bool                     // whether more decides than hosts and paths
+	rewritten bool                     // whether the path may be another by then
 }
 
 // arrivals returns how requests arrive at the directives in routes, which are in
@@ -53,7 +54,7 @@ func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 			switch handler := handler.(type) {
 			case *rewrite.Rewrite: // what was matched is another path from here on
 				here.paths, around.paths = nil, nil
-				here.chosen, around.chosen = true, true
+				here.rewritten, around.rewritten = true, true
 			case *caddyhttp.Subroute:
 				all = append(all, arrivals(handler.Routes, here)...)
 			case directive:
@@ -67,7 +68,7 @@ func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 
 // within returns how requests that arrive get through the matchers of a route.
 func (a arrival) within(route caddyhttp.Route) arrival {
-	here := arrival{hosts: a.hosts, paths: slices.Clone(a.paths), chosen: a.chosen}
+	here := arrival{hosts: a.hosts, paths: slices.Clone(a.paths), chosen: a.chosen, rewritten: a.rewritten}
 	if len(route.MatcherSets) == 0 {
 		return here
 	}
@@ -116,16 +117,24 @@ func (a arrival) lets(path string) bool {
 	return true
 }
 
-// leaves reports whether a request for a path goes past a directive to one that comes
-// after it.
-func (a arrival) leaves(path string, app *App, after arrival) bool {
-	if a.chosen || !a.lets(path) {
-		return true
+// takes reports whether a directive answers each request for a path that would arrive at
+// one that comes after it.
+func (a arrival) takes(path string, app *App, after arrival) bool {
+	return !a.chosen && !a.rewritten && a.lets(path) && a.hasHostsOf(after) &&
+		slices.ContainsFunc(a.directive.reach(app), func(need reach) bool { return slices.Contains(need.paths, path) })
+}
+
+// hasHostsOf reports whether requests for each host of another arrival arrive too.
+func (a arrival) hasHostsOf(other arrival) bool {
+	if a.hosts == nil || other.hosts == nil {
+		return a.hosts == nil
 	}
-	if a.hosts != nil && (after.hosts == nil || slices.ContainsFunc(after.hosts, func(host string) bool { return !slices.Contains(a.hosts, host) })) {
-		return true
+	for _, host := range other.hosts {
+		if !slices.ContainsFunc(a.hosts, func(pattern string) bool { return pattern == host || matchesHost(pattern, host) }) {
+			return false
+		}
 	}
-	return !slices.ContainsFunc(a.directive.reach(app), func(need reach) bool { return need.paths[0] == path })
+	return true
 }
 
 // matchesHost reports whether a pattern of a matcher stands for a host.
@@ -159,14 +168,12 @@ func (a *App) warningsOfRoutes() ([]warning, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []arrival
-	var hidden []warning
-	for _, list := range routes {
-		of := arrivals(list, arrival{})
-		all = append(all, of...)
-		hidden = append(hidden, a.warnOfHidden(of)...)
+	servers := make([][]arrival, len(routes))
+	for i, list := range routes {
+		servers[i] = arrivals(list, arrival{})
 	}
-	return slices.Concat(a.warnOfHosts(all), a.warnOfMatchers(all), hidden, a.warnOfLimits(all)), nil
+	all := slices.Concat(servers...)
+	return slices.Concat(a.warnOfHosts(all), a.warnOfMatchers(all), a.warnOfHidden(servers), a.warnOfLimits(all)), nil
 }
 
 // warnOfHosts returns a warning for the hosts of server blocks that no site has.
@@ -223,33 +230,58 @@ func (a *App) warnOfMatchers(all []arrival) (warnings []warning) {
 	return warnings
 }
 
-// warnOfHidden returns a warning for each directive of a server whose path a directive
-// before it answers.
-func (a *App) warnOfHidden(all []arrival) (warnings []warning) {
-	for i, arrival := range all {
-		before, path := a.hides(all[:i], arrival)
-		if before == nil {
-			continue
+// hiding is that a directive gets no request for a path, because one before it answers
+// them all.
+type hiding struct{ directive, path, before string }
+
+// warnOfHidden returns a warning for each directive that one before it hides, with the
+// hosts where that is so.
+func (a *App) warnOfHidden(servers [][]arrival) (warnings []warning) {
+	hosts := make(map[hiding][]string)
+	for _, all := range servers {
+		for i, arrival := range all {
+			if h, ok := a.hidden(arrival, all[:i]); ok {
+				hosts[h] = append(hosts[h], arrival.hosts...)
+			}
 		}
+	}
+	byText := func(a, b hiding) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	for _, h := range slices.SortedFunc(maps.Keys(hosts), byText) {
+		slices.Sort(hosts[h])
 		warnings = append(warnings, warning{
-			"a directive before it answers the same path, so it never does: remove one of them, or write another path or matcher",
-			[]zap.Field{zap.String("directive", nameOf(arrival.directive)), zap.String("before", nameOf(before)), zap.String("path", path)},
+			"a directive before it answers this path, so requests for it never arrive: write another path or matcher, or remove one of the two",
+			[]zap.Field{zap.String("directive", h.directive), zap.String("path", h.path), zap.String("before", h.before), zap.Strings("hosts", slices.Compact(hosts[h]))},
 		})
 	}
 	return warnings
 }
 
-// hides returns the directive that answers a path of another one that comes after it, nil
-// for none.
-func (a *App) hides(all []arrival, hidden arrival) (directive, string) {
-	for _, need := range hidden.directive.reach(a) {
-		for _, before := range all {
-			if path := need.paths[0]; hidden.lets(path) && !before.leaves(path, a, hidden) {
-				return before.directive, path
+// hidden reports whether directives hide one that comes after them. If the same directive
+// is before it, that may be for a part of its paths; so all of them have to be hidden then.
+func (a *App) hidden(after arrival, all []arrival) (h hiding, ok bool) {
+	if after.rewritten {
+		return h, false
+	}
+	var taken []hiding
+	isLeft := false
+	for _, need := range after.directive.reach(a) {
+		for _, path := range need.paths {
+			if !after.lets(path) {
+				continue
 			}
+			i := slices.IndexFunc(all, func(before arrival) bool { return before.takes(path, a, after) })
+			if i < 0 {
+				isLeft = true
+				continue
+			}
+			taken = append(taken, hiding{nameOf(after.directive), path, nameOf(all[i].directive)})
 		}
 	}
-	return nil, ""
+	i := slices.IndexFunc(taken, func(h hiding) bool { return !isLeft || h.directive != h.before })
+	if i < 0 {
+		return h, false
+	}
+	return taken[i], true
 }
 
 // warnOfLimits returns a warning for members_api with different limits on one site.

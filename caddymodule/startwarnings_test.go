@@ -38,7 +38,7 @@ func TestWarningsOfRoutes(t *testing.T) {
 	const stranger = "no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts"
 	const kept = "a matcher keeps a directive from its own paths: let them through"
 	const limits = "members_api has several limits on one site, and each counts a key's requests for itself: write the same limit"
-	const behind = "a directive before it answers the same path, so it never does: remove one of them, or write another path or matcher"
+	const behind = "a directive before it answers this path, so requests for it never arrive: write another path or matcher, or remove one of the two"
 	sites := []any{"news.example.com", "weekly.example.org"}
 	tests := []struct {
 		name   string
@@ -71,17 +71,20 @@ func TestWarningsOfRoutes(t *testing.T) {
 		{
 			name:   "a directive twice",
 			blocks: "http://news.example.com:{{port}} {\n members_api\n inbox_provider\n members_api\n}",
-			want:   []map[string]any{{"msg": behind, "directive": "members_api", "before": "members_api", "path": "/integration/members"}},
+			want:   []map[string]any{{"msg": behind, "directive": "members_api", "path": "/integration/members", "before": "members_api", "hosts": []any{"news.example.com"}}},
 		},
 		{
 			name:   "two directives of one path",
 			blocks: "http://news.example.com:{{port}} {\n inbox_provider {\n path /crm/members\n }\n handle /crm/* {\n members_api {\n path /crm\n }\n }\n}",
-			want:   []map[string]any{{"msg": behind, "directive": "members_api", "before": "inbox_provider", "path": "/crm/members"}},
+			want:   []map[string]any{{"msg": behind, "directive": "members_api", "path": "/crm/members", "before": "inbox_provider", "hosts": []any{"news.example.com"}}},
 		},
 		{
-			name:   "a host that an earlier block has too",
-			blocks: "http://*.example.com:{{port}}, http://news.example.com:{{port}} {\n route {\n members_api\n inbox_provider\n members_api\n }\n}\nhttp://:{{port}} {\n members_api\n}",
-			want:   []map[string]any{{"msg": behind, "directive": "members_api", "before": "members_api", "path": "/integration/members"}},
+			name:   "a directive twice, for several hosts",
+			blocks: "(twice) {\n members_api\n handle {\n members_api\n }\n}\nhttp://news.example.com:{{port}} {\n import twice\n}\nhttp://*.example.org:{{port}} {\n import twice\n @weekly host weekly.example.org\n handle @weekly {\n inbox_provider\n }\n inbox_provider\n}\nhttp://:{{port}} {\n members_api\n}",
+			want: []map[string]any{
+				{"msg": behind, "directive": "inbox_provider", "path": "/ghost/inbox-provider", "before": "inbox_provider", "hosts": []any{"weekly.example.org"}},
+				{"msg": behind, "directive": "members_api", "path": "/integration/members", "before": "members_api", "hosts": []any{"*.example.org", "news.example.com"}},
+			},
 		},
 		{
 			name:   "a directive twice, for other requests",
@@ -90,6 +93,14 @@ func TestWarningsOfRoutes(t *testing.T) {
 		{
 			name:   "a path of another host",
 			blocks: "http://news.example.com:{{port}}/integration/*, http://weekly.example.org:{{port}}/other/* {\n members_api\n}\nhttp://weekly.example.org:{{port}} {\n members_api\n}",
+		},
+		{
+			name:   "a directive twice, once for a part of its paths",
+			blocks: "http://news.example.com:{{port}} {\n handle /ghost/inbox-provider {\n inbox_provider {\n limit 5 1m\n }\n }\n handle {\n inbox_provider\n }\n}",
+		},
+		{
+			name:   "a directive twice, once behind another path",
+			blocks: "http://news.example.com:{{port}} {\n members_api\n inbox_provider\n handle_path /blog/* {\n members_api\n inbox_provider\n }\n route {\n uri strip_prefix /v1\n members_api\n }\n}",
 		},
 		{name: "a path that is known later", blocks: "http://news.example.com:{{port}} {\n @later path {env.CRM}/*\n route {\n members_api @later\n members_api\n }\n}"},
 		{name: "a limit for each site", blocks: "http://news.example.com:{{port}} {\n members_api {\n limit 10 1m\n }\n}\nhttp://weekly.example.org:{{port}} {\n members_api\n}"},
