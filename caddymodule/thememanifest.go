@@ -152,17 +152,19 @@ func checkPath(p, example string) error {
 	return nil
 }
 
-// staffPaths are those of Ghost's admin and of the staff's pages, in a subdirectory too.
-var staffPaths = regexp.MustCompile(`/ghost(/lychgate|/(api|assets|lychgate/(desk|themes|curation))(/.*)?)?$`)
+// takenPaths are those of Ghost's admin and of the staff's pages, in a subdirectory too, and
+// those of Ghost that readers' browsers ask for.
+var takenPaths = regexp.MustCompile(`/ghost(/lychgate|/(api|assets|lychgate/(desk|themes|curation))(/.*)?)?$|` +
+	`^/(assets|content(/.*)?|members(/api(/.*)?)?|public|r)$`)
 
 // checkOwnPath is checkPath for an API to which all below its path belongs: none of
-// staffPaths would be reached any more.
+// takenPaths would be reached any more.
 func checkOwnPath(p, example string) error {
 	if err := checkPath(p, example); err != nil {
 		return err
 	}
-	if staffPaths.MatchString(p) {
-		return wrongPath(p, "would hide Ghost's admin or the desk; write another, such as "+example)
+	if takenPaths.MatchString(p) {
+		return wrongPath(p, "would hide what Ghost or the desk answers there; write another, such as "+example)
 	}
 	return nil
 }
