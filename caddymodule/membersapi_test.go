@@ -181,7 +181,7 @@ func TestMembersBadInput(t *testing.T) {
 		name, body string
 		want       response
 	}{
-		{"no body", "", failed("The body must be a JSON object. It is not valid JSON, from byte 0 of 0 on.")},
+		{"no body", "", failed("The body must be a JSON object. It is empty.")},
 		{"cut off", `{"email":`, failed("The body must be a JSON object. It is not valid JSON, from byte 9 of 9 on.")},
 		{"a name without quotes", `{"email": "a@example.com", labels: []}`, failed("The body must be a JSON object. It is not valid JSON, from byte 28 of 38 on.")},
 		{"an array", `[]`, notObject},

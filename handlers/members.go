@@ -406,6 +406,9 @@ func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 	if errors.Is(err, errNotUnicode) {
 		return f, &members.InvalidError{Message: "The body must be JSON in UTF-8, without escapes of half a character."}
 	}
+	if len(body) == 0 {
+		return f, &members.InvalidError{Message: "The body must be a JSON object. It is empty."}
+	}
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return f, &members.InvalidError{Message: fmt.Sprintf("The body must be a JSON object. It is not valid JSON, from byte %d of %d on.", syntax.Offset, len(body))}
 	}

@@ -93,7 +93,7 @@ func TestAddFaults(t *testing.T) {
 		made    error // of whoever asks, for the first time
 		tags    []tag // that there are
 		want    []string
-		lookups int // of tags
+		lookups int // of tags, 0 if they are not counted
 
 		found map[string]any // was made before
 	}{
