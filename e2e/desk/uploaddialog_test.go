@@ -18,8 +18,8 @@ func click(p *browser.Page, selector, words string) {
 // title of the dialog that says what came of it.
 func upload(p *browser.Page, name string, zip []byte, overwrites bool) (title string) {
 	p.Do("location.hash = '#/settings/design/change-theme'")
-	click(p, "button", "Upload theme")
-	p.Until("!!document.querySelector('input[type=file]#theme-upload')")
+	// Ghost ignores clicks until it knows whether the site's plan allows themes.
+	p.Until("!!document.querySelector('input[type=file]#theme-upload') || void find('button', 'Upload theme')?.click()")
 	p.Choose("input[type=file]#theme-upload", name+".zip", zip)
 	if overwrites {
 		click(p, "button", "Overwrite")
