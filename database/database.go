@@ -208,14 +208,18 @@ func openPostgres(source string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ofPostgres(*config), nil
+}
+
+func ofPostgres(config pgx.ConnConfig) *DB {
 	// A connection that the server has closed is not used again.
-	pool := stdlib.OpenDB(*config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
+	pool := stdlib.OpenDB(config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
 		return p.IdleDuration > time.Second || !isQuiet(p.Conn.PgConn().Conn())
 	}))
 	pool.SetMaxOpenConns(16)
 	pool.SetMaxIdleConns(16)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
-	return &DB{Kind: Postgres, Read: pool, Write: pool, clock: time.Now}, nil
+	return &DB{Kind: Postgres, Read: pool, Write: pool, clock: time.Now}
 }
 
 // Close closes the database.

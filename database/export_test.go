@@ -20,3 +20,9 @@ func WaitForWaiting(db *DB, n int) {
 
 // SetClock sets the clock of this process, as the database sees it.
 func SetClock(db *DB, clock func() time.Time) { db.clock = clock }
+
+// These are tested by themselves.
+var (
+	IsQuiet    = isQuiet
+	OfPostgres = ofPostgres
+)
