@@ -41,7 +41,7 @@ type arrival struct {
 	directive directive
 	hosts     []string                 // those that a matcher lets through, nil for all
 	paths     [][]*caddyhttp.MatchPath // of each route around it, any of which lets through; nil in it for all
-	chosen    bool                     // whether more decides than hosts and paths
+	isPartial bool                     // whether more than hosts and paths decides
 	rewritten bool                     // whether the path may be another by then
 }
 
@@ -68,7 +68,8 @@ func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 
 // within returns how requests that arrive get through the matchers of a route.
 func (a arrival) within(route caddyhttp.Route) arrival {
-	here := arrival{hosts: a.hosts, paths: slices.Clone(a.paths), chosen: a.chosen, rewritten: a.rewritten}
+	here := a
+	here.paths = slices.Clone(a.paths)
 	if len(route.MatcherSets) == 0 {
 		return here
 	}
@@ -77,7 +78,7 @@ func (a arrival) within(route caddyhttp.Route) arrival {
 	anyHost := false
 	for _, set := range route.MatcherSets {
 		host, path, others := matchersIn(set)
-		here.chosen = here.chosen || others || host != nil && path != nil && len(route.MatcherSets) > 1
+		here.isPartial = here.isPartial || others || host != nil && path != nil && len(route.MatcherSets) > 1
 		if anyHost = anyHost || host == nil; host != nil {
 			hosts = append(hosts, *host...)
 		}
@@ -117,11 +118,9 @@ func (a arrival) lets(path string) bool {
 	return true
 }
 
-// takes reports whether a directive answers each request for a path that would arrive at
-// one that comes after it.
-func (a arrival) takes(path string, app *App, after arrival) bool {
-	return !a.chosen && !a.rewritten && a.lets(path) && a.hasHostsOf(after) &&
-		slices.ContainsFunc(a.directive.reach(app), func(need reach) bool { return slices.Contains(need.paths, path) })
+// answers reports whether a directive answers a path, of which requests arrive.
+func (a arrival) answers(path string, app *App) bool {
+	return a.lets(path) && slices.ContainsFunc(a.directive.reach(app), func(need reach) bool { return slices.Contains(need.paths, path) })
 }
 
 // hasHostsOf reports whether requests for each host of another arrival arrive too.
@@ -130,7 +129,10 @@ func (a arrival) hasHostsOf(other arrival) bool {
 		return a.hosts == nil
 	}
 	for _, host := range other.hosts {
-		if !slices.ContainsFunc(a.hosts, func(pattern string) bool { return pattern == host || matchesHost(pattern, host) }) {
+		isHost := func(pattern string) bool {
+			return pattern == host || strings.Contains(pattern, "*") && matchesHost(pattern, host)
+		}
+		if !slices.ContainsFunc(a.hosts, isHost) {
 			return false
 		}
 	}
@@ -249,7 +251,7 @@ func (a *App) warnOfHidden(servers [][]arrival) (warnings []warning) {
 	for _, h := range slices.SortedFunc(maps.Keys(hosts), byText) {
 		slices.Sort(hosts[h])
 		warnings = append(warnings, warning{
-			"a directive before it answers this path, so requests for it never arrive: write another path or matcher, or remove one of the two",
+			"an earlier directive answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two",
 			[]zap.Field{zap.String("directive", h.directive), zap.String("path", h.path), zap.String("before", h.before), zap.Strings("hosts", slices.Compact(hosts[h]))},
 		})
 	}
@@ -262,6 +264,12 @@ func (a *App) hidden(after arrival, all []arrival) (h hiding, ok bool) {
 	if after.rewritten {
 		return h, false
 	}
+	var before []arrival
+	for _, other := range all {
+		if !other.isPartial && !other.rewritten && other.hasHostsOf(after) {
+			before = append(before, other)
+		}
+	}
 	var taken []hiding
 	isLeft := false
 	for _, need := range after.directive.reach(a) {
@@ -269,12 +277,12 @@ func (a *App) hidden(after arrival, all []arrival) (h hiding, ok bool) {
 			if !after.lets(path) {
 				continue
 			}
-			i := slices.IndexFunc(all, func(before arrival) bool { return before.takes(path, a, after) })
+			i := slices.IndexFunc(before, func(other arrival) bool { return other.answers(path, a) })
 			if i < 0 {
 				isLeft = true
 				continue
 			}
-			taken = append(taken, hiding{nameOf(after.directive), path, nameOf(all[i].directive)})
+			taken = append(taken, hiding{nameOf(after.directive), path, nameOf(before[i].directive)})
 		}
 	}
 	i := slices.IndexFunc(taken, func(h hiding) bool { return !isLeft || h.directive != h.before })

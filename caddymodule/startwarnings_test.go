@@ -38,7 +38,7 @@ func TestWarningsOfRoutes(t *testing.T) {
 	const stranger = "no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts"
 	const kept = "a matcher keeps a directive from its own paths: let them through"
 	const limits = "members_api has several limits on one site, and each counts a key's requests for itself: write the same limit"
-	const behind = "a directive before it answers this path, so requests for it never arrive: write another path or matcher, or remove one of the two"
+	const behind = "an earlier directive answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two"
 	sites := []any{"news.example.com", "weekly.example.org"}
 	tests := []struct {
 		name   string
