@@ -55,18 +55,18 @@ type (
 	}
 
 	eventAnswer struct {
-		ID        string             `json:"id"`
-		Theme     string             `json:"theme"`
-		Type      string             `json:"type"`
-		Status    events.Status      `json:"status"`
-		Values    map[string]any     `json:"values"`
-		Revision  int64              `json:"revision"`
-		Post      *eventPostAnswer   `json:"post"` // null while there is none
-		IsLost    bool               `json:"post_deleted"`
-		Pending   *eventPending      `json:"pending"`
-		Problems  []manifest.Problem `json:"problems"` // for which it could not be published
-		CreatedAt string             `json:"created_at"`
-		UpdatedAt string             `json:"updated_at"`
+		ID          string             `json:"id"`
+		Theme       string             `json:"theme"`
+		Type        string             `json:"type"`
+		Status      events.Status      `json:"status"`
+		Values      map[string]any     `json:"values"`
+		Revision    int64              `json:"revision"`
+		Post        *eventPostAnswer   `json:"post"` // null while there is none
+		PostDeleted bool               `json:"post_deleted"`
+		Pending     *eventPending      `json:"pending"`
+		Problems    []manifest.Problem `json:"problems"` // for which it could not be published
+		CreatedAt   string             `json:"created_at"`
+		UpdatedAt   string             `json:"updated_at"`
 	}
 
 	eventPostAnswer struct {
@@ -297,7 +297,7 @@ func (a eventRequest) event(ctx context.Context, e events.Event) (eventAnswer, e
 		return eventAnswer{}, err
 	}
 	answer := eventAnswer{
-		ID: e.ID, Theme: e.Theme, Type: e.Type, Status: e.Status, Values: e.Values, Revision: e.Revision, IsLost: e.Post.IsLost,
+		ID: e.ID, Theme: e.Theme, Type: e.Type, Status: e.Status, Values: e.Values, Revision: e.Revision, PostDeleted: e.Post.IsLost,
 		Problems: a.service.Problems(e, t), CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt),
 	}
 	if e.Post.ID != "" {

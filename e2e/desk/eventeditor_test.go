@@ -74,7 +74,7 @@ func TestFirstContent(t *testing.T) {
 	visit := func(p *browser.Page, path, until string) float64 {
 		t.Helper()
 		// A link is followed from a page that has nothing left to do.
-		p.Do(`for (let rests = 0; rests < 20;) {
+		p.Do(`for (let rests = 0, tries = 0; rests < 20 && tries < 200; tries++) {
 	await new Promise(done => setTimeout(done, 50))
 	rests = (await new Promise(done => requestIdleCallback(done))).timeRemaining() > 40 ? rests + 1 : 0
 }`)
