@@ -1,0 +1,7 @@
+//go:build race
+
+package lineartest
+
+// divisor is by what sizes are divided with the race detector, which slows work
+// down some ten times. The tests without it look at the whole.
+const divisor = 8
