@@ -124,6 +124,11 @@ func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Ed
 	return made, err
 }
 
+// Made returns the event that an editor has made with a key. Errors: ErrNotFound.
+func (s *Service) Made(ctx context.Context, site, editor, key string) (Event, error) {
+	return s.Find(ctx, site, idOf(site, editor, key))
+}
+
 // idOf returns the ID of the event that an editor makes with a key.
 func idOf(site, editor, key string) string {
 	sum := sha256.Sum256([]byte(encode([]string{site, editor, key})))

@@ -102,16 +102,25 @@ func (r *eventRoom) retype(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Revision = of.revision
+	if of.id != "" {
+		e.Revision = of.revision
+	}
 	return r.editor(ctx, input{event: e, typeKey: of.typeKey, values: of.values, once: of.once})
 }
 
 // started returns the event that a form is about, a new one if that is not kept yet.
 func (r *eventRoom) started(ctx context.Context, of typed) (events.Event, error) {
-	if of.id == "" {
-		return events.Event{Status: events.Draft}, nil
+	if of.id != "" {
+		return r.find(ctx, of.id)
 	}
-	return r.find(ctx, of.id)
+	made, err := r.service.Made(ctx, r.site.Name, r.member.ID, of.once) // if only the answer was lost
+	switch {
+	case errors.Is(err, events.ErrNotFound):
+		return events.Event{Status: events.Draft}, nil
+	case err == nil && !made.UpdatedAt.Equal(made.CreatedAt): // which somebody has changed since
+		made.Revision = -1 // so that the form overwrites nothing
+	}
+	return made, err
 }
 
 // save keeps what was typed, and publishes it if that is to be done.

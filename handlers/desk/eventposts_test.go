@@ -103,17 +103,68 @@ func TestThemeThatChangesMeanwhile(t *testing.T) {
 	}
 }
 
+// hidden returns the value of a page's hidden input.
+func hidden(page shown, name string) string {
+	for input := range elements(page.body, "input") {
+		if attribute(input, "name") == name {
+			return attribute(input, "value")
+		}
+	}
+	return ""
+}
+
+// Who gets another type after the answer to the first save was lost goes on with the event
+// that this save made.
+func TestTypeAfterALostAnswer(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		meanwhile func(*house, events.Event)
+		want      events.Edit
+		shown     string
+	}{
+		{"nobody else has it open", func(*house, events.Event) {}, events.Edit{Theme: "nightly", Type: "meetup", Values: map[string]any{"name": "Meetup"}}, "The event was saved."},
+		{"somebody has changed it", func(h *house, e events.Event) {
+			if _, err := h.Events.Save(h.T.Context(), "daily", e.ID, e.Revision, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Ball"}}, nil); err != nil {
+				h.T.Fatal(err)
+			}
+		}, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Ball"}}, "Somebody changed this event meanwhile."},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHouse(t)
+			h.declareEvents()
+			once := hidden(h.get("events?new=party", "Editor"), "once")
+			form := func(do, event, revision, was, is, name string) []string {
+				return []string{"do", do, "event", event, "revision", revision, "type", is, "was", was, "kept", "{}", "once", once, "f.name", name}
+			}
+			h.post("events", "Editor", form("save", "", "0", "party", "party", "Party")...)
+			page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})
+			if err != nil || page.Total != 1 {
+				t.Fatal(page.Total, err)
+			}
+			test.meanwhile(h, page.Events[0])
+			other := h.post("events", "Editor", form("type", "", "0", "party", "meetup", "Party")...)
+			got := h.post("events", "Editor", form("save", hidden(other, "event"), hidden(other, "revision"), "meetup", "meetup", "Meetup")...)
+			if !strings.Contains(got.Text, test.shown) {
+				t.Error(got.Text)
+			}
+			page, err = h.Events.List(t.Context(), "daily", events.Query{Most: 10})
+			if err != nil || page.Total != 1 {
+				t.Fatal(page.Total, err)
+			}
+			e := page.Events[0]
+			if diff := cmp.Diff(test.want, events.Edit{Theme: e.Theme, Type: e.Type, Values: e.Values}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // A form that is sent again, because its answer was lost or by the browser's Back, makes no
 // second event and no second post.
 func TestFormThatIsSentAgain(t *testing.T) {
 	h := newHouse(t)
 	h.declareEvents()
-	once := ""
-	for input := range elements(h.get("events?new=party", "Editor").body, "input") {
-		if attribute(input, "name") == "once" {
-			once = attribute(input, "value")
-		}
-	}
+	once := hidden(h.get("events?new=party", "Editor"), "once")
 	form := func(do, name string) []string {
 		return []string{"do", do, "event", "", "revision", "0", "type", "party", "was", "party", "kept", "{}", "once", once, "f.name", name, "f.menu", "Cake", "f.event_date", "2100-06-01"}
 	}
