@@ -178,11 +178,13 @@
 		return svg;
 	};
 
-	// listOf returns the findings of a theme, each as text whose direction is its own.
+	// listOf returns the findings of a theme, each as text whose direction is its own. What
+	// is between backticks is code.
 	const listOf = theme => {
 		const list = elementOf('ul');
 		for (const {field, message} of theme._errors) {
-			list.append(elementOf('li', '', elementOf('code', '', elementOf('bdi', '', field)), ' ', elementOf('bdi', '', message)));
+			const parts = message.split(/`([^`]*)`/).map((part, i) => i % 2 ? elementOf('code', '', part) : part);
+			list.append(elementOf('li', '', elementOf('code', '', elementOf('bdi', '', field)), ' ', elementOf('bdi', '', ...parts)));
 		}
 		if (theme.more) list.append(elementOf('li', '', `And ${theme.more} more.`));
 		return list;

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"html/template"
+	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 )
@@ -18,13 +19,31 @@ var pages embed.FS
 var files embed.FS
 
 // Templates are the pages, by their file names. Each is put into frame.html.
-var Templates = template.Must(template.New("").Funcs(template.FuncMap{"short": short, "upload": upload}).ParseFS(pages, "*.html"))
+var Templates = template.Must(template.New("").Funcs(template.FuncMap{"pieces": pieces, "short": short, "upload": upload}).ParseFS(pages, "*.html"))
 
 // maxName is how much of a name is shown, in code points.
 const maxName = 120
 
 // short cuts a name, of a theme or an author, so that a page stays small.
 func short(name string) string { return clip.Text(name, maxName) }
+
+// piece is a part of a text, code if it is between two backticks.
+type piece struct {
+	Text   string
+	IsCode bool
+}
+
+func pieces(text string) (all []piece) {
+	for {
+		before, rest, _ := strings.Cut(text, "`")
+		code, after, isClosed := strings.Cut(rest, "`")
+		if !isClosed {
+			return append(all, piece{Text: text})
+		}
+		all = append(all, piece{Text: before}, piece{Text: code, IsCode: true})
+		text = after
+	}
+}
 
 // upload returns a field of a form with the address that takes its picture.
 func upload(field any, to string) any {
