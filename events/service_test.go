@@ -74,9 +74,17 @@ func roomOf(t *testing.T, store *SQL, h *host) *room {
 	return roomWith(t, store, store, h)
 }
 
-// roomWith returns a room whose service has a store for that of the room.
+// roomWith returns a room whose service has a store for that of the room. It looks for what
+// staff have changed only when it is told to, for its own look would be at any moment of a
+// test.
 func roomWith(t *testing.T, store *SQL, kept Store, h *host) *room {
 	t.Helper()
+	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Look(t.Context(), "daily", lookInterval); err != nil {
+		t.Fatal(err)
+	}
 	s := New(kept, func(site string) platform.EventHost {
 		if site == "daily" {
 			return h
