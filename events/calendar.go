@@ -11,11 +11,14 @@ import (
 // product names us in calendar files (RFC 5545, section 3.7.3).
 const product = "-//Lychgate//Events//EN"
 
-// calendarOf returns events, as JSON for readers, as a calendar file (RFC 5545). Those
-// without a date are left out. Times are in UTC, so that no calendar needs the rules of a
-// time zone; name is what a calendar that is subscribed to is called, "" for none. There is
-// no METHOD: nobody is invited, and PUBLISH would need an ORGANIZER (RFC 5546, section 3.2.1).
-func calendarOf(name string, bodies []string) ([]byte, error) {
+// serialization is how calendar files are written: lines of at most 75 bytes that end in
+// CRLF (RFC 5545, section 3.1).
+var serialization = &ical.SerializationConfiguration{MaxLength: 75, PropertyMaxLength: 75, NewLine: "\r\n"}
+
+// calendarFrame returns what stands around the events of a calendar file (RFC 5545). name is
+// what a calendar that is subscribed to is called, "" for none. There is no METHOD: nobody is
+// invited, and PUBLISH would need an ORGANIZER (RFC 5546, section 3.2.1).
+func calendarFrame(name string) (start, end string) {
 	calendar := ical.NewCalendar()
 	calendar.SetProductId(product)
 	if name != "" {
@@ -23,16 +26,22 @@ func calendarOf(name string, bodies []string) ([]byte, error) {
 		calendar.SetXWRCalName(oneLine(name))
 		calendar.SetRefreshInterval("PT1H")
 	}
-	for _, body := range bodies {
-		var p Public
-		if err := json.Unmarshal([]byte(body), &p); err != nil {
-			return nil, err
-		}
-		if p.Date != "" && p.Start != nil {
-			calendar.AddVEvent(p.calendarEvent())
-		}
+	end = "END:VCALENDAR" + serialization.NewLine
+	return strings.TrimSuffix(calendar.Serialize(serialization), end), end
+}
+
+// calendarEntry returns an event, as JSON for readers, as it stands in a calendar file: ""
+// for one without a date. Times are in UTC, so that no calendar needs the rules of a time
+// zone.
+func calendarEntry(body string) (string, error) {
+	var p Public
+	if err := json.Unmarshal([]byte(body), &p); err != nil {
+		return "", err
 	}
-	return []byte(calendar.Serialize(ical.WithNewLineWindows)), nil
+	if p.Date == "" || p.Start == nil {
+		return "", nil
+	}
+	return p.calendarEvent().Serialize(serialization), nil
 }
 
 func (p Public) calendarEvent() *ical.VEvent {

@@ -58,15 +58,21 @@ END:VEVENT`,
 		"": "", "The\nDaily": "\nNAME:The Daily\nX-WR-CALNAME:The Daily\nREFRESH-INTERVAL;VALUE=DURATION:PT1H",
 	} {
 		want := "BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:-//Lychgate//Events//EN" + head + strings.Join(entries, "") + "\nEND:VCALENDAR\n"
-		got, err := calendarOf(name, bodies)
-		if err != nil {
-			t.Fatal(err)
+		start, end := calendarFrame(name)
+		parts := []string{start}
+		for _, body := range bodies {
+			entry, err := calendarEntry(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = append(parts, entry)
 		}
-		folded := strings.Split(strings.TrimSuffix(string(got), "\r\n"), "\r\n")
+		got := strings.Join(append(parts, end), "")
+		folded := strings.Split(strings.TrimSuffix(got, "\r\n"), "\r\n")
 		if i := slices.IndexFunc(folded, func(line string) bool { return len(line) > 75 || strings.ContainsAny(line, "\r\n") }); i >= 0 {
 			t.Errorf("the line %q", folded[i])
 		}
-		unfolded := strings.ReplaceAll(strings.ReplaceAll(string(got), "\r\n ", ""), "\r\n", "\n")
+		unfolded := strings.ReplaceAll(strings.ReplaceAll(got, "\r\n ", ""), "\r\n", "\n")
 		if diff := cmp.Diff(want, unfolded); diff != "" {
 			t.Errorf("named %q: %s", name, diff)
 		}

@@ -1,43 +1,60 @@
 package events
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 )
 
 // Feed answers readers. What it has answered is kept a moment, in bounded memory, and is
 // answered again while the store is away. It may be used by many goroutines at once.
+//
+// A stranger may ask for a list in a million ways. So a site's events are put in order once
+// for all lists of a version, and an event that several answers have is in memory once.
 type Feed struct {
-	store  Store
-	asking singleflight.Group
+	store   Store
+	asking  singleflight.Group
+	reading *semaphore.Weighted // questions to the store
+	pages   pageHolder
 
-	mu    sync.Mutex
-	sites map[string]siteVersion
-	kept  map[feedKey]keptAnswer
-	size  int // of what is kept, in bytes
+	mu       sync.Mutex
+	sites    map[string]siteVersion
+	listings map[listingKey]*listing
+	listed   int // entries of all listings
 }
 
 // NewFeed returns a Feed of a store.
 func NewFeed(store Store) *Feed {
-	return &Feed{store: store, sites: make(map[string]siteVersion), kept: make(map[feedKey]keptAnswer)}
+	return &Feed{
+		store: store, reading: semaphore.NewWeighted(maxReading), pages: pageHolder{kept: make(map[feedKey]*page), most: maxHeld},
+		sites: make(map[string]siteVersion), listings: make(map[listingKey]*listing),
+	}
 }
 
-// Answer is what readers get.
+// Answer is what a reader gets. It must be closed.
 type Answer struct {
-	Body []byte
-	Tag  string // that changes with the body
+	*io.SectionReader
+
+	Tag string // that changes with the body
+
+	page  *page
+	pages *pageHolder
 }
+
+// Close lets go of what the answer is read from.
+func (a *Answer) Close() { a.pages.release(a.page) }
+
+// IsUrgent reports whether other readers were refused a moment ago because readers like this
+// one hold all the memory that they may.
+func (a *Answer) IsUrgent() bool { return a.pages.isShort() }
 
 // Form is what an answer is written as.
 type Form string
@@ -61,12 +78,6 @@ type siteVersion struct {
 	until    time.Time
 }
 
-type keptAnswer struct {
-	Answer
-	version int64
-	until   time.Time
-}
-
 const (
 	// versionTTL is how long the version of a site is taken to be the one that it was.
 	versionTTL = time.Second
@@ -74,42 +85,68 @@ const (
 	// answerTTL is how long an answer is kept: with time, events are over.
 	answerTTL = time.Minute
 
-	// maxKept bounds what is kept of all answers, in bytes, and maxSites the sites of which
-	// the version is.
-	maxKept  = 32 << 20
+	// maxSites bounds the sites of which the version is kept.
 	maxSites = 10000
+
+	// maxReading bounds the connections to the store that readers may use at once, so that
+	// others get one: SQLite has four for reading, and PostgreSQL 16.
+	maxReading = 2
+
+	// readingTimeout is how long a reader waits for one of these.
+	readingTimeout = 2 * time.Second
 
 	// askTimeout bounds a question to the store, for which several readers may wait.
 	askTimeout = 5 * time.Second
 )
 
 // List returns a page of a site's events, as JSON or as a calendar. That is called as name
-// says, unless the site's settings say something else. Errors: those of the store.
-func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form Form) (Answer, error) {
-	return f.answer(ctx, feedKey{site: site, query: q, form: form}, func(ctx context.Context, settings Settings) ([]byte, error) {
-		bodies, total, err := f.store.Bodies(ctx, site, q)
+// says, unless the site's settings say something else. It ends early where it has maxPage
+// or maxCalendar. Errors: ErrBusy, those of the store.
+func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form Form) (*Answer, error) {
+	key := feedKey{site: site, query: q, form: form}
+	return f.answer(ctx, key, func(ctx context.Context, of siteVersion) (made, error) {
+		all, err := f.listing(ctx, listingKey{site, q.Past}, of.version)
 		if err != nil {
-			return nil, err
+			return made{}, err
+		}
+		chosen := all.choose(q.Type)
+		from := min(q.From, len(chosen))
+		read, err := f.read(ctx, site, chosen[from:min(from+q.Most, len(chosen))], form)
+		if err != nil {
+			return made{}, err
 		}
 		if form == Calendar {
-			return calendarOf(cmp.Or(settings.CalendarName, name), bodies)
+			start, end := calendarFrame(cmp.Or(of.settings.CalendarName, name))
+			return made{newPage(key, start, "", end, read.pieces), read.taken}, nil
 		}
-		return listBody(bodies, total, q, settings), nil
+		next := "null"
+		if from += read.entries; from < len(chosen) && read.entries > 0 {
+			next = strconv.Itoa(from)
+		}
+		end := fmt.Sprintf(`],"total":%d,"next":%s,"messages":%s}`, len(chosen), next, encode(of.settings.messages()))
+		return made{newPage(key, `{"events":[`, ",", end, read.pieces), read.taken}, nil
 	})
 }
 
 // Event returns the event whose page has a slug, as JSON or as a calendar. Errors:
-// ErrNotFound, those of the store.
-func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (Answer, error) {
-	return f.answer(ctx, feedKey{site: site, slug: slug, form: form}, func(ctx context.Context, settings Settings) ([]byte, error) {
+// ErrNotFound, ErrBusy, those of the store.
+func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (*Answer, error) {
+	key := feedKey{site: site, slug: slug, form: form}
+	return f.answer(ctx, key, func(ctx context.Context, of siteVersion) (made, error) {
 		body, err := f.store.Body(ctx, site, slug)
 		if err != nil {
-			return nil, err
+			return made{}, err
+		}
+		one, err := writePiece(body, form)
+		if err != nil {
+			return made{}, err
 		}
 		if form == Calendar {
-			return calendarOf("", []string{body})
+			start, end := calendarFrame("")
+			return made{page: newPage(key, start, "", end, []*piece{one})}, nil
 		}
-		return []byte(body[:len(body)-1] + `,"messages":` + encode(settings.messages()) + "}"), nil
+		one = newPiece(body[:len(body)-1], len(body))
+		return made{page: newPage(key, "", "", `,"messages":`+encode(of.settings.messages())+"}", []*piece{one})}, nil
 	})
 }
 
@@ -121,90 +158,72 @@ func (s Settings) messages() map[string]string {
 	return s.Messages
 }
 
-// listBody returns a page of events as JSON.
-func listBody(bodies []string, total int, q PublicQuery, settings Settings) []byte {
-	var text bytes.Buffer
-	text.WriteString(`{"events":[`)
-	for i, body := range bodies {
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		text.WriteString(body)
-	}
-	next := "null"
-	if from := q.From + len(bodies); from < total && len(bodies) > 0 {
-		next = strconv.Itoa(from)
-	}
-	fmt.Fprintf(&text, `],"total":%d,"next":%s,"messages":%s}`, total, next, encode(settings.messages()))
-	return text.Bytes()
+// made is a new page, and the pieces that were taken for it.
+type made struct {
+	page  *page
+	taken []*piece
 }
 
-// answer returns what is kept of an answer, or makes it. Errors: those of write, and of the
-// store.
-func (f *Feed) answer(ctx context.Context, key feedKey, write func(context.Context, Settings) ([]byte, error)) (Answer, error) {
-	f.mu.Lock()
-	kept, ok := f.kept[key]
-	f.mu.Unlock()
+// answer returns the page that is kept, or makes it. Errors: ErrBusy, those of write, and of
+// the store.
+func (f *Feed) answer(ctx context.Context, key feedKey, write func(context.Context, siteVersion) (made, error)) (*Answer, error) {
+	kept := f.pages.find(key)
 	site, err := f.site(ctx, key.site)
-	if err != nil && ok {
-		return kept.Answer, nil
+	if kept != nil && (err != nil || kept.version == site.version && time.Now().Before(kept.until)) {
+		return f.give(kept), nil //nolint:nilerr // what was answered before is answered while the store is away
 	}
 	if err != nil {
-		return Answer{}, err
+		return nil, err
 	}
-	if ok && kept.version == site.version && time.Now().Before(kept.until) {
-		return kept.Answer, nil
-	}
-	made, err, _ := f.asking.Do(fmt.Sprintf("%d %q", site.version, fmt.Sprint(key)), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-		defer cancel()
-		body, err := write(ctx, site.settings)
-		if err != nil {
-			return Answer{}, err
-		}
-		if key.form == JSON && !json.Valid(body) {
-			return Answer{}, fmt.Errorf("the kept events of site %s are not JSON", key.site)
-		}
-		sum := sha256.Sum256(body)
-		answer := Answer{body, hex.EncodeToString(sum[:8])}
-		f.keep(key, keptAnswer{answer, site.version, time.Now().Add(answerTTL)})
-		return answer, nil
+	done, err, _ := f.asking.Do(fmt.Sprintf("%d %q", site.version, fmt.Sprint(key)), func() (any, error) {
+		var of *page
+		err := f.ask(ctx, func(ctx context.Context) error {
+			made, err := write(ctx, site)
+			if err != nil {
+				return err
+			}
+			of = made.page
+			of.version, of.until = site.version, time.Now().Add(answerTTL)
+			f.pages.keep(of)
+			f.pages.drop(made.taken)
+			return nil
+		})
+		return of, err
 	})
-	if err != nil && ok && kept.version == site.version && !errors.Is(err, ErrNotFound) {
-		return kept.Answer, nil
+	if err != nil && kept != nil && kept.version == site.version && !errors.Is(err, ErrNotFound) {
+		return f.give(kept), nil //nolint:nilerr // as above
+	}
+	if kept != nil {
+		f.pages.release(kept)
 	}
 	if err != nil {
-		return Answer{}, err
+		return nil, err
 	}
-	return made.(Answer), nil
+	of := done.(*page)
+	if !f.pages.use(of) {
+		return nil, ErrBusy
+	}
+	return f.give(of), nil
 }
 
-// keep keeps an answer, in place of others if there are too many.
-func (f *Feed) keep(key feedKey, answer keptAnswer) {
-	if len(answer.Body) > maxKept/4 {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.forget(key)
-	for other := range f.kept { // in no order
-		if f.size+len(answer.Body)+overhead <= maxKept {
-			break
-		}
-		f.forget(other)
-	}
-	f.kept[key] = answer
-	f.size += len(answer.Body) + overhead
+// give hands a page, of which a use was taken, to a reader.
+func (f *Feed) give(p *page) *Answer {
+	return &Answer{io.NewSectionReader(p, 0, p.size), p.tag, p, &f.pages}
 }
 
-// overhead is what an answer takes besides its body, in bytes, roughly.
-const overhead = 512
-
-func (f *Feed) forget(key feedKey) {
-	if kept, ok := f.kept[key]; ok {
-		f.size -= len(kept.Body) + overhead
-		delete(f.kept, key)
+// ask asks the store something on behalf of all readers who wait for it, so that one who
+// leaves does not cancel it. Errors: ErrBusy, those of question.
+func (f *Feed) ask(ctx context.Context, question func(context.Context) error) error {
+	ctx = context.WithoutCancel(ctx)
+	waiting, cancel := context.WithTimeout(ctx, readingTimeout)
+	defer cancel()
+	if f.reading.Acquire(waiting, 1) != nil {
+		return ErrBusy
 	}
+	defer f.reading.Release(1)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return question(asking)
 }
 
 // site returns the version of a site, and its settings.
@@ -216,14 +235,14 @@ func (f *Feed) site(ctx context.Context, site string) (siteVersion, error) {
 		return known, nil
 	}
 	asked, err, _ := f.asking.Do("version "+site, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-		defer cancel()
-		until := time.Now().Add(versionTTL)
-		version, settings, err := f.store.Version(ctx, site)
+		asked := siteVersion{until: time.Now().Add(versionTTL)}
+		err := f.ask(ctx, func(ctx context.Context) (err error) {
+			asked.version, asked.settings, err = f.store.Version(ctx, site)
+			return err
+		})
 		if err != nil {
 			return siteVersion{}, err
 		}
-		asked := siteVersion{version, settings, until}
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if len(f.sites) >= maxSites {

@@ -2,44 +2,272 @@ package events
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
+	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 )
 
-// awayStore is a store whose lists cannot be read any more.
-type awayStore struct {
+// oddStore is a store that fails, or takes its time, on request.
+type oddStore struct {
 	Store
 	isAway bool
+
+	goOn chan struct{} // for which each question waits; may be nil
+
+	mu          sync.Mutex
+	asked, most int // questions at once
 }
 
-func (s *awayStore) Bodies(ctx context.Context, site string, q PublicQuery) ([]string, int, error) {
-	if s.isAway {
-		return nil, 0, errDown
+func (s *oddStore) ask() error {
+	s.count(1)
+	defer s.count(-1)
+	if s.goOn != nil {
+		<-s.goOn
 	}
-	return s.Store.Bodies(ctx, site, q)
+	if s.isAway {
+		return errDown
+	}
+	return nil
+}
+
+func (s *oddStore) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked += n
+	s.most = max(s.most, s.asked)
+}
+
+func (s *oddStore) PublicEntries(ctx context.Context, site string, past bool) ([]PublicEntry, error) {
+	if err := s.ask(); err != nil {
+		return nil, err
+	}
+	return s.Store.PublicEntries(ctx, site, past)
+}
+
+func (s *oddStore) Body(ctx context.Context, site, slug string) (string, error) {
+	if err := s.ask(); err != nil {
+		return "", err
+	}
+	return s.Store.Body(ctx, site, slug)
+}
+
+// bodyOf returns what a reader gets, and ends the answer.
+func bodyOf(t *testing.T, answer *Answer, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Close()
+	text, err := io.ReadAll(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // What was answered before is answered again while the store is away, also in the moment in
 // which its version is still known.
 func TestFeedOfAStoreThatGoesAway(t *testing.T) {
-	store := &awayStore{Store: want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))}
+	store := &oddStore{Store: want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))}
 	f, q := NewFeed(store), PublicQuery{Most: 10}
-	first := want[Answer](t)(f.List(t.Context(), "daily", "", q, JSON))
-	store.isAway = true
-	for key, kept := range f.kept {
-		kept.until = time.Time{}
-		f.kept[key] = kept
+	list := func() string {
+		answer, err := f.List(t.Context(), "daily", "", q, JSON)
+		return bodyOf(t, answer, err)
 	}
-	again, err := f.List(t.Context(), "daily", "", q, JSON)
-	if diff := cmp.Diff(first, again); diff != "" || err != nil {
-		t.Error(err, diff)
+	first := list()
+	store.isAway = true
+	for _, kept := range f.pages.kept {
+		kept.until = time.Time{}
+	}
+	clear(f.listings)
+	if diff := cmp.Diff(first, list()); diff != "" {
+		t.Errorf("while the store is away: %s", diff)
 	}
 	q.Past = true
-	if _, err := f.List(t.Context(), "daily", "", q, JSON); err == nil {
-		t.Error("an answer that was never given")
+	if _, err := f.List(t.Context(), "daily", "", q, JSON); !errors.Is(err, errDown) {
+		t.Errorf("an answer that was never given: %v, want %v", err, errDown)
 	}
+}
+
+// fill makes published events of some bytes each.
+func fill(t *testing.T, db *database.DB, count, size int) *SQL {
+	t.Helper()
+	store := want[*SQL](t)(NewSQL(t.Context(), db))
+	for n := range count {
+		e := newEvent(map[string]any{"event_date": "2099-01-01", "event_time_start": fmt.Sprintf("%02d:%02d", n/60, n%60), "speaker": strings.Repeat("x", size)})
+		e.Site, e.ID, e.Post.Slug = "daily", strings.Repeat(string(rune('a'+n%26)), 24)+fmt.Sprintf("%02d", n/26), fmt.Sprintf("gates-%d", n)
+		if e.Type = "webinar"; n%3 == 0 {
+			e.Type = "party"
+		}
+		e.body = e.bodyOf(e.public())
+		if err := store.Insert(t.Context(), *e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return store
+}
+
+// Whoever follows next gets each event once, in pages of a bounded size.
+func TestPagesEndEarly(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		f := NewFeed(fill(t, db, 60, 20<<10))
+		for kind, total := range map[string]int{"": 60, "party": 20, "concert": 0} {
+			seen, pages := make(map[string]bool), 0
+			for from := new(0); from != nil; pages++ {
+				answer, err := f.List(t.Context(), "daily", "", PublicQuery{Type: kind, From: *from, Most: MaxPublic}, JSON)
+				text := bodyOf(t, answer, err)
+				var page struct {
+					Events []struct{ Slug string }
+					Total  int
+					Next   *int
+				}
+				if err := json.Unmarshal([]byte(text), &page); err != nil || page.Total != total {
+					t.Fatalf("type %q: %v, total %d, want %d", kind, err, page.Total, total)
+				}
+				if len(text) > maxPage+1024 {
+					t.Errorf("a page has %d bytes, want at most %d", len(text), maxPage)
+				}
+				for _, e := range page.Events {
+					if seen[e.Slug] {
+						t.Errorf("%s is on two pages", e.Slug)
+					}
+					seen[e.Slug] = true
+				}
+				from = page.Next
+			}
+			if len(seen) != total || kind == "" && pages != 5 {
+				t.Errorf("type %q: %d events on %d pages, want %d", kind, len(seen), pages, total)
+			}
+		}
+	})
+}
+
+// An event that is larger than a page is on a page of its own.
+func TestLargeEvent(t *testing.T) {
+	f := NewFeed(fill(t, dbtest.SQLite(t), 2, maxPage))
+	answer, err := f.List(t.Context(), "daily", "", PublicQuery{Most: 10}, JSON)
+	if text := bodyOf(t, answer, err); !strings.HasSuffix(text, `"total":2,"next":1,"messages":{}}`) {
+		t.Errorf("the page ends %s", text[len(text)-50:])
+	}
+}
+
+// However many lists readers ask for and hold, an event is in memory once; and nothing of it
+// once they have gone and others need the room.
+func TestReadersShareEvents(t *testing.T) {
+	const size = 20 << 10
+	store := fill(t, dbtest.SQLite(t), 60, size)
+	f := NewFeed(store)
+	var answers []*Answer
+	for n := range 200 {
+		form, kind := JSON, ""
+		if n%2 > 0 {
+			form = Calendar
+		}
+		if n%4 > 1 {
+			kind = "webinar"
+		}
+		answers = append(answers, want[*Answer](t)(f.List(t.Context(), "daily", "", PublicQuery{From: n % 40, Most: 1000 - n, Type: kind}, form)))
+	}
+	if most := 60*(size+4096) + 200*4096; f.pages.size > most {
+		t.Errorf("200 readers hold %d bytes, want at most %d", f.pages.size, most)
+	}
+	for _, answer := range answers {
+		answer.Close()
+	}
+	f.pages.mu.Lock()
+	defer f.pages.mu.Unlock()
+	for _, kept := range f.pages.kept {
+		f.pages.forget(kept)
+	}
+	if f.pages.size != 0 {
+		t.Errorf("with no page left, %d bytes are counted", f.pages.size)
+	}
+	for _, l := range f.listings {
+		for i := range l.entries {
+			if l.entries[i].json != nil || l.entries[i].calendar != nil {
+				t.Fatalf("with no page left, event %s is still in memory", l.entries[i].ID)
+			}
+		}
+	}
+}
+
+// Where readers hold all that they may, others are refused, and get an answer again once
+// some have gone.
+func TestReadersHoldAllThatTheyMay(t *testing.T) {
+	f := NewFeed(fill(t, dbtest.SQLite(t), 60, 20<<10))
+	f.pages.most = 600 << 10
+	ask := func(from int) (*Answer, error) {
+		return f.List(t.Context(), "daily", "", PublicQuery{From: from, Most: 10}, JSON)
+	}
+	first, second := want[*Answer](t)(ask(0)), want[*Answer](t)(ask(10))
+	if first.IsUrgent() {
+		t.Error("it is urgent before anybody is refused")
+	}
+	if _, err := ask(20); !errors.Is(err, ErrBusy) {
+		t.Errorf("with no room left: %v, want %v", err, ErrBusy)
+	}
+	if !first.IsUrgent() {
+		t.Error("it is not urgent though a reader was refused")
+	}
+	same := want[*Answer](t)(ask(0)) // which takes no more room
+	first.Close()
+	if _, err := ask(20); !errors.Is(err, ErrBusy) {
+		t.Errorf("with a page that another reader still has: %v, want %v", err, ErrBusy)
+	}
+	same.Close()
+	want[*Answer](t)(ask(20)).Close()
+	second.Close()
+}
+
+// Strangers take no more than their share of the connections to the store, whatever they
+// ask for, and get an answer once it has time.
+func TestReadersConnections(t *testing.T) {
+	store := &oddStore{Store: fill(t, dbtest.SQLite(t), 1, 1), goOn: make(chan struct{})}
+	f := NewFeed(store)
+	want[siteVersion](t)(f.site(t.Context(), "daily"))
+	var wg sync.WaitGroup
+	for n := range 50 {
+		wg.Go(func() {
+			if _, err := f.Event(t.Context(), "daily", "nothing-"+strconv.Itoa(n), JSON); !errors.Is(err, ErrNotFound) {
+				t.Errorf("event %d: %v, want %v", n, err, ErrNotFound)
+			}
+		})
+	}
+	for range 50 {
+		store.goOn <- struct{}{}
+	}
+	wg.Wait()
+	if store.most != maxReading {
+		t.Errorf("%d questions to the store at once, want %d", store.most, maxReading)
+	}
+}
+
+// An answer is its parts, from wherever it is read.
+func TestPageReader(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringN(0, 5, 20), 0, 5).Draw(t, "texts")
+		separator := rapid.SampledFrom([]string{"", ","}).Draw(t, "separator")
+		var pieces []*piece
+		for _, text := range texts {
+			pieces = append(pieces, newPiece(text, len(text)))
+		}
+		start, end := rapid.StringN(0, 3, 9).Draw(t, "start"), rapid.StringN(0, 3, 9).Draw(t, "end")
+		p := newPage(feedKey{}, start, separator, end, pieces)
+		if err := iotest.TestReader(io.NewSectionReader(p, 0, p.size), []byte(start+strings.Join(texts, separator)+end)); err != nil {
+			t.Fatalf("%q, %q: %v", texts, separator, err)
+		}
+	})
 }

@@ -68,6 +68,9 @@ const (
 	bumpSite     = `UPDATE events_sites SET version = version + 1 WHERE site = $1`
 	saveSettings = `UPDATE events_sites SET version = version + 1, image_size = $2, calendar_name = $3, messages = $4 WHERE site = $1`
 
+	listPublic     = `SELECT id, type FROM events WHERE site = $1 AND slug IS NOT NULL AND over_at > $2 ORDER BY starts_at, id LIMIT $3`
+	listPublicPast = `SELECT id, type FROM events WHERE site = $1 AND slug IS NOT NULL AND over_at <= $2 ORDER BY starts_at DESC, id DESC LIMIT $3`
+
 	findBody = `SELECT public FROM events WHERE site = $1 AND slug = $2 ORDER BY updated_at DESC LIMIT 1`
 
 	forgetEditors = `DELETE FROM events_editors WHERE site = $1 AND seen_at < $2`
@@ -79,6 +82,16 @@ const (
 	forgetSite   = `DELETE FROM events_sites WHERE site = $1`
 	forgetAll    = `DELETE FROM events_editors WHERE site = $1`
 )
+
+// findBodies has room for PublicBatch IDs.
+var findBodies = func() string {
+	var some statement
+	some.add(`SELECT id, public FROM events WHERE site = ? AND slug IS NOT NULL AND id IN (`, "")
+	for i := range PublicBatch {
+		some.add(strings.Repeat(", ", min(i, 1))+"?", "")
+	}
+	return some.text + `)`
+}()
 
 // noDate is the start of an event without a date.
 var noDate = time.UnixMilli(1 << 52)
@@ -444,26 +457,54 @@ func (s *SQL) SaveSettings(ctx context.Context, site string, settings Settings) 
 	return wrap("keeping settings of events", err)
 }
 
+// PublicEntries implements [Store].
+func (s *SQL) PublicEntries(ctx context.Context, site string, past bool) ([]PublicEntry, error) {
+	query := listPublic
+	if past {
+		query = listPublicPast
+	}
+	rows, err := s.db.Read.QueryContext(ctx, query, site, s.db.Now().UnixMilli(), MaxListed)
+	if err != nil {
+		return nil, wrap("listing events for readers", err)
+	}
+	defer rows.Close()
+	var list []PublicEntry
+	kinds := make(map[string]string) // so that each is in memory once
+	for rows.Next() {
+		var e PublicEntry
+		if err := rows.Scan(&e.ID, &e.Type); err != nil {
+			return nil, wrap("listing events for readers", err)
+		}
+		if kind, ok := kinds[e.Type]; ok {
+			e.Type = kind
+		} else {
+			kinds[e.Type] = e.Type
+		}
+		list = append(list, e)
+	}
+	return list, wrap("listing events for readers", rows.Err())
+}
+
 // Bodies implements [Store].
-func (s *SQL) Bodies(ctx context.Context, site string, q PublicQuery) (bodies []string, total int, err error) {
-	var where statement
-	where.add(` FROM events WHERE site = ? AND slug IS NOT NULL`, site)
-	order := ""
-	if q.Past {
-		where.add(` AND over_at <= ?`, s.db.Now().UnixMilli())
-		order = " DESC"
-	} else {
-		where.add(` AND over_at > ?`, s.db.Now().UnixMilli())
+func (s *SQL) Bodies(ctx context.Context, site string, ids []string) (map[string]string, error) {
+	args := []any{site}
+	for i := range PublicBatch { // the same statement for any number
+		args = append(args, ids[min(i, len(ids)-1)])
 	}
-	if q.Type != "" {
-		where.add(` AND type = ?`, q.Type)
+	rows, err := s.db.Read.QueryContext(ctx, findBodies, args...)
+	if err != nil {
+		return nil, wrap("finding events for readers", err)
 	}
-	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*)`+where.text, where.args...).Scan(&total); err != nil {
-		return nil, 0, wrap("counting events", err)
+	defer rows.Close()
+	bodies := make(map[string]string, len(ids))
+	for rows.Next() {
+		var id, body string
+		if err := rows.Scan(&id, &body); err != nil {
+			return nil, wrap("finding events for readers", err)
+		}
+		bodies[id] = body
 	}
-	where.add(` ORDER BY starts_at`+order+`, id`+order+` LIMIT ? OFFSET ?`, max(1, min(q.Most, MaxPublic)), max(0, q.From))
-	bodies, err = s.texts(ctx, "listing events for readers", `SELECT public`+where.text, where.args...)
-	return bodies, total, err
+	return bodies, wrap("finding events for readers", rows.Err())
 }
 
 // Body implements [Store].

@@ -46,8 +46,12 @@ type Store interface {
 	// has not for the longest time.
 	Sites(ctx context.Context, interval time.Duration) ([]string, error)
 
-	// Bodies returns what readers get of events.
-	Bodies(ctx context.Context, site string, q PublicQuery) (bodies []string, total int, err error)
+	// PublicEntries returns the events of a site that readers find, in the order of [Query]:
+	// the first MaxListed that are over, or that are not. Those that are over come last first.
+	PublicEntries(ctx context.Context, site string, past bool) ([]PublicEntry, error)
+
+	// Bodies returns what readers get of at most PublicBatch events, by their IDs.
+	Bodies(ctx context.Context, site string, ids []string) (map[string]string, error)
 
 	// Body returns what readers get of the event whose page has a slug. Errors: ErrNotFound.
 	Body(ctx context.Context, site, slug string) (string, error)
@@ -94,7 +98,7 @@ type Page struct {
 	Next   string // where the next page begins, "" for none
 }
 
-// PublicQuery says which events readers get, in the order of [Query].
+// PublicQuery says which of the entries of a site readers get.
 type PublicQuery struct {
 	Past bool
 	Type string // "" for any
@@ -102,5 +106,16 @@ type PublicQuery struct {
 	Most int    // from 1 to MaxPublic
 }
 
-// MaxPublic is how many events readers get at once.
-const MaxPublic = 1000
+// PublicEntry is an event that readers find.
+type PublicEntry struct{ ID, Type string }
+
+const (
+	// MaxPublic is how many events readers get at once.
+	MaxPublic = 1000
+
+	// MaxListed is how many events of a site readers can page through, in each direction.
+	MaxListed = 10000
+
+	// PublicBatch is how many bodies are read at once. A body has at most some 150 KB.
+	PublicBatch = 16
+)

@@ -1,8 +1,8 @@
 package handlers
 
 import (
-	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -62,6 +62,10 @@ func (h *ReadersEvents) Serve(w http.ResponseWriter, r *http.Request, site strin
 	}
 	answer, err := h.answer(r, site, feed, asked)
 	switch {
+	case errors.Is(err, events.ErrBusy):
+		w.Header().Set("Retry-After", "5")
+		writeMessage(w, http.StatusServiceUnavailable, "Too many readers are being served. Try again in a moment.")
+		return Failed
 	case errors.Is(err, events.ErrNotFound):
 		writeMessage(w, http.StatusNotFound, "There is no event at this address.")
 		return NotFound
@@ -73,6 +77,7 @@ func (h *ReadersEvents) Serve(w http.ResponseWriter, r *http.Request, site strin
 		writeMessage(w, http.StatusServiceUnavailable, "The events are not available now. Try again in a moment.")
 		return Failed
 	}
+	defer answer.Close()
 	writeEvents(w, r, asked, answer)
 	return Done
 }
@@ -132,13 +137,13 @@ const (
 // isKept reports whether a store may have a text: PostgreSQL fails at others.
 func isKept(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
-func (h *ReadersEvents) answer(r *http.Request, site string, feed func() (*events.Feed, error), asked askedEvents) (events.Answer, error) {
+func (h *ReadersEvents) answer(r *http.Request, site string, feed func() (*events.Feed, error), asked askedEvents) (*events.Answer, error) {
 	if len(asked.slug) > 4*191 || strings.Contains(asked.slug, "/") || !isKept(asked.slug) { // no platform has such slugs
-		return events.Answer{}, events.ErrNotFound
+		return nil, events.ErrNotFound
 	}
 	of, err := feed()
 	if err != nil {
-		return events.Answer{}, err
+		return nil, err
 	}
 	if asked.slug != "" {
 		return of.Event(r.Context(), site, asked.slug, asked.form)
@@ -147,7 +152,7 @@ func (h *ReadersEvents) answer(r *http.Request, site string, feed func() (*event
 }
 
 // writeEvents writes an answer, or that the reader has it.
-func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answer events.Answer) {
+func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answer *events.Answer) {
 	header := w.Header()
 	header.Del("Access-Control-Allow-Credentials")
 	header.Set("Access-Control-Allow-Origin", "*")
@@ -163,5 +168,44 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answ
 		header.Set("Content-Type", calendarType)
 		header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(answer.Body))
+	http.ServeContent(w, r, "", time.Time{}, &pacedReader{answer, answer.Size(), answer.IsUrgent, http.NewResponseController(w), time.Now()})
+}
+
+const (
+	// chunkTime is how long a reader may take for the next chunk of an answer, of 32 KB, and
+	// urgentTime how long for a whole one while others are refused for want of memory.
+	chunkTime  = 10 * time.Second
+	urgentTime = 5 * time.Second
+
+	// graceTime and leastRate bound how long a reader may take for a whole answer: the time,
+	// and a second for each so many bytes.
+	graceTime = 30 * time.Second
+	leastRate = 16 << 10
+)
+
+var errSlowReader = errors.New("the reader takes too long")
+
+// pacedReader reads an answer, and fails if its reader takes too long: what it is read from
+// is in memory as long.
+type pacedReader struct {
+	io.ReadSeeker
+
+	size     int64
+	isUrgent func() bool
+	control  *http.ResponseController
+	began    time.Time
+}
+
+// Read reads a chunk, and sets how long the reader may take for it.
+func (p *pacedReader) Read(chunk []byte) (int, error) {
+	now := time.Now()
+	end := p.began.Add(graceTime + time.Duration(p.size)*time.Second/leastRate)
+	if now.After(end) || now.Sub(p.began) > urgentTime && p.isUrgent() {
+		return 0, errSlowReader
+	}
+	if chunkEnd := now.Add(chunkTime); chunkEnd.Before(end) {
+		end = chunkEnd
+	}
+	_ = p.control.SetWriteDeadline(end) // a writer without deadlines has those of Caddy
+	return p.ReadSeeker.Read(chunk)
 }

@@ -5,7 +5,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,4 +61,58 @@ func TestDeclaredOfOddTheme(t *testing.T) {
 			t.Error(declared, findings, err)
 		}
 	})
+}
+
+// slowWriter takes each chunk after a time, unless its deadline is over before.
+type slowWriter struct {
+	http.ResponseWriter
+	each     time.Duration
+	deadline time.Time
+	taken    int
+}
+
+func (w *slowWriter) SetWriteDeadline(t time.Time) error {
+	w.deadline = t
+	return nil
+}
+
+func (w *slowWriter) Write(chunk []byte) (int, error) {
+	if time.Now().Add(w.each).After(w.deadline) {
+		time.Sleep(time.Until(w.deadline))
+		return 0, os.ErrDeadlineExceeded
+	}
+	time.Sleep(w.each)
+	w.taken += len(chunk)
+	return len(chunk), nil
+}
+
+// A reader who takes an answer slowly is cut off, and one on a slow line gets all of it.
+func TestSlowReaders(t *testing.T) {
+	tests := map[string]struct {
+		each     time.Duration // for 32 KB
+		isUrgent bool
+		all      bool
+		longest  time.Duration
+	}{
+		"at once":                      {0, false, true, 0},
+		"on a slow line":               {1900 * time.Millisecond, false, true, time.Minute},
+		"on a slow line, while urgent": {1900 * time.Millisecond, true, false, 10 * time.Second},
+		"just within each deadline":    {9 * time.Second, false, false, 50 * time.Second},
+		"one who takes nothing":        {time.Hour, false, false, 10 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const size = 256 << 10
+				w := &slowWriter{ResponseWriter: httptest.NewRecorder(), each: test.each}
+				began := time.Now()
+				content := strings.NewReader(strings.Repeat("x", size))
+				http.ServeContent(w, httptest.NewRequest(http.MethodGet, "/", nil), "", time.Time{},
+					&pacedReader{ReadSeeker: content, size: size, isUrgent: func() bool { return test.isUrgent }, control: http.NewResponseController(w), began: began})
+				if took := time.Since(began); took > test.longest || (w.taken == size) != test.all {
+					t.Errorf("%d bytes in %v, want all: %v, in at most %v", w.taken, took, test.all, test.longest)
+				}
+			})
+		})
+	}
 }

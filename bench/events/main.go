@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"flag"
 	"fmt"
 	"io"
@@ -21,9 +20,9 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
-	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/benchtest"
 	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/eventstest"
 )
 
 var (
@@ -164,29 +163,5 @@ func fill(ctx context.Context, path string) error {
 		return err
 	}
 	defer db.Close()
-	if _, err := events.NewSQL(ctx, db); err != nil {
-		return err
-	}
-	return db.InTx(ctx, func(tx *sql.Tx) error {
-		now := time.Now()
-		if _, err := tx.ExecContext(ctx, `INSERT INTO events_sites (site, version, looked_at, image_size, calendar_name, messages) VALUES ('bench', 1, 0, '', '', '{}')`); err != nil {
-			return err
-		}
-		for n := range *count {
-			start := now.Add(time.Duration(n+1) * time.Hour).UTC()
-			slug := fmt.Sprintf("event-%d", n)
-			public := fmt.Sprintf(`{"id":"%026d","slug":%q,"type":"webinar","status":"published","name":"Event %d","description":"An evening about something, with people who know of it.",`+
-				`"url":"https://news.example.com/%s/","feature_image":"https://news.example.com/content/images/2026/11/picture-%d.jpg","event_date":%q,"event_time_start":%q,`+
-				`"event_time_end":"","event_time_zone":"UTC","start":%q,"end":null,"all_day":false,"deadline":null,"location":"The Pier","max_attendees":120,"access":"free",`+
-				`"fields":{"speaker":"Ada Lovelace"},"updated_at":%q}`, n, slug, n, slug, n, start.Format(time.DateOnly), start.Format("15:04"), start.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
-			_, err := tx.ExecContext(ctx, `INSERT INTO events (site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, wanted_at, tries,
-				problem, holder, leased_until, late_at, public, post_id, name, starts_at, over_at, slug)
-				VALUES ('bench', $1, 'solo', 'webinar', '{}', 'published', 1, $2, $2, '{}', '{}', 0, 0, '', '', 0, 0, $3, $4, 'event', $5, $5, $4)`,
-				fmt.Sprintf("%026d", n), now.UnixMilli(), public, slug, start.UnixMilli())
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return eventstest.Fill(ctx, db, "bench", *count, 600)
 }

@@ -1,0 +1,108 @@
+package caddymodule_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/eventstest"
+)
+
+// readersConfig is a configuration with events for readers, of a site whose Ghost is away.
+const readersConfig = `{
+	{{global}}
+	lychgate {
+		store sqlite %s
+		site daily {
+			hosts localhost
+			platform ghost http://127.0.0.1:9 {
+				admin_key 0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
+				webhooks off
+			}
+			integration form {
+				key %s
+			}
+		}
+	}
+}
+{{base}} {
+	events_api {
+		limit 6000 1m
+	}
+	members_api
+}
+`
+
+// Strangers who ask for long lists, each for another one, and read nothing of them take
+// little memory, and delay nobody.
+func TestSlowReadersOfEvents(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lychgate.db")
+	db, err := database.Open(t.Context(), database.SQLite, path)
+	if err == nil {
+		err = eventstest.Fill(t.Context(), db, "daily", 1000, 30_000)
+	}
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := startEdge(t, nil, fmt.Sprintf(readersConfig, path, formKey))
+	if got := e.do("GET", "/ghost/lychgate/events?limit=1"); !strings.Contains(got.Body, `"total":1000,"next":1,`) {
+		t.Fatal(got)
+	}
+	const readers, most = 500, 128 << 20
+	before := memoryInUse()
+	for n := range readers {
+		conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars.Replace("{{port}}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		list := ""
+		if n%2 > 0 {
+			list = ".ics"
+		}
+		fmt.Fprintf(conn, "GET /ghost/lychgate/events%s?limit=1000&from=%d HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.%d\r\n\r\n", list, n, n%250)
+		conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		if status, err := bufio.NewReaderSize(conn, 16).ReadSlice('\n'); err != nil && len(status) == 0 || !bytes.HasPrefix(status, []byte("HTTP/1.1 200")) {
+			t.Fatalf("reader %d: %s, %v", n, status, err)
+		}
+	}
+	if used := memoryInUse() - before; used > most {
+		t.Errorf("%d slow readers take %d MB, want at most %d", readers, used>>20, most>>20)
+	} else {
+		t.Logf("%d slow readers take %d MB", readers, used>>20)
+	}
+	began := time.Now()
+	for path, want := range map[string]int{"/ghost/lychgate/events?limit=3": http.StatusOK, "/ghost/lychgate/events/event-900": http.StatusOK} {
+		if got := e.do("GET", path); got.Status != want {
+			t.Errorf("another reader of %s: %v, want %d", path, got, want)
+		}
+	}
+	if got := e.call(formKey, "POST", "", `{"email":"jane@example.com"}`); got.Status != 200 {
+		t.Errorf("a CRM's write: %v", got)
+	}
+	if took := time.Since(began); took > 5*time.Second { // of which the Ghost that is away takes some
+		t.Errorf("others wait %v for slow readers", took)
+	}
+}
+
+// memoryInUse returns the bytes that all goroutines and what they refer to take.
+func memoryInUse() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc + stats.StackInuse)
+}
