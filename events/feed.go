@@ -191,7 +191,7 @@ func (f *Feed) answer(ctx context.Context, key feedKey, write func(context.Conte
 		return of, err
 	})
 	if err != nil && kept != nil && kept.version == site.version && !errors.Is(err, ErrNotFound) {
-		return f.give(kept), nil //nolint:nilerr // as above
+		return f.give(kept), nil
 	}
 	if kept != nil {
 		f.pages.release(kept)

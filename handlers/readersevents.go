@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -168,7 +167,7 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answ
 		header.Set("Content-Type", calendarType)
 		header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	}
-	http.ServeContent(w, r, "", time.Time{}, &pacedReader{answer, answer.Size(), answer.IsUrgent, http.NewResponseController(w), time.Now()})
+	http.ServeContent(&pacedWriter{w, answer.Size(), answer.IsUrgent, time.Now()}, r, "", time.Time{}, answer)
 }
 
 const (
@@ -185,27 +184,29 @@ const (
 
 var errSlowReader = errors.New("the reader takes too long")
 
-// pacedReader reads an answer, and fails if its reader takes too long: what it is read from
+// pacedWriter writes an answer, and fails if its reader takes too long: what it is read from
 // is in memory as long.
-type pacedReader struct {
-	io.ReadSeeker
+type pacedWriter struct {
+	http.ResponseWriter
 
-	size     int64
+	size     int64 // of the answer, in bytes
 	isUrgent func() bool
-	control  *http.ResponseController
 	began    time.Time
 }
 
-// Read reads a chunk, and sets how long the reader may take for it.
-func (p *pacedReader) Read(chunk []byte) (int, error) {
+// Write writes a chunk, and bounds how long the reader may take for it.
+func (w *pacedWriter) Write(chunk []byte) (int, error) {
 	now := time.Now()
-	end := p.began.Add(graceTime + time.Duration(p.size)*time.Second/leastRate)
-	if now.After(end) || now.Sub(p.began) > urgentTime && p.isUrgent() {
+	end := w.began.Add(graceTime + time.Duration(w.size)*time.Second/leastRate)
+	if now.After(end) || now.Sub(w.began) > urgentTime && w.isUrgent() {
 		return 0, errSlowReader
 	}
 	if chunkEnd := now.Add(chunkTime); chunkEnd.Before(end) {
 		end = chunkEnd
 	}
-	_ = p.control.SetWriteDeadline(end) // a writer without deadlines has those of Caddy
-	return p.ReadSeeker.Read(chunk)
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(end) // a writer without deadlines has those of Caddy
+	return w.ResponseWriter.Write(chunk)
 }
+
+// Unwrap is for [http.ResponseController].
+func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

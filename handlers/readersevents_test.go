@@ -106,9 +106,8 @@ func TestSlowReaders(t *testing.T) {
 				const size = 256 << 10
 				w := &slowWriter{ResponseWriter: httptest.NewRecorder(), each: test.each}
 				began := time.Now()
-				content := strings.NewReader(strings.Repeat("x", size))
-				http.ServeContent(w, httptest.NewRequest(http.MethodGet, "/", nil), "", time.Time{},
-					&pacedReader{ReadSeeker: content, size: size, isUrgent: func() bool { return test.isUrgent }, control: http.NewResponseController(w), began: began})
+				http.ServeContent(&pacedWriter{w, size, func() bool { return test.isUrgent }, began},
+					httptest.NewRequest(http.MethodGet, "/", nil), "", time.Time{}, strings.NewReader(strings.Repeat("x", size)))
 				if took := time.Since(began); took > test.longest || (w.taken == size) != test.all {
 					t.Errorf("%d bytes in %v, want all: %v, in at most %v", w.taken, took, test.all, test.longest)
 				}
