@@ -68,8 +68,8 @@ const (
 	bumpSite     = `UPDATE events_sites SET version = version + 1 WHERE site = $1`
 	saveSettings = `UPDATE events_sites SET version = version + 1, image_size = $2, calendar_name = $3, messages = $4 WHERE site = $1`
 
-	listPublic     = `SELECT id, type FROM events WHERE site = $1 AND slug IS NOT NULL AND over_at > $2 ORDER BY starts_at, id LIMIT $3`
-	listPublicPast = `SELECT id, type FROM events WHERE site = $1 AND slug IS NOT NULL AND over_at <= $2 ORDER BY starts_at DESC, id DESC LIMIT $3`
+	listPublic     = `SELECT id, type FROM events%s WHERE site = $1 AND slug IS NOT NULL AND over_at > $2 ORDER BY starts_at, id LIMIT $3`
+	listPublicPast = `SELECT id, type FROM events%s WHERE site = $1 AND slug IS NOT NULL AND over_at <= $2 ORDER BY starts_at DESC, id DESC LIMIT $3`
 
 	findBody = `SELECT public FROM events WHERE site = $1 AND slug = $2 ORDER BY updated_at DESC LIMIT 1`
 
@@ -463,7 +463,11 @@ func (s *SQL) PublicEntries(ctx context.Context, site string, past bool) ([]Publ
 	if past {
 		query = listPublicPast
 	}
-	rows, err := s.db.Read.QueryContext(ctx, query, site, s.db.Now().UnixMilli(), MaxListed)
+	index := ""
+	if s.db.Kind == database.SQLite { // which would take one that lacks the type, and read each row
+		index = " INDEXED BY events_public"
+	}
+	rows, err := s.db.Read.QueryContext(ctx, fmt.Sprintf(query, index), site, s.db.Now().UnixMilli(), MaxListed)
 	if err != nil {
 		return nil, wrap("listing events for readers", err)
 	}
