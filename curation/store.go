@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"time"
 
@@ -70,29 +69,18 @@ const maxDue = 1000
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// Schema is the tables of this package.
+var Schema = database.Schema{Name: "curation", Files: migrations}
+
 // SQL is a [Store] on a database, by whose clock it goes.
 type SQL struct{ db *database.DB }
 
 // NewSQL brings the tables up to date and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "curation", files); err != nil {
+	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
 	return &SQL{db}, nil
-}
-
-// Version returns the version of the tables that a database has, 0 if there are none, and
-// the one that NewSQL would bring them to. It changes nothing.
-func Version(ctx context.Context, db *database.DB) (has, latest int64, err error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return 0, 0, err
-	}
-	return db.Version(ctx, "curation", files)
 }
 
 const (

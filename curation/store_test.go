@@ -103,7 +103,8 @@ func TestMovesOfEarlierVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Migrate(t.Context(), "curation", fstest.MapFS{"00001_moves.sql": {Data: first}}); err != nil {
+		earlier := database.Schema{Name: Schema.Name, Files: fstest.MapFS{"migrations/00001_moves.sql": {Data: first}}}
+		if err := earlier.Migrate(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
 		for i, row := range [][2]string{{"#Hero", "1"}, {"hash-hero", "2"}, {"#hero", "3"}, {"News", "4"}, {"#Ärger", "5"}} {

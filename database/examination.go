@@ -51,12 +51,12 @@ func Existing(path string) string {
 	return path
 }
 
-// TryWrite writes to the tables of a package, or makes one if it has none, and takes that
-// back. The error is why the database could not be written.
-func (db *DB) TryWrite(ctx context.Context, name string, hasTables bool) error {
+// TryWrite writes to the tables, or makes one if there are none, and takes that back. The
+// error is why the database could not be written.
+func (s Schema) TryWrite(ctx context.Context, db *DB, hasTables bool) error {
 	statement := "CREATE TABLE lychgate_test (x INTEGER)"
 	if hasTables {
-		statement = "UPDATE " + versionTable(name) + " SET version_id = version_id"
+		statement = "UPDATE " + s.versionTable() + " SET version_id = version_id"
 	}
 	tx, err := db.Write.BeginTx(ctx, nil)
 	if err != nil {

@@ -9,14 +9,19 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// Migrate brings a package's tables up to date with the migrations in a
-// folder: files named 00001_name.sql and so on, in goose's format, in SQL that
-// SQLite and PostgreSQL share. The name keeps the versions of one package apart
-// from those of another. Several processes may do this at once. Tables of a newer
-// Lychgate are an error: an older one would write them without what is new, and
-// the newer one would take such rows for complete (docs/deployment.md#downgrade).
-func (db *DB) Migrate(ctx context.Context, name string, migrations fs.FS) error {
-	provider, err := db.provider(name, migrations)
+// Schema is the tables of a package: the folder "migrations" of Files has files named
+// 00001_name.sql and so on, in goose's format, in SQL that SQLite and PostgreSQL share. The
+// name keeps the versions of one package apart from those of another.
+type Schema struct {
+	Name  string
+	Files fs.FS
+}
+
+// Migrate brings the tables up to date. Several processes may do this at once. Tables of a
+// newer Lychgate are an error: an older one would write them without what is new, and the
+// newer one would take such rows for complete (docs/deployment.md#downgrade).
+func (s Schema) Migrate(ctx context.Context, db *DB) error {
+	provider, err := s.provider(db)
 	if err != nil {
 		return err
 	}
@@ -25,18 +30,21 @@ func (db *DB) Migrate(ctx context.Context, name string, migrations fs.FS) error 
 	for attempt := 1; ; attempt++ {
 		_, err := provider.Up(ctx)
 		if err == nil {
-			return checkVersion(ctx, name, provider)
+			return s.checkVersion(ctx, provider)
 		}
 		if db.Kind == Postgres || attempt == 3 {
-			return fmt.Errorf("migrating %s: %w", name, err)
+			return fmt.Errorf("migrating %s: %w", s.Name, err)
 		}
 	}
 }
 
-// provider returns what migrates a package's tables.
-func (db *DB) provider(name string, migrations fs.FS) (*goose.Provider, error) {
+func (s Schema) provider(db *DB) (*goose.Provider, error) {
+	files, err := fs.Sub(s.Files, "migrations")
+	if err != nil {
+		return nil, err
+	}
 	options := []goose.ProviderOption{
-		goose.WithTableName(versionTable(name)),
+		goose.WithTableName(s.versionTable()),
 		goose.WithDisableGlobalRegistry(true),
 	}
 	dialect := goose.DialectSQLite3
@@ -48,27 +56,27 @@ func (db *DB) provider(name string, migrations fs.FS) (*goose.Provider, error) {
 		}
 		options = append(options, goose.WithSessionLocker(locker))
 	}
-	provider, err := goose.NewProvider(dialect, db.Write, migrations, options...)
+	provider, err := goose.NewProvider(dialect, db.Write, files, options...)
 	if err != nil {
-		return nil, fmt.Errorf("migrations of %s: %w", name, err)
+		return nil, fmt.Errorf("migrations of %s: %w", s.Name, err)
 	}
 	return provider, nil
 }
 
-// versionTable is the table that has the version of a package's tables.
-func versionTable(name string) string { return "migrations_" + name }
+// versionTable is where goose keeps the version of the tables.
+func (s Schema) versionTable() string { return "migrations_" + s.Name }
 
-// Version returns the version of a package's tables, 0 if there are none, and the
-// one that [DB.Migrate] would bring them to. It changes nothing.
-func (db *DB) Version(ctx context.Context, name string, migrations fs.FS) (has, latest int64, err error) {
-	provider, err := db.provider(name, migrations)
+// Version returns the version of the tables that a database has, 0 if there are none, and
+// the one that Migrate would bring them to. It changes nothing.
+func (s Schema) Version(ctx context.Context, db *DB) (has, latest int64, err error) {
+	provider, err := s.provider(db)
 	if err != nil {
 		return 0, 0, err
 	}
 	latest = latestOf(provider)
-	err = db.Read.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM "+versionTable(name)).Scan(&has)
+	err = db.Read.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM "+s.versionTable()).Scan(&has)
 	if err != nil && !isNoTable(err) {
-		return 0, 0, fmt.Errorf("reading the version of %s: %w", name, err)
+		return 0, 0, fmt.Errorf("reading the version of %s: %w", s.Name, err)
 	}
 	return has, latest, nil
 }
@@ -81,13 +89,13 @@ func latestOf(provider *goose.Provider) int64 {
 
 // checkVersion returns an error if the tables have migrations that the provider
 // does not know.
-func checkVersion(ctx context.Context, name string, provider *goose.Provider) error {
+func (s Schema) checkVersion(ctx context.Context, provider *goose.Provider) error {
 	version, err := provider.GetDBVersion(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the version of %s: %w", name, err)
+		return fmt.Errorf("reading the version of %s: %w", s.Name, err)
 	}
 	if known := latestOf(provider); version > known {
-		return fmt.Errorf("the store is of a newer Lychgate: %s has version %d, and this one knows %d; run the newer one, or take the store back as the page on deployment says", name, version, known)
+		return fmt.Errorf("the store is of a newer Lychgate: %s has version %d, and this one knows %d; run the newer one, or take the store back as the page on deployment says", s.Name, version, known)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestMigrateRefusesNewerTables(t *testing.T) {
 		list := fstest.MapFS{}
 		for i := range n {
 			sql := fmt.Sprintf("-- +goose Up\nCREATE TABLE t%d (id INTEGER);\n-- +goose Down\nDROP TABLE t%d;\n", i, i)
-			list[fmt.Sprintf("%05d_t.sql", i+1)] = &fstest.MapFile{Data: []byte(sql)}
+			list[fmt.Sprintf("migrations/%05d_t.sql", i+1)] = &fstest.MapFile{Data: []byte(sql)}
 		}
 		return list
 	}
@@ -33,7 +33,7 @@ func TestMigrateRefusesNewerTables(t *testing.T) {
 			{3, ""},
 		} {
 			got := ""
-			if err := db.Migrate(t.Context(), "things", files(step.versions)); err != nil {
+			if err := (database.Schema{Name: "things", Files: files(step.versions)}).Migrate(t.Context(), db); err != nil {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(step.want, got); diff != "" {

@@ -103,34 +103,33 @@ func (s *Store) check(ctx context.Context) (openedStore, Result) {
 func (s *Store) examine(ctx context.Context, opened *openedStore) (r Result, err error) {
 	r = ok("can be read and written")
 	for _, part := range []struct {
-		used    bool
-		name    string
-		version func(context.Context, *database.DB) (has, latest int64, err error)
-	}{{s.Members, "members", memberstore.Version}, {s.Themes, "themes", themes.Version}, {s.Curation, "curation", curation.Version}, {s.Events, "events", events.Version}, {s.Keys != nil, "sites", sites.Version}} {
+		used bool
+		database.Schema
+	}{{s.Members, memberstore.Schema}, {s.Themes, themes.Schema}, {s.Curation, curation.Schema}, {s.Events, events.Schema}, {s.Keys != nil, sites.Schema}} {
 		if !part.used {
 			continue
 		}
-		has, latest, err := part.version(ctx, opened.db)
+		has, latest, err := part.Version(ctx, opened.db)
 		switch {
 		case err != nil:
 			return Result{}, err
 		case has > latest:
-			return fail(fmt.Sprintf("is of a newer Lychgate: its tables of %s have version %d, and this one knows %d", part.name, has, latest), "run the newer Lychgate"), nil
+			return fail(fmt.Sprintf("is of a newer Lychgate: its tables of %s have version %d, and this one knows %d", part.Name, has, latest), "run the newer Lychgate"), nil
 		case has == 0:
-			opened.isNew = opened.isNew || part.name == "members"
-			r = ok("has no tables of %s yet; Caddy makes them when it starts", part.name)
+			opened.isNew = opened.isNew || part.Name == "members"
+			r = ok("has no tables of %s yet; Caddy makes them when it starts", part.Name)
 		case has < latest:
 			opened.err = errOlderStore
-			r = warn(fmt.Sprintf("is of an older Lychgate: its tables of %s have version %d, and this one brings them to %d when Caddy starts", part.name, has, latest), "back it up before you start this one")
+			r = warn(fmt.Sprintf("is of an older Lychgate: its tables of %s have version %d, and this one brings them to %d when Caddy starts", part.Name, has, latest), "back it up before you start this one")
 		}
-		if err := opened.db.TryWrite(ctx, part.name, has > 0); err != nil {
+		if err := part.TryWrite(ctx, opened.db, has > 0); err != nil {
 			return Result{}, err
 		}
 	}
 	if s.Members && opened.err == nil && !opened.isNew {
 		opened.members, err = memberstore.NewSQL(ctx, opened.db)
 	}
-	if has, latest, versionErr := sites.Version(ctx, opened.db); s.Keys != nil && has > 0 && has == latest && err == nil && versionErr == nil {
+	if has, latest, versionErr := sites.Schema.Version(ctx, opened.db); s.Keys != nil && has > 0 && has == latest && err == nil && versionErr == nil {
 		opened.sites, err = sites.NewSQL(ctx, opened.db, s.Keys)
 	}
 	return r, err

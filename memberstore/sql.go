@@ -6,7 +6,6 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -17,29 +16,18 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// Schema is the tables of this package.
+var Schema = database.Schema{Name: "members", Files: migrations}
+
 // SQL keeps all that Lychgate knows of members, in a database.
 type SQL struct{ db *database.DB }
 
 // NewSQL brings the tables up to date and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "members", files); err != nil {
+	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
 	return &SQL{db}, nil
-}
-
-// Version returns the version of the tables that a database has, 0 if there are none,
-// and the one that NewSQL would bring them to. It changes nothing.
-func Version(ctx context.Context, db *database.DB) (has, latest int64, err error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return 0, 0, err
-	}
-	return db.Version(ctx, "members", files)
 }
 
 // executor is a transaction, or a database for one statement alone.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/database"
@@ -16,6 +15,9 @@ import (
 
 //go:embed migrations/*.sql
 var migrations embed.FS
+
+// Schema is the tables of this package.
+var Schema = database.Schema{Name: "sites", Files: migrations}
 
 // SQL is a [Store] in a database.
 type SQL struct {
@@ -26,24 +28,10 @@ type SQL struct {
 // NewSQL returns the store in a database, whose tables it brings up to date. The keys
 // open and seal the secrets of sites.
 func NewSQL(ctx context.Context, db *database.DB, keys *seal.Keyring) (*SQL, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "sites", files); err != nil {
+	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
 	return &SQL{db, keys}, nil
-}
-
-// Version returns the version of the tables that a database has, 0 if there are none,
-// and the one that NewSQL would bring them to. It changes nothing.
-func Version(ctx context.Context, db *database.DB) (has, latest int64, err error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return 0, 0, err
-	}
-	return db.Version(ctx, "sites", files)
 }
 
 const (

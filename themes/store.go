@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"time"
 
@@ -98,29 +97,18 @@ type Store interface {
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// Schema is the tables of this package.
+var Schema = database.Schema{Name: "themes", Files: migrations}
+
 // SQL is a [Store] on a database.
 type SQL struct{ db *database.DB }
 
 // NewSQL brings the table up to date and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "themes", files); err != nil {
+	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
 	return &SQL{db}, nil
-}
-
-// Version returns the version of the table that a database has, 0 if there is none, and
-// the one that NewSQL would bring it to. It changes nothing.
-func Version(ctx context.Context, db *database.DB) (has, latest int64, err error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return 0, 0, err
-	}
-	return db.Version(ctx, "themes", files)
 }
 
 // A theme without findings, not even an empty list of them, is not there: it has

@@ -1,8 +1,8 @@
 package themes
 
 import (
-	"os"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,15 +65,12 @@ func TestTimesOfTheKnownGoodCopy(t *testing.T) {
 // known.
 func TestTimesOfEarlierThemes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		earlier := t.TempDir()
 		first, err := migrations.ReadFile("migrations/00001_themes.sql")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(earlier+"/00001_themes.sql", first, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Migrate(t.Context(), "themes", os.DirFS(earlier)); err != nil {
+		earlier := database.Schema{Name: Schema.Name, Files: fstest.MapFS{"migrations/00001_themes.sql": {Data: first}}}
+		if err := earlier.Migrate(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
 		const curated, plain = `{"manifest_version":1,"homepage_curation":{"recent_limit":5}}`, `{"manifest_version":1}`
