@@ -15,6 +15,8 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 )
 
 const (
@@ -39,6 +41,10 @@ const (
 	// is kept that does not answer.
 	dialTimeout = 2 * time.Second
 	silence     = 2 * time.Second
+
+	// maxRedirections bounds how often a call is sent on from node to node of a Cluster a call is sent. In one that is
+	// being changed there is one, and a second one for a slot that moves.
+	maxRedirections = 3
 )
 
 // ErrAway means that Redis was not asked, because it did not answer before, or that it
@@ -99,6 +105,8 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	option.DisableRetry = true // whoever asks does without Redis
 	option.AlwaysPipelining = true
 	option.PipelineMultiplex = -1 // one connection, so that what is asked at once is sent at once
+	option.ClusterOption.MaxMovedRedirections = maxRedirections
+	guard(&option)
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
 	}
@@ -203,7 +211,7 @@ func (c *Client) lost(live *rueidis.Client, err error) {
 	if c.closed || !c.live.CompareAndSwap(live, nil) {
 		return
 	}
-	c.logger.Error(away, zap.Error(err))
+	c.logger.Error(away, reason(err))
 	c.running.Go((*live).Close) // what it leads to may no longer be the Redis that takes writes
 	c.running.Go(func() {
 		if time.Since(c.since) >= steadyTime {
@@ -212,6 +220,11 @@ func (c *Client) lost(live *rueidis.Client, err error) {
 		c.connect()
 	})
 }
+
+// maxReason bounds what a line of the log has of Redis's error, in code points.
+const maxReason = 200
+
+func reason(err error) zap.Field { return zap.String("error", clip.Text(err.Error(), maxReason)) }
 
 const away = "Redis does not answer, so this edge goes on by itself"
 
@@ -233,7 +246,7 @@ func (c *Client) connect() {
 			return
 		}
 		if !logged && c.ctx.Err() == nil {
-			c.logger.Error(away, zap.Error(err))
+			c.logger.Error(away, reason(err))
 			logged = true
 		}
 	}

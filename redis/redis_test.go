@@ -149,6 +149,15 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
+// end ends the connections that are there.
+func (p *proxy) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		conn.Close()
+	}
+}
+
 // answers passes on what Redis answers.
 func (p *proxy) answers(client, server net.Conn) {
 	defer client.Close()
