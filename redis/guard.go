@@ -32,7 +32,7 @@ func (g *guarded) Read(b []byte) (int, error) {
 	g.mu.Unlock()
 	if g.wrong != nil {
 		g.pace.slow()
-		_ = g.Conn.Close() // the other end has nothing more to say
+		_ = g.Close() // the other end has nothing more to say
 		if n == 0 {
 			return 0, g.wrong
 		}

@@ -339,10 +339,10 @@ func (a asked) isNamed() bool { return a.shape == pong || a.shape == onlyPong ||
 func (p *protocol) endText(text []byte) error {
 	if p.isFirst && p.reply.isNamed() {
 		want := "pong"
-		switch {
-		case p.reply.begin == 's':
+		switch p.reply.begin {
+		case 's':
 			want = "subscribe"
-		case p.reply.begin == 'u':
+		case 'u':
 			want = "unsubscribe"
 		}
 		if string(text) != want {

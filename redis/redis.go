@@ -38,11 +38,12 @@ const (
 	maxCalls = 512
 
 	// dialTimeout bounds how long connecting takes, and silence how long a connection
-	// is kept that does not answer.
-	dialTimeout = 2 * time.Second
-	silence     = 2 * time.Second
+	// is kept that does not answer, also to a PING after pingInterval without use.
+	dialTimeout  = 2 * time.Second
+	silence      = 2 * time.Second
+	pingInterval = time.Second
 
-	// maxRedirections bounds how often a call is sent on from node to node of a Cluster a call is sent. In one that is
+	// maxRedirections bounds how often a call is sent on from node to node of a Cluster. In one that is
 	// being changed there is one, and a second one for a slot that moves.
 	maxRedirections = 3
 )
@@ -99,6 +100,7 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	option.ClientName = "lychgate"
 	option.Dialer.Timeout = dialTimeout
+	option.Dialer.KeepAlive = pingInterval // without it, the library pings no Sentinels
 	option.Sentinel.ClientName, option.Sentinel.Dialer = option.ClientName, option.Dialer
 	option.ConnWriteTimeout = silence
 	option.DisableCache = true
