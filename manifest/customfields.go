@@ -46,13 +46,13 @@ func (p *parser) customKey(c *CustomField, m mapping, in *path, entry *yaml.Node
 	switch {
 	case strings.ContainsFunc(c.Key, unicode.IsSpace):
 		p.report(Error, at, place, "the key %s contains a space, so the custom field is dropped; use %s",
-			quote(c.Key), quote(strings.Join(strings.Fields(c.Key), "_")))
+			Quote(c.Key), Quote(strings.Join(strings.Fields(c.Key), "_")))
 	case standard:
 		p.report(Error, at, place, "the key %s is that of a standard field, so the custom field is dropped; choose another",
-			quote(c.Key))
+			Quote(c.Key))
 	case seen[c.Key]:
 		p.report(Error, at, place, "the key %s is that of an earlier custom field, so this one is dropped; choose another",
-			quote(c.Key))
+			Quote(c.Key))
 	default:
 		return true
 	}

@@ -341,7 +341,7 @@ func checkKeys(n *yaml.Node) error {
 			first = lineOfKey(n.Content[:i], key.Value)
 		}
 		if first != 0 {
-			return syntaxErrorAt(n.Content[i], "the key %s is in line %d already; a mapping has each key once", quote(key.Value), first)
+			return syntaxErrorAt(n.Content[i], "the key %s is in line %d already; a mapping has each key once", Quote(key.Value), first)
 		}
 		if isMerge(n.Content[i]) && !canMerge(n.Content[i+1]) {
 			return syntaxErrorAt(n.Content[i], "`<<` merges mappings only; this is %s", show(n.Content[i+1]))

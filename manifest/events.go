@@ -60,7 +60,7 @@ func (p *parser) eventType(at *path, f field) (EventType, bool) {
 	if t.Label == "" {
 		t.Label = labelOf(f.name)
 	}
-	t.PostTemplate = p.required(m, at, f.key, "post_template", "the event type "+quote(f.name))
+	t.PostTemplate = p.required(m, at, f.key, "post_template", "the event type "+Quote(f.name))
 	var there bool
 	if t.SupportedFields, there = p.names(m, at, "supported_fields", standardFields, "a standard field"); !there {
 		t.SupportedFields = StandardFields()
@@ -81,7 +81,7 @@ func (p *parser) eventType(at *path, f field) (EventType, bool) {
 // that does, of those that are not dropped.
 func (p *parser) claimDefault(f field, at *path) bool {
 	if p.defaultType != "" {
-		p.report(Warning, at.child("default"), f.place(), "%s is the default event type already; set `default` on one type only", quote(p.defaultType))
+		p.report(Warning, at.child("default"), f.place(), "%s is the default event type already; set `default` on one type only", Quote(p.defaultType))
 		return false
 	}
 	p.defaultType = at.key
@@ -126,7 +126,7 @@ func (p *parser) fieldConstraints(m mapping, at *path) FieldConstraints {
 		kind, known := standardKinds[entry.name]
 		if !known {
 			p.report(Warning, at.child(f.name).child(entry.name), entry.key,
-				"%s is not a standard field, so it is dropped; %s", quote(entry.name), instead{entry.name, standardFields})
+				"%s is not a standard field, so it is dropped; %s", Quote(entry.name), instead{entry.name, standardFields})
 			continue
 		}
 		c := mappingOf(entry.value).constraints(constraintKeys[kind])

@@ -119,7 +119,7 @@ func show(n *yaml.Node) string {
 	case n.ShortTag() == "!!str" && resolvesOtherwise(n.Value):
 		return `"` + n.Value + `"`
 	}
-	return quote(n.Value)
+	return Quote(n.Value)
 }
 
 // resolvesOtherwise reports whether s without quotes would not be text.
@@ -128,8 +128,9 @@ func resolvesOtherwise(s string) bool {
 	return plain.ShortTag() != "!!str"
 }
 
-// quote is a name in a message.
-func quote(s string) string {
+// Quote returns a name for a message: in backticks, cut after 60 code points, and without
+// what could change the text around it.
+func Quote(s string) string {
 	s = shorten(s, 60)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == '`' || c == 0x7f }) {
 		return strconv.Quote(s)
@@ -158,7 +159,7 @@ func (i instead) String() string {
 		return "remove it"
 	}
 	if meant := nearest(i.name, i.known); meant != "" && len(i.known) > 2 {
-		return "did you mean " + quote(meant) + "?"
+		return "did you mean " + Quote(meant) + "?"
 	}
 	return "use " + oneOf(i.known)
 }

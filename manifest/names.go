@@ -106,8 +106,13 @@ func (e *Events) EventTags(t EventType) []string {
 	return tags
 }
 
-// nearest returns the known name that a mistyped one is probably meant to be,
-// or "". Case does not count, and a third of the letters may be wrong.
+// Nearest returns the known name that a mistyped one is probably meant to be, or "". Case
+// does not count, and a third of the letters may be wrong. Names of more than 40 bytes are
+// not compared. The time is proportional to the number of names.
+func Nearest(name string, known []string) string {
+	return nearest(name, slices.DeleteFunc(slices.Clone(known), func(k string) bool { return len(k) > longestName }))
+}
+
 func nearest(name string, known []string) string {
 	if len(name) > longestName {
 		return ""

@@ -116,15 +116,8 @@ func FileName(service string) (string, error) {
 // Memory is bounded by the limits above, however large the zip is. The error is
 // ErrNoManifest, *TooLargeError, *ArchiveError, or that of r.
 func ReadZip(r io.ReaderAt, size int64, fileName string) (File, error) {
-	if err := checkEnd(r, size); err != nil {
-		return File{}, err
-	}
 	limited := &limitedReaderAt{r: r, left: maxDirectory + 2*maxTail}
-	archive, err := openZip(limited, size)
-	if err != nil {
-		return File{}, err
-	}
-	entry, err := findManifest(archive.File, fileName)
+	_, entry, err := openTheme(limited, size, fileName)
 	if err != nil {
 		return File{}, err
 	}
@@ -141,6 +134,19 @@ var (
 	errTooMany = &ArchiveError{Problem: fmt.Sprintf("more than %d files and folders; leave out of the zip what the theme does not need, such as node_modules", MaxEntries)}
 	errTooLong = &ArchiveError{Problem: "its list of files is too long; leave out of the zip what the theme does not need, such as node_modules"}
 )
+
+// openTheme reads the zip's list of entries, and finds that of the manifest.
+func openTheme(limited *limitedReaderAt, size int64, fileName string) ([]*zip.File, *zip.File, error) {
+	if err := checkEnd(limited.r, size); err != nil {
+		return nil, nil, err
+	}
+	archive, err := openZip(limited, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	entry, err := findManifest(archive.File, fileName)
+	return archive.File, entry, err
+}
 
 // openZip reads the zip's list of entries, as far as the reader lets it: the
 // list ends where it ends, not where the zip says.

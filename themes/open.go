@@ -53,7 +53,7 @@ func openFile(name string, info fs.FileInfo, fileName string) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	if fileName != "" && (strings.EqualFold(filepath.Ext(name), ".zip") || bytes.HasPrefix(text, []byte("PK\x03\x04")) || bytes.HasPrefix(text, []byte("PK\x05\x06"))) {
+	if fileName != "" && isZip(name, text) {
 		if !info.Mode().IsRegular() {
 			return File{}, errors.New("a zip that does not come from a file; save it first")
 		}
@@ -72,4 +72,9 @@ func openFile(name string, info fs.FileInfo, fileName string) (File, error) {
 		tooLarge.Size = info.Size()
 	}
 	return File{}, tooLarge
+}
+
+// isZip reports whether a file is a zip, as its name says or its first bytes.
+func isZip(name string, start []byte) bool {
+	return strings.EqualFold(filepath.Ext(name), ".zip") || bytes.HasPrefix(start, []byte("PK\x03\x04")) || bytes.HasPrefix(start, []byte("PK\x05\x06"))
 }

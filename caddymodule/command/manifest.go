@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -42,30 +43,83 @@ The exit code is 0 without any, 1 with some, and 2 if there is nothing to read.
 	validate.SetFlagErrorFunc(unread)
 	format := validate.Flags().String("format", "text", "How findings are printed: text, json, or github for annotations of a workflow")
 	service := validate.Flags().String("name", "lychgate", "Name of the service: the file is called <name>-manifest.yaml")
+	isStrict := validate.Flags().Bool("strict", false, "Also prints unknown keys, and templates that the theme lacks or Ghost does not offer")
+	isWatching := validate.Flags().Bool("watch", false, "Validates again whenever the theme changes, until Ctrl-C")
 	validate.RunE = func(cmd *cobra.Command, args []string) error {
-		write, known := manifestFormats[*format]
-		if !known {
+		v := validation{name: args[0], isStrict: *isStrict, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr()}
+		var known bool
+		var err error
+		if v.write, known = manifestFormats[*format]; !known {
 			return unread(cmd, fmt.Errorf("--format %q: write text, json or github", *format))
 		}
-		fileName, err := themes.FileName(*service)
+		if *isWatching && *format == "github" {
+			return unread(cmd, errors.New("--watch prints for people and programs: write --format text or json"))
+		}
+		if v.fileName, err = themes.FileName(*service); err != nil {
+			return unread(cmd, err)
+		}
+		if *isWatching {
+			if err := v.watch(cmd.Context(), *format == "text"); err != nil {
+				return unread(cmd, err)
+			}
+			return nil
+		}
+		found, err := v.run()
 		if err != nil {
 			return unread(cmd, err)
 		}
-		report, err := checkTheme(args[0], fileName)
-		if err != nil {
-			return unread(cmd, err)
-		}
-		if err := write(cmd.OutOrStdout(), report); err != nil {
-			return unread(cmd, fmt.Errorf("printing the findings: %w", err))
-		}
-		if len(report.findings) > 0 {
+		if found > 0 {
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
-			return errors.New(themes.Status(len(report.findings)))
+			return errors.New(themes.Status(found))
 		}
 		return nil
 	}
 	group(root, validate)
 	return root
+}
+
+// validation is one theme's, as the command line asks for it.
+type validation struct {
+	name     string // of a folder, a zip or a file
+	fileName string // of the manifest, in a folder or a zip
+	isStrict bool
+	write    func(io.Writer, manifestReport) error
+	out      io.Writer
+	notes    io.Writer // what is no finding
+}
+
+// run validates the manifest, prints the findings and returns how many there are. An
+// error says why nothing was validated.
+func (v validation) run() (found int, err error) {
+	report, err := checkTheme(v.name, v.fileName)
+	if err == nil && v.isStrict {
+		err = v.addStrict(&report)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := v.write(v.out, report); err != nil {
+		return 0, fmt.Errorf("printing the findings: %w", err)
+	}
+	return len(report.findings) + len(report.strict), nil
+}
+
+// addStrict adds the findings of --strict. Those about files of the theme come last.
+func (v validation) addStrict(report *manifestReport) error {
+	report.isStrict, report.strict = true, manifest.UnknownKeys(report.text)
+	files, err := themes.Templates(v.name, v.fileName)
+	switch {
+	case errors.Is(err, themes.ErrNoTheme):
+		fmt.Fprintf(v.notes, "Templates are not checked: %s\n", err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("the templates of %s cannot be read: %w", v.name, err)
+	}
+	report.strict = append(report.strict, themes.CheckTemplates(report.text, files)...)
+	slices.SortStableFunc(report.strict, func(a, b manifest.Finding) int {
+		return cmp.Or(cmp.Compare(uint(a.Line-1), uint(b.Line-1)), cmp.Compare(a.Column, b.Column))
+	})
+	return nil
 }
 
 // manifestFormats are the values of --format.
@@ -87,6 +141,10 @@ type manifestReport struct {
 	text     []byte // nil if it is too large
 	manifest *manifest.Manifest
 	findings []manifest.Finding
+
+	// strict are the findings of --strict, which are apart from those above.
+	isStrict bool
+	strict   []manifest.Finding
 }
 
 // checkTheme validates the manifest of a theme.

@@ -24,7 +24,26 @@ import (
 // annotations in a GitHub workflow.
 
 func printManifestJSON(w io.Writer, r manifestReport) error {
-	return printJSON(w, themes.Report{Status: themes.Status(len(r.findings)), Findings: r.findings, Manifest: r.manifest})
+	printed := struct {
+		themes.Report
+		Strict *[]strictFinding `json:"strict,omitempty"`
+	}{Report: themes.Report{Status: themes.Status(len(r.findings)), Findings: r.findings, Manifest: r.manifest}}
+	if r.isStrict {
+		list := make([]strictFinding, len(r.strict))
+		for i, f := range r.strict {
+			list[i] = strictFinding{f.Field, f.Message, f.Line, f.Column}
+		}
+		printed.Strict = &list
+	}
+	return printJSON(w, printed)
+}
+
+// strictFinding is a finding of --strict. One about a file of the theme has no line.
+type strictFinding struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
 }
 
 // printJSON prints a value for programs, and people who read along.
@@ -45,7 +64,7 @@ var (
 func printManifestAnnotations(w io.Writer, r manifestReport) error {
 	out := bufio.NewWriter(w)
 	file := annotationProperty.Replace(inWorkspace(r.path))
-	for _, f := range r.findings {
+	for _, f := range slices.Concat(r.findings, r.strict) {
 		fmt.Fprintf(out, "::%s file=%s", f.Severity, file)
 		if f.Line > 0 {
 			fmt.Fprintf(out, ",line=%d,col=%d", f.Line, f.Column)
@@ -78,40 +97,66 @@ const (
 )
 
 func printManifestText(w io.Writer, r manifestReport) error {
-	paint := func(_, text string) string { return text }
-	if onTerminal(w) {
-		paint = func(colour, text string) string { return colour + text + plain }
-	}
-	out := bufio.NewWriter(w)
-	lines := splitLines(string(r.text))
-	var current excerpt
+	t := textReport{Writer: bufio.NewWriter(w), path: printable(r.path), lines: splitLines(string(r.text)), isColoured: onTerminal(w)}
 	for _, f := range r.findings {
 		colour := yellow
 		if f.Severity == manifest.Error {
 			colour = red
 		}
-		place := printable(r.path)
-		if f.Line > 0 {
-			place += fmt.Sprintf(":%d:%d", f.Line, f.Column)
-		}
-		fmt.Fprintf(out, "%s %s %s %s\n", paint(bold, place+":"), paint(colour, string(f.Severity)+":"),
-			printable(f.Message), paint(dim, "["+printable(f.Field)+"]"))
-		if f.Line > 0 && f.Line <= len(lines) {
-			if current.line != f.Line {
-				current = newExcerpt(f.Line, lines[f.Line-1])
-			}
-			text, mark := current.around(f.Column)
-			number := fmt.Sprintf("%5d | ", f.Line)
-			fmt.Fprintf(out, "%s%s\n", paint(dim, number), text)
-			fmt.Fprintf(out, "%s%s%s\n", paint(dim, strings.Repeat(" ", len(number)-2)+"| "), strings.Repeat(" ", mark), paint(colour, "^"))
-		}
+		t.print(f, string(f.Severity), colour)
 	}
 	colour := green
 	if len(r.findings) > 0 {
 		colour = bold
 	}
-	fmt.Fprintln(out, paint(colour, countFindings(r.findings)))
-	return out.Flush()
+	fmt.Fprintln(t, t.paint(colour, countFindings(r.findings)))
+	if r.isStrict {
+		for _, f := range r.strict {
+			t.print(f, "strict", yellow)
+		}
+		colour = green
+		if len(r.strict) > 0 {
+			colour = bold
+		}
+		fmt.Fprintln(t, t.paint(colour, counted(len(r.strict), "strict finding")))
+	}
+	return t.Flush()
+}
+
+// textReport prints findings for people.
+type textReport struct {
+	*bufio.Writer
+
+	path       string
+	lines      []string // of the manifest
+	current    excerpt  // of the line that was shown last
+	isColoured bool
+}
+
+func (t *textReport) paint(colour, text string) string {
+	if t.isColoured {
+		return colour + text + plain
+	}
+	return text
+}
+
+// print prints a finding, with its line if it has one.
+func (t *textReport) print(f manifest.Finding, kind, colour string) {
+	place := t.path
+	if f.Line > 0 {
+		place += fmt.Sprintf(":%d:%d", f.Line, f.Column)
+	}
+	fmt.Fprintf(t, "%s %s %s %s\n", t.paint(bold, place+":"), t.paint(colour, kind+":"), printable(f.Message), t.paint(dim, "["+printable(f.Field)+"]"))
+	if f.Line == 0 || f.Line > len(t.lines) {
+		return
+	}
+	if t.current.line != f.Line {
+		t.current = newExcerpt(f.Line, t.lines[f.Line-1])
+	}
+	text, mark := t.current.around(f.Column)
+	number := fmt.Sprintf("%5d | ", f.Line)
+	fmt.Fprintf(t, "%s%s\n", t.paint(dim, number), text)
+	fmt.Fprintf(t, "%s%s%s\n", t.paint(dim, strings.Repeat(" ", len(number)-2)+"| "), strings.Repeat(" ", mark), t.paint(colour, "^"))
 }
 
 // lineEnd is what ends a line in YAML 1.1, by which findings have their lines.

@@ -1,0 +1,156 @@
+package manifest
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// This file finds what [Parse] passes over, for people who write a manifest.
+
+// UnknownKeys returns a warning for each key of a file that the format does not have, and
+// of which Parse says nothing, in the order of the file; 10,000 at most. A file that is
+// not YAML has none. A key in an anchor is one finding, however many aliases it has.
+func UnknownKeys(text []byte) []Finding {
+	c := keyChecker{seen: make(map[visit]bool)}
+	root, err := readDocument(text, MaxSize)
+	if err != nil {
+		return nil
+	}
+	c.check(root, nil, topKeys, false)
+	return c.inOrder()
+}
+
+// keyChecker collects unknown keys.
+type keyChecker struct {
+	parser
+
+	seen map[visit]bool
+}
+
+// visit is a look at a value, which aliases may stand for many times.
+type visit struct {
+	value *yaml.Node
+	set   *keySet
+}
+
+// check looks at the keys of a value that is to be a mapping. Of a merged mapping, the
+// keys need only be those of any custom field: types of several kinds may share them.
+func (c *keyChecker) check(n *yaml.Node, at *path, set *keySet, isMerged bool) {
+	n = resolve(n)
+	allowed := set
+	if set == anyFieldKeys && !isMerged {
+		if typed := fieldKeySets[mappingOf(n).text("type")]; typed != nil {
+			allowed = typed
+		}
+	}
+	if n.Kind != yaml.MappingNode || c.seen[visit{n, allowed}] {
+		return
+	}
+	c.seen[visit{n, allowed}] = true
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		if isMerge(key) {
+			c.checkMerged(value, at, set)
+		} else if c.isKnown(key, at, allowed) {
+			c.checkValue(resolve(key).Value, value, at, set)
+		}
+	}
+}
+
+// checkMerged looks at the mapping, or the list of mappings, that another merges.
+func (c *keyChecker) checkMerged(source *yaml.Node, at *path, set *keySet) {
+	if source.Kind != yaml.SequenceNode {
+		c.check(source, at, set, true)
+		return
+	}
+	for _, one := range source.Content {
+		c.check(one, at, set, true)
+	}
+}
+
+// checkValue looks at the value of a known key.
+func (c *keyChecker) checkValue(name string, value *yaml.Node, at *path, set *keySet) {
+	inside := set.parts[name]
+	if set.own != nil {
+		inside.set = set.own
+	}
+	switch {
+	case inside.set == nil:
+	case !inside.isList:
+		c.check(value, at.child(name), inside.set, false)
+	case value.Kind == yaml.SequenceNode:
+		for i, entry := range value.Content {
+			c.check(entry, at.child(name).entry(i), inside.set, false)
+		}
+	}
+}
+
+// isKnown reports whether a key is one of a set, and the finding if it is not.
+func (c *keyChecker) isKnown(key *yaml.Node, at *path, set *keySet) bool {
+	name := resolve(key)
+	switch {
+	case name.Kind != yaml.ScalarNode || isNull(name):
+		c.report(Warning, at, key, "%s is no key, so it is ignored; write a name", show(key))
+		return false
+	case set.own != nil && isBlank(name.Value):
+		c.report(Warning, at.child(name.Value), key, "an event type has an empty key, so it is ignored; name it")
+		return false
+	case set.own != nil, slices.Contains(set.keys, name.Value), at == nil && strings.HasPrefix(name.Value, anchorPrefix):
+		return true
+	case set.isParsed:
+		return false
+	}
+	c.report(Warning, at.child(name.Value), key, "%s is not a key of %s, so it is ignored; %s", Quote(name.Value), set.of, meant{name.Value, set.keys})
+	return false
+}
+
+// meant says which key is probably meant, or which there are. It looks for that only if
+// the finding is recorded.
+type meant struct {
+	name string
+	keys []string
+}
+
+func (m meant) String() string {
+	if key := nearest(m.name, m.keys); key != "" {
+		return "did you mean " + Quote(key) + "?"
+	}
+	return instead{m.name, m.keys}.String()
+}
+
+// PostTemplate is a template that an event type names.
+type PostTemplate struct {
+	Name   string
+	Field  string // the path of its key, as in [Finding]
+	Line   int    // from 1, as in [Finding]
+	Column int
+}
+
+// PostTemplates returns the templates that a file names, in its order, also those of event
+// types that are dropped; 10,000 at most. One that several types get from an anchor is
+// there once.
+func PostTemplates(text []byte) []PostTemplate {
+	root, err := readDocument(text, MaxSize)
+	if err != nil {
+		return nil
+	}
+	var templates []PostTemplate
+	seen := make(map[*yaml.Node]bool)
+	in := (*path)(nil).child("events").child("types")
+	events := mappingOf(root).get("events").value
+	if events == nil {
+		return nil
+	}
+	for _, entry := range typeEntries(mappingOf(events).get("types").value) {
+		f := mappingOf(entry.value).get("post_template")
+		name := textOf(f.value)
+		if name == "" || seen[f.value] || len(templates) == maxFindings {
+			continue
+		}
+		seen[f.value] = true
+		templates = append(templates, PostTemplate{name, in.child(entry.name).child(f.name).String(), f.value.Line, f.value.Column})
+	}
+	return templates
+}
