@@ -198,7 +198,7 @@ func (h *ThemeManifest) reach(*App) []reach {
 	if p == "" {
 		p = defaultAdminPath
 	}
-	return []reach{{[]string{p + "/api/admin/themes/upload/"}, p + "/*"}, {[]string{p + handlers.ThemesPath}, p + "/*"}}
+	return []reach{{[]string{p + "/api/admin/themes/upload/"}, p + "/*"}, {[]string{p + handlers.ThemesPath, p + handlers.SchemaPath}, p + "/*"}}
 }
 
 func (h *EventsAPI) checkParsed(app *App) error { return app.checkThemeHosts("events_api") }

@@ -72,7 +72,7 @@ type InboxProvider struct {
 
 	app         *App
 	inbox       handlers.InboxProvider
-	button      handlers.InboxButton
+	button      handlers.Asset
 	buttonPath  string
 	membersPath string
 	release     releases
@@ -157,7 +157,7 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 		RejectTo:     h.RejectTo,
 		CacheControl: handlers.KeepFor(time.Duration(h.CacheTTL)),
 	}
-	h.button = handlers.InboxButton{Script: web.Script(), Version: web.Version()}
+	h.button = handlers.Asset{Content: web.Script(), Type: "text/javascript; charset=utf-8", Version: web.Version()}
 	return nil
 }
 

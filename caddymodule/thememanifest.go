@@ -11,8 +11,10 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/lychgate/caddy-lychgate/docs"
 	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/web"
 )
 
 func init() {
@@ -29,7 +31,8 @@ func init() {
 // Ghost's admin shows in its dialog; when a theme is deleted
 // in Ghost, what is kept of it is cleared. Below
 // `/ghost/lychgate/themes` it tells the publication's staff what is kept, and
-// refreshes themes. All other requests pass through untouched. The placeholder
+// refreshes themes. At `/ghost/lychgate/manifest.schema.json` it gives anybody the
+// JSON Schema of manifests, for editors. All other requests pass through untouched. The placeholder
 // `{http.lychgate.site}` is set for what it answers or watches.
 type ThemeManifest struct {
 	// Path is that of Ghost's admin. Default: `/ghost`.
@@ -43,6 +46,9 @@ type ThemeManifest struct {
 	state   *themesState
 	api     handlers.ThemesAPI
 	ownPath string // of the endpoints for staff
+
+	schema     handlers.Asset
+	schemaPath string
 }
 
 // scans bounds the uploads that this process scans at once, to 56 MB.
@@ -97,6 +103,8 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 	}
 	h.app.adminPaths = append(h.app.adminPaths, h.Path)
 	h.ownPath = h.Path + handlers.ThemesPath
+	h.schemaPath = h.Path + handlers.SchemaPath
+	h.schema = handlers.Asset{Content: docs.ManifestSchema, Type: "application/schema+json", Version: web.VersionOf(docs.ManifestSchema)}
 	h.api = handlers.ThemesAPI{
 		Path: h.Path, Platforms: titlesWith(platform.Kind.HasThemes, " or a "), FileName: h.state.fileName, Scans: scans, Logger: sampled(ctx.Logger()),
 		OmitsNotice: h.UploadDialog != nil && !*h.UploadDialog,
@@ -104,11 +112,19 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// ServeHTTP answers the staff's requests, watches what changes themes on the platform,
+// ServeHTTP answers the staff's requests, gives the schema out, watches what changes themes on the platform,
 // and passes everything on that is for the platform.
 func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if below(r.URL.Path, h.ownPath) {
 		h.serve(w, r)
+		return nil
+	}
+	if r.URL.Path == h.schemaPath {
+		if h.app.siteOf(r.Host) == nil {
+			handlers.NoSite(w)
+			return nil
+		}
+		h.schema.Serve(w, r)
 		return nil
 	}
 	if !h.api.MayChange(r) {

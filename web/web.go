@@ -28,8 +28,11 @@ func Script() []byte { return bytes.Clone(script) }
 // Version returns a name for the script's content, of letters and digits. It
 // changes whenever the script does, so what is served under it may be kept for
 // ever.
-func Version() string {
-	sum := sha256.Sum256(script)
+func Version() string { return VersionOf(script) }
+
+// VersionOf returns such a name for any content.
+func VersionOf(content []byte) string {
+	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8])
 }
 
