@@ -21,7 +21,7 @@ func TestThemeHasNoFindings(t *testing.T) {
 			t.Errorf("gscan --v%s: %v: %s", version, err, output)
 		}
 	}
-	output, err := exec.CommandContext(t.Context(), caddytest.Build(t), "lychgate", "manifest", "validate", theme, "--format", "json").Output()
+	output, err := exec.CommandContext(t.Context(), caddytest.Build(t), "lychgate", "manifest", "validate", "--strict", theme, "--format", "json").Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
