@@ -142,12 +142,27 @@ var publicPortal = regexp.MustCompile(`https://[^"']*/portal\.min\.js`)
 // and takes it out when the test ends.
 func inject(t *testing.T, ghost, code string) {
 	t.Helper()
+	call := asOwner(t, ghost)
+	set := func(code string) {
+		type setting struct {
+			Key   string `json:"key"`
+			Value string `json:"value"`
+		}
+		call(http.MethodPut, "settings/", map[string][]setting{"settings": {{"codeinjection_foot", code}}})
+	}
+	set(code)
+	t.Cleanup(func() { set("") })
+}
+
+// asOwner signs in to a Ghost, and returns how its Admin API is asked until the test ends.
+func asOwner(t *testing.T, ghost string) func(method, path string, body any) {
+	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := &http.Client{Jar: jar}
-	defer client.CloseIdleConnections()
+	t.Cleanup(client.CloseIdleConnections)
 	call := func(method, path string, body any) {
 		t.Helper()
 		content, err := json.Marshal(body)
@@ -172,13 +187,5 @@ func inject(t *testing.T, ghost, code string) {
 		}
 	}
 	call(http.MethodPost, "session/", map[string]string{"username": "owner@example.com", "password": "four-words-on-a-lychgate"})
-	set := func(code string) {
-		type setting struct {
-			Key   string `json:"key"`
-			Value string `json:"value"`
-		}
-		call(http.MethodPut, "settings/", map[string][]setting{"settings": {{"codeinjection_foot", code}}})
-	}
-	set(code)
-	t.Cleanup(func() { set("") })
+	return call
 }
