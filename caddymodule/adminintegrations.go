@@ -15,12 +15,16 @@ import (
 
 // shownIntegration is an integration without its key.
 type shownIntegration struct {
-	Name               string    `json:"name"`
-	Mode               string    `json:"mode"`
-	DuplicateEmails    bool      `json:"allow_duplicate_emails"`
-	PlaceholderDomain  string    `json:"placeholder_domain"`
-	SubscribeByDefault bool      `json:"subscribe_by_default"`
-	CreatedAt          time.Time `json:"created_at"`
+	Name               string `json:"name"`
+	Mode               string `json:"mode"`
+	DuplicateEmails    bool   `json:"allow_duplicate_emails"`
+	PlaceholderDomain  string `json:"placeholder_domain"`
+	SubscribeByDefault bool   `json:"subscribe_by_default"`
+
+	// Limit is its rate limit, null for that of members_api.
+	Limit *shownLimit `json:"limit"`
+
+	CreatedAt time.Time `json:"created_at"`
 
 	// RevokedAt is when its key was revoked, null for one that is valid.
 	RevokedAt *time.Time `json:"revoked_at"`
@@ -33,10 +37,18 @@ type shownIntegration struct {
 	Key string `json:"key,omitempty"`
 }
 
+type shownLimit struct {
+	Requests int    `json:"requests"`
+	Window   string `json:"window"`
+}
+
 func showIntegration(i members.Integration) shownIntegration {
 	shown := shownIntegration{
 		Name: i.Name, Mode: string(i.Mode), DuplicateEmails: i.DuplicateEmails, PlaceholderDomain: i.PlaceholderDomain,
 		SubscribeByDefault: i.SubscribeByDefault, CreatedAt: i.CreatedAt.UTC().Truncate(time.Millisecond),
+	}
+	if i.Limit != (members.Limit{}) {
+		shown.Limit = &shownLimit{i.Limit.Requests, i.Limit.ShortWindow()}
 	}
 	if !i.RevokedAt.IsZero() {
 		shown.RevokedAt = &i.RevokedAt
@@ -96,6 +108,9 @@ func oneIntegration(keys *members.KeyService, site, name string) endpoints {
 			}
 			return writeJSON(w, http.StatusOK, map[string]string{"name": name, "key": key})
 		},
+		http.MethodPatch: func(w http.ResponseWriter, r *http.Request) error {
+			return orMissing(limitIntegration(w, r, keys, site, name))
+		},
 		http.MethodDelete: func(w http.ResponseWriter, r *http.Request) error {
 			if err := keys.Revoke(r.Context(), site, name); err != nil {
 				return orMissing(err)
@@ -104,6 +119,43 @@ func oneIntegration(keys *members.KeyService, site, name string) endpoints {
 			return nil
 		},
 	}
+}
+
+// integrationPatch is what a request to change an integration may have.
+type integrationPatch struct {
+	Limit *Limit `json:"limit,omitempty"`
+}
+
+// limitIntegration gives an integration the rate limit that a merge patch (RFC 7396) has,
+// or that of members_api for null.
+func limitIntegration(w http.ResponseWriter, r *http.Request, keys *members.KeyService, site, name string) error {
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil || fields == nil {
+		return badRequest(errors.New(`write an object with what changes, such as {"limit": {"requests": 600, "window": "1m"}}`))
+	}
+	var patch integrationPatch
+	if err := readJSON(body, &patch); err != nil {
+		return badRequest(err)
+	}
+	if len(fields) == 0 {
+		return badRequest(errors.New(`limit: write it, such as {"requests": 600, "window": "1m"}, or null for that of members_api`))
+	}
+	var limit members.Limit
+	if patch.Limit != nil {
+		if err := patch.Limit.check(); err != nil {
+			return badRequest(explain(nil, err))
+		}
+		limit = members.Limit(patch.Limit.plain())
+	}
+	if err := keys.Limit(r.Context(), site, name, limit); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 func addIntegration(w http.ResponseWriter, r *http.Request, keys *members.KeyService, site string) error {

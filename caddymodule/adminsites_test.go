@@ -173,8 +173,8 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		moved  = `{"name":"daily","hosts":["daily.example.com"],"platform":{"kind":"ghost","url":"http://127.0.0.1:9","webhooks":"off"},` + times
 		weekly = `{"name":"weekly","hosts":["weekly.example.com"],"platform":{"kind":"none"},` + times
 		took   = `{"name":"weekly","hosts":["news.example.com"],"platform":{"kind":"none"},` + times
-		form   = `{"name":"form","mode":"email","allow_duplicate_emails":false,"placeholder_domain":"members.invalid","subscribe_by_default":true,"created_at":"TIME","revoked_at":null,"last_used_at":null`
-		crm    = `{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"created_at":"TIME","revoked_at":`
+		form   = `{"name":"form","mode":"email","allow_duplicate_emails":false,"placeholder_domain":"members.invalid","subscribe_by_default":true,"limit":null,"created_at":"TIME","revoked_at":null,"last_used_at":null`
+		crm    = `{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"limit":{"requests":600,"window":"1m"},"created_at":"TIME","revoked_at":`
 		sites  = "/lychgate/sites"
 		keys   = "/lychgate/sites/daily/integrations"
 	)
@@ -208,7 +208,7 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		{"an integration, with its key", "POST", keys, `{"name":"form"}`, given(201, form+`,"key":"KEY of form"}`)},
 		{
 			"an integration with all options", "POST", keys,
-			`{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false}`,
+			`{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"limit":{"requests":600,"window":"1m"}}`,
 			given(201, crm+`null,"last_used_at":null,"key":"KEY of crm"}`),
 		},
 		{"the name is taken", "POST", keys, `{"name":"crm"}`, refused(409, "adding an integration: there is an integration of this name")},
@@ -218,13 +218,18 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		{"both, without the answer", "HEAD", keys, "", without(given(200, ""))},
 		{"another key after the first was revoked", "POST", keys + "/crm", "", given(200, `{"key":"KEY of crm","name":"crm"}`)},
 		{"it is valid again", "GET", keys, "", given(200, `{"integrations":[`+crm+`null,"last_used_at":null},`+form+`}]}`)},
+		{"the limit that all keys have", "PATCH", keys + "/crm", `{"limit":null}`, done()},
+		{"another limit", "PATCH", keys + "/form", `{"limit":{"requests":65535,"window":"90s"}}`, done()},
+		{"both, with other limits", "GET", keys, "", given(200, `{"integrations":[`+strings.Replace(crm, `{"requests":600,"window":"1m"}`, "null", 1)+`null,"last_used_at":null},`+
+			strings.Replace(form, `"limit":null`, `"limit":{"requests":65535,"window":"1m30s"}`, 1)+`}]}`)},
+		{"no integration to limit", "PATCH", keys + "/nobody", `{"limit":null}`, refused(404, "site daily has no integration nobody in the store")},
 		{"no integration to revoke", "DELETE", keys + "/nobody", "", refused(404, "site daily has no integration nobody in the store")},
 		{"no integration to give another key", "POST", keys + "/nobody", "", refused(404, "site daily has no integration nobody in the store")},
 
 		{"sites cannot be put", "PUT", sites, "", useInstead("GET, HEAD, POST, PATCH")},
 		{"a site cannot be posted to", "POST", sites + "/daily", "{}", useInstead("GET, HEAD, PATCH, DELETE")},
 		{"integrations cannot be patched", "PATCH", keys, "{}", useInstead("GET, HEAD, POST")},
-		{"an integration cannot be read", "GET", keys + "/crm", "", useInstead("POST, DELETE")},
+		{"an integration cannot be read", "GET", keys + "/crm", "", useInstead("POST, PATCH, DELETE")},
 
 		{"a site leaves", "DELETE", sites + "/weekly", "", done()},
 		{"it is gone", "GET", sites + "/weekly", "", refused(404, "finding site weekly: there is no such site")},
@@ -387,7 +392,14 @@ func TestSitesRefused(t *testing.T) {
 		{"an unknown mode", "POST", keys, `{"name":"crm","mode":"` + env + `"}`, refused(400, `mode: "`+env+`": write "email" or "custom_id"`)},
 		{"duplicates in the wrong mode", "POST", keys, `{"name":"crm","allow_duplicate_emails":true}`, refused(400, `allow_duplicate_emails: goes with "mode": "custom_id" only: write that too`)},
 		{"a placeholder for a domain", "POST", keys, `{"name":"crm","placeholder_domain":"` + env + `"}`, refused(400, `placeholder_domain: "`+env+`": write a domain that gets no mail, such as members.invalid`)},
+		{"an integration with a limit of none", "POST", keys, `{"name":"crm","limit":{"requests":0,"window":"1m"}}`, refused(400, `limit: 0 requests in 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as {"requests": 10, "window": "1m"}`)},
+		{"a limit of too many", "PATCH", keys + "/crm", `{"limit":{"requests":65536,"window":"1m"}}`, refused(400, `limit: 65536 requests in 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as {"requests": 10, "window": "1m"}`)},
+		{"a limit in words", "PATCH", keys + "/crm", `{"limit":"600 1m"}`, refused(400, `limit: write an object, such as {"requests": 10, "window": "1m"}`)},
+		{"no change of an integration", "PATCH", keys + "/crm", `{}`, refused(400, `limit: write it, such as {"requests": 600, "window": "1m"}, or null for that of members_api`)},
+		{"another change of an integration", "PATCH", keys + "/crm", `{"limit":null,"mode":"email"}`, refused(400, "mode: no such field: known are limit")},
+		{"a change that is a list", "PATCH", keys + "/crm", `[]`, refused(400, `write an object with what changes, such as {"limit": {"requests": 600, "window": "1m"}}`)},
 		{"an integration that is too large", "POST", keys, strings.Repeat(" ", 16<<20+1), refused(413, "the body has more than 16777216 bytes: send fewer sites at once")},
+		{"a change of an integration that is too large", "PATCH", keys + "/crm", strings.Repeat(" ", 16<<20+1), refused(413, "the body has more than 16777216 bytes: send fewer sites at once")},
 	} {
 		t.Run(s.name, func(t *testing.T) { a.follow(t, []sitesStep{s}) })
 	}

@@ -58,6 +58,7 @@ var sitesRequests = []request{
 	{"HEAD", "/lychgate/sites/daily/integrations", ""},
 	{"POST", "/lychgate/sites/daily/integrations", `{"name":"new"}`},
 	{"POST", "/lychgate/sites/daily/integrations/crm", ""},
+	{"PATCH", "/lychgate/sites/daily/integrations/crm", `{"limit":null}`},
 	{"DELETE", "/lychgate/sites/daily/integrations/crm", ""},
 }
 

@@ -83,6 +83,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	            allow_duplicate_emails
 //	            placeholder_domain <domain>
 //	            subscribe_by_default on | off
+//	            limit <requests> <window>
 //	        }
 //	        theme <name> {
 //	            repository <url> {

@@ -56,6 +56,10 @@ func startFleet(t *testing.T) *fleet {
 			integration form {
 				key `+formKey+`
 			}
+			integration crm {
+				key `+crmKey+`
+				limit 50 1m
+			}
 		}
 	}
 }
@@ -167,6 +171,13 @@ func TestFleet(t *testing.T) {
 		return status
 	})); diff != "" {
 		t.Errorf("requests of a key: %s", diff)
+	}
+	want = map[int]int{404: 50, 429: 10}
+	if diff := cmp.Diff(want, f.answers(60, func(edge int) int {
+		status, _ := f.get(edge, "/integration/members/nobody@example.com", "Authorization", "Bearer "+crmKey)
+		return status
+	})); diff != "" {
+		t.Errorf("requests of a key with a limit of its own: %s", diff)
 	}
 	want = map[int]int{401: 30, 429: 15}
 	if diff := cmp.Diff(want, f.answers(45, func(edge int) int {

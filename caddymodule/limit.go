@@ -1,12 +1,15 @@
 package caddymodule
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
@@ -33,6 +36,26 @@ func (l *Limit) check() error {
 		}
 	}
 	return nil
+}
+
+// ParseLimit parses the limit of an integration as it is written on a command line, such
+// as "600 1m". The empty text stands for the limit that all keys have.
+func ParseLimit(text string) (*Limit, error) {
+	switch args := strings.Fields(text); len(args) {
+	case 0:
+		return nil, nil
+	case 2:
+		return parseLimit(args)
+	}
+	return nil, errors.New("limit " + strconv.Quote(text) + `: write a number of requests and a window, such as "600 1m"`)
+}
+
+// ShowLimit returns the limit of an integration as ParseLimit reads it.
+func ShowLimit(l members.Limit) string {
+	if l == (members.Limit{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", l.Requests, l.ShortWindow())
 }
 
 // parseLimit parses the arguments of a limit option: requests, and window.

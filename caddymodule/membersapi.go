@@ -32,8 +32,8 @@ type MembersAPI struct {
 	// Path is what the paths of the API begin with. Default: `/integration`.
 	Path string `json:"path,omitempty"`
 
-	// Limit is the allowance of each key, and of each address that sends keys
-	// which are not valid. Default: 30 requests in any minute.
+	// Limit is the allowance of each key whose integration has no other, and of each
+	// address that sends keys which are not valid. Default: 30 requests in any minute.
 	Limit *Limit `json:"limit,omitempty"`
 
 	// MaxBody bounds a request's body, in bytes. Default: 65536.
@@ -108,7 +108,7 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 		return explain(h.app.Lines, err)
 	}
 	h.api = handlers.MembersAPI{Path: h.Path, MaxBody: h.MaxBody, Logger: sampled(ctx.Logger())}
-	if h.api.Keys, err = h.app.loadLimiter("keys", h.Limit.plain(), &h.release); err != nil {
+	if h.api.Keys, err = h.app.loadKeys(h.Limit.plain(), &h.release); err != nil {
 		return err
 	}
 	if h.api.Strangers, err = h.app.loadStrangers("strangers", h.Limit.plain(), &h.release); err != nil {

@@ -119,6 +119,9 @@ type Integration struct {
 	// SubscribeByDefault is whether new members get newsletters if the caller
 	// does not say. Default: true.
 	SubscribeByDefault *bool `json:"subscribe_by_default,omitempty"`
+
+	// Limit is the rate limit of the integration's key. Default: that of `members_api`.
+	Limit *Limit `json:"limit,omitempty"`
 }
 
 const minKey = 32 // characters of a declared key
@@ -150,6 +153,10 @@ func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, ow
 		"subscribe_by_default": {example: "subscribe_by_default off", args: 1, set: func(args []string) error {
 			on, err := parseSwitch("subscribe_by_default", args[0])
 			i.SubscribeByDefault = &on
+			return err
+		}},
+		"limit": {example: "limit 600 1m", args: 2, set: func(args []string) (err error) {
+			i.Limit, err = parseLimit(args)
 			return err
 		}},
 	})
@@ -241,6 +248,10 @@ func (i *Integration) Resolve(name string) (*members.KeyHash, members.Integratio
 	if i.PlaceholderDomain != "" {
 		errs = append(errs, i.checkPlaceholderDomain())
 		plain.PlaceholderDomain = i.PlaceholderDomain
+	}
+	if i.Limit != nil {
+		errs = append(errs, i.Limit.check())
+		plain.Limit = members.Limit(i.Limit.plain())
 	}
 	errs = append(errs, i.checkDuplicates())
 	if err := cmp.Or(errs...); err != nil {

@@ -18,7 +18,7 @@ import (
 
 var (
 	caches   = caddy.NewUsagePool() // cacheKey → sharedCache
-	limiters = caddy.NewUsagePool() // limiterKey → sharedLimiter
+	limiters = caddy.NewUsagePool() // limiterKey → sharedLimiter, keysKey → sharedMemories
 
 	// strangers are apart from the limiters that they use: a pool that is read may not be
 	// waited for by what is put into it.
@@ -93,6 +93,28 @@ type limiterKey struct {
 type sharedLimiter struct{ *ratelimit.Memory }
 
 func (sharedLimiter) Destruct() error { return nil }
+
+// keysKey tells the counts of keys apart: by the limit that most have.
+type keysKey struct{ limit ratelimit.Limit }
+
+type sharedMemories struct{ *ratelimit.Memories }
+
+func (sharedMemories) Destruct() error { return nil }
+
+// loadKeys returns what limits integration keys, of which some may have another limit.
+func (a *App) loadKeys(limit ratelimit.Limit, r *releases) (*ratelimit.PerKey, error) {
+	local, err := load(limiters, keysKey{limit}, r, func() (sharedMemories, error) {
+		return sharedMemories{new(ratelimit.Memories)}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	keys := &ratelimit.PerKey{Limit: limit, Memories: local.Memories, Name: "keys"}
+	if a.redis != nil {
+		keys.Redis = a.redis
+	}
+	return keys, nil
+}
 
 type strangersKey struct {
 	limiterKey

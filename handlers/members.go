@@ -33,7 +33,7 @@ type MembersAPI struct {
 	MaxBody int64
 
 	// Keys holds the rate limit of each key.
-	Keys ratelimit.Limiter
+	Keys *ratelimit.PerKey
 
 	// Strangers holds that of each address for keys that are not valid, Webhooks
 	// that for webhook events that are not the platform's.
@@ -337,7 +337,7 @@ func (h *MembersAPI) authenticate(ctx context.Context, r *http.Request, site *Me
 		switch {
 		case err == nil:
 			attempt.succeed()
-			if wait := h.Keys.Take(ctx, ratelimit.Key(hash[:16])); wait > 0 {
+			if wait := h.Keys.Take(ctx, ratelimit.Key(hash[:16]), ratelimit.Limit(integration.Limit)); wait > 0 {
 				return members.Integration{}, &tooManyError{wait: wait, of: "requests"}
 			}
 			return integration, nil

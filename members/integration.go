@@ -37,6 +37,10 @@ type Integration struct {
 	// out.
 	SubscribeByDefault bool
 
+	// Limit is the rate limit of the integration's key. The zero Limit is that which all
+	// keys have.
+	Limit Limit
+
 	// KeyHash is that of the integration's key. It is zero for an integration of
 	// the configuration whose key is in the store.
 	KeyHash KeyHash
@@ -48,6 +52,24 @@ type Integration struct {
 	// LastUsedAt is when a key in the store was used last, up to 10 minutes early. It is
 	// zero if it never was.
 	LastUsedAt time.Time
+}
+
+// Limit is a rate limit: at most so many requests in any span of the window's length.
+type Limit struct {
+	Requests int
+	Window   time.Duration
+}
+
+// ShortWindow returns the window as people write it: 1m, not 1m0s.
+func (l Limit) ShortWindow() string {
+	text := l.Window.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // KeyHash is the SHA-256 of an integration key. A key itself is never kept.
@@ -89,6 +111,9 @@ type Integrations interface {
 	// integration was revoked, and was never used. The key before it is not valid.
 	// Errors: ErrNotFound.
 	RotateIntegration(ctx context.Context, site, name string, key KeyHash) error
+
+	// LimitIntegration gives one another rate limit. Errors: ErrNotFound.
+	LimitIntegration(ctx context.Context, site, name string, limit Limit) error
 
 	// UseIntegration keeps when the key of an integration was used last, unless it has
 	// another one by now, or a use is kept that was less than 10 minutes before.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// KeyService makes, rotates and revokes the keys of integrations. A key is returned once,
+// KeyService makes, rotates, limits and revokes the keys of integrations. A key is returned once,
 // and only its hash is kept.
 type KeyService struct {
 	Store Integrations
@@ -33,6 +33,11 @@ func (s *KeyService) Rotate(ctx context.Context, site, name string) (key string,
 // Revoke revokes the key of an integration. Errors: ErrNotFound, those of the store.
 func (s *KeyService) Revoke(ctx context.Context, site, name string) error {
 	return s.Store.RevokeIntegration(ctx, site, name, s.Now())
+}
+
+// Limit gives an integration another rate limit. Errors: ErrNotFound, those of the store.
+func (s *KeyService) Limit(ctx context.Context, site, name string, limit Limit) error {
+	return s.Store.LimitIntegration(ctx, site, name, limit)
 }
 
 // newKey makes a key for an integration. It says whose it is, so that one who finds it

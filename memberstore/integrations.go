@@ -12,12 +12,16 @@ import (
 )
 
 const (
-	integrationColumns = `site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default, key_hash, created_at, revoked_at, last_used_at`
+	integrationColumns = `site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default, key_hash, created_at, revoked_at, last_used_at,
+		limit_requests, limit_window`
 
-	insertIntegration = `INSERT INTO integrations (` + integrationColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, NULL)`
+	insertIntegration = `INSERT INTO integrations (site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default,
+			key_hash, created_at, limit_requests, limit_window)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	listIntegrations  = `SELECT ` + integrationColumns + ` FROM integrations WHERE site = $1 ORDER BY name`
 	findIntegration   = `SELECT ` + integrationColumns + ` FROM integrations WHERE site = $1 AND key_hash = $2 AND revoked_at IS NULL`
 	rotateIntegration = `UPDATE integrations SET key_hash = $3, revoked_at = NULL, last_used_at = NULL WHERE site = $1 AND name = $2`
+	limitIntegration  = `UPDATE integrations SET limit_requests = $3, limit_window = $4 WHERE site = $1 AND name = $2`
 	revokeIntegration = `UPDATE integrations SET revoked_at = $3 WHERE site = $1 AND name = $2`
 	useIntegration    = `UPDATE integrations SET last_used_at = $4
 		WHERE site = $1 AND name = $2 AND key_hash = $3 AND (last_used_at IS NULL OR last_used_at <= $5)`
@@ -26,7 +30,7 @@ const (
 // AddIntegration implements [members.Integrations].
 func (s *SQL) AddIntegration(ctx context.Context, i members.Integration) error {
 	_, err := s.db.Write.ExecContext(ctx, insertIntegration, i.Site, i.Name, i.Mode, i.DuplicateEmails, i.PlaceholderDomain,
-		i.SubscribeByDefault, i.KeyHash.String(), i.CreatedAt.UnixMilli())
+		i.SubscribeByDefault, i.KeyHash.String(), i.CreatedAt.UnixMilli(), i.Limit.Requests, i.Limit.Window)
 	if database.ViolatedUnique(err) {
 		err = members.ErrIntegrationTaken
 	}
@@ -73,6 +77,11 @@ func (s *SQL) RevokeIntegration(ctx context.Context, site, name string, at time.
 	return s.changeIntegration(ctx, revokeIntegration, site, name, at.UnixMilli())
 }
 
+// LimitIntegration implements [members.Integrations].
+func (s *SQL) LimitIntegration(ctx context.Context, site, name string, limit members.Limit) error {
+	return s.changeIntegration(ctx, limitIntegration, site, name, limit.Requests, limit.Window)
+}
+
 // UseIntegration implements [members.Integrations].
 func (s *SQL) UseIntegration(ctx context.Context, i members.Integration, at time.Time) error {
 	_, err := s.db.Write.ExecContext(ctx, useIntegration, i.Site, i.Name, i.KeyHash.String(), at.UnixMilli(), at.Add(-members.UseInterval).UnixMilli())
@@ -82,8 +91,8 @@ func (s *SQL) UseIntegration(ctx context.Context, i members.Integration, at time
 	return nil
 }
 
-func (s *SQL) changeIntegration(ctx context.Context, query, site, name string, value any) error {
-	err := changeOne(s.db.Write.ExecContext(ctx, query, site, name, value))
+func (s *SQL) changeIntegration(ctx context.Context, query, site, name string, values ...any) error {
+	err := changeOne(s.db.Write.ExecContext(ctx, query, append([]any{site, name}, values...)...))
 	if errors.Is(err, members.ErrConflict) {
 		err = members.ErrNotFound
 	}
@@ -98,7 +107,8 @@ func scanIntegration(row interface{ Scan(...any) error }) (members.Integration, 
 	var key string
 	var created int64
 	var revoked, used sql.NullInt64
-	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &key, &created, &revoked, &used)
+	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &key, &created, &revoked, &used,
+		&i.Limit.Requests, &i.Limit.Window)
 	if errors.Is(err, sql.ErrNoRows) {
 		return members.Integration{}, members.ErrNotFound
 	}

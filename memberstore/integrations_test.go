@@ -21,7 +21,7 @@ func TestIntegrations(t *testing.T) {
 		ctx := t.Context()
 		crm := members.Integration{
 			Site: "daily", Name: "crm", Mode: "custom_id", DuplicateEmails: true, PlaceholderDomain: "members.invalid",
-			SubscribeByDefault: true, KeyHash: members.HashKey("h1"), CreatedAt: then,
+			SubscribeByDefault: true, KeyHash: members.HashKey("h1"), CreatedAt: then, Limit: members.Limit{Requests: 600, Window: 1500 * time.Microsecond},
 		}
 		form := members.Integration{Site: "daily", Name: "form", Mode: "email", PlaceholderDomain: "x.invalid", KeyHash: members.HashKey("h2"), CreatedAt: later}
 		other := members.Integration{Site: "weekly", Name: "crm", Mode: "email", KeyHash: members.HashKey("h3"), CreatedAt: then}
@@ -50,6 +50,20 @@ func TestIntegrations(t *testing.T) {
 			}
 		}
 		gone("daily", members.HashKey("h3")) // is another site's
+
+		limitedTo := func(want members.Limit) {
+			t.Helper()
+			found, err := store.FindIntegration(ctx, "daily", crm.KeyHash)
+			if diff := cmp.Diff(want, found.Limit); diff != "" || err != nil {
+				t.Errorf("limit: %s, %v", diff, err)
+			}
+		}
+		for _, limit := range []members.Limit{{Requests: 65535, Window: 365 * 24 * time.Hour}, {}} {
+			if err := store.LimitIntegration(ctx, "daily", "crm", limit); err != nil {
+				t.Fatal(err)
+			}
+			limitedTo(limit)
+		}
 
 		if err := store.RotateIntegration(ctx, "daily", "crm", members.HashKey("h5")); err != nil {
 			t.Fatal(err)
@@ -104,7 +118,10 @@ func TestIntegrations(t *testing.T) {
 		}
 		usedAt(time.Time{})
 
-		for _, err := range []error{store.RotateIntegration(ctx, "daily", "missing", members.HashKey("h7")), store.RevokeIntegration(ctx, "weekly", "form", then)} {
+		for _, err := range []error{
+			store.RotateIntegration(ctx, "daily", "missing", members.HashKey("h7")), store.RevokeIntegration(ctx, "weekly", "form", then),
+			store.LimitIntegration(ctx, "daily", "missing", members.Limit{}),
+		} {
 			if !errors.Is(err, members.ErrNotFound) {
 				t.Errorf("an integration that does not exist: %v", err)
 			}

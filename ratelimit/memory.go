@@ -64,12 +64,10 @@ const shardCount = 64
 // NewMemory makes a Memory. The error says what in the config cannot be.
 func NewMemory(cfg MemoryConfig) (*Memory, error) {
 	limit := cfg.Limit
-	switch {
-	case limit.Requests < 1 || limit.Requests > MaxRequests:
-		return nil, fmt.Errorf("a limit of %d requests: the number must be from 1 to %d", limit.Requests, MaxRequests)
-	case limit.Window < MinWindow:
-		return nil, fmt.Errorf("a limit per %s: the window must be %s or longer", limit.Window, MinWindow)
-	case cfg.MaxKeys < 0:
+	if err := limit.check(); err != nil {
+		return nil, err
+	}
+	if cfg.MaxKeys < 0 {
 		return nil, errors.New("MaxKeys must not be negative")
 	}
 	if cfg.MaxKeys == 0 {
@@ -93,6 +91,17 @@ func NewMemory(cfg MemoryConfig) (*Memory, error) {
 	return m, nil
 }
 
+// check says what in a limit cannot be.
+func (l Limit) check() error {
+	if l.Requests < 1 || l.Requests > MaxRequests {
+		return fmt.Errorf("a limit of %d requests: the number must be from 1 to %d", l.Requests, MaxRequests)
+	}
+	if l.Window < MinWindow {
+		return fmt.Errorf("a limit per %s: the window must be %s or longer", l.Window, MinWindow)
+	}
+	return nil
+}
+
 // Take implements [Limiter].
 func (m *Memory) Take(_ context.Context, key Key) time.Duration { return m.ask(key, true) }
 
@@ -100,26 +109,59 @@ func (m *Memory) Take(_ context.Context, key Key) time.Duration { return m.ask(k
 func (m *Memory) Wait(_ context.Context, key Key) time.Duration { return m.ask(key, false) }
 
 func (m *Memory) ask(key Key, take bool) time.Duration {
-	hash := maphash.Bytes(m.seed, key[:])
-	s := &m.shards[hash>>32%shardCount]
-	s.mu.Lock()
+	s, hash := m.locked(key)
 	defer s.mu.Unlock()
 
 	now := ticks(m.clock() / m.tick)
 	window := ticks(m.limit.Window / m.tick)
-	s.dropIdle(now, window)
-	return time.Duration(s.ask(key, uint32(hash), now, window, take)) * m.tick
+	s.dropIdle(2, now, window)
+	return time.Duration(s.ask(key, hash, now, window, take)) * m.tick
 }
 
-// fill sets the requests of a key, as many as the limit has, by how long ago they were,
-// the oldest first.
+// fill sets the requests of a key, from one to as many as the limit has, by how long ago
+// they were, the oldest first. None is older than the window.
 func (m *Memory) fill(key Key, ages []time.Duration) {
+	s, hash := m.locked(key)
+	defer s.mu.Unlock()
+	now := ticks(m.clock() / m.tick)
+	s.fill(key, hash, len(ages), func(i int) ticks { return now - ticks(ages[i]/m.tick) })
+}
+
+// locked returns the shard of a key, locked, and the key's hash in it.
+func (m *Memory) locked(key Key) (*shard, uint32) {
 	hash := maphash.Bytes(m.seed, key[:])
 	s := &m.shards[hash>>32%shardCount]
 	s.mu.Lock()
+	return s, uint32(hash)
+}
+
+// knows reports whether a key is remembered.
+func (m *Memory) knows(key Key) bool {
+	s, hash := m.locked(key)
 	defer s.mu.Unlock()
-	now := ticks(m.clock() / m.tick)
-	s.fill(key, uint32(hash), func(i int) ticks { return now - ticks(ages[i]/m.tick) })
+	return s.find(key, hash) != 0
+}
+
+// remove forgets a key, and returns how long ago its requests were, the oldest first.
+func (m *Memory) remove(key Key) (ages []time.Duration) {
+	s, hash := m.locked(key)
+	defer s.mu.Unlock()
+	for _, age := range s.remove(key, hash, ticks(m.clock()/m.tick), ticks(m.limit.Window/m.tick)) {
+		ages = append(ages, time.Duration(age)*m.tick)
+	}
+	return ages
+}
+
+// sweep forgets all keys without a request in the window, and returns how many are left.
+func (m *Memory) sweep() (left int) {
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		s.dropIdle(s.index.count, ticks(m.clock()/m.tick), ticks(m.limit.Window/m.tick))
+		left += s.index.count
+		s.mu.Unlock()
+	}
+	return left
 }
 
 // Len returns how many keys are remembered.

@@ -1,7 +1,8 @@
 // Package ratelimit counts requests against an exact sliding-window allowance:
 // at most so many in any span of so long, for each key.
 //
-// [Limiter] is the contract. [Memory] implements it inside one process.
+// [Limiter] is the contract. [Memory] implements it inside one process, and [Shared] by
+// Redis for several. [PerKey] gives keys limits of their own.
 package ratelimit
 
 import (

@@ -50,7 +50,7 @@ type slot struct {
 // ask returns how long to wait for a request of key, and takes it if there is
 // nothing to wait for and take is set.
 func (s *shard) ask(key Key, hash uint32, now, window ticks, take bool) ticks {
-	n := s.index.find(hash, func(n int32) bool { return s.slot(n).key == key })
+	n := s.find(key, hash)
 	if n == 0 {
 		if !take {
 			return 0
@@ -72,25 +72,46 @@ func (s *shard) ask(key Key, hash uint32, now, window ticks, take bool) ticks {
 	return 0
 }
 
-// fill sets the times of a key's requests, as many as the limit, the oldest first.
-func (s *shard) fill(key Key, hash uint32, at func(i int) ticks) {
-	n := s.index.find(hash, func(n int32) bool { return s.slot(n).key == key })
+// find returns the slot of key, or 0.
+func (s *shard) find(key Key, hash uint32) int32 {
+	return s.index.find(hash, func(n int32) bool { return s.slot(n).key == key })
+}
+
+// fill sets the times of a key's requests, count of them, the oldest first.
+func (s *shard) fill(key Key, hash uint32, count int, at func(i int) ticks) {
+	n := s.find(key, hash)
 	if n == 0 {
 		n = s.add(key, hash)
 	}
 	slot, times := s.slot(n), s.times(n)
-	for i := range times {
+	for i := range count {
 		times[i] = uint32(at(i))
 	}
-	slot.head, slot.count, slot.last = 0, uint16(s.requests), at(s.requests-1)
+	slot.head, slot.count, slot.last = 0, uint16(count), at(count-1)
 	s.unlink(n)
 	s.linkNewest(n)
 }
 
-// dropIdle forgets keys without a request in the window: two at a time, so
-// that they go faster than they come.
-func (s *shard) dropIdle(now, window ticks) {
-	for range 2 {
+// remove forgets a key, and returns how long ago its requests were, the oldest first.
+func (s *shard) remove(key Key, hash uint32, now, window ticks) (ages []ticks) {
+	n := s.find(key, hash)
+	if n == 0 {
+		return nil
+	}
+	slot, times := s.slot(n), s.times(n)
+	slot.dropOld(times, now, window)
+	for ; slot.count > 0; slot.count-- {
+		ages = append(ages, slot.age(times, now))
+		slot.head = uint16((int(slot.head) + 1) % len(times))
+	}
+	s.drop(n)
+	return ages
+}
+
+// dropIdle forgets keys without a request in the window, up to so many: with two for
+// each request, they go faster than they come.
+func (s *shard) dropIdle(most int, now, window ticks) {
+	for range most {
 		if s.index.count == 0 {
 			return
 		}

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/binary"
@@ -27,6 +28,10 @@ type SharedConfig struct {
 	// Name tells what is limited from what else is limited on this Redis.
 	Name string
 
+	// Among is the limit of which Name is counted for most keys, where some have one of
+	// their own. Default: Limit.
+	Among Limit
+
 	// Clock is Redis's. Default: its own. For tests.
 	Clock func() time.Duration
 }
@@ -49,7 +54,8 @@ func NewShared(cfg SharedConfig) *Shared {
 	if cfg.Clock != nil {
 		expiry = time.Hour.Milliseconds() // keys expire by Redis's clock
 	}
-	cfg.Name = fmt.Sprintf("lychgate:%s:%d:%d:", cfg.Name, cfg.Limit.Requests, window)
+	among := cmp.Or(cfg.Among, cfg.Limit)
+	cfg.Name = fmt.Sprintf("lychgate:%s:%d:%d:", cfg.Name, among.Requests, among.Window.Microseconds())
 	return &Shared{cfg, strconv.Itoa(cfg.Limit.Requests), strconv.FormatInt(window, 10), strconv.FormatInt(expiry, 10)}
 }
 

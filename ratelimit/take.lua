@@ -15,7 +15,8 @@ if kept ~= '' then -- a clock that was set back stands still, for a window at mo
 	local last = struct.unpack('<d', kept, #kept - 7)
 	if last > now + window then kept = '' elseif last > now then now = last end
 end
-if #kept == 8 * requests then
+if #kept >= 8 * requests then -- it has more if the limit was higher before
+	kept = string.sub(kept, #kept - 8 * requests + 1)
 	if now - struct.unpack('<d', kept) < window then return struct.pack('<d', now) .. kept end
 	kept = string.sub(kept, 9)
 end

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -52,92 +51,6 @@ manifest, inbox-button and version need no configuration.
 			group(cmd, siteCommand(), themeCommand(), integrationCommand(), membersCommand(), secretCommand(), doctorCommand(), manifestCommand(), buttonCommand(), versionCommand())
 		},
 	})
-}
-
-func integrationCommand() *cobra.Command {
-	root := &cobra.Command{Use: "integration", Short: "Manages the keys of the members API"}
-	addStoreFlags(root)
-
-	add := &cobra.Command{
-		Use: "add <name>", Short: "Adds an integration and prints its API URL and key, this once", Args: one("the integration"),
-	}
-	mode := add.Flags().String("mode", "email", "How members are identified: email or custom_id")
-	duplicates := add.Flags().Bool("allow-duplicate-emails", false, "With custom_id: let members share an email")
-	domain := add.Flags().String("placeholder-domain", "members.invalid", "Domain of the addresses of duplicates")
-	subscribe := add.Flags().Bool("subscribe-by-default", true, "Give new members newsletters if the caller does not say")
-	add.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
-		options := s.declared[args[0]]
-		if options == nil {
-			options = &caddymodule.Integration{Mode: *mode, AllowDuplicateEmails: *duplicates, PlaceholderDomain: *domain, SubscribeByDefault: subscribe}
-		} else if options.Key != "" {
-			return fmt.Errorf("the configuration declares an integration %s with a key: choose another name, or take the key out there", args[0])
-		}
-		_, integration, err := options.Resolve(args[0])
-		if err != nil {
-			return err
-		}
-		integration.Site = s.site
-		key, _, err := s.keys().Add(ctx, integration)
-		if errors.Is(err, members.ErrIntegrationTaken) {
-			return fmt.Errorf("site %s has an integration %s: choose another name, or give it another key with rotate", s.site, args[0])
-		}
-		if err == nil {
-			s.printKey(out, key)
-		}
-		return err
-	})
-
-	list := &cobra.Command{Use: "list", Short: "Lists the integrations of a site", Args: cobra.NoArgs}
-	list.RunE = withStoreThatIs(func(ctx context.Context, out io.Writer, s *siteStore, _ []string) error {
-		integrations, err := s.store.ListIntegrations(ctx, s.site)
-		if err != nil {
-			return err
-		}
-		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "NAME\tMODE\tKEY\tLAST USED")
-		keys, modes, used := make(map[string]string), make(map[string]string), make(map[string]string)
-		for _, i := range integrations {
-			modes[i.Name], keys[i.Name] = string(i.Mode), "made "+i.CreatedAt.Format(time.DateOnly)
-			if !i.RevokedAt.IsZero() {
-				keys[i.Name] = "revoked " + i.RevokedAt.Format(time.DateOnly)
-			}
-			if !i.LastUsedAt.IsZero() {
-				used[i.Name] = i.LastUsedAt.Format("2006-01-02 15:04") + " UTC"
-			}
-		}
-		for name, i := range s.declared {
-			modes[name] = cmp.Or(i.Mode, string(members.EmailMode))
-			if i.Key != "" {
-				keys[name], used[name] = "in the configuration", "not kept"
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(modes)) {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, modes[name], cmp.Or(keys[name], "none yet: add makes one"), cmp.Or(used[name], "never"))
-		}
-		return table.Flush()
-	})
-
-	rotate := &cobra.Command{Use: "rotate <name>", Short: "Gives an integration another key and prints it, this once", Args: one("the integration")}
-	rotate.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
-		key, err := s.keys().Rotate(ctx, s.site, args[0])
-		if err != nil {
-			return s.unknown(err, args[0])
-		}
-		s.printKey(out, key)
-		return nil
-	})
-
-	revoke := &cobra.Command{Use: "revoke <name>", Short: "Makes an integration's key no longer good", Args: one("the integration")}
-	revoke.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
-		if err := s.keys().Revoke(ctx, s.site, args[0]); err != nil {
-			return s.unknown(err, args[0])
-		}
-		fmt.Fprintf(out, "The key of %s is no longer good.\n", args[0])
-		return nil
-	})
-
-	group(root, add, list, rotate, revoke)
-	return root
 }
 
 // addConfigFlags adds the flags that loadConfig reads.

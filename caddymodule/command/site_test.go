@@ -94,7 +94,7 @@ func lychgateWith(t *testing.T, folder, input string, args ...string) ran {
 func TestSites(t *testing.T) {
 	folder, _, _ := siteFolder(t)
 	for args, want := range map[string]ran{
-		"integration list --site weekly":                  {"NAME  MODE  KEY  LAST USED\n", "", 0},
+		"integration list --site weekly":                  {"NAME  MODE  LIMIT  KEY  LAST USED\n", "", 0},
 		"integration list":                                {"", "Error: name one of the configuration's sites with --site: daily, weekly\n", 1},
 		"integration list --site nope":                    {"", "Error: the configuration has no site nope, nor has the store: the configuration has daily, weekly\n", 1},
 		"members show x --site daily":                     {"", "Error: site daily has no member x\n", 1},

@@ -85,7 +85,11 @@ func TestSiteCommands(t *testing.T) {
 		{"site list", "", ran{"NAME    PLATFORM  HOSTS                                 KEYS\nplain   none      plain.example                         none\nweekly  ghost     weekly.example xn--bcher-kva.example  sealed\n", "", 0}},
 
 		{"integration add crm --site weekly", "", ran{"API URL: https://weekly.example/integration\nKey:     KEY\n", "", 0}},
-		{"integration list --site weekly", "", ran{"NAME  MODE   KEY              LAST USED\ncrm   email  made " + today() + "  never\n", "", 0}},
+		{"integration list --site weekly", "", ran{"NAME  MODE   LIMIT    KEY              LAST USED\ncrm   email  default  made " + today() + "  never\n", "", 0}},
+		{"integration update crm --site weekly", "", no(`say what to change, as in: --limit "600 1m"`)},
+		{"integration update crm --site weekly --limit 600", "", no(`--limit "600": write a number of requests and a window, such as "600 1m"`)},
+		{"integration update form --site weekly --limit=", "", no("site weekly has no integration form: list shows those that it has")},
+		{"integration update crm --site weekly --limit=", "", ran{"The rate limit of crm is that of members_api now.\n", "", 0}},
 		{"integration list --site nobody", "", no("the configuration has no site nobody, nor has the store: the configuration has daily")},
 		{"theme add nightly --site weekly --repository https://git.example.com/acme/nightly.git --token -", "t0ken\n", ran{"The theme nightly of site weekly can be refreshed from https://git.example.com/acme/nightly.git now.\n", "", 0}},
 		{"theme list --site weekly", "", ran{"NAME     REPOSITORY                                BRANCH\nnightly  https://git.example.com/acme/nightly.git  \n", "", 0}},

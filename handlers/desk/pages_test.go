@@ -123,7 +123,7 @@ func TestRefreshOutcomes(t *testing.T) {
 // A key is shown once, to whom asked for it, with a command that tries it.
 func TestIntegrationsPage(t *testing.T) {
 	h := newHouse(t)
-	h.Members.Declared["declared"] = pages.DeclaredIntegration{Integration: members.Integration{Name: "declared", Mode: members.CustomIDMode, SubscribeByDefault: true}, HasKey: true}
+	h.Members.Declared["declared"] = pages.DeclaredIntegration{Integration: members.Integration{Name: "declared", Mode: members.CustomIDMode, SubscribeByDefault: true, Limit: members.Limit{Requests: 600, Window: time.Hour}}, HasKey: true}
 	h.Members.Declared["later"] = pages.DeclaredIntegration{Integration: members.Integration{Name: "later", Mode: members.EmailMode}}
 	list := func() (rows []string) {
 		t.Helper()
@@ -151,7 +151,7 @@ func TestIntegrationsPage(t *testing.T) {
 	}
 	head := "Integration Members by Options Key Last used Actions"
 	declared := []string{
-		"declared Members by custom ID Options New members get newsletters Key In the configuration Last used Not kept Managed in the configuration",
+		"declared Members by custom ID Options New members get newsletters Up to 600 requests in 1h Key In the configuration Last used Not kept Managed in the configuration",
 		"later Members by email Options New members get no newsletters Key None yet Last used Never Managed in the configuration",
 	}
 	crm := "crm Members by custom ID Options New members get no newsletters Members may share an email; the others are at members.invalid Key "

@@ -1,0 +1,66 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// An integration may send more requests than others, or fewer. Another limit holds from
+// the reload on, and what was sent before still counts.
+func TestIntegrationLimit(t *testing.T) {
+	config := func(store, limit string) string {
+		config := strings.Replace(membersConfig(store, "none"), "limit 10000 1m", "limit 6 1h", 1)
+		return strings.Replace(config, "key "+formKey, "key "+formKey+"\n"+limit, 1)
+	}
+	store := sqliteStore(t)
+	e := startEdge(t, nil, config(store, "limit 4 1h"))
+	answered := func(key string) (n int) {
+		for range 12 {
+			if got := e.call(key, "GET", "/a@example.com", ""); got.Status == http.StatusNotFound {
+				n++
+			} else if got.Status != http.StatusTooManyRequests || got.Header["Retry-After"] == "" {
+				t.Fatalf("%v", got)
+			}
+		}
+		return n
+	}
+	got := []int{answered(formKey), answered(crmKey)}
+	for _, limit := range []string{"limit 9 1h", "limit 3 1h", "", "limit 9 2h", "limit 10 2h"} {
+		e.load(config(store, limit))
+		got = append(got, answered(formKey), answered(crmKey))
+	}
+	if diff := cmp.Diff([]int{4, 6, 5, 0, 0, 0, 3, 0, 3, 0, 1, 0}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The limit of an integration in the store holds at once, without a reload.
+func TestStoredIntegrationLimit(t *testing.T) {
+	e := startStored(t, sqliteStore(t))
+	e.addNone("daily", "news.example.com")
+	var made struct{ Key string }
+	text := e.must(http.StatusCreated, "POST", "/daily/integrations", `{"name":"crm","limit":{"requests":2,"window":"1h"}}`)
+	if err := json.Unmarshal([]byte(text), &made); err != nil {
+		t.Fatal(err)
+	}
+	answered := func() (n int) {
+		for range 10 {
+			if status, _ := e.get("news.example.com", "/integration/members/a@example.com", "Authorization", "Bearer "+made.Key); status == http.StatusNotFound {
+				n++
+			}
+		}
+		return n
+	}
+	got := []int{answered()}
+	for _, limit := range []string{`{"requests":5,"window":"1h"}`, `{"requests":1,"window":"1h"}`, "null"} {
+		e.must(http.StatusNoContent, "PATCH", "/daily/integrations/crm", `{"limit":`+limit+`}`)
+		got = append(got, answered())
+	}
+	if diff := cmp.Diff([]int{2, 3, 0, 10}, got); diff != "" {
+		t.Error(diff)
+	}
+}
