@@ -85,7 +85,8 @@ type siteStore struct {
 	locked   error // why its keys cannot be opened
 	apiURL   string
 	store    *memberstore.SQL
-	file     string // of SQLite; empty for PostgreSQL
+	now      func() time.Time // by the store's clock
+	file     string           // of SQLite; empty for PostgreSQL
 }
 
 func (s *siteStore) keys() *members.KeyService {
@@ -153,7 +154,7 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 			return err
 		}
 		return do(cmd.Context(), cmd.OutOrStdout(), &siteStore{
-			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: site.Locked(), store: store,
+			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: site.Locked(), store: store, now: db.Now,
 			apiURL: server.url(caddy.NewReplacer().ReplaceKnown(site.Hosts[0], "")),
 		}, args)
 	}

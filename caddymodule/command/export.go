@@ -13,10 +13,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -54,7 +52,7 @@ has every value as it is, one JSON object on each line.
 			_, err := s.exportMembers(ctx, out, write, name)
 			return err
 		}
-		if err := s.checkOutput(*output); err != nil {
+		if err := s.checkOutput("--output", *output); err != nil {
 			return err
 		}
 		n := 0
@@ -140,22 +138,6 @@ func ndjsonFormat(out *bufio.Writer) func(handlers.MemberRecord) error {
 	return func(r handlers.MemberRecord) error { return encoder.Encode(r) }
 }
 
-// csvFormat writes CSV by RFC 4180, with every value in quotes.
-func csvFormat(out *bufio.Writer) func(handlers.MemberRecord) error {
-	_, _ = out.WriteString("guid,email,name,is_subscribed,note,labels,tier_id,member_id,status,created_at,updated_at\r\n") // an error stays with out
-	return func(r handlers.MemberRecord) error {
-		values := []string{
-			r.GUID, r.Email, r.Name, strconv.FormatBool(r.Subscribed), r.Note, strings.Join(r.Labels, ","),
-			orEmpty(r.TierID), orEmpty(r.MemberID), r.Status, r.CreatedAt, r.UpdatedAt,
-		}
-		for i, value := range values {
-			values[i] = `"` + strings.ReplaceAll(withoutFormulas(value), `"`, `""`) + `"`
-		}
-		_, err := out.WriteString(strings.Join(values, ",") + "\r\n")
-		return err
-	}
-}
-
 func orEmpty(value *string) string {
 	if value == nil {
 		return ""
@@ -163,28 +145,11 @@ func orEmpty(value *string) string {
 	return *value
 }
 
-// withoutFormulas puts a ' in front of each character that begins a formula at the
-// start of a cell (https://owasp.org/www-community/attacks/CSV_Injection). A cell
-// starts with the value. If a spreadsheet splits lines at another separator, cells
-// start behind each separator in the value too.
-func withoutFormulas(value string) string {
-	var b strings.Builder
-	start := true
-	for i, c := range value {
-		if start && strings.ContainsRune("=+-@＝＋－＠", c) || i == 0 && strings.ContainsRune("\t\r\n", c) {
-			b.WriteByte('\'')
-		}
-		b.WriteRune(c)
-		start = strings.ContainsRune("\t\r\n,;\"", c) || start && (unicode.IsSpace(c) || unicode.IsControl(c))
-	}
-	return b.String()
-}
-
-// checkOutput refuses a path that is one of the store's own files.
-func (s *siteStore) checkOutput(path string) error {
+// checkOutput refuses the path of a flag that is one of the store's own files.
+func (s *siteStore) checkOutput(flag, path string) error {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if s.file != "" && isSameFile(path, s.file+suffix) {
-			return fmt.Errorf("--output %s is a file of the store itself: write the path of another", path)
+			return fmt.Errorf("%s %s is a file of the store itself: write the path of another", flag, path)
 		}
 	}
 	return nil

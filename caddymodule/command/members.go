@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 func membersCommand() *cobra.Command {
@@ -34,24 +35,19 @@ the next time.
 		defer cancel()
 		return s.importMembers(ctx, out, *anew)
 	})
-	group(root, importAll, exportCommand(), showCommand())
+	group(root, importAll, exportCommand(), pushCommand(), showCommand())
 	return root
 }
 
 func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool) (err error) {
-	if s.locked != nil {
-		return fmt.Errorf("the keys of site %s cannot be opened: %w: see that secret in the configuration has the one that sealed them", s.site, s.locked)
-	}
-	from, err := s.platform.Connect()
+	from, closePlatform, err := s.connect()
 	if err != nil {
-		return fmt.Errorf("site %s: %w", s.site, err)
+		return err
 	}
 	if from == nil {
 		return fmt.Errorf("site %s has platform %s, so there is nobody to import", s.site, s.platform.Kind)
 	}
-	if closer, ok := from.(io.Closer); ok {
-		defer func() { err = errors.Join(err, closer.Close()) }()
-	}
+	defer func() { err = errors.Join(err, closePlatform()) }()
 	sync := inbound.New(inbound.Config{
 		Store: s.store, Sites: map[string]inbound.Site{s.site: {Platform: from}}, Logger: zap.NewNop(),
 	})
@@ -73,6 +69,20 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 		return fmt.Errorf("the import ended early, so run it again to go on from there: %w", err)
 	}
 	return nil
+}
+
+// connect returns the site's platform, nil for none, and what closes it.
+func (s *siteStore) connect() (to platform.Platform, end func() error, err error) {
+	if s.locked != nil {
+		return nil, nil, fmt.Errorf("the keys of site %s cannot be opened: %w: see that secret in the configuration has the one that sealed them", s.site, s.locked)
+	}
+	if to, err = s.platform.Connect(); err != nil {
+		return nil, nil, fmt.Errorf("site %s: %w", s.site, err)
+	}
+	if closer, ok := to.(io.Closer); ok {
+		return to, closer.Close, nil
+	}
+	return to, func() error { return nil }, nil
 }
 
 // platformURL returns where the platform answers.

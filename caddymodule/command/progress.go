@@ -97,6 +97,14 @@ func (p *progress) set(seen, total int) {
 	_ = p.bar.Set(seen) // an error is a terminal that is gone
 }
 
+// say prints a line, above the bar if there is one.
+func (p *progress) say(line string) {
+	if p.bar != nil {
+		_ = p.bar.Clear() // it is drawn again with the next change
+	}
+	fmt.Fprintln(p.out, line)
+}
+
 func (p *progress) end() {
 	close(p.ended)
 	p.printed.Wait()

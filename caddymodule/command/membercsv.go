@@ -1,0 +1,316 @@
+package command
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/push"
+)
+
+// This file is the CSV of members: `members export` writes it, and `members push` reads
+// it.
+
+// memberColumn is a column of the CSV.
+type memberColumn struct {
+	name  string
+	value func(handlers.MemberRecord) string
+
+	// set sets the field of a cell. It is nil for a column that nobody can change.
+	set func(*members.Fields, string) error
+}
+
+// memberColumns are in the order of an export.
+var memberColumns = []memberColumn{
+	{"guid", func(r handlers.MemberRecord) string { return r.GUID }, nil},
+	{"email", func(r handlers.MemberRecord) string { return r.Email }, func(f *members.Fields, cell string) error {
+		if cell = strings.TrimSpace(cell); cell != "" {
+			f.Email = &cell
+		}
+		return nil
+	}},
+	{"name", func(r handlers.MemberRecord) string { return r.Name }, func(f *members.Fields, cell string) error {
+		f.Name = &cell
+		return nil
+	}},
+	{"is_subscribed", func(r handlers.MemberRecord) string { return strconv.FormatBool(r.Subscribed) }, setSubscribed},
+	{"note", func(r handlers.MemberRecord) string { return r.Note }, func(f *members.Fields, cell string) error {
+		f.Note = &cell
+		return nil
+	}},
+	{"labels", func(r handlers.MemberRecord) string { return strings.Join(r.Labels, ",") }, func(f *members.Fields, cell string) error {
+		f.Labels = new(labelsOf(cell))
+		return nil
+	}},
+	{"tier_id", func(r handlers.MemberRecord) string { return orEmpty(r.TierID) }, func(f *members.Fields, cell string) error {
+		f.TierID = new(*string)
+		if cell != "" {
+			*f.TierID = &cell
+		}
+		return nil
+	}},
+	{"member_id", func(r handlers.MemberRecord) string { return orEmpty(r.MemberID) }, func(f *members.Fields, cell string) error {
+		f.MemberID = &cell
+		return nil
+	}},
+	{"status", func(r handlers.MemberRecord) string { return r.Status }, nil},
+	{"created_at", func(r handlers.MemberRecord) string { return r.CreatedAt }, nil},
+	{"updated_at", func(r handlers.MemberRecord) string { return r.UpdatedAt }, nil},
+}
+
+// setSubscribed sets is_subscribed, which spreadsheets write in capitals. An empty cell
+// leaves it as it is.
+func setSubscribed(f *members.Fields, cell string) error {
+	switch strings.ToLower(strings.TrimSpace(cell)) {
+	case "":
+	case "true":
+		f.Subscribed = new(true)
+	case "false":
+		f.Subscribed = new(false)
+	default:
+		return &members.InvalidError{Message: "The is_subscribed must be true or false."}
+	}
+	return nil
+}
+
+// labelsOf returns the labels of a cell, without empty ones.
+func labelsOf(cell string) []string {
+	labels := []string{}
+	for label := range strings.SplitSeq(cell, ",") {
+		if label = strings.TrimSpace(label); label != "" {
+			labels = append(labels, label)
+		}
+	}
+	return labels
+}
+
+func columnNames(columns []memberColumn) (names []string) {
+	for _, c := range columns {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// csvFormat writes CSV by RFC 4180, with every value in quotes.
+func csvFormat(out *bufio.Writer) func(handlers.MemberRecord) error {
+	_, _ = out.WriteString(strings.Join(columnNames(memberColumns), ",") + "\r\n") // an error stays with out
+	return func(r handlers.MemberRecord) error {
+		values := make([]string, 0, len(memberColumns))
+		for _, c := range memberColumns {
+			values = append(values, quoteCell(c.value(r)))
+		}
+		_, err := out.WriteString(strings.Join(values, ",") + "\r\n")
+		return err
+	}
+}
+
+func quoteCell(value string) string {
+	return `"` + strings.ReplaceAll(withoutFormulas(value), `"`, `""`) + `"`
+}
+
+// formulas are the characters that begin a formula at the start of a cell
+// (https://owasp.org/www-community/attacks/CSV_Injection), and breaks those after which a
+// cell may start, or that a spreadsheet leaves out at the start of one.
+const formulas, breaks = "=+-@＝＋－＠", "\t\r\n"
+
+// withoutFormulas puts a ' in front of each character that begins a formula at the
+// start of a cell. A cell starts with the value. If a spreadsheet splits lines at another
+// separator, cells start behind each separator in the value too. Where a ' is there
+// already, it puts another one, so that withFormulas can undo it.
+func withoutFormulas(value string) string {
+	var b strings.Builder
+	start, leading := true, true
+	for _, c := range value {
+		if start && strings.ContainsRune(formulas, c) || leading && strings.ContainsRune(breaks, c) {
+			b.WriteByte('\'')
+		}
+		b.WriteRune(c)
+		start, leading = startsCell(start, c), leading && c == '\''
+	}
+	return b.String()
+}
+
+// startsCell reports whether a cell may start behind a character.
+func startsCell(start bool, c rune) bool {
+	return strings.ContainsRune("\t\r\n,;\"", c) || start && (unicode.IsSpace(c) || unicode.IsControl(c) || c == '\'')
+}
+
+// withFormulas undoes withoutFormulas.
+func withFormulas(cell string) string {
+	var b strings.Builder
+	start, leading := true, true
+	runes := []rune(cell)
+	for i, c := range runes {
+		if c == '\'' && i+1 < len(runes) &&
+			(start && strings.ContainsRune(formulas, runes[i+1]) || leading && strings.ContainsRune(breaks, runes[i+1])) {
+			continue
+		}
+		b.WriteRune(c)
+		start, leading = startsCell(start, c), leading && c == '\''
+	}
+	return b.String()
+}
+
+// maxRow bounds a row of a file that is read, in bytes. A row with all fields as long as
+// they can be has 100 KB.
+const maxRow = 1 << 20
+
+// membersCSV reads members from a CSV file.
+type membersCSV struct {
+	reader *csv.Reader
+	budget *rowBudget
+
+	columns []memberColumn // of the file; one without a name is not read
+	ignored []string       // columns that nobody can change
+	unknown []string
+
+	line       int // of the row that was read last
+	identifier int // its column
+	email      int // likewise, -1 for none
+}
+
+// newMembersCSV reads the first line of a file, which names the columns.
+func newMembersCSV(from io.Reader, mode members.Mode) (*membersCSV, error) {
+	f := &membersCSV{budget: &rowBudget{from: from, left: maxRow}}
+	buffered := bufio.NewReader(f.budget)
+	if bom, _ := buffered.Peek(3); string(bom) == "\ufeff" { // which spreadsheets put there
+		_, _ = buffered.Discard(len(bom))
+	}
+	f.line, f.reader = 1, csv.NewReader(buffered)
+	f.reader.ReuseRecord = true
+	header, err := f.reader.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, errors.New("it is empty: its first line names the columns, such as email,name,labels")
+	}
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	for _, name := range header {
+		if err := f.addColumn(strings.TrimSpace(name)); err != nil {
+			return nil, err
+		}
+	}
+	identifier := "email"
+	if f.email = f.indexOf(identifier); mode == members.CustomIDMode {
+		identifier = "member_id"
+	} else if at := f.indexOf("member_id"); at >= 0 { // which is another integration's
+		f.columns[at] = memberColumn{}
+		f.ignored = append(f.ignored, "member_id")
+	}
+	if f.identifier = f.indexOf(identifier); f.identifier < 0 {
+		return nil, fmt.Errorf("line 1: there is no column %s, by which the integration knows members", identifier)
+	}
+	return f, nil
+}
+
+func (f *membersCSV) addColumn(name string) error {
+	at := slices.IndexFunc(memberColumns, func(c memberColumn) bool { return c.name == name })
+	switch {
+	case at < 0 && strings.Contains(name, ";"):
+		return errors.New("line 1: the columns have semicolons between them: save the file with commas")
+	case at < 0:
+		f.unknown, f.columns = append(f.unknown, name), append(f.columns, memberColumn{})
+		return nil
+	case f.indexOf(name) >= 0 || slices.Contains(f.ignored, name):
+		return fmt.Errorf("line 1: the column %s is given twice", name)
+	}
+	column := memberColumns[at]
+	if column.set == nil {
+		f.ignored, column = append(f.ignored, name), memberColumn{}
+	}
+	f.columns = append(f.columns, column)
+	return nil
+}
+
+func (f *membersCSV) indexOf(name string) int {
+	return slices.IndexFunc(f.columns, func(c memberColumn) bool { return c.name == name })
+}
+
+// rows reads the rows. Those without any value are left out.
+func (f *membersCSV) rows() iter.Seq2[push.Row, error] {
+	return func(yield func(push.Row, error) bool) {
+		for {
+			f.budget.left = maxRow
+			record, err := f.reader.Read()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(push.Row{}, f.explain(err))
+				return
+			}
+			if !slices.ContainsFunc(record, func(cell string) bool { return cell != "" }) {
+				continue
+			}
+			if !yield(f.rowOf(slices.Clone(record)), nil) {
+				return
+			}
+		}
+	}
+}
+
+func (f *membersCSV) rowOf(cells []string) push.Row {
+	f.line, _ = f.reader.FieldPos(0)
+	row := push.Row{Line: f.line, Identifier: withFormulas(cells[f.identifier])}
+	if f.email >= 0 {
+		row.Email = strings.TrimSpace(withFormulas(cells[f.email]))
+	}
+	if f.identifier == f.email {
+		row.Identifier = row.Email
+	}
+	row.Fields = func(m *members.Member) (members.Fields, error) { return f.fieldsOf(cells, m) }
+	return row
+}
+
+// fieldsOf returns the fields of a row. Cells that an export of the member would have are
+// left out, also where one could be read in two ways, such as a label with a comma.
+func (f *membersCSV) fieldsOf(cells []string, m *members.Member) (fields members.Fields, err error) {
+	for i, column := range f.columns {
+		if column.set == nil {
+			continue
+		}
+		if m != nil && cells[i] == asRead(withoutFormulas(column.value(handlers.NewMemberRecord(*m)))) {
+			continue
+		}
+		err = errors.Join(err, column.set(&fields, withFormulas(cells[i])))
+	}
+	return fields, err
+}
+
+// asRead returns a cell as encoding/csv reads it.
+func asRead(cell string) string { return strings.ReplaceAll(cell, "\r\n", "\n") }
+
+// explain says where a file cannot be read.
+func (f *membersCSV) explain(err error) error {
+	if errors.Is(err, errLongRow) {
+		return fmt.Errorf("the row at line %d, or the one after it, has more than %d bytes: is a quote missing?", f.line, maxRow)
+	}
+	return err
+}
+
+var errLongRow = errors.New("the row is too long")
+
+// rowBudget reads, and fails once more was read of a row than it may have.
+type rowBudget struct {
+	from io.Reader
+	left int
+}
+
+// Read implements [io.Reader].
+func (b *rowBudget) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLongRow
+	}
+	n, err := b.from.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}

@@ -1,0 +1,58 @@
+package members
+
+import (
+	"context"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/emailaddr"
+)
+
+// This file is for those who bring many members at once, and leave out what is known.
+
+// Known returns the record of the member that an identifier names, if the store has it.
+// The platform is not asked. Errors: ErrNotFound.
+func (s *Service) Known(ctx context.Context, i Integration, identifier string) (Record, error) {
+	return s.Store.Find(ctx, s.key(i, identifier))
+}
+
+// CheckNew checks the fields of a new member as [Service.Create] does. Errors:
+// *InvalidError.
+func (f *Fields) CheckNew(i Integration) error { return f.checkNew(i) }
+
+// Check checks the fields of a change as [Service.Update] does. Errors: *InvalidError.
+func (f *Fields) Check() error { return f.check() }
+
+// IsPlaceholder reports whether an email is the placeholder of a member who shares one.
+func (i Integration) IsPlaceholder(email string) bool {
+	return i.allowsDuplicates() && strings.HasSuffix(emailaddr.Key(email), "@"+i.PlaceholderDomain)
+}
+
+// Changes returns those of the fields that a member does not have yet. Newsletters are
+// always among them, since a member does not say which it gets.
+func (f Fields) Changes(m Member) Fields {
+	if f.Email != nil && emailaddr.Key(*f.Email) == emailaddr.Key(m.Email) {
+		f.Email = nil
+	}
+	f.Name = unless(f.Name, m.Name)
+	f.Note = unless(f.Note, m.Note)
+	f.Subscribed = unless(f.Subscribed, m.Subscribed)
+	if f.Labels != nil && sameLabels(withoutDoubles(*f.Labels), m.Labels) {
+		f.Labels = nil
+	}
+	if f.TierID != nil && (*f.TierID == nil) == (m.TierID == nil) && (m.TierID == nil || **f.TierID == *m.TierID) {
+		f.TierID = nil
+	}
+	f.MemberID = nil // it never changes
+	return f
+}
+
+// unless returns a field, or nil if it has a value already.
+func unless[T comparable](field *T, value T) *T {
+	if field != nil && *field == value {
+		return nil
+	}
+	return field
+}
+
+// AreNone reports whether no field is there.
+func (f Fields) AreNone() bool { return f == Fields{GUID: f.GUID} }

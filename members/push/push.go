@@ -1,0 +1,218 @@
+// Package push brings many members at once, such as those of a file, through the
+// service of the members API: each is created, or changed in what differs.
+//
+// What is known already is not written again, so whoever starts the same rows anew after
+// an interruption goes on where that was. Rows that name the same member, or the same
+// email, are done in their order. All others are done a few at a time. While the
+// platform does not take writes, nothing further is begun.
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+const (
+	// concurrency bounds the rows that are under way: as many as the outbox retries at
+	// once for a site.
+	concurrency = 4
+
+	// rowTimeout bounds what is asked of the store and of the platform for a row at a
+	// time. A write waits 5 seconds for another writer, and as long for the platform.
+	rowTimeout = 30 * time.Second
+
+	// A write that was queued is looked at every pollInterval. If it is still queued after
+	// some seconds, which double up to maxWait, it is sent again, since only an attempt
+	// tells that the platform refuses it.
+	pollInterval     = 500 * time.Millisecond
+	minWait, maxWait = time.Second, 32 * time.Second
+
+	// maxFaults is how often in a row a row may fail because of the store.
+	maxFaults = 5
+)
+
+// Row is what is to be true of a member.
+type Row struct {
+	Line int // in the file
+
+	// Identifier names the member in the integration. Email is the one that the row has;
+	// it is empty for none.
+	Identifier, Email string
+
+	// Fields returns the fields that the row has, without those of which it has what the
+	// member has. The member is nil for a new one. Errors: *members.InvalidError.
+	Fields func(*members.Member) (members.Fields, error)
+}
+
+// Config is what a push is made from. All but the functions is required.
+type Config struct {
+	Service     *members.Service
+	Integration members.Integration
+
+	// DryRun tells what would be done, and does nothing.
+	DryRun bool
+
+	// Refused is told of each row that is refused, Done how many rows are done, and
+	// Waiting why the platform does not take writes, empty once it takes them again. They
+	// are called one at a time.
+	Refused func(row Row, reason string) error
+	Done    func(rows int)
+	Waiting func(problem string)
+}
+
+// Counts are how many rows became what.
+type Counts struct {
+	Created, Updated, Unchanged, Refused int
+
+	// Queued rows are in the store, and the platform has not taken them yet. There are
+	// some only after an interruption.
+	Queued int
+}
+
+// Total returns how many rows are done.
+func (c Counts) Total() int { return c.Created + c.Updated + c.Unchanged + c.Refused }
+
+// outcome is what became of a row.
+type outcome int
+
+const (
+	unchanged outcome = iota
+	created
+	updated
+	refused
+	queued
+)
+
+// push is one that runs.
+type push struct {
+	Config
+	turns  chan struct{}
+	cancel context.CancelCauseFunc
+
+	mu        sync.Mutex
+	ended     *sync.Cond // a row has ended
+	busy      map[string]bool
+	counts    Counts
+	waiting   int  // rows
+	isWaiting bool // and why was told
+}
+
+// Run pushes rows, until ctx is done or one cannot be read. What is under way then is
+// finished.
+func Run(ctx context.Context, cfg Config, rows iter.Seq2[Row, error]) (Counts, error) {
+	p := &push{Config: cfg, turns: make(chan struct{}, concurrency), busy: make(map[string]bool)}
+	p.ended = sync.NewCond(&p.mu)
+	ctx, p.cancel = context.WithCancelCause(ctx)
+	defer p.cancel(nil)
+	var working sync.WaitGroup
+	var err error
+	for row, readErr := range rows {
+		if err = readErr; err != nil || ctx.Err() != nil {
+			break
+		}
+		p.start(ctx, &working, row)
+	}
+	working.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return p.counts, err
+}
+
+// start starts with a row once those before it that name the same are done.
+func (p *push) start(ctx context.Context, working *sync.WaitGroup, row Row) {
+	keys := []string{"id " + p.keyOf(row.Identifier)}
+	if row.Email != "" {
+		keys = append(keys, "email "+emailaddr.Key(row.Email))
+	}
+	p.reserve(keys)
+	known, _, result, err := p.look(ctx, row)
+	if err != nil || result == unchanged && !known.IsPending() {
+		p.free(keys)
+		p.end(row, result, err)
+		return
+	}
+	if before := "email "; known != nil && row.Email != "" {
+		if before += emailaddr.Key(known.Email); before != keys[len(keys)-1] { // which others may want
+			p.reserve([]string{before})
+			keys = append(keys, before)
+		}
+	}
+	p.turns <- struct{}{}
+	working.Go(func() {
+		defer func() { <-p.turns }()
+		result, err := p.put(ctx, row)
+		p.free(keys)
+		p.end(row, result, err)
+	})
+}
+
+func (p *push) keyOf(identifier string) string {
+	if p.Integration.Mode == members.CustomIDMode {
+		return identifier
+	}
+	return emailaddr.Key(identifier)
+}
+
+// reserve waits until no row that is under way has one of some keys, and takes them.
+func (p *push) reserve(keys []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, key := range keys {
+		for p.busy[key] {
+			p.ended.Wait()
+		}
+		p.busy[key] = true
+	}
+}
+
+func (p *push) free(keys []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, key := range keys {
+		delete(p.busy, key)
+	}
+	p.ended.Broadcast()
+}
+
+// end counts a row. An error ends the push.
+func (p *push) end(row Row, result outcome, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	invalid, isRefused := errors.AsType[*members.InvalidError](err)
+	if isRefused {
+		result, err = refused, nil
+	}
+	if err != nil && result != queued {
+		p.cancel(fmt.Errorf("line %d: %w", row.Line, err))
+		return
+	}
+	switch result {
+	case unchanged:
+		p.counts.Unchanged++
+	case created:
+		p.counts.Created++
+	case updated:
+		p.counts.Updated++
+	case queued:
+		p.counts.Queued++
+		return
+	case refused:
+		p.counts.Refused++
+		if p.Refused != nil {
+			if err := p.Refused(row, invalid.Message); err != nil {
+				p.cancel(err)
+			}
+		}
+	}
+	if p.Done != nil {
+		p.Done(p.counts.Total())
+	}
+}
