@@ -130,6 +130,7 @@ func (s *siteStore) push(ctx context.Context, out io.Writer, integration members
 		doing = "Checking " + countOf(total, "row") + " of " + flags.file + " for site " + s.site
 	}
 	p := startProgress(doing, "rows")
+	p.set(0, total)
 	counts, err := push.Run(ctx, push.Config{
 		Service: service, Integration: integration, DryRun: flags.dryRun, Refused: report.add,
 		Done: func(rows int) { p.set(rows, total) }, Waiting: func(problem string) { p.say(s.waiting(problem)) },

@@ -145,7 +145,12 @@ func (p *push) start(ctx context.Context, working *sync.WaitGroup, row Row) {
 			keys = append(keys, before)
 		}
 	}
-	p.turns <- struct{}{}
+	select {
+	case <-ctx.Done():
+		p.free(keys)
+		return
+	case p.turns <- struct{}{}:
+	}
 	working.Go(func() {
 		defer func() { <-p.turns }()
 		result, err := p.put(ctx, row)
