@@ -14,11 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -90,7 +90,9 @@ type App struct {
 	redis       *redis.Client    // nil for none
 	release     releases
 
-	routes func() ([]caddyhttp.RouteList, error) // of the HTTP servers
+	readRoutes func() (map[string][]arrival, error)
+	readOnce   *sync.Once           // of readRoutes
+	arrivals   map[string][]arrival // at directives, by HTTP server
 
 	adminPaths  []string // of theme_manifest
 	deskPaths   []string // of staff_desk
@@ -152,7 +154,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	a.warnedOfProxy = new(atomic.Bool)
-	a.routes = func() ([]caddyhttp.RouteList, error) { return routesOf(ctx) }
+	a.readRoutes, a.readOnce = func() (map[string][]arrival, error) { return readRoutes(ctx) }, new(sync.Once)
 	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
@@ -259,11 +261,7 @@ func (a *App) Start() error {
 		return err
 	}
 	a.isOpen.Store(true)
-	warnings, err := a.warningsOfRoutes()
-	if err != nil {
-		return err
-	}
-	for _, w := range warnings {
+	for _, w := range a.warnOfHosts() {
 		a.logger.Warn(w.message, w.fields...)
 	}
 	if a.store == nil {

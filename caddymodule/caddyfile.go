@@ -27,7 +27,24 @@ type directive interface {
 
 	// reach returns the requests that a matcher must not keep from the directive.
 	reach(app *App) []reach
+
+	// answers returns where nothing behind the directive gets a request.
+	answers() []area
+
+	// line returns where a Caddyfile has the directive, empty for JSON.
+	line() string
+	setLine(line string)
 }
+
+// fromCaddyfile is where a Caddyfile has a directive.
+type fromCaddyfile struct {
+	// Line is where a Caddyfile has the directive. It is written by the Caddyfile
+	// adapter, for messages. Leave it out of JSON.
+	Line string `json:"line,omitempty"`
+}
+
+func (f *fromCaddyfile) line() string        { return f.Line }
+func (f *fromCaddyfile) setLine(line string) { f.Line = line }
 
 // registerDirective gives a handler its directive. It stands just before
 // handle, so ahead of respond and reverse_proxy, and behind encode, header and

@@ -178,7 +178,7 @@ http://localhost:8080 {
 	if diff := cmp.Diff(wantApp, string(got.Apps.Lychgate)); diff != "" {
 		t.Error(diff)
 	}
-	wantHandler := `{"cache_size":100,"cache_ttl":43200000000000,"handler":"inbox_provider","limit":{"requests":20,"window":90000000000},"path":"/ghost/inbox-provider","reject_to":"/help"}`
+	wantHandler := `{"cache_size":100,"cache_ttl":43200000000000,"handler":"inbox_provider","limit":{"requests":20,"window":90000000000},"line":"Caddyfile:11","path":"/ghost/inbox-provider","reject_to":"/help"}`
 	if diff := cmp.Diff(wantHandler, string(got.Apps.HTTP.Servers["srv0"].Routes[0].Handle[0].Routes[0].Handle[0])); diff != "" {
 		t.Error(diff)
 	}

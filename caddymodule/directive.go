@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,6 +36,7 @@ func parseHandler(h httpcaddyfile.Helper, name string, handler directive) ([]htt
 	}
 	h.Reset()
 	h.Next()
+	handler.setLine(lineAt(h.Dispenser))
 	app, err := parsedApp(h)
 	if err == nil {
 		err = handler.checkParsed(app)
@@ -146,23 +148,22 @@ func hasPlaceholder(matcher caddyhttp.MatchPath) bool {
 func (h *InboxProvider) checkParsed(*App) error { return nil }
 
 func (h *InboxProvider) reach(*App) []reach {
-	p := h.Path
-	if p == "" {
-		p = defaultLookupPath
-	}
+	p := cmp.Or(h.Path, defaultLookupPath)
 	folder := path.Dir(p)
 	return []reach{{[]string{p, folder + handlers.ButtonPath, folder + "/members/x"}, folder + "/*"}}
+}
+
+func (h *InboxProvider) answers() []area {
+	p := cmp.Or(h.Path, defaultLookupPath)
+	return []area{{p, false}, {path.Dir(p) + handlers.ButtonPath, false}}
 }
 
 func (h *MembersAPI) checkParsed(app *App) error { return app.checkPlatforms() }
 
 // path returns that of the API.
-func (h *MembersAPI) path() string {
-	if h.Path == "" {
-		return DefaultAPIPath
-	}
-	return h.Path
-}
+func (h *MembersAPI) path() string { return cmp.Or(h.Path, DefaultAPIPath) }
+
+func (h *MembersAPI) answers() []area { return []area{{h.path(), true}} }
 
 func (h *MembersAPI) reach(app *App) []reach {
 	p := h.path()
@@ -193,31 +194,36 @@ func (a *App) checkThemeHosts(directive string) error {
 	return errNoThemeHost(directive)
 }
 
+func (h *ThemeManifest) path() string { return cmp.Or(h.Path, defaultAdminPath) }
+
+func (h *ThemeManifest) answers() []area { return []area{{h.path() + handlers.ThemesPath, true}, {h.path() + handlers.SchemaPath, false}} }
+
 func (h *ThemeManifest) reach(*App) []reach {
-	p := h.Path
-	if p == "" {
-		p = defaultAdminPath
-	}
+	p := h.path()
 	return []reach{{[]string{p + "/api/admin/themes/upload/"}, p + "/*"}, {[]string{p + handlers.ThemesPath, p + handlers.SchemaPath}, p + "/*"}}
 }
 
 func (h *EventsAPI) checkParsed(app *App) error { return app.checkThemeHosts("events_api") }
 
+func (h *EventsAPI) path() string { return cmp.Or(h.Path, defaultEventsPath) }
+
+func (h *EventsAPI) answers() []area { return []area{{h.path(), true}, {h.path() + ".ics", false}} }
+
 func (h *EventsAPI) reach(*App) []reach {
-	p := h.Path
-	if p == "" {
-		p = defaultEventsPath
-	}
+	p := h.path()
 	return []reach{{[]string{p}, p + "*"}, {[]string{p + "/x"}, p + "*"}, {[]string{p + ".ics"}, p + "*"}}
 }
 
 func (h *StaffDesk) checkParsed(app *App) error { return app.checkThemeHosts("staff_desk") }
 
+func (h *StaffDesk) path() string { return cmp.Or(h.Path, defaultAdminPath) }
+
+func (h *StaffDesk) answers() []area {
+	return []area{{h.path() + desk.Path, true}, {h.path() + handlers.CurationPath, true}}
+}
+
 func (h *StaffDesk) reach(*App) []reach {
-	p := h.Path
-	if p == "" {
-		p = defaultAdminPath
-	}
+	p := h.path()
 	needed := []reach{{[]string{p + desk.Path + "/themes"}, p + "/*"}, {[]string{p + handlers.CurationPath}, p + "/*"}}
 	if h.GhostAdmin == nil || *h.GhostAdmin {
 		for settings := range adminSettings {

@@ -39,7 +39,7 @@ func DoctorConfig(config []byte) (doctor.Config, error) {
 	}
 	checked, err := app.(*App).doctorConfig()
 	if err == nil {
-		checked.Servers, err = doctorServers(ctx, config)
+		checked.Servers, err = app.(*App).doctorServers(ctx, config)
 	}
 	return checked, err
 }
@@ -57,11 +57,7 @@ func (a *App) doctorConfig() (doctor.Config, error) {
 		}
 		checked.Store = &doctor.Store{Kind: kind, Source: source, Members: a.members != nil, Themes: a.themes != nil, Curation: a.curation != nil, Events: a.events != nil, Keys: a.keys}
 	}
-	warnings, err := a.warningsOfRoutes()
-	if err != nil {
-		return doctor.Config{}, err
-	}
-	for _, w := range warnings {
+	for _, w := range slices.Concat(a.warnOfHosts(), a.warningsOfRoutes()) {
 		checked.Warnings = append(checked.Warnings, w.String())
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {
@@ -88,7 +84,7 @@ func (a *App) doctorConfig() (doctor.Config, error) {
 }
 
 // doctorServers returns the HTTP servers that have a directive of Lychgate's.
-func doctorServers(ctx caddy.Context, config []byte) (list []doctor.Server, err error) {
+func (a *App) doctorServers(ctx caddy.Context, config []byte) (list []doctor.Server, err error) {
 	app, err := ctx.AppIfConfigured("http")
 	if errors.Is(err, caddy.ErrNotConfigured) {
 		return nil, nil
@@ -109,10 +105,7 @@ func doctorServers(ctx caddy.Context, config []byte) (list []doctor.Server, err 
 		return nil, err
 	}
 	servers := app.(*caddyhttp.App).Servers
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		if len(arrivals(servers[name].Routes, arrival{})) == 0 {
-			continue
-		}
+	for _, name := range slices.Sorted(maps.Keys(a.arrivals)) {
 		server := doctor.Server{
 			Name: name, TrustsProxies: raw.Apps.HTTP.Servers[name].TrustedProxies != nil, Strict: servers[name].TrustedProxiesStrict > 0 || hasOwnHeader(servers[name]), TrustsUnix: servers[name].TrustedProxiesUnix,
 		}

@@ -32,6 +32,8 @@ type EventsAPI struct {
 	// have the same limit. Default: 60 requests in any minute.
 	Limit *Limit `json:"limit,omitempty"`
 
+	fromCaddyfile
+
 	app     *App
 	state   *eventsState
 	readers handlers.ReadersEvents
@@ -69,9 +71,7 @@ func (h *EventsAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // Provision sets up the handler.
 func (h *EventsAPI) Provision(ctx caddy.Context) error {
-	if h.Path == "" {
-		h.Path = defaultEventsPath
-	}
+	h.Path = h.path()
 	if h.Limit == nil {
 		h.Limit = &Limit{Requests: 60, Window: caddy.Duration(time.Minute)}
 	}
@@ -88,6 +88,9 @@ func (h *EventsAPI) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if err := h.app.checkHasSites(); err != nil {
+		return err
+	}
+	if err := h.app.checkRoutes(); err != nil {
 		return err
 	}
 	if h.state, err = h.app.useEvents(); err != nil {

@@ -65,10 +65,12 @@ type InboxProvider struct {
 	// 1000000.
 	CacheSize int64 `json:"cache_size,omitempty"`
 
-	// Line is where a Caddyfile has reject_to, if that has a placeholder. It is
+	// RejectToLine is where a Caddyfile has reject_to, if that has a placeholder. It is
 	// written by the Caddyfile adapter, for the message if the value cannot be
 	// used. Leave it out of JSON.
-	Line string `json:"line,omitempty"`
+	RejectToLine string `json:"reject_to_line,omitempty"`
+
+	fromCaddyfile
 
 	app         *App
 	inbox       handlers.InboxProvider
@@ -110,7 +112,7 @@ func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"reject_to": {example: "reject_to /", args: 1, set: func(args []string) error {
 			h.RejectTo = args[0]
 			if strings.Contains(h.RejectTo, "{") {
-				h.Line = lineAt(d)
+				h.RejectToLine = lineAt(d)
 			}
 			return checkEach("reject_to", args, CheckRejectTo)
 		}},
@@ -142,6 +144,9 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 	if err := h.app.checkHasSites(); err != nil {
 		return err
 	}
+	if err := h.app.checkRoutes(); err != nil {
+		return err
+	}
 	h.app.lookupPaths = append(h.app.lookupPaths, h.Path)
 	limiter, err := h.app.loadLimiter("readers", h.Limit.plain(), &h.release)
 	if err != nil {
@@ -166,7 +171,7 @@ func (h *InboxProvider) lines() map[string]string {
 	if h.Line == "" {
 		return nil
 	}
-	return map[string]string{"reject_to": h.Line}
+	return map[string]string{"": h.Line, "reject_to": h.RejectToLine}
 }
 
 // setDefaults fills in what was left out, and checks the rest.

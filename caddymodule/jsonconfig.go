@@ -222,8 +222,9 @@ func checkJSONObject(path string, value any, of reflect.Type) error {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		field, known := fields[key]
 		if !known {
-			delete(fields, "line")
-			delete(fields, "lines") // the Caddyfile adapter's
+			for _, of := range []string{"line", "lines", "reject_to_line"} { // the Caddyfile adapter's
+				delete(fields, of)
+			}
 			return fmt.Errorf("%s: no such field: known are %s", joinPath(path, key), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		if err := checkJSON(joinPath(path, key), object[key], field); err != nil {

@@ -39,6 +39,8 @@ type MembersAPI struct {
 	// MaxBody bounds a request's body, in bytes. Default: 65536.
 	MaxBody int64 `json:"max_body,omitempty"`
 
+	fromCaddyfile
+
 	app     *App
 	state   *membersState
 	api     handlers.MembersAPI
@@ -87,9 +89,7 @@ func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // Provision sets up the handler.
 func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	h.Path = h.path()
-	if h.Limit == nil {
-		h.Limit = &Limit{Requests: 30, Window: caddy.Duration(time.Minute)}
-	}
+	h.Limit = h.limit()
 	if h.MaxBody == 0 {
 		h.MaxBody = 64 << 10
 	}
@@ -104,6 +104,9 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	if err := h.app.checkHasSites(); err != nil {
 		return err
 	}
+	if err := h.app.checkRoutes(); err != nil {
+		return err
+	}
 	if h.state, err = h.app.useMembers(h.Path); err != nil {
 		return explain(h.app.Lines, err)
 	}
@@ -116,6 +119,14 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	}
 	h.api.Webhooks, err = h.app.loadStrangers("webhooks", h.Limit.plain(), &h.release)
 	return err
+}
+
+// limit returns that of the API.
+func (h *MembersAPI) limit() *Limit {
+	if h.Limit == nil {
+		return &Limit{Requests: 30, Window: caddy.Duration(time.Minute)}
+	}
+	return h.Limit
 }
 
 // Cleanup lets go of what outlives a configuration.

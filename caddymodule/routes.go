@@ -1,151 +1,18 @@
 package caddymodule
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
-// This file finds what Caddy warns of when it starts: routes by which requests never arrive at
-// a directive, or arrive for no site.
-
-// routesOf returns the routes of all HTTP servers of a configuration.
-func routesOf(ctx caddy.Context) ([]caddyhttp.RouteList, error) {
-	app, err := ctx.AppIfConfigured("http")
-	if errors.Is(err, caddy.ErrNotConfigured) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	servers := app.(*caddyhttp.App).Servers
-	var all []caddyhttp.RouteList
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		all = append(all, servers[name].Routes)
-	}
-	return all, nil
-}
-
-// arrival is how requests arrive at a directive.
-type arrival struct {
-	directive directive
-	hosts     []string                 // those that a matcher lets through, nil for all
-	paths     [][]*caddyhttp.MatchPath // of each route around it, any of which lets through; nil in it for all
-	isPartial bool                     // whether more than hosts and paths decides
-	rewritten bool                     // whether the path may be another by then
-}
-
-// arrivals returns how requests arrive at the directives in routes, which are in
-// others.
-func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
-	for _, route := range routes {
-		here := around.within(route)
-		for _, handler := range route.Handlers {
-			switch handler := handler.(type) {
-			case *rewrite.Rewrite: // what was matched is another path from here on
-				here.paths, around.paths = nil, nil
-				here.rewritten, around.rewritten = true, true
-			case *caddyhttp.Subroute:
-				all = append(all, arrivals(handler.Routes, here)...)
-			case directive:
-				here.directive = handler
-				all = append(all, here)
-			}
-		}
-	}
-	return all
-}
-
-// within returns how requests that arrive get through the matchers of a route.
-func (a arrival) within(route caddyhttp.Route) arrival {
-	here := a
-	here.paths = slices.Clone(a.paths)
-	if len(route.MatcherSets) == 0 {
-		return here
-	}
-	var hosts []string
-	var paths []*caddyhttp.MatchPath
-	anyHost := false
-	for _, set := range route.MatcherSets {
-		host, path, others := matchersIn(set)
-		here.isPartial = here.isPartial || others || host != nil && path != nil && len(route.MatcherSets) > 1
-		if anyHost = anyHost || host == nil; host != nil {
-			hosts = append(hosts, *host...)
-		}
-		paths = append(paths, path)
-	}
-	if !anyHost {
-		here.hosts = hosts
-	}
-	here.paths = append(here.paths, paths)
-	return here
-}
-
-// matchersIn returns the matchers of hosts and paths in a set, nil for none, and
-// whether anything else decides, such as a placeholder.
-func matchersIn(set caddyhttp.MatcherSet) (host *caddyhttp.MatchHost, path *caddyhttp.MatchPath, others bool) {
-	for _, matcher := range set {
-		switch matcher := matcher.(type) {
-		case *caddyhttp.MatchHost:
-			host = matcher
-		case *caddyhttp.MatchPath:
-			path, others = matcher, others || hasPlaceholder(*matcher)
-		default:
-			others = true
-		}
-	}
-	return host, path, others
-}
-
-// lets reports whether a request for a path arrives, as far as matchers of paths
-// tell.
-func (a arrival) lets(path string) bool {
-	for _, route := range a.paths {
-		if !slices.ContainsFunc(route, func(m *caddyhttp.MatchPath) bool { return m == nil || lets(*m, path) }) {
-			return false
-		}
-	}
-	return true
-}
-
-// answers reports whether a directive answers a path, of which requests arrive.
-func (a arrival) answers(path string, app *App) bool {
-	return a.lets(path) && slices.ContainsFunc(a.directive.reach(app), func(need reach) bool { return slices.Contains(need.paths, path) })
-}
-
-// hasHostsOf reports whether requests for each host of another arrival arrive too.
-func (a arrival) hasHostsOf(other arrival) bool {
-	if a.hosts == nil || other.hosts == nil {
-		return a.hosts == nil
-	}
-	for _, host := range other.hosts {
-		isHost := func(pattern string) bool {
-			return pattern == host || strings.Contains(pattern, "*") && matchesHost(pattern, host)
-		}
-		if !slices.ContainsFunc(a.hosts, isHost) {
-			return false
-		}
-	}
-	return true
-}
-
-// matchesHost reports whether a pattern of a matcher stands for a host.
-func matchesHost(pattern, host string) bool {
-	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewReplacer())
-	request := (&http.Request{Host: host}).WithContext(ctx)
-	matched, err := caddyhttp.MatchHost{pattern}.MatchWithError(request)
-	return matched && err == nil
-}
+// This file finds what Caddy warns of: routes by which requests never arrive at a directive,
+// or arrive for no site.
 
 // warning is what may be meant but seldom is.
 type warning struct {
@@ -164,30 +31,50 @@ func (w warning) String() string {
 	return w.message + " (" + strings.Join(said, ", ") + ")"
 }
 
-// warningsOfRoutes returns what is odd about the routes to the app's directives.
-func (a *App) warningsOfRoutes() ([]warning, error) {
-	routes, err := a.routes()
-	if err != nil {
-		return nil, err
-	}
-	servers := make([][]arrival, len(routes))
-	for i, list := range routes {
-		servers[i] = arrivals(list, arrival{})
+// checkRoutes reads the routes to the app's directives, refuses those of which one gets no
+// request for what is its own, and logs what may be meant but seldom is. Each directive
+// that is provisioned calls it; the first finds all of them.
+func (a *App) checkRoutes() error {
+	var err error
+	a.readOnce.Do(func() {
+		if a.arrivals, err = a.readRoutes(); err != nil {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(a.arrivals)) {
+			if err = a.checkArrivals(a.arrivals[name]); err != nil {
+				return
+			}
+		}
+		for _, w := range a.warningsOfRoutes() {
+			a.logger.Warn(w.message, w.fields...)
+		}
+	})
+	return err
+}
+
+// warningsOfRoutes returns what is odd about the routes to the app's directives, whatever
+// sites there are in the store.
+func (a *App) warningsOfRoutes() []warning {
+	var servers [][]arrival
+	for _, name := range slices.Sorted(maps.Keys(a.arrivals)) {
+		servers = append(servers, a.arrivals[name])
 	}
 	all := slices.Concat(servers...)
-	return slices.Concat(a.warnOfHosts(all), a.warnOfMatchers(all), a.warnOfHidden(servers), a.warnOfLimits(all)), nil
+	return slices.Concat(a.warnOfMatchers(all), a.warnOfHidden(servers), warnOfShared(servers), warnOfTwoEvents(servers), a.warnOfLimits(all))
 }
 
 // warnOfHosts returns a warning for the hosts of server blocks that no site has.
-func (a *App) warnOfHosts(all []arrival) (warnings []warning) {
+func (a *App) warnOfHosts() (warnings []warning) {
 	if a.Store != nil && a.stored.store.Load() == nil { // it may have the site
 		return nil
 	}
 	strangers := make(map[string][]string) // host → directives
-	for _, arrival := range all {
-		for _, pattern := range arrival.hosts {
-			if !a.hasHost(pattern) {
-				strangers[pattern] = append(strangers[pattern], nameOf(arrival.directive))
+	for _, all := range a.arrivals {
+		for _, arrival := range all {
+			for _, pattern := range arrival.hosts {
+				if !a.hasHost(pattern) {
+					strangers[pattern] = append(strangers[pattern], nameOf(arrival.directive))
+				}
 			}
 		}
 	}
@@ -225,19 +112,19 @@ func (a *App) warnOfMatchers(all []arrival) (warnings []warning) {
 			warned[need.paths[0]] = true
 			warnings = append(warnings, warning{
 				"a matcher keeps a directive from its own paths: let them through",
-				[]zap.Field{zap.String("directive", nameOf(arrival.directive)), zap.String("path", need.paths[0]), zap.String("write", need.write)},
+				[]zap.Field{zap.String("directive", nameOf(arrival.directive)), zap.String("at", arrival.at), zap.String("path", need.paths[0]), zap.String("write", need.write)},
 			})
 		}
 	}
 	return warnings
 }
 
-// hiding is that a directive gets no request for a path, because one before it answers
-// them all.
-type hiding struct{ directive, path, before string }
+// hiding is that a directive gets no request for a path, because the same directive before
+// it answers them all.
+type hiding struct{ directive, at, path, before string }
 
-// warnOfHidden returns a warning for each directive that one before it hides, with the
-// hosts where that is so.
+// warnOfHidden returns a warning for each directive that the same one before it hides, with
+// the hosts where that is so.
 func (a *App) warnOfHidden(servers [][]arrival) (warnings []warning) {
 	hosts := make(map[hiding][]string)
 	for _, all := range servers {
@@ -251,45 +138,39 @@ func (a *App) warnOfHidden(servers [][]arrival) (warnings []warning) {
 	for _, h := range slices.SortedFunc(maps.Keys(hosts), byText) {
 		slices.Sort(hosts[h])
 		warnings = append(warnings, warning{
-			"an earlier directive answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two",
-			[]zap.Field{zap.String("directive", h.directive), zap.String("path", h.path), zap.String("before", h.before), zap.Strings("hosts", slices.Compact(hosts[h]))},
+			"the same directive before it answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two",
+			[]zap.Field{
+				zap.String("directive", h.directive), zap.String("at", h.at), zap.String("path", h.path),
+				zap.String("before", h.before), zap.Strings("hosts", slices.Compact(hosts[h])),
+			},
 		})
 	}
 	return warnings
 }
 
-// hidden reports whether directives hide one that comes after them. If the same directive
-// is before it, that may be for a part of its paths; so all of them have to be hidden then.
+// hidden reports whether the same directive before it hides one. Another may be for a part
+// of its paths, so all of them have to be taken.
 func (a *App) hidden(after arrival, all []arrival) (h hiding, ok bool) {
 	if after.rewritten {
 		return h, false
 	}
-	var before []arrival
-	for _, other := range all {
-		if !other.isPartial && !other.rewritten && other.hasHostsOf(after) {
-			before = append(before, other)
-		}
-	}
-	var taken []hiding
-	isLeft := false
 	for _, need := range after.directive.reach(a) {
 		for _, path := range need.paths {
 			if !after.lets(path) {
 				continue
 			}
-			i := slices.IndexFunc(before, func(other arrival) bool { return other.answers(path, a) })
+			i := slices.IndexFunc(all, func(other arrival) bool {
+				return nameOf(other.directive) == nameOf(after.directive) && !other.isPartial && !other.rewritten && other.hasHostsOf(after) && other.takes(path, a)
+			})
 			if i < 0 {
-				isLeft = true
-				continue
+				return hiding{}, false
 			}
-			taken = append(taken, hiding{nameOf(after.directive), path, nameOf(before[i].directive)})
+			if !ok {
+				h, ok = hiding{nameOf(after.directive), after.at, path, all[i].at}, true
+			}
 		}
 	}
-	i := slices.IndexFunc(taken, func(h hiding) bool { return !isLeft || h.directive != h.before })
-	if i < 0 {
-		return h, false
-	}
-	return taken[i], true
+	return h, ok
 }
 
 // warnOfLimits returns a warning for members_api with different limits on one site.
@@ -307,7 +188,8 @@ func (a *App) warnOfLimits(all []arrival) (warnings []warning) {
 			if limits[site] == nil {
 				limits[site] = make(map[string]bool)
 			}
-			limits[site][fmt.Sprintf("%d %s", api.Limit.Requests, api.Limit.plain().Window)] = true
+			limit := api.limit()
+			limits[site][fmt.Sprintf("%d %s", limit.Requests, limit.plain().Window)] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {

@@ -34,6 +34,8 @@ type StaffDesk struct {
 	// GhostAdmin is whether Ghost's admin shows Lychgate's entries. Default: `true`.
 	GhostAdmin *bool `json:"ghost_admin,omitempty"`
 
+	fromCaddyfile
+
 	app      *App
 	state    *curationState
 	events   *eventsState
@@ -74,9 +76,7 @@ func (h *StaffDesk) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // Provision sets up the handler.
 func (h *StaffDesk) Provision(ctx caddy.Context) error {
-	if h.Path == "" {
-		h.Path = defaultAdminPath
-	}
+	h.Path = h.path()
 	if err := checkPath(h.Path, defaultAdminPath); err != nil {
 		return explain(nil, inBlock("staff_desk", "", err))
 	}
@@ -86,6 +86,9 @@ func (h *StaffDesk) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if err := h.app.checkHasSites(); err != nil {
+		return err
+	}
+	if err := h.app.checkRoutes(); err != nil {
 		return err
 	}
 	if _, err := h.app.useThemes("staff_desk"); err != nil {

@@ -49,7 +49,7 @@ func TestDeskJSON(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"daily": true, "weekly": false}, got); diff != "" {
 		t.Error(diff)
 	}
-	if !strings.Contains(string(adapted), `{"handler":"staff_desk","path":"/blog/ghost"}`) {
+	if !strings.Contains(string(adapted), `{"handler":"staff_desk","line":"Caddyfile:18","path":"/blog/ghost"}`) {
 		t.Errorf("%s", adapted)
 	}
 }

@@ -38,7 +38,9 @@ func TestWarningsOfRoutes(t *testing.T) {
 	const stranger = "no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts"
 	const kept = "a matcher keeps a directive from its own paths: let them through"
 	const limits = "members_api has several limits on one site, and each counts a key's requests for itself: write the same limit"
-	const behind = "an earlier directive answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two"
+	const behind = "the same directive before it answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two"
+	const shared = "an earlier directive answers this path too, for the requests that its matcher lets through: write another path into one of the two"
+	const twoEvents = "events_api is written twice for the same hosts, so readers have two addresses for each event: remove one of the two"
 	sites := []any{"news.example.com", "weekly.example.org"}
 	tests := []struct {
 		name   string
@@ -59,7 +61,7 @@ func TestWarningsOfRoutes(t *testing.T) {
 		{
 			name:   "a matcher around a directive",
 			blocks: "http://news.example.com:{{port}} {\n handle /ghost/inbox {\n inbox_provider\n }\n}",
-			want:   []map[string]any{{"msg": kept, "directive": "inbox_provider", "path": "/ghost/inbox-provider", "write": "/ghost/*"}},
+			want:   []map[string]any{{"msg": kept, "directive": "inbox_provider", "at": "Caddyfile:31", "path": "/ghost/inbox-provider", "write": "/ghost/*"}},
 		},
 		{name: "a matcher around a directive that lets it through", blocks: "http://news.example.com:{{port}} {\n handle /ghost/* {\n inbox_provider\n }\n}"},
 		{name: "a path that is rewritten", blocks: "http://news.example.com:{{port}} {\n handle_path /blog/* {\n inbox_provider\n }\n}"},
@@ -71,19 +73,43 @@ func TestWarningsOfRoutes(t *testing.T) {
 		{
 			name:   "a directive twice",
 			blocks: "http://news.example.com:{{port}} {\n members_api\n inbox_provider\n members_api\n}",
-			want:   []map[string]any{{"msg": behind, "directive": "members_api", "path": "/integration/members", "before": "members_api", "hosts": []any{"news.example.com"}}},
+			want:   []map[string]any{{"msg": behind, "directive": "members_api", "at": "Caddyfile:32", "path": "/integration/members", "before": "Caddyfile:30", "hosts": []any{"news.example.com"}}},
 		},
 		{
-			name:   "two directives of one path",
-			blocks: "http://news.example.com:{{port}} {\n inbox_provider {\n path /crm/members\n }\n handle /crm/* {\n members_api {\n path /crm\n }\n }\n}",
-			want:   []map[string]any{{"msg": behind, "directive": "members_api", "path": "/crm/members", "before": "inbox_provider", "hosts": []any{"news.example.com"}}},
+			name:   "two directives of one path, for other requests",
+			blocks: "http://news.example.com:{{port}} {\n @readers not header Authorization *\n events_api @readers {\n path /integration\n }\n members_api\n}",
+			want:   []map[string]any{{"msg": shared, "directive": "members_api", "at": "Caddyfile:34", "path": "/integration", "earlier": "events_api", "earlier_at": "Caddyfile:31"}},
+		},
+		{
+			name:   "two directives of one path, on other hosts, at other paths and behind a rewrite",
+			blocks: "http://news.example.com:{{port}} {\n members_api\n handle_path /readers/* {\n events_api {\n path /integration\n }\n }\n}\nhttp://weekly.example.org:{{port}} {\n events_api {\n path /integration\n }\n}\nhttp://:{{port}} {\n members_api\n}",
+		},
+		{
+			name:   "one directive below another, with a matcher of paths between them",
+			blocks: "http://news.example.com:{{port}} {\n @crm path /integration/members /integration/members/*\n members_api @crm\n events_api {\n path /integration/events\n }\n}",
+		},
+		{
+			name:   "two events_api",
+			blocks: "http://news.example.com:{{port}} {\n events_api {\n path /events\n }\n events_api\n}\nhttp://weekly.example.org:{{port}} {\n events_api {\n path /events\n }\n}",
+			want:   []map[string]any{{"msg": twoEvents, "path": "/ghost/lychgate/events", "at": "Caddyfile:33", "other_path": "/events", "other_at": "Caddyfile:30"}},
+		},
+		{
+			name:   "a Ghost for each of two admin paths",
+			blocks: "http://news.example.com:{{port}}, http://weekly.example.org:{{port}} {\n theme_manifest {\n path /blog/ghost\n }\n theme_manifest\n staff_desk {\n path /blog/ghost\n }\n staff_desk\n}",
 		},
 		{
 			name:   "a directive twice, for several hosts",
 			blocks: "(twice) {\n members_api\n handle {\n members_api\n }\n}\nhttp://news.example.com:{{port}} {\n import twice\n}\nhttp://*.example.org:{{port}} {\n import twice\n @weekly host weekly.example.org\n handle @weekly {\n inbox_provider\n }\n inbox_provider\n}\nhttp://:{{port}} {\n members_api\n}",
 			want: []map[string]any{
-				{"msg": behind, "directive": "inbox_provider", "path": "/ghost/inbox-provider", "before": "inbox_provider", "hosts": []any{"weekly.example.org"}},
-				{"msg": behind, "directive": "members_api", "path": "/integration/members", "before": "members_api", "hosts": []any{"*.example.org", "news.example.com"}},
+				{"msg": behind, "directive": "inbox_provider", "at": "Caddyfile:42", "path": "/ghost/inbox-provider", "before": "Caddyfile:44", "hosts": []any{"weekly.example.org"}},
+				{
+					"msg": behind, "directive": "members_api", "at": "Caddyfile:32 import chain ['Caddyfile:36 (import twice)']", "path": "/integration/members",
+					"before": "Caddyfile:30 import chain ['Caddyfile:36 (import twice)']", "hosts": []any{"news.example.com"},
+				},
+				{
+					"msg": behind, "directive": "members_api", "at": "Caddyfile:32 import chain ['Caddyfile:39 (import twice)']", "path": "/integration/members",
+					"before": "Caddyfile:30 import chain ['Caddyfile:39 (import twice)']", "hosts": []any{"*.example.org"},
+				},
 			},
 		},
 		{
@@ -113,6 +139,26 @@ func TestWarningsOfRoutes(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// `caddy validate` logs what starting would warn of, as far as no store is needed for it.
+func TestWarningsOfValidation(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "caddy.log")
+	err := validate("{\nlog {\n output file " + log + " {\n roll_disabled\n }\n}\nlychgate {\n site daily {\n hosts news.example.com\n platform none\n }\n}\n}\nhttp://news.example.com {\n members_api\n handle {\n members_api\n }\n}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []map[string]any{{
+		"msg":       "the same directive before it answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two",
+		"directive": "members_api", "at": "Caddyfile:17", "path": "/integration/members", "before": "Caddyfile:15", "hosts": []any{"news.example.com"},
+	}}
+	if diff := cmp.Diff(want, warnings(t, string(text))); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -42,6 +42,8 @@ type ThemeManifest struct {
 	// after an upload. Default: `true`.
 	UploadDialog *bool `json:"upload_dialog,omitempty"`
 
+	fromCaddyfile
+
 	app     *App
 	state   *themesState
 	api     handlers.ThemesAPI
@@ -84,9 +86,7 @@ func (h *ThemeManifest) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // Provision sets up the handler.
 func (h *ThemeManifest) Provision(ctx caddy.Context) error {
-	if h.Path == "" {
-		h.Path = defaultAdminPath
-	}
+	h.Path = h.path()
 	if err := checkPath(h.Path, defaultAdminPath); err != nil {
 		return explain(nil, inBlock("theme_manifest", "", err))
 	}
@@ -96,6 +96,9 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 	}
 	h.app = app.(*App)
 	if err := h.app.checkHasSites(); err != nil {
+		return err
+	}
+	if err := h.app.checkRoutes(); err != nil {
 		return err
 	}
 	if h.state, err = h.app.useThemes("theme_manifest"); err != nil {

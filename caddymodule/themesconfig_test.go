@@ -102,7 +102,7 @@ func TestThemesJSON(t *testing.T) {
 	if diff := cmp.Diff(want, config.Apps.Lychgate.Sites["demo"].Themes); diff != "" || config.Apps.Lychgate.Service != "outpost" {
 		t.Errorf("%q, %s", config.Apps.Lychgate.Service, diff)
 	}
-	if !strings.Contains(string(adapted), `{"handler":"theme_manifest","path":"/blog/ghost"}`) {
+	if !strings.Contains(string(adapted), `{"handler":"theme_manifest","line":"Caddyfile:20","path":"/blog/ghost"}`) {
 		t.Errorf("%s", adapted)
 	}
 	for themes, want := range map[string]string{

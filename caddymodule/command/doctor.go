@@ -119,7 +119,7 @@ func (w *waitingLine) stop() {
 
 // provisioning matches how Caddy says where in its own modules an error is, in front of
 // ours, which has the line.
-var provisioning = regexp.MustCompile(`^.*provision (?:lychgate|http\.handlers\.(?:inbox_provider|members_api|theme_manifest)|tls\.permission\.lychgate): `)
+var provisioning = regexp.MustCompile(`^.*provision (?:lychgate|http\.handlers\.\w+|tls\.permission\.lychgate): `)
 
 // diagnosis is what a doctor found.
 type diagnosis struct {
