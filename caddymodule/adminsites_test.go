@@ -391,6 +391,7 @@ func TestSitesRefused(t *testing.T) {
 		{"an integration with a key", "POST", keys, `{"name":"crm","key":"` + crmKey + `"}`, refused(400, "key: leave it out: it is made here")},
 		{"an unknown mode", "POST", keys, `{"name":"crm","mode":"` + env + `"}`, refused(400, `mode: "`+env+`": write "email" or "custom_id"`)},
 		{"duplicates in the wrong mode", "POST", keys, `{"name":"crm","allow_duplicate_emails":true}`, refused(400, `allow_duplicate_emails: goes with "mode": "custom_id" only: write that too`)},
+		{"a domain that is not used", "POST", keys, `{"name":"crm","placeholder_domain":"crm.invalid"}`, refused(400, `placeholder_domain: goes with "allow_duplicate_emails": true only: write that too, or take it out`)},
 		{"a placeholder for a domain", "POST", keys, `{"name":"crm","placeholder_domain":"` + env + `"}`, refused(400, `placeholder_domain: "`+env+`": write a domain that gets no mail, such as members.invalid`)},
 		{"an integration with a limit of none", "POST", keys, `{"name":"crm","limit":{"requests":0,"window":"1m"}}`, refused(400, `limit: 0 requests in 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as {"requests": 10, "window": "1m"}`)},
 		{"a limit of too many", "PATCH", keys + "/crm", `{"limit":{"requests":65536,"window":"1m"}}`, refused(400, `limit: 65536 requests in 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as {"requests": 10, "window": "1m"}`)},

@@ -163,6 +163,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 		err = a.provisionSites()
 	}
 	if err == nil {
+		err = a.checkKeys()
+	}
+	if err == nil {
 		err = a.provisionStored()
 	}
 	if err == nil {
@@ -171,7 +174,16 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err == nil {
 		err = a.loadRedis()
 	}
+	if err == nil {
+		a.log(a.warningsOfSites())
+	}
 	return explain(a.Lines, err)
+}
+
+func (a *App) log(warnings []warning) {
+	for _, w := range warnings {
+		a.logger.Warn(w.message, w.fields...)
+	}
 }
 
 func (a *App) provisionSites() error {
@@ -261,9 +273,7 @@ func (a *App) Start() error {
 		return err
 	}
 	a.isOpen.Store(true)
-	for _, w := range a.warnOfHosts() {
-		a.logger.Warn(w.message, w.fields...)
-	}
+	a.log(a.warnOfHosts())
 	if a.store == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -140,9 +141,9 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			a.Redis = new(Redis)
 			return a.Redis.unmarshalCaddyfile(d, args[0], in.below(d, "redis"))
 		}},
-		"secret": {example: "secret {env.LYCHGATE_SECRET}", args: many, set: func(args []string) error {
+		"secret": {example: "secret {env.LYCHGATE_SECRET}", args: many, field: "secrets", set: func(args []string) error {
 			a.Secrets = args
-			return checkEach("secret", args, checkSecret)
+			return cmp.Or(checkEach("secret", args, checkSecret), checkSecrets(args))
 		}},
 		"service": {example: "service lychgate", args: 1, set: func(args []string) error {
 			a.Service = args[0]
@@ -262,6 +263,7 @@ type option struct {
 	example string // how it is written, for error messages
 	args    int    // how many arguments it takes; many means one or more
 	repeats bool   // whether it may be given several times
+	field   string // the option's in JSON, if it is not the name
 
 	// One of these takes the arguments. An error of set is given the block's
 	// name and the line; block parses a block of its own, whose errors have
@@ -307,7 +309,7 @@ func parseBlock(d *caddyfile.Dispenser, name string, in block, known map[string]
 			}
 			continue
 		}
-		in.keep(d, key)
+		in.keep(d, cmp.Or(o.field, key))
 		if err := o.set(args); err != nil {
 			return d.WrapErr(fmt.Errorf("%s: %w", name, err))
 		}

@@ -57,7 +57,7 @@ func (a *App) doctorConfig() (doctor.Config, error) {
 		}
 		checked.Store = &doctor.Store{Kind: kind, Source: source, Members: a.members != nil, Themes: a.themes != nil, Curation: a.curation != nil, Events: a.events != nil, Keys: a.keys}
 	}
-	for _, w := range slices.Concat(a.warnOfHosts(), a.warningsOfRoutes()) {
+	for _, w := range slices.Concat(a.warningsOfSites(), a.warnOfHosts(), a.warningsOfRoutes()) {
 		checked.Warnings = append(checked.Warnings, w.String())
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Sites)) {

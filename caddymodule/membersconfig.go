@@ -124,7 +124,10 @@ type Integration struct {
 	Limit *Limit `json:"limit,omitempty"`
 }
 
-const minKey = 32 // characters of a declared key
+const (
+	minKey                   = 32 // characters of a declared key
+	defaultPlaceholderDomain = "members.invalid"
+)
 
 // unmarshalCaddyfile parses the integration of a name. The owners are those of the
 // site's keys.
@@ -164,7 +167,7 @@ func (i *Integration) unmarshalCaddyfile(d *caddyfile.Dispenser, name string, ow
 		return err
 	}
 	if err := i.checkDuplicates(); err != nil {
-		return d.WrapErr(inBlock("integration "+name, "", err))
+		return explain(in.lines, inBlock("integration "+name, in.path, err))
 	}
 	return nil
 }
@@ -179,6 +182,12 @@ func (i *Integration) checkDuplicates() error {
 		return &mistake{
 			text:  "allow_duplicate_emails goes with mode custom_id only: write that too",
 			field: "allow_duplicate_emails", json: `goes with "mode": "custom_id" only: write that too`,
+		}
+	}
+	if i.PlaceholderDomain != "" && !i.AllowDuplicateEmails {
+		return &mistake{
+			text:  "placeholder_domain goes with allow_duplicate_emails only: write that too, or take it out",
+			field: "placeholder_domain", json: `goes with "allow_duplicate_emails": true only: write that too, or take it out`,
 		}
 	}
 	return nil
@@ -210,8 +219,13 @@ func (i *Integration) checkPlaceholderDomain() error {
 }
 
 // ResolveNew checks an integration that is to be added to the store, where its key is made.
+// The default placeholder domain may be named: clients may send all defaults.
 func (i *Integration) ResolveNew(name string) (members.Integration, error) {
-	_, plain, err := i.Resolve(name)
+	asked := *i
+	if asked.PlaceholderDomain == defaultPlaceholderDomain {
+		asked.PlaceholderDomain = ""
+	}
+	_, plain, err := asked.Resolve(name)
 	if in, ok := errors.AsType[*inside](err); ok {
 		err = in.err // there is no block around it
 	}
@@ -226,7 +240,7 @@ func (i *Integration) Resolve(name string) (*members.KeyHash, members.Integratio
 	}
 	plain := members.Integration{
 		Name: name, Mode: members.EmailMode, DuplicateEmails: i.AllowDuplicateEmails,
-		PlaceholderDomain: "members.invalid", SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
+		PlaceholderDomain: defaultPlaceholderDomain, SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
 	}
 	if err := checkIntegrationName(name); err != nil {
 		return nil, members.Integration{}, err

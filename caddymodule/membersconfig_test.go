@@ -36,7 +36,7 @@ func TestMembersConfigMistakes(t *testing.T) {
 		{name: "integration twice", site: "platform none\nintegration a\nintegration a", want: []string{"integration a is given twice: write one block", "Caddyfile:8"}},
 		{name: "integration's name", site: "platform none\nintegration a.b", want: []string{`integration "a.b": a name has 1 to 63 letters`, "such as crm", "Caddyfile:7"}},
 		{name: "mode", site: "platform none\nintegration crm {\nmode id\n}", want: []string{`mode "id": write email or custom_id`, "Caddyfile:8"}},
-		{name: "duplicates by email", site: "platform none\nintegration crm {\nallow_duplicate_emails\n}", want: []string{"integration crm: allow_duplicate_emails goes with mode custom_id only", "Caddyfile:9"}},
+		{name: "duplicates by email", site: "platform none\nintegration crm {\nallow_duplicate_emails\n}", want: []string{"integration crm: allow_duplicate_emails goes with mode custom_id only", "Caddyfile:8"}},
 		{name: "placeholder domain", site: "platform none\nintegration crm {\nplaceholder_domain nowhere\n}", want: []string{`placeholder_domain "nowhere": write a domain that gets no mail, such as members.invalid`, "Caddyfile:8"}},
 		{name: "subscribe", site: "platform none\nintegration crm {\nsubscribe_by_default no\n}", want: []string{`subscribe_by_default "no": write on or off`, "Caddyfile:8"}},
 		{name: "argument", site: "platform none", members: "/x y", want: []string{"members_api takes no argument but a matcher", "Caddyfile:11"}},

@@ -45,9 +45,7 @@ func (a *App) checkRoutes() error {
 				return
 			}
 		}
-		for _, w := range a.warningsOfRoutes() {
-			a.logger.Warn(w.message, w.fields...)
-		}
+		a.log(a.warningsOfRoutes())
 	})
 	return err
 }

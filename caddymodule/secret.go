@@ -18,6 +18,9 @@ func (a *App) Keyring() (*seal.Keyring, error) {
 		}
 		secrets = append(secrets, secret)
 	}
+	if err := checkSecrets(secrets); err != nil {
+		return nil, inBlock("lychgate", "", err)
+	}
 	return seal.NewKeyring(secrets...)
 }
 

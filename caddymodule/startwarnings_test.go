@@ -142,23 +142,81 @@ func TestWarningsOfRoutes(t *testing.T) {
 	}
 }
 
-// `caddy validate` logs what starting would warn of, as far as no store is needed for it.
-func TestWarningsOfValidation(t *testing.T) {
+// validated returns the warnings that `caddy validate` logs of a Caddyfile or of JSON, in
+// which {{log}} has the log go to a file.
+func validated(t *testing.T, config string) []map[string]any {
+	t.Helper()
 	log := filepath.Join(t.TempDir(), "caddy.log")
-	err := validate("{\nlog {\n output file " + log + " {\n roll_disabled\n }\n}\nlychgate {\n site daily {\n hosts news.example.com\n platform none\n }\n}\n}\nhttp://news.example.com {\n members_api\n handle {\n members_api\n }\n}\n")
-	if err != nil {
+	check, to := validate, "log {\noutput file "+log+" {\nroll_disabled\n}\n}"
+	if strings.HasPrefix(config, `{"`) {
+		check = func(config string) error { return validateJSON([]byte(config)) }
+		to = `"logging": {"logs": {"default": {"writer": {"output": "file", "filename": "` + log + `", "roll": false}}}}`
+	}
+	if err := check(strings.ReplaceAll(config, "{{log}}", to)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []map[string]any{{
-		"msg":       "the same directive before it answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two",
-		"directive": "members_api", "at": "Caddyfile:17", "path": "/integration/members", "before": "Caddyfile:15", "hosts": []any{"news.example.com"},
-	}}
-	if diff := cmp.Diff(want, warnings(t, string(text))); diff != "" {
-		t.Error(diff)
+	return warnings(t, string(text))
+}
+
+// `caddy validate` logs what starting would warn of, as far as no store is needed for it.
+func TestWarningsOfValidation(t *testing.T) {
+	setMistakes(t)
+	const (
+		twice      = "the same directive before it answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two"
+		sameKey    = "two sites have an integration with the same key, so a leak of it at one opens both: give each its own"
+		sameAdmin  = "two sites have the same admin_key, which is of one Ghost: write the other's own, or all hosts into one site"
+		dot        = "a host ends in a dot, which is left out: write it without"
+		underscore = "a host has an underscore, and no public authority issues certificates for such a name: write one of letters, digits, hyphens and dots"
+	)
+	for name, test := range map[string]struct {
+		config string
+		want   []map[string]any
+	}{
+		"a directive twice": {
+			"{\n{{log}}\nlychgate {\nsite daily {\nhosts news.example.com\nplatform none\n}\n}\n}\nhttp://news.example.com {\nmembers_api\nhandle {\nmembers_api\n}\n}\n",
+			[]map[string]any{{"msg": twice, "directive": "members_api", "at": "Caddyfile:17", "path": "/integration/members", "before": "Caddyfile:15", "hosts": []any{"news.example.com"}}},
+		},
+		"odd hosts": {
+			"{\n{{log}}\nlychgate {\nsite daily {\nhosts news.example.com.\n}\nsite weekly {\nhosts weekly.example.org my_news.example.org\n}\n}\n}\nhttp://news.example.com {\ninbox_provider\n}\n",
+			[]map[string]any{
+				{"msg": dot, "host": "news.example.com.", "site": "daily", "at": "Caddyfile:9"},
+				{"msg": underscore, "host": "my_news.example.org", "site": "weekly", "at": "Caddyfile:12"},
+			},
+		},
+		"odd hosts in JSON": {
+			`{"admin": {"disabled": true}, {{log}}, "apps": {"lychgate": {"sites": {"daily": {"hosts": ["news.example.com.", "my_news.example.com"]}}}}}`,
+			[]map[string]any{
+				{"msg": dot, "host": "news.example.com.", "site": "daily", "at": "sites.daily.hosts"},
+				{"msg": underscore, "host": "my_news.example.com", "site": "daily", "at": "sites.daily.hosts"},
+			},
+		},
+		"the same keys": {
+			"{\n{{log}}\nlychgate {\nsite daily {\nhosts news.example.com\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\n}\nintegration crm {\nkey {env.LYCHGATE_TEST_KEY}\n}\n}\n" +
+				"site weekly {\nhosts weekly.example.org\nplatform ghost http://127.0.0.2:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\n}\nintegration crm {\nkey {env.LYCHGATE_TEST_SAME_KEY}\n}\n}\n}\n}\nhttp://news.example.com {\nmembers_api\n}\n",
+			[]map[string]any{
+				{"msg": sameKey, "site": "weekly", "at": "Caddyfile:23", "other_site": "daily", "other_at": "Caddyfile:14"},
+				{"msg": sameAdmin, "site": "weekly", "at": "Caddyfile:20", "other_site": "daily", "other_at": "Caddyfile:11"},
+			},
+		},
+		"the same keys in JSON": {
+			`{"admin": {"disabled": true}, {{log}}, "apps": {"lychgate": {"sites": {` +
+				`"daily": {"hosts": ["news.example.com"], "platform": {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.LYCHGATE_TEST_ADMIN_KEY}"}, "integrations": {"crm": {"key": "{env.LYCHGATE_TEST_KEY}"}}},` +
+				`"weekly": {"hosts": ["weekly.example.org"], "platform": {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.LYCHGATE_TEST_ADMIN_KEY}"}, "integrations": {"forms": {"key": "{env.LYCHGATE_TEST_KEY}"}}}}}}}`,
+			[]map[string]any{
+				{"msg": sameKey, "site": "weekly", "at": "sites.weekly.integrations.forms.key", "other_site": "daily", "other_at": "sites.daily.integrations.crm.key"},
+				{"msg": sameAdmin, "site": "weekly", "at": "sites.weekly.platform.admin_key", "other_site": "daily", "other_at": "sites.daily.platform.admin_key"},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, validated(t, test.config)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

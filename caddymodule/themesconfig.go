@@ -91,6 +91,8 @@ func checkRepositoryURL(address string) error {
 	if err == nil {
 		if u, parseErr := url.Parse(address); parseErr != nil || !platform.IsServer(u) {
 			err = errors.New("the port is not one: write the address of a git repository, such as https://git.example.com/acme/nightly.git")
+		} else if page := pageOfRepository.FindStringSubmatch(u.Host + u.Path); page != nil && !strings.HasSuffix(u.Path, ".git") {
+			err = fmt.Errorf("this is a page about the repository: write the address that git clones from, such as %s://%s.git, and its branch in a block", u.Scheme, strings.TrimSuffix(page[1]+page[2], ".git"))
 		}
 	}
 	if err != nil {
@@ -98,6 +100,11 @@ func checkRepositoryURL(address string) error {
 	}
 	return nil
 }
+
+// pageOfRepository matches the host and path of a page that GitHub, Bitbucket, GitLab or
+// Gitea have about a repository, such as that of a folder. GitLab and Gitea may be anywhere.
+var pageOfRepository = regexp.MustCompile(`^((?:www\.)?(?:github\.com|bitbucket\.org)(?:/[^/]+){2})/.|` +
+	`^([^/]+(?:/[^/]+){2,}?)/(?:-|src/(?:branch|commit|tag)|tree|blob)/.`)
 
 func (r *Repository) unmarshalCaddyfile(d *caddyfile.Dispenser, in block) error {
 	text := func(name, example string, value *string) option {

@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -20,6 +21,8 @@ func init() {
 // of the site whose host it is for, over HTTP or HTTPS as the platform's address says.
 // It is for one block that serves many sites.
 type Upstreams struct {
+	fromCaddyfile
+
 	app   *App
 	https bool // the transport speaks it
 }
@@ -37,6 +40,10 @@ func (Upstreams) CaddyModule() caddy.ModuleInfo {
 //	dynamic lychgate
 func (u *Upstreams) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // its name
+	u.setLine(lineAt(d))
+	if d.NextArg() {
+		return d.Errf("dynamic lychgate takes no argument, got %q: it takes the site from each request's host", d.Val())
+	}
 	return parseBlock(d, "dynamic lychgate", block{}, nil)
 }
 
@@ -47,6 +54,9 @@ func (u *Upstreams) Provision(ctx caddy.Context) error {
 		return err
 	}
 	u.app = app.(*App)
+	if err := u.checkAlone(proxyAround(ctx)); err != nil {
+		return err
+	}
 	u.https = takesScheme(ctx)
 	for _, name := range slices.Sorted(maps.Keys(u.app.Sites)) {
 		site := u.app.Sites[name]
@@ -70,14 +80,34 @@ var errTransport = &mistake{
 	field: "url",
 }
 
+// checkAlone refuses a reverse_proxy with upstreams of its own, to which Caddy never passes
+// a request on: it asks for them only after an error, and [Upstreams.GetUpstreams] has none.
+func (u *Upstreams) checkAlone(proxy *reverseproxy.Handler) error {
+	switch {
+	case proxy == nil || len(proxy.Upstreams) == 0:
+		return nil
+	case u.Line == "":
+		return fmt.Errorf(`upstreams: %q gets no request beside dynamic_upstreams: take one of the two out`, proxy.Upstreams[0].Dial)
+	}
+	return fmt.Errorf("dynamic lychgate: its reverse_proxy also has %s, which gets no request: take one of the two out, at %s", proxy.Upstreams[0].Dial, u.Line)
+}
+
+// proxyAround returns the reverse_proxy around a module, nil for none.
+func proxyAround(ctx caddy.Context) (found *reverseproxy.Handler) {
+	for _, module := range ctx.Modules() {
+		if proxy, ok := module.(*reverseproxy.Handler); ok {
+			found = proxy
+		}
+	}
+	return found
+}
+
 // takesScheme reports whether the transport of the reverse_proxy around a module speaks
 // HTTPS for a request whose URL says so. Caddy's transport http does.
 func takesScheme(ctx caddy.Context) bool {
 	var transport http.RoundTripper = new(reverseproxy.HTTPTransport) // Caddy's default
-	for _, module := range ctx.Modules() {
-		if proxy, ok := module.(*reverseproxy.Handler); ok && proxy.Transport != nil {
-			transport = proxy.Transport
-		}
+	if proxy := proxyAround(ctx); proxy != nil && proxy.Transport != nil {
+		transport = proxy.Transport
 	}
 	setter, ok := transport.(interface{ SetScheme(*http.Request) })
 	if !ok {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/redis/rueidis"
 )
@@ -51,6 +52,8 @@ func parse(address string) (rueidis.ClientOption, error) {
 		return rueidis.ClientOption{}, fmt.Errorf("not a URL of Redis, whose scheme is redis, rediss or unix: %s", example)
 	case u.Scheme != "unix" && u.Hostname() == "":
 		return rueidis.ClientOption{}, errors.New("the URL has no host: " + example)
+	case u.Scheme != "unix" && u.Port() != "" && !isPort(u.Port()):
+		return rueidis.ClientOption{}, errors.New("the URL's port is not one from 1 to 65535: " + example)
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -76,6 +79,11 @@ func parse(address string) (rueidis.ClientOption, error) {
 	return option, nil
 }
 
+func isPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && port > 0
+}
+
 // checkParameters returns what is wrong with the parameters of a URL, of which the library
 // overlooks much.
 func checkParameters(u *url.URL, query url.Values) error {
@@ -88,7 +96,7 @@ func checkParameters(u *url.URL, query url.Values) error {
 		return errors.New("a socket is one server, so its URL has no parameters: leave them out")
 	}
 	for _, address := range query[addressParameter] {
-		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
+		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || !isPort(port) {
 			return errors.New("addr is not an address: write a host and a port, such as addr=redis-2.example.com:6379")
 		}
 	}

@@ -26,7 +26,7 @@ func integrationCommand() *cobra.Command {
 	}
 	mode := add.Flags().String("mode", "email", "How members are identified: email or custom_id")
 	duplicates := add.Flags().Bool("allow-duplicate-emails", false, "With custom_id: let members share an email")
-	domain := add.Flags().String("placeholder-domain", "members.invalid", "Domain of the addresses of duplicates")
+	domain := add.Flags().String("placeholder-domain", "", "With duplicates: the domain of their addresses (default: members.invalid)")
 	subscribe := add.Flags().Bool("subscribe-by-default", true, "Give new members newsletters if the caller does not say")
 	limit := add.Flags().String("limit", "", `Rate limit of the key, such as "600 1m" (default: that of members_api)`)
 	add.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {

@@ -94,13 +94,14 @@ func lychgateWith(t *testing.T, folder, input string, args ...string) ran {
 func TestSites(t *testing.T) {
 	folder, _, _ := siteFolder(t)
 	for args, want := range map[string]ran{
-		"integration list --site weekly":                  {"NAME  MODE  LIMIT  KEY  LAST USED\n", "", 0},
-		"integration list":                                {"", "Error: name one of the configuration's sites with --site: daily, weekly\n", 1},
-		"integration list --site nope":                    {"", "Error: the configuration has no site nope, nor has the store: the configuration has daily, weekly\n", 1},
-		"members show x --site daily":                     {"", "Error: site daily has no member x\n", 1},
-		"members show jane@example.com --site daily":      {"", "Error: name the member by its guid, which the log and the admin API have: /lychgate/members/behind\n", 1},
-		"members import --site daily":                     {"", "Error: site daily has platform none, so there is nobody to import\n", 1},
-		"members import --site weekly --config Caddyfile": {"", "Error: site weekly has platform none, so there is nobody to import\n", 1},
+		"integration list --site weekly": {"NAME  MODE  LIMIT  KEY  LAST USED\n", "", 0},
+		"integration list":               {"", "Error: name one of the configuration's sites with --site: daily, weekly\n", 1},
+		"integration add x --site daily --placeholder-domain x.invalid": {"", "Error: integration x: placeholder_domain goes with allow_duplicate_emails only: write that too, or take it out\n", 1},
+		"integration list --site nope":                                  {"", "Error: the configuration has no site nope, nor has the store: the configuration has daily, weekly\n", 1},
+		"members show x --site daily":                                   {"", "Error: site daily has no member x\n", 1},
+		"members show jane@example.com --site daily":                    {"", "Error: name the member by its guid, which the log and the admin API have: /lychgate/members/behind\n", 1},
+		"members import --site daily":                                   {"", "Error: site daily has platform none, so there is nobody to import\n", 1},
+		"members import --site weekly --config Caddyfile":               {"", "Error: site weekly has platform none, so there is nobody to import\n", 1},
 	} {
 		if diff := cmp.Diff(want, lychgate(t, folder, strings.Fields(args)...)); diff != "" {
 			t.Errorf("%s: %s", args, diff)

@@ -46,6 +46,10 @@ var Kind = platform.Kind{
 func checkURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
+	case err == nil && u.User != nil:
+		return errors.New("credentials in Ghost's address end up in logs, and are not sent: write it without what is in front of the @")
+	case err != nil && strings.Contains(address, "@"): // not shown, as it may have a password
+		return errors.New("not Ghost's address, such as http://127.0.0.1:2368")
 	case err != nil || !platform.IsServer(u):
 		return fmt.Errorf("%q is not Ghost's address, such as http://127.0.0.1:2368", address)
 	case u.RawQuery != "" || u.Fragment != "":

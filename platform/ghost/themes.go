@@ -48,6 +48,9 @@ func checkTheme(name string) error {
 	if !themeName.MatchString(name) || name == "." || name == ".." {
 		return fmt.Errorf("%q: write the theme's name as Ghost's settings show it, such as nightly", name)
 	}
+	if name, isFile := strings.CutSuffix(name, ".zip"); isFile {
+		return fmt.Errorf("%q is the file of a theme: write the theme's name as Ghost's settings show it, such as %s", name+".zip", name)
+	}
 	return nil
 }
 
