@@ -132,6 +132,13 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 		})
 		defer opened.close()
 	}
+	if opened.members != nil && ctx.Err() == nil {
+		asking, cancel := context.WithTimeout(ctx, checkTimeout)
+		defer cancel()
+		if r := opened.refused(asking); r != nil {
+			one("refused writes", func(context.Context) Result { return *r })
+		}
+	}
 	if opened.sites != nil {
 		one("sites in the store", opened.checkSites)
 	}

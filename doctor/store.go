@@ -135,6 +135,44 @@ func (s *Store) examine(ctx context.Context, opened *openedStore) (r Result, err
 	return r, err
 }
 
+// refused returns what platforms will not take, however often they are asked, nil for
+// nothing. It has no member's data but what a platform says of one.
+func (s openedStore) refused(ctx context.Context) *Result {
+	const most, mostReasons = 20, 3
+	list, err := s.members.CountRefused(ctx)
+	if err != nil {
+		return new(fail(err.Error(), "see that the store answers"))
+	}
+	var sites []string
+	for len(list) > 0 {
+		of, n := list, 0
+		for i, r := range list {
+			if r.Site != list[0].Site {
+				of = list[:i]
+				break
+			}
+		}
+		var reasons []string
+		for _, r := range of {
+			n += r.Members
+			reasons = append(reasons, fmt.Sprintf("%d: %s", r.Members, r.Reason))
+		}
+		if len(reasons) > mostReasons {
+			reasons = append(reasons[:mostReasons], "…")
+		}
+		sites = append(sites, fmt.Sprintf("%s of site %s (%s)", english.Plural(n, "member", ""), of[0].Site, strings.Join(reasons, "; ")))
+		list = list[len(of):]
+	}
+	if len(sites) == 0 {
+		return nil
+	}
+	if len(sites) > most {
+		sites = append(sites[:most], "…")
+	}
+	return new(warn("the platform will not take the last write of "+strings.Join(sites, ", "),
+		"correct or delete these members: /lychgate/members/behind on the admin API has their guids, and caddy lychgate members show says who they are"))
+}
+
 // checkSites looks whether the keys of all sites in the store can be opened.
 func (s openedStore) checkSites(ctx context.Context) Result {
 	const page, most = 500, 20

@@ -6,17 +6,22 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/redistest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/seal"
 	"github.com/lychgate/caddy-lychgate/sites"
 	"github.com/lychgate/caddy-lychgate/themes"
@@ -89,6 +94,49 @@ func TestStores(t *testing.T) {
 	if err != nil || len(entries) != 9 {
 		t.Errorf("%v, %v", entries, err)
 	}
+}
+
+// An operator learns which writes of CRMs are nowhere but here, and why, without whose.
+func TestRefusedWrites(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lychgate.db")
+	db, err := database.Open(t.Context(), database.SQLite, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	store, err := memberstore.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(want []Result) {
+		t.Helper()
+		got := results(t, Config{Store: &Store{Kind: database.SQLite, Source: file, Members: true}})[1:]
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	check(nil)
+	n := 0
+	refuse := func(site string, reasons ...string) {
+		for _, reason := range reasons {
+			n++
+			m := members.Record{Site: site, Member: members.Member{GUID: strconv.Itoa(n), Email: fmt.Sprintf("m%d@example.com", n)}, Version: 1}
+			if err := store.Insert(t.Context(), m, "", members.Lease{}); err != nil {
+				t.Fatal(err)
+			}
+			f := outbox.Failure{Problem: (&platform.Refusal{Reason: reason}).Error()}
+			if err := store.MarkFailed(t.Context(), m.GUID, f, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	refuse("weekly", "There is no newsletter 1.")
+	refuse("daily", "Invalid note.", "There is no newsletter 1.", "There is no newsletter 1.", "Invalid label.", "Invalid name.")
+	check([]Result{{
+		"refused writes", Warning,
+		"the platform will not take the last write of 5 members of site daily (2: There is no newsletter 1.; 1: Invalid label.; 1: Invalid name.; …), 1 member of site weekly (1: There is no newsletter 1.)",
+		"correct or delete these members: /lychgate/members/behind on the admin API has their guids, and caddy lychgate members show says who they are",
+	}})
 }
 
 func TestPostgresStores(t *testing.T) {
