@@ -196,7 +196,9 @@ func (a *App) checkThemeHosts(directive string) error {
 
 func (h *ThemeManifest) path() string { return cmp.Or(h.Path, defaultAdminPath) }
 
-func (h *ThemeManifest) answers() []area { return []area{{h.path() + handlers.ThemesPath, true}, {h.path() + handlers.SchemaPath, false}} }
+func (h *ThemeManifest) answers() []area {
+	return []area{{h.path() + handlers.ThemesPath, true}, {h.path() + handlers.SchemaPath, false}}
+}
 
 func (h *ThemeManifest) reach(*App) []reach {
 	p := h.path()

@@ -31,27 +31,33 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "lychgate",
-		Short: "Manages what Lychgate keeps, and checks and helps themes",
+		Short: "Manages and backs up what Lychgate keeps, and checks and helps themes",
 		Long: `
 Lychgate is a Caddy plugin that stands in front of Ghost publications. It looks
-up the webmail providers of readers, gives a CRM an API for members, and reads
-theme manifests.
+up the webmail providers of readers, gives a CRM an API for members, reads theme
+manifests, gives staff a desk beside Ghost's admin, and shows readers the events
+that staff publish there.
 
 site, theme, integration and members work on the store that the configuration
 names, whether or not Caddy runs. Nothing needs a reload: a change of a site is live
 within two seconds, and all else at once.
 
 secret seals the keys in the store anew, when the configuration's secret changed.
+backup copies the store.
 
 doctor checks what the configuration needs of the world, and says what to mend.
 
 manifest, inbox-button and version need no configuration.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
-			group(cmd, siteCommand(), themeCommand(), integrationCommand(), membersCommand(), secretCommand(), doctorCommand(), manifestCommand(), buttonCommand(), versionCommand())
+			group(cmd, siteCommand(), themeCommand(), integrationCommand(), membersCommand(), secretCommand(), backupCommand(), doctorCommand(), manifestCommand(), buttonCommand(), versionCommand())
+			cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nFull documentation is available at:\n" + documentation + "\n")
 		},
 	})
 }
+
+// documentation is where the pages of docs are.
+const documentation = "https://github.com/lychgate/caddy-lychgate/tree/main/docs"
 
 // addConfigFlags adds the flags that loadConfig reads.
 func addConfigFlags(cmd *cobra.Command) {
@@ -171,12 +177,16 @@ func openDatabase(cmd *cobra.Command, app *caddymodule.App, mayMake bool) (db *d
 		file = source
 	}
 	if _, err := os.Stat(file); file != "" && !mayMake && errors.Is(err, fs.ErrNotExist) {
-		return nil, "", fmt.Errorf("there is no store at %s: see that store in the configuration is right, and run this in the environment of Caddy; Caddy makes it when it starts", database.Place(kind, source))
+		return nil, "", noStore(database.Place(kind, source))
 	}
 	waiting := time.AfterFunc(storeWait, func() { fmt.Fprintln(cmd.ErrOrStderr(), "Waiting for the store …") })
 	defer waiting.Stop()
 	db, err = database.Open(cmd.Context(), kind, source)
 	return db, file, err
+}
+
+func noStore(place string) error {
+	return fmt.Errorf("there is no store at %s: see that store in the configuration is right, and run this in the environment of Caddy; Caddy makes it when it starts", place)
 }
 
 // findSite returns a site of the configuration, or of the store.

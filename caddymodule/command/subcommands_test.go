@@ -14,7 +14,7 @@ import (
 func TestUnknownCommands(t *testing.T) {
 	caddy := caddytest.Build(t)
 	for args, want := range map[string]string{
-		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate doctor, or inbox-button, or integration, or manifest, or members, or secret, or site, or theme, or version\n",
+		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate backup, or doctor, or inbox-button, or integration, or manifest, or members, or secret, or site, or theme, or version\n",
 		"lychgate manifets validate .":             "Error: there is no command caddy lychgate manifets: write caddy lychgate manifest\n",
 		"lychgate manifest check .":                "Error: there is no command caddy lychgate manifest check: write caddy lychgate manifest validate\n",
 		"lychgate integration ad events":           "Error: there is no command caddy lychgate integration ad: write caddy lychgate integration add\n",
@@ -39,14 +39,16 @@ func TestUnknownCommands(t *testing.T) {
 func TestHelp(t *testing.T) {
 	want := `
 Lychgate is a Caddy plugin that stands in front of Ghost publications. It looks
-up the webmail providers of readers, gives a CRM an API for members, and reads
-theme manifests.
+up the webmail providers of readers, gives a CRM an API for members, reads theme
+manifests, gives staff a desk beside Ghost's admin, and shows readers the events
+that staff publish there.
 
 site, theme, integration and members work on the store that the configuration
 names, whether or not Caddy runs. Nothing needs a reload: a change of a site is live
 within two seconds, and all else at once.
 
 secret seals the keys in the store anew, when the configuration's secret changed.
+backup copies the store.
 
 doctor checks what the configuration needs of the world, and says what to mend.
 
@@ -57,6 +59,7 @@ Usage:
   caddy lychgate [command]
 
 Available Commands:
+  backup       Copies the store to a file, while Caddy runs or not
   doctor       Checks what a configuration needs of the world, and says what to mend
   inbox-button Prints the script tag of the inbox button, and the script itself
   integration  Manages the keys of the members API
@@ -73,7 +76,7 @@ Flags:
 Use "caddy lychgate [command] --help" for more information about a command.
 
 Full documentation is available at:
-https://caddyserver.com/docs/command-line
+https://github.com/lychgate/caddy-lychgate/tree/main/docs
 `
 	if diff := cmp.Diff(ran{want, "", 0}, lychgate(t, t.TempDir(), "--help")); diff != "" {
 		t.Error(diff)
