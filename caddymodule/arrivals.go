@@ -21,6 +21,7 @@ import (
 // arrival is how requests arrive at a directive.
 type arrival struct {
 	directive directive                // as it is configured, not provisioned
+	name      string                   // the directive's
 	at        string                   // its line in a Caddyfile, or its path in JSON
 	hosts     []string                 // those that a matcher lets through, nil for all
 	paths     [][]*caddyhttp.MatchPath // of each route around it, any of which lets through; nil in it for all
@@ -68,7 +69,7 @@ func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 			default:
 				if found := directiveIn(name, config); found != nil {
 					arrives := here
-					arrives.directive, arrives.at = found, cmp.Or(found.line(), here.at)
+					arrives.directive, arrives.name, arrives.at = found, name, cmp.Or(found.line(), here.at)
 					all = append(all, arrives)
 				}
 			}
@@ -198,6 +199,34 @@ func (a arrival) lets(path string) bool {
 // that the same directive behind it is of no use for them.
 func (a arrival) takes(path string, app *App) bool {
 	return a.lets(path) && slices.ContainsFunc(a.directive.reach(app), func(need reach) bool { return slices.Contains(need.paths, path) })
+}
+
+// befores returns for each directive of a server those before it to which requests for all
+// of its hosts come. It takes no longer for a directive if there are others for other hosts.
+func befores(all []arrival) [][]arrival {
+	found := make([][]arrival, len(all))
+	var general []int                // with patterns, or for any host
+	byHost := make(map[string][]int) // all others
+	for i, after := range all {
+		candidates := slices.Clone(general)
+		if len(after.hosts) > 0 {
+			candidates = append(candidates, byHost[after.hosts[0]]...)
+		}
+		slices.Sort(candidates)
+		for _, j := range slices.Compact(candidates) {
+			if all[j].hasHostsOf(after) {
+				found[i] = append(found[i], all[j])
+			}
+		}
+		if after.hosts == nil || slices.ContainsFunc(after.hosts, func(host string) bool { return strings.Contains(host, "*") }) {
+			general = append(general, i)
+			continue
+		}
+		for _, host := range after.hosts {
+			byHost[host] = append(byHost[host], i)
+		}
+	}
+	return found
 }
 
 // hasHostsOf reports whether requests for each host of another arrival arrive too.

@@ -30,10 +30,10 @@ func (a area) meets(b area) string {
 	return ""
 }
 
-// shared returns a path that two directives both answer, empty for none. The hosts of the
-// first, and the matchers of paths of both, have to let requests for it through.
+// shared returns a path that a directive and one after it both answer, empty for none. The
+// matchers of paths of both have to let requests for it through.
 func (a arrival) shared(b arrival) string {
-	if nameOf(a.directive) == nameOf(b.directive) || !a.comesBefore(b) {
+	if a.name == b.name || a.rewritten || b.rewritten {
 		return ""
 	}
 	for _, one := range a.directive.answers() {
@@ -52,17 +52,11 @@ func (a arrival) shared(b arrival) string {
 	return ""
 }
 
-// comesBefore reports whether requests for all hosts of another directive arrive here, with
-// the path that they will have there too.
-func (a arrival) comesBefore(b arrival) bool {
-	return !a.rewritten && !b.rewritten && a.hasHostsOf(b)
-}
-
-// pairs calls found with any two directives of a server, in their order.
+// pairs calls found with each directive of a server and each of its befores.
 func pairs(all []arrival, found func(before, after arrival)) {
-	for i, after := range all {
-		for _, before := range all[:i] {
-			found(before, after)
+	for i, list := range befores(all) {
+		for _, before := range list {
+			found(before, all[i])
 		}
 	}
 }
@@ -71,7 +65,7 @@ func pairs(all []arrival, found func(before, after arrival)) {
 func (a *App) checkArrivals(all []arrival) (err error) {
 	pairs(all, func(before, after arrival) {
 		if path := before.shared(after); err == nil && path != "" && !before.isPartial {
-			err = after.mistake(fmt.Sprintf("%s at %s answers %s too: write another path into one of the two", nameOf(before.directive), before.at, path))
+			err = after.mistake(fmt.Sprintf("%s at %s answers %s too: write another path into one of the two", before.name, before.at, path))
 		}
 		if err == nil {
 			err = checkAdmins(before, after, all)
@@ -85,27 +79,27 @@ func (a arrival) mistake(text string) error {
 	if a.directive.line() == "" {
 		return fmt.Errorf("%s: %s", a.at, text)
 	}
-	return fmt.Errorf("%s: %s, at %s", nameOf(a.directive), text, a.at)
+	return fmt.Errorf("%s: %s, at %s", a.name, text, a.at)
 }
 
 // checkAdmins refuses a theme_manifest and a staff_desk for the same hosts, of which none
 // of the one has a path of the other: a Ghost has its admin at one path.
 func checkAdmins(before, after arrival, all []arrival) error {
-	if nameOf(before.directive) == nameOf(after.directive) || before.adminPath() == "" || after.adminPath() == "" ||
-		!before.comesBefore(after) && !after.comesBefore(before) || before.isPartial || after.isPartial {
+	if before.name == after.name || before.adminPath() == "" || after.adminPath() == "" || strings.EqualFold(before.adminPath(), after.adminPath()) ||
+		before.rewritten || after.rewritten || before.isPartial || after.isPartial {
 		return nil
 	}
 	hasOther := slices.ContainsFunc(all, func(other arrival) bool {
 		isOf := func(a, b arrival) bool {
-			return nameOf(other.directive) == nameOf(a.directive) && strings.EqualFold(other.adminPath(), b.adminPath())
+			return other.name == a.name && strings.EqualFold(other.adminPath(), b.adminPath())
 		}
-		return isOf(before, after) || isOf(after, before)
+		return (isOf(before, after) || isOf(after, before)) && other.hasHostsOf(after)
 	})
 	if hasOther {
 		return nil
 	}
 	return after.mistake(fmt.Sprintf("the path is %s here and %s in the %s at %s: write the same, that of Ghost's admin",
-		after.adminPath(), before.adminPath(), nameOf(before.directive), before.at))
+		after.adminPath(), before.adminPath(), before.name, before.at))
 }
 
 // adminPath returns where a directive takes the platform's admin to be, empty for one that
@@ -129,8 +123,8 @@ func warnOfShared(servers [][]arrival) (warnings []warning) {
 				warnings = append(warnings, warning{
 					"an earlier directive answers this path too, for the requests that its matcher lets through: write another path into one of the two",
 					[]zap.Field{
-						zap.String("directive", nameOf(after.directive)), zap.String("at", after.at), zap.String("path", path),
-						zap.String("earlier", nameOf(before.directive)), zap.String("earlier_at", before.at),
+						zap.String("directive", after.name), zap.String("at", after.at), zap.String("path", path),
+						zap.String("earlier", before.name), zap.String("earlier_at", before.at),
 					},
 				})
 			}
@@ -146,7 +140,7 @@ func warnOfTwoEvents(servers [][]arrival) (warnings []warning) {
 		pairs(all, func(before, after arrival) {
 			one, isOne := before.directive.(*EventsAPI)
 			other, isOther := after.directive.(*EventsAPI)
-			if !isOne || !isOther || one.path() == other.path() || !before.comesBefore(after) || before.isPartial || after.isPartial {
+			if !isOne || !isOther || one.path() == other.path() || before.rewritten || after.rewritten || before.isPartial || after.isPartial {
 				return
 			}
 			warnings = append(warnings, warning{

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -71,7 +70,7 @@ func (a *App) warnOfHosts() (warnings []warning) {
 		for _, arrival := range all {
 			for _, pattern := range arrival.hosts {
 				if !a.hasHost(pattern) {
-					strangers[pattern] = append(strangers[pattern], nameOf(arrival.directive))
+					strangers[pattern] = append(strangers[pattern], arrival.name)
 				}
 			}
 		}
@@ -110,7 +109,7 @@ func (a *App) warnOfMatchers(all []arrival) (warnings []warning) {
 			warned[need.paths[0]] = true
 			warnings = append(warnings, warning{
 				"a matcher keeps a directive from its own paths: let them through",
-				[]zap.Field{zap.String("directive", nameOf(arrival.directive)), zap.String("at", arrival.at), zap.String("path", need.paths[0]), zap.String("write", need.write)},
+				[]zap.Field{zap.String("directive", arrival.name), zap.String("at", arrival.at), zap.String("path", need.paths[0]), zap.String("write", need.write)},
 			})
 		}
 	}
@@ -126,9 +125,9 @@ type hiding struct{ directive, at, path, before string }
 func (a *App) warnOfHidden(servers [][]arrival) (warnings []warning) {
 	hosts := make(map[hiding][]string)
 	for _, all := range servers {
-		for i, arrival := range all {
-			if h, ok := a.hidden(arrival, all[:i]); ok {
-				hosts[h] = append(hosts[h], arrival.hosts...)
+		for i, before := range befores(all) {
+			if h, ok := a.hidden(all[i], before); ok {
+				hosts[h] = append(hosts[h], all[i].hosts...)
 			}
 		}
 	}
@@ -148,7 +147,7 @@ func (a *App) warnOfHidden(servers [][]arrival) (warnings []warning) {
 
 // hidden reports whether the same directive before it hides one. Another may be for a part
 // of its paths, so all of them have to be taken.
-func (a *App) hidden(after arrival, all []arrival) (h hiding, ok bool) {
+func (a *App) hidden(after arrival, befores []arrival) (h hiding, ok bool) {
 	if after.rewritten {
 		return h, false
 	}
@@ -157,14 +156,14 @@ func (a *App) hidden(after arrival, all []arrival) (h hiding, ok bool) {
 			if !after.lets(path) {
 				continue
 			}
-			i := slices.IndexFunc(all, func(other arrival) bool {
-				return nameOf(other.directive) == nameOf(after.directive) && !other.isPartial && !other.rewritten && other.hasHostsOf(after) && other.takes(path, a)
+			i := slices.IndexFunc(befores, func(other arrival) bool {
+				return other.name == after.name && !other.isPartial && !other.rewritten && other.takes(path, a)
 			})
 			if i < 0 {
 				return hiding{}, false
 			}
 			if !ok {
-				h, ok = hiding{nameOf(after.directive), after.at, path, all[i].at}, true
+				h, ok = hiding{after.name, after.at, path, befores[i].at}, true
 			}
 		}
 	}
@@ -200,5 +199,3 @@ func (a *App) warnOfLimits(all []arrival) (warnings []warning) {
 	}
 	return warnings
 }
-
-func nameOf(handler directive) string { return caddy.GetModuleName(handler) }
