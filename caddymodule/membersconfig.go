@@ -125,8 +125,7 @@ type Integration struct {
 }
 
 const (
-	minKey                   = 32 // characters of a declared key
-	defaultPlaceholderDomain = "members.invalid"
+	minKey = 32 // characters of a declared key
 )
 
 // unmarshalCaddyfile parses the integration of a name. The owners are those of the
@@ -222,7 +221,7 @@ func (i *Integration) checkPlaceholderDomain() error {
 // The default placeholder domain may be named: clients may send all defaults.
 func (i *Integration) ResolveNew(name string) (members.Integration, error) {
 	asked := *i
-	if asked.PlaceholderDomain == defaultPlaceholderDomain {
+	if asked.PlaceholderDomain == members.PlaceholderDomain {
 		asked.PlaceholderDomain = ""
 	}
 	_, plain, err := asked.Resolve(name)
@@ -240,7 +239,7 @@ func (i *Integration) Resolve(name string) (*members.KeyHash, members.Integratio
 	}
 	plain := members.Integration{
 		Name: name, Mode: members.EmailMode, DuplicateEmails: i.AllowDuplicateEmails,
-		PlaceholderDomain: defaultPlaceholderDomain, SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
+		PlaceholderDomain: members.PlaceholderDomain, SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
 	}
 	if err := checkIntegrationName(name); err != nil {
 		return nil, members.Integration{}, err

@@ -190,7 +190,11 @@ func (s *membersState) now() *serving {
 
 // open returns a site as the members API sees it.
 func (s *serving) open(site *Site, declared *integrations) *handlers.MembersSite {
-	config := members.Config{Site: site.name, Store: s.store, Requests: s.store, Now: s.now}
+	config := members.Config{
+		Site: site.name, Store: s.store, Requests: s.store, Now: s.now,
+		Declared:     slices.Concat(slices.Collect(maps.Values(declared.byKey)), slices.Collect(maps.Values(declared.byName))),
+		Integrations: s.store,
+	}
 	if site.platform != nil {
 		config.Outbox, config.Inbound = s.outbox, s.inbound
 	}

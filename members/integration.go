@@ -6,10 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/lychgate/caddy-lychgate/emailaddr"
 )
 
 // Mode is how an integration identifies members (docs/members_api.md).
@@ -121,57 +118,4 @@ type Integrations interface {
 
 	// RevokeIntegration revokes a key. Errors: ErrNotFound.
 	RevokeIntegration(ctx context.Context, site, name string, at time.Time) error
-}
-
-func (i Integration) allowsDuplicates() bool { return i.Mode == CustomIDMode && i.DuplicateEmails }
-
-// silence unsubscribes a member that has a placeholder address.
-func (i Integration) silence(r *Record) {
-	if i.allowsDuplicates() && strings.HasSuffix(emailaddr.Key(r.Email), "@"+i.PlaceholderDomain) {
-		r.unsubscribe()
-	}
-}
-
-// usePlaceholder gives a member whose email is taken another address, and
-// unsubscribes it.
-func (r *Record) usePlaceholder(address string) {
-	r.Email = address
-	r.MarkNamed(EmailField)
-	r.unsubscribe()
-}
-
-func (r *Record) unsubscribe() {
-	if r.Subscribed || r.Newsletters != nil {
-		r.Subscribed, r.Newsletters = false, nil
-		r.MarkNamed(SubscriptionField)
-	}
-}
-
-// placeholders returns the addresses that a member whose email is taken may get,
-// in this order; none if the integration allows no duplicates.
-func (i Integration) placeholders(r Record) []string {
-	if !i.allowsDuplicates() {
-		return nil
-	}
-	return []string{i.placeholder(r.MemberID, ""), i.placeholder(r.MemberID, r.GUID)}
-}
-
-// placeholder returns the placeholder address of a member
-// (docs/members_api.md). The suffix makes it unique where the member ID alone
-// does not.
-func (i Integration) placeholder(memberID, suffix string) string {
-	const longest = 64 // of the part before the at-sign (RFC 5321, section 4.5.3.1.1)
-	safe := strings.Map(func(c rune) rune {
-		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
-			return c
-		case 'A' <= c && c <= 'Z':
-			return c + 'a' - 'A'
-		}
-		return '-'
-	}, memberID)
-	if suffix != "" {
-		safe = safe[:min(len(safe), longest-len(suffix)-1)] + "-" + suffix
-	}
-	return safe[:min(len(safe), longest)] + "@" + i.PlaceholderDomain
 }

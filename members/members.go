@@ -57,6 +57,11 @@ type Config struct {
 	Outbox  Outbox
 	Inbound Inbound
 
+	// Declared are the integrations of the configuration, and Integrations has those
+	// in the store. Both tell which addresses are placeholders, and may be left out.
+	Declared     []Integration
+	Integrations Integrations
+
 	// Requests remembers answered requests. It may be nil for callers that use
 	// neither Begin nor End.
 	Requests Requests
@@ -76,7 +81,8 @@ const DefaultTimeout = 5 * time.Second
 // many goroutines at once.
 type Service struct {
 	Config
-	leases Leases
+	leases  Leases
+	domains storedDomains
 }
 
 // New makes a Service.
@@ -161,6 +167,9 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 	f.apply(&r)
 	if i.Mode == CustomIDMode {
 		r.MemberID = *f.MemberID
+	}
+	if err := s.silence(ctx, i, &r); err != nil {
+		return Result{}, err
 	}
 	if r.GUID == "" {
 		r.GUID = NewGUID()

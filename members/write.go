@@ -9,10 +9,10 @@ import (
 // This file puts writes into the store and hands them to the outbox.
 //
 // In a store, and on the platform, an email belongs to one member. If the
-// integration allows duplicates, a member whose email is taken gets a placeholder
-// address: first a short one, then one that is unique. The store tells at once
-// that an email is taken. The platform tells it later, of members that only it
-// knows; then the write was undone and is made again.
+// integration allows duplicates, a new member whose email is taken gets a placeholder:
+// first a short one, then one that is unique. The store tells at once that an email is
+// taken. The platform tells it later, of members that only it knows; then the create
+// was undone and is made again. A change of the email to one that is taken is refused.
 
 // insert adds a new record and delivers it.
 func (s *Service) insert(ctx context.Context, i Integration, r Record) (Delivered, error) {
@@ -34,7 +34,7 @@ func (s *Service) tryInsert(ctx context.Context, i Integration, r Record) (Deliv
 	if s.Outbox != nil {
 		lease = s.leases.New()
 	}
-	err := i.store(&r, func() error {
+	err := i.storeNew(&r, func() error {
 		if s.Outbox == nil {
 			r.Applied = 1
 		} else {
@@ -49,29 +49,12 @@ func (s *Service) tryInsert(ctx context.Context, i Integration, r Record) (Deliv
 	return s.deliver(ctx, Write{After: r, Owner: lease.Owner})
 }
 
-// write changes a member and delivers the change.
-func (s *Service) write(ctx context.Context, i Integration, identifier string, match func(Member) bool, change func(*Record)) (Delivered, error) {
-	matches := func(r Record) bool { return match == nil || match(r.Member) }
-	d, err := s.tryWrite(ctx, i, identifier, matches, change)
-	for _, address := range i.placeholders(d.Record) {
-		if !IsTaken(err) {
-			break
-		}
-		undone := d.Version + 1
-		d, err = s.tryWrite(ctx, i, identifier, func(r Record) bool { return match == nil || r.Version == undone }, func(r *Record) {
-			change(r)
-			r.usePlaceholder(address)
-		})
-	}
-	return d, err
-}
-
-// tryWrite is write without placeholders. With a *TakenError it returns the
-// record that the platform refused.
+// write changes a member and delivers the change. With a *TakenError nothing was
+// changed.
 //
 // No other process changes the member meanwhile, unless that takes too long: then
 // the change is queued.
-func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string, matches func(Record) bool, change func(*Record)) (Delivered, error) {
+func (s *Service) write(ctx context.Context, i Integration, identifier string, match func(Member) bool, change func(*Record)) (Delivered, error) {
 	for { // each time that this starts again, another write was done
 		before, owner, err := s.lease(ctx, i, identifier)
 		if errors.Is(err, errStale) {
@@ -80,7 +63,7 @@ func (s *Service) tryWrite(ctx context.Context, i Integration, identifier string
 		if err != nil {
 			return Delivered{}, err
 		}
-		after, err := s.change(ctx, i, before, owner, matches, change)
+		after, err := s.change(ctx, i, before, owner, match, change)
 		if err == nil {
 			return s.deliver(ctx, Write{After: after, Before: &before, Owner: owner})
 		}
@@ -113,34 +96,36 @@ func (s *Service) lease(ctx context.Context, i Integration, identifier string) (
 
 // change changes a record in the store. Errors: ErrConflict, ErrPrecondition,
 // *InvalidError.
-func (s *Service) change(ctx context.Context, i Integration, before Record, owner string, matches func(Record) bool, change func(*Record)) (Record, error) {
-	if !matches(before) {
+func (s *Service) change(ctx context.Context, i Integration, before Record, owner string, match func(Member) bool, change func(*Record)) (Record, error) {
+	if match != nil && !match(before.Member) {
 		return Record{}, ErrPrecondition
 	}
 	after := before
 	after.Labels = slices.Clone(before.Labels)
 	change(&after)
-	i.silence(&after)
+	if err := s.checkSilent(ctx, i, before, after); err != nil {
+		return Record{}, err
+	}
 	if s.Outbox != nil && owner == "" && after.RepeatsSubscription(before) { // it has to wait
 		after.Named[SubscriptionField] = before.Named[SubscriptionField]
 	}
 	if s.Outbox == nil {
 		after.Applied = after.Version + 1
 	}
-	err := i.store(&after, func() error {
-		if s.Outbox == nil && after.Deleted {
-			return s.Store.Remove(ctx, after.GUID, after.Version)
-		}
-		return s.Store.Update(ctx, after)
-	})
+	var err error
+	if s.Outbox == nil && after.Deleted {
+		err = s.Store.Remove(ctx, after.GUID, after.Version)
+	} else {
+		err = s.Store.Update(ctx, after)
+	}
 	after.Version++
 	after.Attempts = 0
-	return after, err
+	return after, explainTaken(err)
 }
 
-// store puts a record into the store, by a function. If its email is taken there
-// and the integration allows duplicates, it gets a placeholder address.
-func (i Integration) store(r *Record, put func() error) error {
+// storeNew puts a new record into the store, by a function. If its email is taken
+// there and the integration allows duplicates, it gets a placeholder.
+func (i Integration) storeNew(r *Record, put func() error) error {
 	err := put()
 	for _, address := range i.placeholders(*r) {
 		if !errors.Is(err, ErrEmailTaken) {
@@ -149,6 +134,11 @@ func (i Integration) store(r *Record, put func() error) error {
 		r.usePlaceholder(address)
 		err = put()
 	}
+	return explainTaken(err)
+}
+
+// explainTaken returns what a caller is told of an error of the store's.
+func explainTaken(err error) error {
 	switch {
 	case errors.Is(err, ErrEmailTaken):
 		return &InvalidError{EmailTaken}

@@ -67,7 +67,9 @@ func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
 			Store: b.Store, Sites: map[string]inbound.Site{Site: site}, Logger: zap.NewNop(), Timeout: timeout, Now: now,
 		}),
 	}
-	e.Service = members.New(members.Config{Site: Site, Store: b.Store, Outbox: e.Outbox, Inbound: e.Sync, Timeout: timeout, Now: now})
+	e.Service = members.New(members.Config{
+		Site: Site, Store: b.Store, Outbox: e.Outbox, Inbound: e.Sync, Integrations: b.Store, Timeout: timeout, Now: now,
+	})
 	return e
 }
 

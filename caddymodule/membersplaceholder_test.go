@@ -1,0 +1,89 @@
+package caddymodule_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/platform/ghost"
+)
+
+const toPlaceholder = "The email is a placeholder, which never gets mail: is_subscribed must be false, and no newsletter active."
+
+// A duplicate never gets mail from Ghost, whoever asks for it, and an update to a taken
+// email changes nobody in Ghost.
+func TestPlaceholderInGhost(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), ghostPlatform(url, key, "off")))
+	id := strconv.FormatInt(time.Now().UnixNano(), 10)
+	email, placeholder := "jane+"+id+"@example.com", "dup-"+id+"@members.invalid"
+	isSubscribed := func(email string) bool {
+		t.Helper()
+		found, err := client.FindByEmail(t.Context(), email)
+		if err != nil {
+			t.Fatalf("%s: %v", email, err)
+		}
+		if found.Subscribed != (len(found.Newsletters) > 0) {
+			t.Errorf("%s: %+v", email, found)
+		}
+		return found.Subscribed
+	}
+	for _, body := range []string{`{"email":"` + email + `","member_id":"` + id + `"}`, `{"email":"` + email + `","member_id":"Dup.` + id + `","is_subscribed":true}`} {
+		if got := e.call(crmKey, "POST", "", body); !strings.Contains(got.Body, `"success":true`) || got.Header["Lychgate-Sync"] != "" {
+			t.Fatal(got)
+		}
+	}
+	jane, err := client.FindByEmail(t.Context(), email)
+	if err != nil || len(jane.Newsletters) == 0 {
+		t.Fatalf("%+v, %v", jane, err)
+	}
+	newsletter := `{"newsletters":[{"id":"` + jane.Newsletters[0] + `"}]}`
+	for _, try := range []struct{ key, method, path, body, want string }{
+		{formKey, "PUT", "/" + placeholder, `{"is_subscribed":true}`, toPlaceholder},
+		{formKey, "PUT", "/" + strings.ToUpper(placeholder), newsletter, toPlaceholder},
+		{crmKey, "PUT", "/Dup." + id, `{"is_subscribed":true}`, toPlaceholder},
+		{crmKey, "PUT", "/Dup." + id, newsletter, toPlaceholder},
+		{crmKey, "PUT", "/" + id, `{"email":"other-` + id + `@members.invalid"}`, toPlaceholder},
+		{formKey, "POST", "", `{"email":"new-` + id + `@members.invalid","is_subscribed":true}`, toPlaceholder},
+		{crmKey, "PUT", "/Dup." + id, `{"email":"` + email + `","name":"New"}`, "The email is already taken."},
+	} {
+		if diff := cmp.Diff(failed(try.want), e.call(try.key, try.method, try.path, try.body)); diff != "" {
+			t.Errorf("%s %s %s: %s", try.method, try.path, try.body, diff)
+		}
+	}
+	if !isSubscribed(email) || isSubscribed(placeholder) {
+		t.Error("Jane is not subscribed, or the placeholder is")
+	}
+	if got := e.call(formKey, "POST", "", `{"email":"default-`+id+`@members.invalid"}`); !strings.Contains(got.Body, `"is_subscribed":false`) || isSubscribed("default-"+id+"@members.invalid") {
+		t.Errorf("by default: %v", got)
+	}
+
+	// An email that another member has, whom only Ghost knows.
+	other := "other+" + id + "@example.com"
+	if _, err := client.Create(t.Context(), jane); err == nil {
+		t.Fatal("Ghost has two members with one email")
+	}
+	jane.Email = other
+	if _, err := client.Create(t.Context(), jane); err != nil {
+		t.Fatal(err)
+	}
+	before := e.call(crmKey, "GET", "/"+id, "")
+	if diff := cmp.Diff(failed("The email is already taken."), e.call(crmKey, "PUT", "/"+id, `{"email":"`+other+`"}`)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(before, e.call(crmKey, "GET", "/"+id, "")); diff != "" || !isSubscribed(email) {
+		t.Errorf("after an update to a taken email: %s", diff)
+	}
+	if got := e.call(crmKey, "PUT", "/"+id, `{"email":"`+strings.ToUpper(email[:1])+email[1:]+`","name":"Jane"}`); !strings.Contains(got.Body, `"name":"Jane"`) || !strings.Contains(got.Body, `"is_subscribed":true`) {
+		t.Errorf("its own email: %v", got)
+	}
+}

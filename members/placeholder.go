@@ -1,0 +1,161 @@
+package members
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/emailaddr"
+)
+
+// This file is about placeholders: the addresses of members whose email another member
+// had when they were created (docs/members_api.md#placeholders). No mail is sent to one.
+
+// PlaceholderDomain is the domain of placeholders where an integration has no other. No
+// mail arrives there (RFC 2606, section 2).
+const PlaceholderDomain = "members.invalid"
+
+// ErrPlaceholder means that a write would have mail sent to a placeholder.
+var ErrPlaceholder error = &InvalidError{
+	"The email is a placeholder, which never gets mail: is_subscribed must be false, and no newsletter active.",
+}
+
+func (i Integration) allowsDuplicates() bool { return i.Mode == CustomIDMode && i.DuplicateEmails }
+
+// placeholders returns the addresses that a new member whose email is taken may get,
+// in this order; none if the integration allows no duplicates.
+func (i Integration) placeholders(r Record) []string {
+	if !i.allowsDuplicates() {
+		return nil
+	}
+	return []string{i.placeholder(r.MemberID, ""), i.placeholder(r.MemberID, r.GUID)}
+}
+
+// placeholder returns the placeholder of a member. The suffix makes it unique where the
+// member ID alone does not.
+func (i Integration) placeholder(memberID, suffix string) string {
+	const longest = 64 // of the part before the at-sign (RFC 5321, section 4.5.3.1.1)
+	safe := strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+			return c
+		case 'A' <= c && c <= 'Z':
+			return c + 'a' - 'A'
+		}
+		return '-'
+	}, memberID)
+	if suffix != "" {
+		safe = safe[:min(len(safe), longest-len(suffix)-1)] + "-" + suffix
+	}
+	return safe[:min(len(safe), longest)] + "@" + i.PlaceholderDomain
+}
+
+// usePlaceholder gives a new member whose email is taken another address, and
+// unsubscribes it.
+func (r *Record) usePlaceholder(address string) {
+	r.Email = address
+	r.MarkNamed(EmailField)
+	r.unsubscribe()
+}
+
+func (r *Record) unsubscribe() {
+	if r.Subscribed || r.Newsletters != nil {
+		r.Subscribed, r.Newsletters = false, nil
+		r.MarkNamed(SubscriptionField)
+	}
+}
+
+// silence unsubscribes a new member whose email is a placeholder. Errors:
+// ErrPlaceholder, if the caller asked for a subscription.
+func (s *Service) silence(ctx context.Context, i Integration, r *Record) error {
+	if !r.Subscribed {
+		return nil
+	}
+	is, err := s.isPlaceholder(ctx, i, r.Email)
+	if err != nil || !is {
+		return err
+	}
+	if r.Named[SubscriptionField] != 0 {
+		return ErrPlaceholder
+	}
+	r.unsubscribe()
+	return nil
+}
+
+// checkSilent returns ErrPlaceholder for a write that subscribes a placeholder, or gives
+// one to a member who is subscribed. One that names neither leaves a member as the
+// platform's staff want it.
+func (s *Service) checkSilent(ctx context.Context, i Integration, before, after Record) error {
+	isNamed := after.Named[SubscriptionField] != before.Named[SubscriptionField] || emailaddr.Key(after.Email) != emailaddr.Key(before.Email)
+	if !after.Subscribed || !isNamed || after.Deleted {
+		return nil
+	}
+	is, err := s.isPlaceholder(ctx, i, after.Email)
+	if is && err == nil {
+		err = ErrPlaceholder
+	}
+	return err
+}
+
+// isPlaceholder reports whether an address is at a domain where an integration of the
+// site makes placeholders: the one that asks, one of the configuration, or one in the
+// store.
+func (s *Service) isPlaceholder(ctx context.Context, i Integration, email string) (bool, error) {
+	domain := domainOf(email)
+	if domain == PlaceholderDomain || i.makesAt(domain) {
+		return true, nil
+	}
+	for _, declared := range s.Declared {
+		if declared.makesAt(domain) {
+			return true, nil
+		}
+	}
+	if s.Integrations == nil {
+		return false, nil
+	}
+	return s.domains.has(ctx, s.Integrations, s.Site, s.Now(), domain)
+}
+
+// makesAt reports whether the integration makes placeholders at a domain.
+func (i Integration) makesAt(domain string) bool {
+	return i.allowsDuplicates() && domainOf("@"+i.PlaceholderDomain) == domain
+}
+
+// domainOf returns the domain of an address in the form that is compared.
+func domainOf(address string) string {
+	key := emailaddr.Key(address)
+	return key[strings.LastIndexByte(key, '@')+1:]
+}
+
+// domainsInterval is for how long the placeholder domains of the integrations in the
+// store are remembered, so that not each write asks for them. An integration is in use
+// later than that after it was added, and the edge that it uses knows it at once.
+const domainsInterval = 5 * time.Second
+
+// storedDomains are the placeholder domains of a site's integrations in the store.
+type storedDomains struct {
+	mu     sync.Mutex
+	names  map[string]bool
+	readAt time.Time
+}
+
+// has reports whether a domain is one of them. Those of revoked integrations are: their
+// members are still there.
+func (d *storedDomains) has(ctx context.Context, store Integrations, site string, now time.Time, domain string) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.names == nil || now.Sub(d.readAt).Abs() >= domainsInterval {
+		list, err := store.ListIntegrations(ctx, site)
+		if err != nil {
+			return false, err
+		}
+		d.names, d.readAt = make(map[string]bool), now
+		for _, i := range list {
+			if i.allowsDuplicates() {
+				d.names[domainOf("@"+i.PlaceholderDomain)] = true
+			}
+		}
+	}
+	return d.names[domain], nil
+}
