@@ -290,7 +290,7 @@ func refusal(status int, answer []byte) error {
 // reason returns what Ghost says for people: the context, if there is one.
 func reason(e ghostError) string {
 	if strings.Contains(e.Context, "[newsletters.") {
-		return "One of the newsletters does not exist in Ghost." // which Ghost takes for one that is to be made
+		return unknownNewsletter // which Ghost takes for one that is to be made
 	}
 	if e.Context != "" {
 		return e.Context

@@ -307,7 +307,8 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// A newsletter that Ghost has archived stands in nobody's way.
+// A newsletter that Ghost has archived stands in nobody's way who names none, and is
+// refused, as one that Ghost does not have is.
 func TestArchivedNewsletter(t *testing.T) {
 	client := newClient(t, realConfig(t))
 	ctx := t.Context()
@@ -352,8 +353,38 @@ func TestArchivedNewsletter(t *testing.T) {
 			t.Errorf("%+v: %v %s", change, err, diff)
 		}
 	}
-	none, err := client.Create(ctx, platform.Member{Email: unique("none"), Subscribed: true, Newsletters: []string{old}})
-	if err != nil || none.Subscribed || len(none.Newsletters) != 0 {
-		t.Errorf("of the archived one alone: %+v, %v", none, err)
+	before, err := client.Get(ctx, both.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unknown = "0123456789abcdef01234567"
+	for _, test := range []struct {
+		ids  []string
+		want string
+	}{
+		{[]string{old}, archivedNewsletter},
+		{append(usual.Newsletters, old), archivedNewsletter},
+		{[]string{unknown}, unknownNewsletter},
+		{append(usual.Newsletters, unknown), unknownNewsletter},
+		{append(usual.Newsletters, `x'],status:[archived`), unknownNewsletter},
+	} {
+		var refusal *platform.Refusal
+		_, err := client.Create(ctx, platform.Member{Email: unique("none"), Subscribed: true, Newsletters: test.ids})
+		if !errors.As(err, &refusal) || refusal.Reason != test.want {
+			t.Errorf("create %v: %v, want %q", test.ids, err, test.want)
+		}
+		_, err = client.Update(ctx, both.ID, platform.Change{Name: new("Other"), Subscription: &platform.Subscription{Subscribed: true, Newsletters: test.ids}})
+		if !errors.As(err, &refusal) || refusal.Reason != test.want {
+			t.Errorf("update %v: %v, want %q", test.ids, err, test.want)
+		}
+	}
+	after, err := client.Get(ctx, both.ID)
+	if diff := cmp.Diff(before, after); diff != "" || err != nil {
+		t.Errorf("after refusals: %v %s", err, diff)
+	}
+	// One ID given twice is one newsletter.
+	twice := &platform.Subscription{Subscribed: true, Newsletters: append(usual.Newsletters, usual.Newsletters...)}
+	if got, err := client.Update(ctx, both.ID, platform.Change{Subscription: twice}); err != nil || len(got.Newsletters) != 1 {
+		t.Errorf("twice: %+v, %v", got, err)
 	}
 }

@@ -66,6 +66,9 @@ type meta struct {
 
 // Create implements [platform.Platform].
 func (c *Client) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
+	if err := c.checkNewsletters(ctx, m.Newsletters); err != nil {
+		return platform.Member{}, err
+	}
 	return c.change(ctx, http.MethodPost, "/members/", toWire(platform.Change{
 		Email: &m.Email, Name: &m.Name, Note: &m.Note, Labels: &m.Labels,
 		Subscription: &platform.Subscription{Subscribed: m.Subscribed, Newsletters: m.Newsletters},
@@ -75,6 +78,11 @@ func (c *Client) Create(ctx context.Context, m platform.Member) (platform.Member
 // Update implements [platform.Platform].
 func (c *Client) Update(ctx context.Context, id string, change platform.Change) (platform.Member, error) {
 	path := "/members/" + url.PathEscape(id) + "/"
+	if s := change.Subscription; s != nil && s.Subscribed {
+		if err := c.checkNewsletters(ctx, s.Newsletters); err != nil {
+			return platform.Member{}, err
+		}
+	}
 	m, err := c.change(ctx, http.MethodPut, path, toWire(change))
 	if s := change.Subscription; s == nil || !s.Subscribed || s.Newsletters != nil || !isInTrouble(err) {
 		return m, err

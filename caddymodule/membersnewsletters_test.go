@@ -1,0 +1,91 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+)
+
+// askGhost sends a request to the Admin API of a Ghost, past the edge, and returns the
+// answer's body.
+func askGhost(t testing.TB, url, key, method, path, body string) string {
+	t.Helper()
+	request, err := http.NewRequest(method, url+"/ghost/api/admin"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Ghost "+adminToken(t, key))
+	request.Header.Set("Content-Type", "application/json")
+	transport := new(http.Transport)
+	defer transport.CloseIdleConnections()
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode >= 300 {
+		t.Fatalf("%s %s: %s %s, %v", method, path, answer.Status, text, err)
+	}
+	return string(text)
+}
+
+// addNewsletter makes a newsletter in Ghost that nobody gets by signing up, and returns
+// its ID.
+func addNewsletter(t testing.TB, url, key, name string) string {
+	t.Helper()
+	made := askGhost(t, url, key, "POST", "/newsletters/", `{"newsletters":[{"name":"`+name+`","subscribe_on_signup":false}]}`)
+	var list struct{ Newsletters []struct{ ID string } }
+	if err := json.Unmarshal([]byte(made), &list); err != nil || len(list.Newsletters) != 1 {
+		t.Fatal(made, err)
+	}
+	return list.Newsletters[0].ID
+}
+
+// A newsletter that staff have archived cannot be subscribed to, nor one that there never
+// was: the CRM is told, and nothing is changed.
+func TestArchivedNewsletters(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	e := startEdge(t, nil, membersConfig(sqliteStore(t), ghostPlatform(url, key, "off")))
+	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
+	email := "jane+" + unique + "@example.com"
+	current, old := addNewsletter(t, url, key, "Current "+unique), addNewsletter(t, url, key, "Old "+unique)
+	naming := func(ids ...string) string { return `"newsletters":[{"id":"` + strings.Join(ids, `"},{"id":"`) + `"}]` }
+	created := e.call(formKey, "POST", "", `{"email":"`+email+`",`+naming(current, old)+`}`)
+	if !strings.Contains(created.Body, `"is_subscribed":true`) || created.Header["Lychgate-Sync"] != "" {
+		t.Fatal(created)
+	}
+	askGhost(t, url, key, "PUT", "/newsletters/"+old+"/", `{"newsletters":[{"status":"archived"}]}`)
+	before := e.call(formKey, "GET", "/"+email, "")
+	const archived, unknown = "One of the newsletters is archived in Ghost.", "One of the newsletters does not exist in Ghost."
+	for _, try := range []struct{ method, path, body, want string }{
+		{"PUT", "/" + email, `{"name":"New",` + naming(old) + `}`, archived},
+		{"PUT", "/" + email, `{"name":"New",` + naming(current, old) + `}`, archived},
+		{"PUT", "/" + email, `{` + naming(current, "0123456789abcdef01234567") + `}`, unknown},
+		{"PUT", "/" + email, `{` + naming("weekly") + `}`, unknown},
+		{"POST", "", `{"email":"new-` + email + `",` + naming(old) + `}`, archived},
+		{"POST", "", `{"email":"new-` + email + `",` + naming("weekly") + `}`, unknown},
+	} {
+		if diff := cmp.Diff(failed(try.want), e.call(formKey, try.method, try.path, try.body)); diff != "" {
+			t.Errorf("%s %s %s: %s", try.method, try.path, try.body, diff)
+		}
+	}
+	if diff := cmp.Diff(before, e.call(formKey, "GET", "/"+email, "")); diff != "" {
+		t.Errorf("after refusals: %s", diff)
+	}
+	if got := e.call(formKey, "GET", "/new-"+email, ""); got.Status != http.StatusNotFound {
+		t.Errorf("a member was made: %v", got)
+	}
+	off := `{"newsletters":[{"id":"` + current + `"},{"id":"` + old + `","status":"inactive"}]}`
+	if got := e.call(formKey, "PUT", "/"+email, off); !strings.Contains(got.Body, `"is_subscribed":true`) || got.Header["Lychgate-Sync"] != "" {
+		t.Errorf("an archived one that is inactive: %v", got)
+	}
+}
