@@ -135,6 +135,16 @@ type behindSite struct {
 
 	// Members are those whose next attempt comes first, 100 at most.
 	Members []behindMember `json:"members"`
+
+	// Refused are those whose last write the platform refused for good, the last
+	// first, 100 at most.
+	Refused []refusedMember `json:"refused,omitempty"`
+}
+
+type refusedMember struct {
+	GUID      string    `json:"guid"`
+	Reason    string    `json:"reason"`
+	RefusedAt time.Time `json:"refused_at"`
 }
 
 type behindMember struct {
@@ -151,11 +161,18 @@ func serveBehind(w http.ResponseWriter, r *http.Request) error {
 	const limit = 100
 	return eachSite(w, r, http.MethodGet, func(site string, outbox *outbox.Outbox) (any, error) {
 		list, n, err := outbox.Pending(r.Context(), site, limit)
+		if err != nil {
+			return nil, err
+		}
 		answer := behindSite{Behind: n, Members: []behindMember{}}
 		for _, m := range list {
 			answer.Members = append(answer.Members, behindMember{
 				m.GUID, m.Version, m.Applied, m.Deleted, m.Attempts, m.Problem, m.NextAttempt,
 			})
+		}
+		refused, err := outbox.Refused(r.Context(), site, limit)
+		for _, m := range refused {
+			answer.Refused = append(answer.Refused, refusedMember{m.GUID, m.Refused, m.RefusedAt})
 		}
 		return answer, err
 	})
@@ -230,9 +247,12 @@ func useMethod(w http.ResponseWriter, method string) error {
 	return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
 }
 
-// membersBehind is the metric of how many members are behind. It asks the store
-// whenever metrics are read.
+// membersBehind are the metrics of how many members are behind and how many were refused.
+// They ask the store whenever metrics are read.
 type membersBehind struct{}
+
+var membersRefusedDesc = prometheus.NewDesc("lychgate_members_refused",
+	"Members whose last write the publishing platform refused for good after it was queued. Those of all sites in the store are counted together.", []string{"site"}, nil)
 
 var membersBehindDesc = prometheus.NewDesc("lychgate_members_behind",
 	"Members whose last write the publishing platform does not have yet. Those of all sites in the store are counted together.", []string{"site"}, nil)
@@ -240,6 +260,7 @@ var membersBehindDesc = prometheus.NewDesc("lychgate_members_behind",
 // Describe implements prometheus.Collector.
 func (membersBehind) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- membersBehindDesc
+	descriptions <- membersRefusedDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -250,19 +271,27 @@ func (membersBehind) Collect(metrics chan<- prometheus.Metric) {
 	if serving.outbox == nil {
 		return
 	}
-	all, err := serving.outbox.CountAll(ctx)
+	pending, err := serving.outbox.CountAll(ctx)
 	if err != nil {
 		return // a store that is away must not take the other metrics with it
 	}
-	send := func(site string, n int) {
-		metrics <- prometheus.MustNewConstMetric(membersBehindDesc, prometheus.GaugeValue, float64(n), site)
+	serving.count(metrics, membersBehindDesc, pending)
+	if refused, err := serving.outbox.CountAllRefused(ctx); err == nil {
+		serving.count(metrics, membersRefusedDesc, refused)
 	}
-	for _, name := range serving.sites {
+}
+
+// count sends a metric of each site of the configuration, and of all in the store.
+func (s *serving) count(metrics chan<- prometheus.Metric, description *prometheus.Desc, all map[string]int) {
+	send := func(site string, n int) {
+		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(n), site)
+	}
+	for _, name := range s.sites {
 		send(name, all[name])
 	}
 	stored := 0
 	for name, n := range all {
-		if serving.isStored(name) {
+		if s.isStored(name) {
 			stored += n
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -75,8 +76,9 @@ type memberAnswer struct {
 	Queued bool   `json:"queued,omitempty"` // the platform does not have the write yet
 	Body   string `json:"-"`
 
-	accepted bool // 202: what was sent is looked at later
-	replayed bool // an answer of before, under the same Idempotency-Key
+	refused  string // why the platform refused what was queued, for good
+	accepted bool   // 202: what was sent is looked at later
+	replayed bool   // an answer of before, under the same Idempotency-Key
 
 	// GUID and MemberID are the member's, if the body has a record.
 	GUID     string `json:"guid,omitempty"`
@@ -88,7 +90,10 @@ func (a *memberAnswer) write(w http.ResponseWriter) {
 	if a.ETag != "" {
 		header.Set("ETag", a.ETag)
 	}
-	if a.Queued {
+	switch {
+	case a.refused != "":
+		setRefused(header, a.refused)
+	case a.Queued:
 		header.Set("Lychgate-Sync", "queued")
 	}
 	status := http.StatusOK
@@ -96,6 +101,42 @@ func (a *memberAnswer) write(w http.ResponseWriter) {
 		status = http.StatusAccepted
 	}
 	writeEnvelope(w, status, a.Body)
+}
+
+// maxReason bounds the header Lychgate-Sync-Reason, in bytes.
+const maxReason = 1000
+
+// setRefused sets the headers that say that the platform refused a queued write for good.
+// Proxies log headers, so a word with an at-sign, which may be an address, is left out.
+func setRefused(header http.Header, reason string) {
+	words := strings.Fields(reason)
+	for i, word := range words {
+		if strings.Contains(word, "@") {
+			words[i] = "…"
+		}
+	}
+	header.Set("Lychgate-Sync", "refused")
+	header.Set("Lychgate-Sync-Reason", percentEncode(strings.Join(words, " "), maxReason))
+}
+
+// percentEncode encodes a text for a header: what is no printable ASCII, and percent
+// signs, as RFC 3986 (section 2.1) has it, in UTF-8. It cuts at a character, at most bytes.
+func percentEncode(text string, most int) string {
+	var encoded strings.Builder
+	for _, c := range text {
+		piece := string(c)
+		if c < ' ' || c > '~' || c == '%' {
+			piece = ""
+			for _, b := range []byte(string(c)) {
+				piece += fmt.Sprintf("%%%02X", b)
+			}
+		}
+		if encoded.Len()+len(piece) > most {
+			break
+		}
+		encoded.WriteString(piece)
+	}
+	return encoded.String()
 }
 
 func envelopeBody(e envelope) string { return plainJSON(e) }

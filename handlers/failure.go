@@ -58,6 +58,7 @@ type Failure struct {
 	Wait    time.Duration // until the caller may try again, or 0
 
 	challenge string // for WWW-Authenticate
+	refused   string // why the platform refused the member for good, after its create was queued
 
 	// IsUnforeseen means that the error is of a kind that nobody foresaw. It is
 	// logged whole, and shown as no more than that.
@@ -123,6 +124,9 @@ func FailureOf(err error) Failure {
 			continue
 		}
 		f := known.Failure
+		if refused, ok := errors.AsType[*members.RefusedError](err); ok {
+			f.refused = refused.Reason
+		}
 		if repository, ok := errors.AsType[*git.Error](err); ok {
 			f.Message = repository.Error()
 		}
@@ -138,6 +142,9 @@ func (f Failure) SetHeader(header http.Header) {
 	}
 	if f.challenge != "" {
 		header.Set("WWW-Authenticate", f.challenge)
+	}
+	if f.refused != "" {
+		setRefused(header, f.refused)
 	}
 }
 

@@ -68,7 +68,7 @@ func (h *MembersAPI) Serve(w http.ResponseWriter, r *http.Request, site *Members
 	switch {
 	case answer.replayed:
 		served.Outcome = Replayed
-	case answer.Queued:
+	case answer.Queued && served.Operation != "get":
 		served.Outcome = Queued
 	}
 	answer.write(w)
@@ -192,8 +192,7 @@ func (c *memberCall) run(ctx context.Context, service *members.Service) (*member
 		}
 		return deleted(result.Queued), nil
 	}
-	m, err := service.Get(ctx, c.integration, c.identifier)
-	return answerWith("Member retrieved successfully.")(members.Result{Member: m}, err)
+	return answerWith("Member retrieved successfully.")(service.Get(ctx, c.integration, c.identifier))
 }
 
 // once does what the call asks for, unless it was done before under the same
@@ -286,13 +285,13 @@ func (c *memberCall) attempt(ctx context.Context, service *members.Service, begu
 	case c.method == http.MethodPut:
 		return nil, unknown
 	}
-	m, err := service.Get(ctx, c.integration, c.identifier)
+	found, err := service.Get(ctx, c.integration, c.identifier)
 	switch {
 	case errors.Is(err, members.ErrNotFound):
 		return deleted(false), nil
 	case err != nil:
 		return nil, err
-	case m.CreatedAt.Before(begun.BegunAt): // so it was not deleted, and made again since
+	case found.Member.CreatedAt.Before(begun.BegunAt): // so it was not deleted, and made again since
 		return c.run(ctx, service)
 	}
 	return nil, unknown
@@ -315,7 +314,7 @@ func answerWith(message string) func(members.Result, error) (*memberAnswer, erro
 		m := result.Member
 		text := plainJSON(NewMemberRecord(m))
 		return &memberAnswer{
-			ETag: etag(text, m.UpdatedAt), Queued: result.Queued, GUID: m.GUID, MemberID: m.MemberID,
+			ETag: etag(text, m.UpdatedAt), Queued: result.Queued, refused: result.Refused, GUID: m.GUID, MemberID: m.MemberID,
 			Body: memberBody(text, message),
 		}, nil
 	}

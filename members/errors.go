@@ -61,6 +61,17 @@ func IsTaken(err error) bool {
 	return taken
 }
 
+// RefusedError is an ErrNotFound for a member that was created here while the platform was
+// away, and whom it refused for good afterwards.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string {
+	return ErrNotFound.Error() + ": the platform refused the member: " + e.Reason
+}
+
+// Is reports whether target is ErrNotFound.
+func (*RefusedError) Is(target error) bool { return target == ErrNotFound }
+
 // ForLog returns what a log may say of an error: not what the platform says of a
 // member, which may have the member's data in it.
 func ForLog(err error) string {

@@ -37,7 +37,7 @@ func (l Leases) Acquire(ctx context.Context, r *Record) (owner string, err error
 		lease := l.New()
 		leased, err := l.Store.Lease(ctx, r.GUID, lease)
 		if err == nil {
-			if leased.Deleted {
+			if leased.Deleted || leased.CheckIsThere() != nil {
 				return "", errors.Join(ErrNotFound, l.Release(ctx, leased, lease.Owner))
 			}
 			leased.MemberID = r.MemberID

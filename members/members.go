@@ -96,33 +96,41 @@ func New(cfg Config) *Service {
 	return &Service{Config: cfg, leases: Leases{Store: cfg.Store, Now: cfg.Now, Timeout: cfg.Timeout}}
 }
 
-// Result is a member after a write.
+// Result is a member after a read or a write.
 type Result struct {
 	Member Member
 
-	// Queued reports that the write is durable here, but not on the platform yet.
+	// Queued reports that the last write is durable here, but not on the platform
+	// yet.
 	Queued bool
+
+	// Refused is why the platform refused the last write for good after it was
+	// queued, or empty. The member is as the platform has it.
+	Refused string
 }
 
 // Get returns the member that an identifier names: an email, or a member ID in
 // Custom ID mode. An email that the store does not know is asked of the platform.
-// Errors: ErrNotFound, *InvalidError.
-func (s *Service) Get(ctx context.Context, i Integration, identifier string) (Member, error) {
-	m, err := s.Store.Read(ctx, s.key(i, identifier))
+// Errors: ErrNotFound, of which *RefusedError is one; *InvalidError.
+func (s *Service) Get(ctx context.Context, i Integration, identifier string) (Result, error) {
+	result, err := s.Store.Read(ctx, s.key(i, identifier))
 	if !errors.Is(err, ErrNotFound) {
-		return m, err
+		return result, err
 	}
-	r, err := s.readThrough(ctx, i, identifier)
-	return r.Member, err
+	r, err := s.readThrough(ctx, i, identifier, err)
+	return r.Result(), err
 }
 
 // find is Get for a record.
 func (s *Service) find(ctx context.Context, i Integration, identifier string) (Record, error) {
 	r, err := s.Store.Find(ctx, s.key(i, identifier))
+	if err == nil {
+		err = r.CheckIsThere()
+	}
 	if !errors.Is(err, ErrNotFound) {
 		return r, err
 	}
-	return s.readThrough(ctx, i, identifier)
+	return s.readThrough(ctx, i, identifier, err)
 }
 
 func (s *Service) key(i Integration, identifier string) Key {
@@ -132,11 +140,18 @@ func (s *Service) key(i Integration, identifier string) Key {
 	return Key{Site: s.Site, Email: identifier}
 }
 
-func (s *Service) readThrough(ctx context.Context, i Integration, identifier string) (Record, error) {
+// readThrough asks the platform for a member that is not here, because of an ErrNotFound.
+// A *RefusedError says more than that the platform has none or is away.
+func (s *Service) readThrough(ctx context.Context, i Integration, identifier string, notHere error) (Record, error) {
 	if i.Mode != EmailMode || s.Inbound == nil || checkEmail(identifier) != nil {
-		return Record{}, ErrNotFound
+		return Record{}, notHere
 	}
-	return s.Inbound.ReadThrough(ctx, s.Site, identifier)
+	r, err := s.Inbound.ReadThrough(ctx, s.Site, identifier)
+	_, isRefused := errors.AsType[*RefusedError](notHere)
+	if _, isAway := errors.AsType[*InvalidError](err); isRefused && (isAway || errors.Is(err, ErrNotFound)) {
+		err = notHere
+	}
+	return r, err
 }
 
 // GetByGUID returns the member with a GUID, without a MemberID, as the result of
@@ -146,10 +161,13 @@ func (s *Service) GetByGUID(ctx context.Context, guid string) (Result, error) {
 	if err == nil && r.Deleted {
 		err = ErrNotFound
 	}
+	if err == nil {
+		err = r.CheckIsThere()
+	}
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Member: r.Member, Queued: r.IsPending()}, nil
+	return r.Result(), nil
 }
 
 // Create adds a member. If there is a member with the GUID that the fields give,
@@ -188,8 +206,11 @@ func createdBefore(r Record, memberID string, err error) (Result, error) {
 	if r.Deleted {
 		return Result{}, invalid("The member was created, and deleted since.")
 	}
+	if r.CheckIsThere() != nil {
+		return Result{}, invalid("The member was created, and refused by the publishing platform since: %s", r.Refused)
+	}
 	r.MemberID = memberID
-	return Result{Member: r.Member, Queued: r.IsPending()}, nil
+	return r.Result(), nil
 }
 
 // Update changes the fields that the caller supplies. If match is not nil it is
@@ -208,7 +229,23 @@ func (s *Service) Update(ctx context.Context, i Integration, identifier string, 
 // Delete deletes a member, for good. If match is not nil it is asked as by
 // Update. Errors: ErrNotFound, ErrPrecondition, *InvalidError.
 func (s *Service) Delete(ctx context.Context, i Integration, identifier string, match func(Member) bool) (Result, error) {
-	return result(s.write(ctx, i, identifier, match, func(r *Record) { r.Deleted = true }))
+	deleted, err := s.write(ctx, i, identifier, match, func(r *Record) { r.Deleted = true })
+	if _, isRefused := errors.AsType[*RefusedError](err); isRefused {
+		err = errors.Join(err, s.forgetRefused(ctx, i, identifier))
+	}
+	return result(deleted, err)
+}
+
+// forgetRefused forgets a member whose create the platform refused.
+func (s *Service) forgetRefused(ctx context.Context, i Integration, identifier string) error {
+	r, err := s.Store.Find(ctx, s.key(i, identifier))
+	if err == nil && r.CheckIsThere() != nil {
+		err = s.Store.Remove(ctx, r.GUID, r.Version)
+	}
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) { // somebody else was sooner
+		return nil
+	}
+	return err
 }
 
 // result returns what a caller is told of a write.

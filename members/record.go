@@ -40,6 +40,30 @@ type Record struct {
 	Attempts    int64
 	Problem     string
 	NextAttempt time.Time
+
+	// Refused is why the platform refused the last write for good, and RefusedAt
+	// when; both are zero otherwise. The record then is as the platform has the
+	// member; or, if it has none because it refused the create, only keeps the
+	// reason for RefusalRetention.
+	Refused   string
+	RefusedAt time.Time
+}
+
+// RefusalRetention is how long it is kept why the platform refused a create.
+const RefusalRetention = 7 * 24 * time.Hour
+
+// CheckIsThere returns a *RefusedError for a record whose create the platform refused, so
+// that there is no such member.
+func (r *Record) CheckIsThere() error {
+	if r.Refused == "" || r.PlatformID != "" || r.IsPending() || r.Deleted {
+		return nil
+	}
+	return &RefusedError{Reason: r.Refused}
+}
+
+// Result returns what a caller is told of a member.
+func (r *Record) Result() Result {
+	return Result{Member: r.Member, Queued: r.IsPending(), Refused: r.Refused}
 }
 
 // Field is a field of a member that the platform keeps too.
@@ -63,6 +87,20 @@ func PlatformFields() []Field {
 // MarkNamed notes that the current write, which makes version r.Version + 1, names a
 // field.
 func (r *Record) MarkNamed(f Field) { r.Named[f] = r.Version + 1 }
+
+// Clear empties a field.
+func (r *Record) Clear(f Field) {
+	switch f {
+	case NameField:
+		r.Name = ""
+	case NoteField:
+		r.Note = ""
+	case LabelsField:
+		r.Labels = nil
+	case SubscriptionField:
+		r.Subscribed, r.Newsletters = false, nil
+	}
+}
 
 // IsPending reports whether the platform does not have the last write.
 func (r *Record) IsPending() bool { return r.Applied < r.Version }

@@ -31,10 +31,11 @@ type Lease struct {
 // millisecond.
 type Store interface {
 	// Read returns a member by its email, or by its MemberID in an integration.
-	// Tombstones are not found. Errors: ErrNotFound.
-	Read(ctx context.Context, key Key) (Member, error)
+	// Tombstones are not found. Errors: ErrNotFound; *RefusedError is one of these.
+	Read(ctx context.Context, key Key) (Result, error)
 
-	// Find returns a record. Tombstones are found by PlatformID and GUID only.
+	// Find returns a record. Tombstones are found by PlatformID and GUID only, and
+	// records of which CheckIsThere returns an error like others.
 	// Errors: ErrNotFound.
 	Find(ctx context.Context, key Key) (Record, error)
 
@@ -42,7 +43,9 @@ type Store interface {
 	// its identifier in the integration. The caller sets all other fields,
 	// Applied and Sent among them. A lease that is not zero is as by Lease.
 	// Errors: ErrEmailTaken (also if there is a record with this GUID),
-	// ErrMemberIDTaken, ErrNotText.
+	// ErrMemberIDTaken, ErrNotText. A record of which CheckIsThere returns an error
+	// has no email and no MemberID that count here and in other methods: it is
+	// removed if another needs them.
 	Insert(ctx context.Context, r Record, integration string, lease Lease) error
 
 	// Update replaces a record if its version is still r.Version, and gives it
@@ -72,6 +75,7 @@ type Store interface {
 	// says of the member now, and ends the owner's lease. Fields that a later
 	// write named stay as they are; pending reports that there is such a write.
 	// A tombstone that is applied is removed, but for its PlatformID, which is
-	// kept for a while. Errors: ErrNotFound, ErrEmailTaken, ErrNotText.
+	// kept for a while. Refused and RefusedAt are noted unless there was another
+	// write since. Errors: ErrNotFound, ErrEmailTaken, ErrNotText.
 	MarkApplied(ctx context.Context, r Record, owner string) (pending bool, err error)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 )
 
 // This file puts writes into the store and hands them to the outbox.
@@ -102,6 +103,7 @@ func (s *Service) change(ctx context.Context, i Integration, before Record, owne
 	}
 	after := before
 	after.Labels = slices.Clone(before.Labels)
+	after.Refused, after.RefusedAt = "", time.Time{}
 	change(&after)
 	if err := s.checkSilent(ctx, i, before, after); err != nil {
 		return Record{}, err

@@ -15,7 +15,9 @@ const (
 	// page.
 	pageOfMembers = `SELECT COALESCE(i.member_id, ''), ` + shown + `
 		FROM members m LEFT JOIN member_ids i ON i.guid = m.guid AND i.integration = $2
-		WHERE m.site || '' = $1 AND m.guid > $3 AND NOT m.deleted ORDER BY m.guid LIMIT $4`
+		WHERE m.site || '' = $1 AND m.guid > $3 AND NOT m.deleted
+			AND NOT (m.refused <> '' AND m.platform_id IS NULL AND m.applied >= m.version)
+		ORDER BY m.guid LIMIT $4`
 
 	pageSize = 500 // members
 )

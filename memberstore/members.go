@@ -17,8 +17,10 @@ const (
 	byMemberID = `FROM member_ids i JOIN members m ON m.guid = i.guid
 		WHERE i.site = $1 AND i.integration = $2 AND i.member_id = $3 AND NOT m.deleted`
 
-	readByEmail    = `SELECT '', ` + shown + ` ` + byEmail
-	readByMemberID = `SELECT i.member_id, ` + shown + ` ` + byMemberID
+	standing = `, m.version, m.applied, m.platform_id, m.refused `
+
+	readByEmail    = `SELECT '', ` + shown + standing + byEmail
+	readByMemberID = `SELECT i.member_id, ` + shown + standing + byMemberID
 
 	findByEmail      = `SELECT '', ` + columns + ` ` + byEmail
 	findByMemberID   = `SELECT i.member_id, ` + columns + ` ` + byMemberID
@@ -40,12 +42,14 @@ const (
 			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1,
 			applied = CASE WHEN applied > $13 THEN applied ELSE $13 END, platform_id = COALESCE($14, platform_id),
 			deleted = $15, attempts = 0, next_attempt = 0, problem = '',
-			named_email = $16, named_name = $17, named_note = $18, named_labels = $19, named_subscription = $20
+			named_email = $16, named_name = $17, named_note = $18, named_labels = $19, named_subscription = $20,
+			refused = $21, refused_at = $22
 		WHERE guid = $1 AND version = $2`
 	revertMember = `UPDATE members SET email = $3, email_key = $4, name = $5, note = $6, subscribed = $7, labels = $8,
 			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1, applied = $13,
 			platform_id = $14, deleted = $15, attempts = 0, next_attempt = 0, problem = '', lease_owner = '', lease_until = 0,
-			named_email = $16, named_name = $17, named_note = $18, named_labels = $19, named_subscription = $20
+			named_email = $16, named_name = $17, named_note = $18, named_labels = $19, named_subscription = $20,
+			refused = $21, refused_at = $22
 		WHERE guid = $1 AND version = $2`
 	removeMember = `DELETE FROM members WHERE guid = $1 AND version = $2`
 
@@ -73,7 +77,9 @@ var (
 			labels = CASE WHEN applied > $2 OR named_labels > $2 THEN labels ELSE $11 END,
 			subscribed = CASE WHEN applied > $2 OR named_subscription > $2 THEN subscribed ELSE $12 END,
 			newsletters = CASE WHEN applied > $2 OR named_subscription > $2 THEN newsletters ELSE $13 END,
-			named_subscription = CASE WHEN named_subscription <= $14 THEN 0 ELSE named_subscription END, ` + fmt.Sprintf(endLease, 6) + `
+			named_subscription = CASE WHEN named_subscription <= $14 THEN 0 ELSE named_subscription END,
+			refused = CASE WHEN version = $15 THEN $16 ELSE refused END,
+			refused_at = CASE WHEN version = $15 THEN $17 ELSE refused_at END, ` + fmt.Sprintf(endLease, 6) + `
 		WHERE guid = $1 RETURNING version, applied, deleted`
 	markGone = `UPDATE members SET email = '', email_key = '', name = '', note = '', labels = '[]', newsletters = 'null',
 			tier_id = NULL, next_attempt = $2
@@ -103,21 +109,26 @@ func (s *SQL) Find(ctx context.Context, key members.Key) (members.Record, error)
 }
 
 // Read implements [members.Store].
-func (s *SQL) Read(ctx context.Context, key members.Key) (members.Member, error) {
+func (s *SQL) Read(ctx context.Context, key members.Key) (members.Result, error) {
 	var row *sql.Row
 	switch {
 	case checkText(key.Integration, key.MemberID, key.Email) != nil:
-		return members.Member{}, fmt.Errorf("reading a member: %w", members.ErrNotFound)
+		return members.Result{}, fmt.Errorf("reading a member: %w", members.ErrNotFound)
 	case key.Integration != "":
 		row = s.db.Read.QueryRowContext(ctx, readByMemberID, key.Site, key.Integration, key.MemberID)
 	default:
 		row = s.db.Read.QueryRowContext(ctx, readByEmail, key.Site, emailaddr.Key(key.Email))
 	}
-	var m members.Member
-	if err := scanShown(row, &m); err != nil {
-		return members.Member{}, fmt.Errorf("reading a member: %w", err)
+	var m members.Record
+	var platformID sql.NullString
+	if err := scanShown(row, &m.Member, &m.Version, &m.Applied, &platformID, &m.Refused); err != nil {
+		return members.Result{}, fmt.Errorf("reading a member: %w", err)
 	}
-	return m, nil
+	m.PlatformID = platformID.String
+	if err := m.CheckIsThere(); err != nil {
+		return members.Result{}, fmt.Errorf("reading a member: %w", err)
+	}
+	return m.Result(), nil
 }
 
 // Insert implements [members.Store].
@@ -125,19 +136,21 @@ func (s *SQL) Insert(ctx context.Context, m members.Record, integration string, 
 	if err := checkMember(m); err != nil {
 		return fmt.Errorf("inserting a member: %w", err)
 	}
-	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, insertMember, insertArgs(m, l)...)
-		if database.ViolatedUnique(err) {
-			return members.ErrEmailTaken
-		}
-		if err != nil || m.MemberID == "" {
+	err := s.makingRoom(ctx, m, integration, func() error {
+		return s.db.InTx(ctx, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, insertMember, insertArgs(m, l)...)
+			if database.ViolatedUnique(err) {
+				return members.ErrEmailTaken
+			}
+			if err != nil || m.MemberID == "" {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, insertMemberID, m.Site, integration, m.MemberID, m.GUID)
+			if database.ViolatedUnique(err) {
+				return members.ErrMemberIDTaken
+			}
 			return err
-		}
-		_, err = tx.ExecContext(ctx, insertMemberID, m.Site, integration, m.MemberID, m.GUID)
-		if database.ViolatedUnique(err) {
-			return members.ErrMemberIDTaken
-		}
-		return err
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("inserting a member: %w", err)
@@ -157,15 +170,17 @@ func insertArgs(m members.Record, l members.Lease) []any {
 
 // Update implements [members.Store].
 func (s *SQL) Update(ctx context.Context, m members.Record) error {
-	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		if err := replace(ctx, tx, updateMember, m, m.Version); err != nil {
-			return err
-		}
-		if m.Deleted {
-			_, err := tx.ExecContext(ctx, deleteMemberID, m.GUID)
-			return err
-		}
-		return nil
+	err := s.makingRoom(ctx, m, "", func() error {
+		return s.db.InTx(ctx, func(tx *sql.Tx) error {
+			if err := replace(ctx, tx, updateMember, m, m.Version); err != nil {
+				return err
+			}
+			if m.Deleted {
+				_, err := tx.ExecContext(ctx, deleteMemberID, m.GUID)
+				return err
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("updating a member: %w", err)
@@ -189,7 +204,8 @@ func replace(ctx context.Context, e executor, query string, m members.Record, ve
 	result, err := e.ExecContext(ctx, query, m.GUID, version, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed,
 		encode(m.Labels), encode(m.Newsletters), m.TierID, m.Status, m.UpdatedAt.UnixMilli(), m.Applied,
 		null(m.PlatformID), m.Deleted,
-		m.Named[members.EmailField], m.Named[members.NameField], m.Named[members.NoteField], m.Named[members.LabelsField], m.Named[members.SubscriptionField])
+		m.Named[members.EmailField], m.Named[members.NameField], m.Named[members.NoteField], m.Named[members.LabelsField], m.Named[members.SubscriptionField],
+		asText(m.Refused), millis(m.RefusedAt))
 	if database.ViolatedUnique(err) {
 		return members.ErrEmailTaken
 	}
@@ -232,7 +248,10 @@ func (s *SQL) EmailLingers(ctx context.Context, site, email, exceptGUID string) 
 
 // MarkApplied implements [members.Store].
 func (s *SQL) MarkApplied(ctx context.Context, m members.Record, owner string) (pending bool, err error) {
-	pending, err = s.markApplied(ctx, m, outbox.Failure{}, owner)
+	err = s.makingRoom(ctx, m, "", func() error {
+		pending, err = s.markApplied(ctx, m, outbox.Failure{}, owner)
+		return err
+	})
 	if err != nil {
 		return false, fmt.Errorf("noting that a member is applied: %w", err)
 	}
@@ -248,7 +267,8 @@ func (s *SQL) markApplied(ctx context.Context, m members.Record, f outbox.Failur
 		var version, applied int64
 		var deleted bool
 		err := tx.QueryRowContext(ctx, markApplied, m.GUID, m.Applied, null(m.PlatformID), millis(f.Next), asText(f.Problem), owner,
-			m.Email, emailaddr.Key(m.Email), m.Name, m.Note, encode(m.Labels), m.Subscribed, encode(m.Newsletters), f.UnnameUpTo).
+			m.Email, emailaddr.Key(m.Email), m.Name, m.Note, encode(m.Labels), m.Subscribed, encode(m.Newsletters), f.UnnameUpTo,
+			m.Version, asText(m.Refused), millis(m.RefusedAt)).
 			Scan(&version, &applied, &deleted)
 		switch pending = applied < version; {
 		case errors.Is(err, sql.ErrNoRows):

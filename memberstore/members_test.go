@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 				t.Fatalf("%+v: %v", key, err)
 			}
 			want.MemberID = key.MemberID
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(members.Result{Member: want}, got); diff != "" {
 				t.Error(diff)
 			}
 		}

@@ -55,7 +55,11 @@ func (s *SQL) MarkSent(ctx context.Context, guid, email string, now time.Time) e
 
 // MarkApplyAgain implements [outbox.Store].
 func (s *SQL) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Failure, owner string) error {
-	if _, err := s.markApplied(ctx, m, f, owner); err != nil {
+	err := s.makingRoom(ctx, m, "", func() error {
+		_, err := s.markApplied(ctx, m, f, owner)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("noting that a member is to be applied once more: %w", err)
 	}
 	return nil
@@ -163,9 +167,14 @@ func (s *SQL) CountPending(ctx context.Context, site string) (n int, err error) 
 
 // CountAllPending implements [outbox.Store].
 func (s *SQL) CountAllPending(ctx context.Context) (map[string]int, error) {
-	rows, err := s.db.Read.QueryContext(ctx, countAllPending)
+	return s.countBySite(ctx, countAllPending)
+}
+
+// countBySite returns what a query counts of members, by site.
+func (s *SQL) countBySite(ctx context.Context, query string) (map[string]int, error) {
+	rows, err := s.db.Read.QueryContext(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("counting pending members: %w", err)
+		return nil, fmt.Errorf("counting members: %w", err)
 	}
 	defer rows.Close()
 	all := make(map[string]int)
@@ -173,7 +182,7 @@ func (s *SQL) CountAllPending(ctx context.Context) (map[string]int, error) {
 		var site string
 		var n int
 		if err := rows.Scan(&site, &n); err != nil {
-			return nil, fmt.Errorf("counting pending members: %w", err)
+			return nil, fmt.Errorf("counting members: %w", err)
 		}
 		all[site] = n
 	}

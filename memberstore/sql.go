@@ -51,7 +51,7 @@ const (
 	shown   = `m.guid, m.email, m.name, m.note, m.subscribed, m.labels, m.tier_id, m.status, m.created_at, m.updated_at`
 	columns = shown + `, m.site, m.newsletters, m.version, m.applied, m.platform_id, m.deleted,
 	m.sent_email, m.sent_at, m.unanswered_at, m.attempts, m.problem, m.next_attempt,
-	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription`
+	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription, m.refused, m.refused_at`
 )
 
 // list returns the records that a query of columns and a MemberID finds.
@@ -76,17 +76,18 @@ type scanner interface{ Scan(...any) error }
 // scanRecord reads a record from a row of a MemberID and all columns.
 func scanRecord(row scanner) (members.Record, error) {
 	var m members.Record
-	var sent, unanswered, next int64
+	var sent, unanswered, next, refused int64
 	var platformID sql.NullString
 	var newsletters string
 	err := scanShown(row, &m.Member, &m.Site, &newsletters, &m.Version, &m.Applied, &platformID, &m.Deleted,
 		&m.Sent, &sent, &unanswered, &m.Attempts, &m.Problem, &next,
-		&m.Named[members.EmailField], &m.Named[members.NameField], &m.Named[members.NoteField], &m.Named[members.LabelsField], &m.Named[members.SubscriptionField])
+		&m.Named[members.EmailField], &m.Named[members.NameField], &m.Named[members.NoteField], &m.Named[members.LabelsField], &m.Named[members.SubscriptionField],
+		&m.Refused, &refused)
 	if err != nil {
 		return members.Record{}, err
 	}
 	m.PlatformID = platformID.String
-	m.SentAt, m.UnansweredAt, m.NextAttempt = unmillis(sent), unmillis(unanswered), unmillis(next)
+	m.SentAt, m.UnansweredAt, m.NextAttempt, m.RefusedAt = unmillis(sent), unmillis(unanswered), unmillis(next), unmillis(refused)
 	return m, json.Unmarshal([]byte(newsletters), &m.Newsletters)
 }
 

@@ -78,6 +78,9 @@ func printMember(w io.Writer, m members.Record) error {
 	if m.IsPending() {
 		line("Next attempt", nextAttempt(m))
 	}
+	if m.Refused != "" {
+		line("Refused", fmt.Sprintf("at %s: %s", shownTime(m.RefusedAt), m.Refused))
+	}
 	if m.Sent != "" {
 		line("Sent to Ghost", fmt.Sprintf("as %s at %s, outcome unknown", m.Sent, shownTime(m.SentAt)))
 	}

@@ -54,7 +54,7 @@ func (p *Platform) Create(_ context.Context, m platform.Member) (platform.Member
 		if p.taken(m.Email, "") {
 			return &platform.Refusal{Reason: "Member already exists.", Taken: true}
 		}
-		if strings.HasPrefix(m.Email, "refused") {
+		if refuses(m) {
 			return &platform.Refusal{Reason: "Ghost does not like it."}
 		}
 		p.next++
@@ -65,6 +65,11 @@ func (p *Platform) Create(_ context.Context, m platform.Member) (platform.Member
 	return m, err
 }
 
+// refuses reports whether the platform takes a member never.
+func refuses(m platform.Member) bool {
+	return strings.HasPrefix(m.Email, "refused") || m.Note == "refused"
+}
+
 // Update implements [platform.Platform].
 func (p *Platform) Update(_ context.Context, id string, c platform.Change) (m platform.Member, err error) {
 	err = p.do("update", func() error {
@@ -73,7 +78,7 @@ func (p *Platform) Update(_ context.Context, id string, c platform.Change) (m pl
 			return platform.ErrNotFound
 		}
 		if c.Email != nil {
-			if m.Email = *c.Email; p.taken(m.Email, id) || strings.HasPrefix(m.Email, "refused") {
+			if m.Email = *c.Email; p.taken(m.Email, id) {
 				return &platform.Refusal{Reason: "Ghost does not like it."}
 			}
 		}
@@ -88,6 +93,9 @@ func (p *Platform) Update(_ context.Context, id string, c platform.Change) (m pl
 		}
 		if c.Subscription != nil {
 			m.Subscribed, m.Newsletters = c.Subscription.Subscribed, c.Subscription.Newsletters
+		}
+		if refuses(m) {
+			return &platform.Refusal{Reason: "Ghost does not like it."}
 		}
 		p.Members[id] = m
 		return nil

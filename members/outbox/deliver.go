@@ -138,6 +138,10 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 	heard := &heard{Platform: s.platform}
 	s.platform = heard
 	found, err := s.apply(attemptCtx, a)
+	isUnknown := a.After.PlatformID == "" && members.IsTaken(err) // of a member that was not known here
+	if a.isRetry && a.isFinal(err) && !isUnknown {
+		found, err = s.settle(attemptCtx, a, err)
+	}
 	isCutOff := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
@@ -145,16 +149,18 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 		defer s.judge(ctx, a, heard) // once the outcome is noted, so that all is made due
 	}
 
-	isGone := errors.Is(err, platform.ErrNotFound)
-	if a.isRetry && members.IsTaken(err) {
-		if isGone, err = s.yield(ctx, a, err); err == nil {
+	if a.isRetry && isUnknown {
+		if err = s.yield(ctx, a); err == nil {
 			return members.Delivered{Record: a.After, Queued: true}, nil
 		}
 	}
+	refused, isSettled := errors.AsType[*refusedError](err)
 	switch {
 	case err == nil:
 		return s.noteApplied(ctx, a, found), nil
-	case isGone: // deleted by the platform's staff
+	case isSettled:
+		return s.noteRefused(ctx, a, found, refused), nil
+	case errors.Is(err, platform.ErrNotFound): // deleted by the platform's staff
 		s.forget(ctx, a)
 		return members.Delivered{}, members.ErrNotFound
 	case !a.isRetry && isRefused(err) && !a.After.Deleted: // half of a delete may be done
@@ -168,11 +174,6 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 	}
 	s.postpone(ctx, a, found.ID, err)
 	return members.Delivered{Record: a.After, Queued: true}, nil
-}
-
-func isRefused(err error) bool {
-	_, refused := errors.AsType[*platform.Refusal](err)
-	return refused || members.IsTaken(err)
 }
 
 // toCaller returns what the caller of a write is told of a refusal.
@@ -194,29 +195,27 @@ func (s *site) undo(ctx context.Context, a attempt) (undone bool, err error) {
 	return err == nil, err
 }
 
-// yield settles that a queued write cannot have its email. If the member was
-// never on the platform, it becomes one with the platform's own member, and is
-// applied again. If it was, it may be gone: nothing else is sent while the email
-// is taken, so nothing else would tell.
-func (s *site) yield(ctx context.Context, a attempt, taken error) (isGone bool, err error) {
+// yield settles that a queued create cannot have its email: it becomes one with the
+// platform's own member, and is applied again. Errors: *refusedError, if there is no such
+// member.
+func (s *site) yield(ctx context.Context, a attempt) error {
 	r := a.After
-	if r.PlatformID != "" {
-		_, err := s.platform.Get(ctx, r.PlatformID)
-		return errors.Is(err, platform.ErrNotFound), taken
-	}
-	if err := s.unite(ctx, r); err != nil {
-		return false, err
+	if err := s.unite(ctx, r); a.isFinal(err) {
+		return &refusedError{reasonOf(err)}
+	} else if err != nil {
+		return err
 	}
 	s.Wake()
 	if err := s.leases().Release(ctx, r, a.Owner); err != nil {
 		s.logger().Error("a lease could not be ended", zap.String("guid", r.GUID), zap.Error(err)) // it runs out
 	}
-	return false, nil
+	return nil
 }
 
 // unite makes one of a leased record that was never on the platform and the
 // platform's own member with its email, which was not known here when the create
-// was acknowledged. The fields that the caller named win.
+// was acknowledged. The fields that the caller named win. Errors: *members.TakenError, if
+// the platform has no member with the email itself.
 func (s *site) unite(ctx context.Context, r members.Record) error {
 	found, err := s.platform.FindByEmail(ctx, r.Email)
 	if errors.Is(err, platform.ErrNotFound) {

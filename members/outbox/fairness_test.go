@@ -141,6 +141,7 @@ func (m *memory) MakeDue(_ context.Context, site string) (int, error) {
 
 func (*memory) MarkSent(context.Context, string, string, time.Time) error { return nil }
 func (*memory) PurgeTombstones(context.Context, time.Time) error          { return nil }
+func (*memory) PurgeRefused(context.Context, time.Time) error             { return nil }
 
 // crowd counts the attempts that are under way at many platforms.
 type crowd struct {

@@ -136,6 +136,18 @@ func (o *Outbox) Pending(ctx context.Context, site string, limit int) ([]members
 	return list, n, err
 }
 
+// Refused returns records of a site whose last write the platform refused for good, the
+// last first.
+func (o *Outbox) Refused(ctx context.Context, site string, limit int) ([]members.Record, error) {
+	return o.Store.Refused(ctx, site, limit)
+}
+
+// CountAllRefused returns how many these are, by site, of all sites in the store that have
+// any.
+func (o *Outbox) CountAllRefused(ctx context.Context) (map[string]int, error) {
+	return o.Store.CountAllRefused(ctx)
+}
+
 // TryNow makes all pending records of a site due, and returns how many these are.
 func (o *Outbox) TryNow(ctx context.Context, site string) (int, error) {
 	n, err := o.Store.MakeDue(ctx, site)
@@ -156,6 +168,9 @@ func (o *Outbox) Run(ctx context.Context) {
 		if o.Now().Sub(purged) > tombstoneRetention/10 {
 			if err := o.Store.PurgeTombstones(ctx, o.Now().Add(-tombstoneRetention)); err != nil && ctx.Err() == nil {
 				o.Logger.Error("old tombstones could not be removed", zap.Error(err))
+			}
+			if err := o.Store.PurgeRefused(ctx, o.Now().Add(-members.RefusalRetention)); err != nil && ctx.Err() == nil {
+				o.Logger.Error("old refusals could not be removed", zap.Error(err))
 			}
 			purged = o.Now()
 		}

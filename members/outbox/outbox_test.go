@@ -76,7 +76,7 @@ func TestPlatformAway(t *testing.T) {
 					t.Errorf("%d are pending: %+v, %v", n, list, err)
 				}
 				// Reads return the acknowledged writes meanwhile.
-				if got, err := b.Service.Get(ctx, byEmail, "renamed@example.com"); err != nil || got.GUID != kept.Member.GUID {
+				if got, err := b.Service.Get(ctx, byEmail, "renamed@example.com"); err != nil || got.Member.GUID != kept.Member.GUID {
 					t.Errorf("%+v, %v", got, err)
 				}
 				if got, err := b.Service.Get(ctx, byEmail, "gone@example.com"); !errors.Is(err, members.ErrNotFound) {

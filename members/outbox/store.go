@@ -30,6 +30,22 @@ type Store interface {
 	// ErrEmailTaken.
 	Revert(ctx context.Context, guid string, refused int64, before *members.Record, owner string) error
 
+	// RefuseCreate notes that the platform refused a new record at a version for
+	// good, and ends its lease. It keeps what members.Record.Refused says. Errors:
+	// ErrConflict.
+	RefuseCreate(ctx context.Context, guid string, version int64, reason string, now time.Time) error
+
+	// PurgeRefused removes the records of creates that were refused before some
+	// time.
+	PurgeRefused(ctx context.Context, before time.Time) error
+
+	// Refused returns the records of a site with a refused write, the last first.
+	Refused(ctx context.Context, site string, limit int) ([]members.Record, error)
+
+	// CountAllRefused returns how many these are, by site, of all sites in the store
+	// that have any.
+	CountAllRefused(ctx context.Context) (map[string]int, error)
+
 	// DueSites returns the sites, of all in the store, with a pending record
 	// whose next attempt is due and that nobody leases.
 	DueSites(ctx context.Context, now time.Time) ([]string, error)

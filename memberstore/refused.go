@@ -1,0 +1,82 @@
+package memberstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+// This file keeps which writes the platform refused for good. A member whose create it
+// refused is no member: its row has the reason, its email and its identifiers, and makes
+// room for whoever needs one of these.
+
+const (
+	// refusedCreate is that a row is one of these.
+	refusedCreate = `refused <> '' AND platform_id IS NULL AND applied >= version AND NOT deleted`
+
+	refuseCreate = `UPDATE members SET version = version + 1, applied = version + 1, refused = $3, refused_at = $4,
+			name = '', note = '', labels = '[]', newsletters = 'null', tier_id = NULL,
+			named_email = 0, named_name = 0, named_note = 0, named_labels = 0, named_subscription = 0,
+			sent_email = '', sent_key = '', sent_at = 0, unanswered_at = 0, attempts = 0, next_attempt = 0, problem = '',
+			lease_owner = '', lease_until = 0
+		WHERE guid = $1 AND version = $2`
+
+	makeRoom = `DELETE FROM members WHERE ` + refusedCreate + ` AND site = $1
+		AND (email_key = $2 OR guid IN (SELECT guid FROM member_ids WHERE site = $1 AND integration = $3 AND member_id = $4))`
+
+	purgeRefused = `DELETE FROM members WHERE ` + refusedCreate + ` AND refused_at < $1`
+
+	listRefused  = `SELECT '', ` + columns + ` FROM members m WHERE m.refused <> '' AND m.site = $1 ORDER BY m.refused_at DESC LIMIT $2`
+	countRefused = `SELECT site, count(*) FROM members WHERE refused <> '' GROUP BY site`
+)
+
+// RefuseCreate implements [outbox.Store].
+func (s *SQL) RefuseCreate(ctx context.Context, guid string, version int64, reason string, now time.Time) error {
+	if err := changeOne(s.db.Write.ExecContext(ctx, refuseCreate, guid, version, asText(reason), millis(now))); err != nil {
+		return fmt.Errorf("noting that a member is refused: %w", err)
+	}
+	return nil
+}
+
+// PurgeRefused implements [outbox.Store].
+func (s *SQL) PurgeRefused(ctx context.Context, before time.Time) error {
+	if _, err := s.db.Write.ExecContext(ctx, purgeRefused, millis(before)); err != nil {
+		return fmt.Errorf("removing old refusals: %w", err)
+	}
+	return nil
+}
+
+// Refused implements [outbox.Store].
+func (s *SQL) Refused(ctx context.Context, site string, limit int) ([]members.Record, error) {
+	list, err := s.list(ctx, listRefused, site, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing refused members: %w", err)
+	}
+	return list, nil
+}
+
+// CountAllRefused implements [outbox.Store].
+func (s *SQL) CountAllRefused(ctx context.Context) (map[string]int, error) {
+	return s.countBySite(ctx, countRefused)
+}
+
+// makingRoom calls a function that stores a record, once more if a refused create was in
+// its way. The integration is that of the record's MemberID.
+func (s *SQL) makingRoom(ctx context.Context, m members.Record, integration string, store func() error) error {
+	err := store()
+	if !errors.Is(err, members.ErrEmailTaken) && !errors.Is(err, members.ErrMemberIDTaken) {
+		return err
+	}
+	result, deleteErr := s.db.Write.ExecContext(ctx, makeRoom, m.Site, emailaddr.Key(m.Email), integration, m.MemberID)
+	if deleteErr != nil {
+		return deleteErr
+	}
+	if n, countErr := result.RowsAffected(); n == 0 || countErr != nil {
+		return errors.Join(err, countErr)
+	}
+	return store()
+}
