@@ -126,10 +126,7 @@ func percentEncode(text string, most int) string {
 	for _, c := range text {
 		piece := string(c)
 		if c < ' ' || c > '~' || c == '%' {
-			piece = ""
-			for _, b := range []byte(string(c)) {
-				piece += fmt.Sprintf("%%%02X", b)
-			}
+			piece = "%" + strings.ReplaceAll(fmt.Sprintf("% X", piece), " ", "%")
 		}
 		if encoded.Len()+len(piece) > most {
 			break
