@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/memberstore"
 )
 
 // A CRM that repeats a request gets the same answer, and the request is done
@@ -107,33 +108,74 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 	}
 }
 
-// A create that was cut off by a crash after it was done is not done again, and
-// not refused because of itself.
+// A request that was cut off by a crash before it was done is done anew, and one that was
+// cut off after it was done is not done again.
 func TestMembersIdempotencyKeyAfterACrash(t *testing.T) {
 	source := sqliteStore(t)
 	e := startEdge(t, nil, membersConfig(source, "none"))
 	store := openStore(t, source)
-	made := e.call(formKey, "POST", "", `{"email":"made@example.com"}`)
-	e.call(formKey, "POST", "", `{"email":"again@example.com"}`)
-	unknown := failed("It is not known whether the request with this Idempotency-Key was done, because it was cut off. Read the member, and send what is to be changed with another key.")
-	for _, test := range []struct {
-		name, method, path, body string
-		want                     response
-	}{
-		{"a create that was done", "POST", "", `{"email":"made@example.com"}`, made},
-		{"a delete of nobody", "DELETE", "/gone@example.com", "", enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`)},
-		{"a delete of one who was made since", "DELETE", "/again@example.com", "", unknown},
-		{"an update", "PUT", "/made@example.com", `{"name":"x"}`, unknown},
-	} {
-		hash := sha256.Sum256([]byte(test.method + " " + strings.TrimPrefix(test.path, "/") + "\n" + test.body))
-		_, err := store.BeginRequest(t.Context(), members.Request{
-			Site: "daily", Integration: "form", Key: test.name, Hash: hex.EncodeToString(hash[:]), GUID: guid.FindString(made.Body),
-		}, time.Now().Add(-2*time.Minute))
-		if err != nil {
+	const gone = `{"success":true,"data":[],"message":"Member deleted successfully."}`
+	for _, done := range []bool{false, true} {
+		for i, test := range []struct{ method, body, want string }{
+			{"POST", `{"email":"EMAIL","name":"Jane"}`, "Member created successfully."},
+			{"PUT", `{"name":"Cut off"}`, "Member updated successfully."},
+			{"DELETE", "", gone},
+		} {
+			name := fmt.Sprintf("%s, done %t", test.method, done)
+			email := fmt.Sprintf("m%d-%t@example.com", i, done)
+			path, body := "/"+email, strings.ReplaceAll(test.body, "EMAIL", email)
+			if test.method == "POST" {
+				path = ""
+			} else {
+				e.call(formKey, "POST", "", `{"email":"`+email+`"}`)
+			}
+			hash := sha256.Sum256([]byte(test.method + " " + strings.TrimPrefix(path, "/") + "\n" + body))
+			request := members.Request{Site: "daily", Integration: "form", Key: name, Hash: hex.EncodeToString(hash[:]), GUID: members.NewGUID(), Owner: "died"}
+			begun := time.Now().Add(-members.ClaimTime)
+			if _, err := store.BeginRequest(t.Context(), request, begun); err != nil {
+				t.Fatal(err)
+			}
+			if done {
+				writeAs(t, store, request, test.method, email)
+			}
+			got := e.call(formKey, test.method, path, body, "Idempotency-Key", name)
+			if got.Status != 200 || !strings.Contains(got.Body, test.want) {
+				t.Errorf("%s: %v", name, got)
+			}
+			if test.method == "PUT" && strings.Contains(got.Body, "Cut off") == done {
+				t.Errorf("%s: %v, want the name of a later write only if it was done", name, got)
+			}
+			if diff := cmp.Diff(got, e.call(formKey, test.method, path, body, "Idempotency-Key", name)); diff != "" {
+				t.Errorf("%s, again: %s", name, diff)
+			}
+		}
+	}
+}
+
+// writeAs stores the write of a request as an edge does that then dies: a create, a deletion,
+// or an update, after which somebody else gives the member another name.
+func writeAs(t *testing.T, store *memberstore.SQL, request members.Request, method, email string) {
+	t.Helper()
+	if method == "POST" {
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		r := members.Record{Member: members.Member{GUID: request.GUID, Email: email, Name: "Jane", Status: "free", CreatedAt: now, UpdatedAt: now}, Site: "daily", Applied: 1, Claim: &request}
+		if err := store.Insert(t.Context(), r, "form", members.Lease{}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(test.want, e.call(formKey, test.method, test.path, test.body, "Idempotency-Key", test.name)); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
-		}
+		return
+	}
+	r, err := store.Find(t.Context(), members.Key{Site: "daily", Email: email})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Claim, r.Applied = &request, r.Version+1
+	if method == "DELETE" {
+		err = store.Remove(t.Context(), r)
+	} else {
+		r.Name = "Later"
+		err = store.Update(t.Context(), r)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -203,7 +204,7 @@ func (c *memberCall) once(ctx context.Context, service *members.Service, key str
 		return nil, &members.InvalidError{Message: "The Idempotency-Key has more than 255 characters."}
 	}
 	hash := sha256.Sum256(slices.Concat([]byte(c.method+" "+c.identifier+"\n"), c.body))
-	request := members.Request{Integration: c.integration.Name, Key: key, Hash: hex.EncodeToString(hash[:])}
+	request := members.Request{Integration: c.integration.Name, Key: key, Hash: hex.EncodeToString(hash[:]), Owner: rand.Text()}
 	if c.method == http.MethodPost {
 		request.GUID = members.NewGUID()
 	}
@@ -218,8 +219,9 @@ func (c *memberCall) once(ctx context.Context, service *members.Service, key str
 		}
 		return answer, err
 	}
-	c.guid = begun.GUID
-	answer, err := c.attempt(ctx, service, begun)
+	held, release := service.Hold(ctx, request)
+	answer, err := c.attempt(held, service, begun)
+	release()
 	// The caller may have left, but will come back with the same key.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -263,9 +265,15 @@ func (c *memberCall) replay(ctx context.Context, service *members.Service, kept 
 	if err := json.Unmarshal([]byte(kept.Header), answer); err != nil || answer.Body != "" {
 		return answer, err
 	}
+	return c.asItIsNow(ctx, service, answer)
+}
+
+// asItIsNow returns the answer to a create or an update that was done, with the member's
+// record as it is now.
+func (c *memberCall) asItIsNow(ctx context.Context, service *members.Service, answer *memberAnswer) (*memberAnswer, error) {
 	result, err := service.GetByGUID(ctx, answer.GUID)
-	if errors.Is(err, members.ErrNotFound) {
-		return nil, &members.InvalidError{Message: "The request was done, and the member was deleted since."}
+	if isDeleted(err) {
+		return nil, errDeletedSince
 	}
 	result.Member.MemberID = answer.MemberID
 	message := memberUpdated
@@ -275,26 +283,38 @@ func (c *memberCall) replay(ctx context.Context, service *members.Service, kept 
 	return answerWith(message)(result, err)
 }
 
-// attempt does what the call asks for. If that may have been done before, it is
-// not done again where doing it twice would harm.
+// attempt does what the call asks for, unless that was done before and not answered. A
+// create is known by its GUID.
 func (c *memberCall) attempt(ctx context.Context, service *members.Service, begun members.Begun) (*memberAnswer, error) {
-	unknown := &members.InvalidError{Message: "It is not known whether the request with this Idempotency-Key was done, because it was cut off. Read the member, and send what is to be changed with another key."}
+	c.guid = begun.GUID
 	switch {
-	case !begun.CutOff || c.method == http.MethodPost: // whose GUID tells
+	case !begun.IsDone:
 		return c.run(ctx, service)
+	case c.method == http.MethodPost:
+		if _, err := service.GetByGUID(ctx, begun.GUID); isDeleted(err) {
+			return nil, errDeletedSince
+		}
+		return c.run(ctx, service) // which finds what it made
 	case c.method == http.MethodPut:
-		return nil, unknown
+		answer := &memberAnswer{GUID: begun.GUID}
+		if c.integration.Mode == members.CustomIDMode {
+			answer.MemberID = c.identifier
+		}
+		return c.asItIsNow(ctx, service, answer)
 	}
-	found, err := service.Get(ctx, c.integration, c.identifier)
-	switch {
-	case errors.Is(err, members.ErrNotFound):
-		return deleted(false), nil
-	case err != nil:
+	queued, err := service.IsPending(ctx, begun.GUID)
+	if err != nil {
 		return nil, err
-	case found.Member.CreatedAt.Before(begun.BegunAt): // so it was not deleted, and made again since
-		return c.run(ctx, service)
 	}
-	return nil, unknown
+	return deleted(queued), nil
+}
+
+var errDeletedSince = &members.InvalidError{Message: "The request was done, and the member was deleted since."}
+
+// isDeleted reports whether an error is that a member was deleted, not refused.
+func isDeleted(err error) bool {
+	_, isRefused := errors.AsType[*members.RefusedError](err)
+	return errors.Is(err, members.ErrNotFound) && !isRefused
 }
 
 func deleted(queued bool) *memberAnswer {

@@ -72,7 +72,7 @@ func (l Leases) Release(ctx context.Context, r Record, owner string) error {
 // Forget deletes a leased record that the platform no longer has, whatever was
 // pending of it, and ends the lease.
 func (l Leases) Forget(ctx context.Context, r Record, owner string) error {
-	r.Deleted = true
+	r.Deleted, r.Claim = true, nil
 	err := l.Store.Update(ctx, r)
 	if err == nil {
 		r.Applied = r.Version + 1

@@ -170,6 +170,16 @@ func (s *Service) GetByGUID(ctx context.Context, guid string) (Result, error) {
 	return r.Result(), nil
 }
 
+// IsPending reports whether something of a member, or its deletion, is not on the platform
+// yet.
+func (s *Service) IsPending(ctx context.Context, guid string) (bool, error) {
+	r, err := s.Store.Find(ctx, Key{Site: s.Site, GUID: guid})
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && r.IsPending(), err
+}
+
 // Create adds a member. If there is a member with the GUID that the fields give,
 // this create was done before, and the result is what it made. Errors:
 // *InvalidError.
@@ -240,7 +250,7 @@ func (s *Service) Delete(ctx context.Context, i Integration, identifier string, 
 func (s *Service) forgetRefused(ctx context.Context, i Integration, identifier string) error {
 	r, err := s.Store.Find(ctx, s.key(i, identifier))
 	if err == nil && r.CheckIsThere() != nil {
-		err = s.Store.Remove(ctx, r.GUID, r.Version)
+		err = s.Store.Remove(ctx, r)
 	}
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) { // somebody else was sooner
 		return nil

@@ -47,6 +47,11 @@ type Record struct {
 	// reason for RefusalRetention.
 	Refused   string
 	RefusedAt time.Time
+
+	// Claim is the request that a write is for, nil for none. It is not kept. The
+	// store takes the write only while the request is its owner's, and notes with it
+	// that the request is done.
+	Claim *Request
 }
 
 // RefusalRetention is how long it is kept why the platform refused a create.

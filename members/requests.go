@@ -16,18 +16,32 @@ type Request struct {
 
 	// GUID is what a member that the request makes is to be called.
 	GUID string
+
+	// Owner is who has claimed the request, each time that it is begun another.
+	Owner string
 }
+
+const (
+	// ClaimTime is for how long a request counts as under way after its owner last
+	// said so. A process that dies or stalls loses its requests by then.
+	ClaimTime = 4 * time.Second
+
+	// claimInterval is how often the owner says so. Two may fail.
+	claimInterval = ClaimTime / 4
+)
 
 // Begun is what is known of a request when it begins.
 type Begun struct {
 	// Answer is that of the first time, nil if it is to be answered now.
 	Answer *Answer
 
-	// CutOff tells that the request was begun before and never ended, so it may
-	// have been done. GUID is that of the first time, and BegunAt when that was.
-	CutOff  bool
-	GUID    string
-	BegunAt time.Time
+	// IsDone tells that the request was begun before and never answered, and that
+	// its change is in the store. One that was cut off before that is begun anew.
+	IsDone bool
+
+	// GUID is that of the first time; once the change is in the store, that of the
+	// member.
+	GUID string
 }
 
 // Answer is what a request was answered with.
@@ -36,9 +50,12 @@ type Answer struct {
 	Body   string
 }
 
+// errClaimLost is what a caller is told whose request another process has taken over, or
+// who sent it twice.
+var errClaimLost error = &InvalidError{"A request with this Idempotency-Key is under way. Send it again in a moment."}
+
 // Begin begins a request: it returns the answer of one that was answered before;
-// otherwise the request is under way until End. Site is set. Errors:
-// *InvalidError.
+// otherwise the request is the owner's until End. Site is set. Errors: *InvalidError.
 func (s *Service) Begin(ctx context.Context, r Request) (Begun, error) {
 	r.Site = s.Site
 	begun, err := s.Requests.BeginRequest(ctx, r, s.Now())
@@ -48,13 +65,48 @@ func (s *Service) Begin(ctx context.Context, r Request) (Begun, error) {
 	case errors.Is(err, ErrNotText):
 		return Begun{}, invalid("The Idempotency-Key is not UTF-8.")
 	case errors.Is(err, ErrUnderWay):
-		return Begun{}, invalid("A request with this Idempotency-Key is under way. Send it again in a moment.")
+		return Begun{}, errClaimLost
 	}
 	return begun, err
 }
 
-// End keeps the answer of a request, or forgets that there was one if answer is
-// nil. Site is set.
+// Hold keeps a request that was begun its owner's until release is called, which waits
+// for what is under way. In the context that it returns, writes are done only while the
+// request is the owner's, and are noted with it. Site is set.
+func (s *Service) Hold(ctx context.Context, r Request) (held context.Context, release func()) {
+	r.Site = s.Site
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(claimInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-background.Done():
+				return
+			case <-ticker.C:
+				// An error may pass. If it does not, the claim ends.
+				_ = s.Requests.RenewRequest(background, r, s.Now())
+			}
+		}
+	}()
+	return context.WithValue(ctx, claimKey{}, &r), func() {
+		cancel()
+		<-ended
+	}
+}
+
+type claimKey struct{}
+
+// claimOf returns the request that a write in a context is for, or nil.
+func claimOf(ctx context.Context) *Request {
+	claim, _ := ctx.Value(claimKey{}).(*Request)
+	return claim
+}
+
+// End keeps the answer of a request, or forgets that there was one if answer is nil, if
+// it still is the owner's. Site is set.
 func (s *Service) End(ctx context.Context, r Request, answer *Answer) error {
 	r.Site = s.Site
 	return s.Requests.EndRequest(ctx, r, answer)
@@ -65,7 +117,8 @@ var (
 	// ErrOtherRequest means that the key was used for another request.
 	ErrOtherRequest = errors.New("the key was used for another request")
 
-	// ErrUnderWay means that the request is being answered at this moment.
+	// ErrUnderWay means that the request is being answered at this moment, by another
+	// owner.
 	ErrUnderWay = errors.New("the request is under way")
 )
 
@@ -73,12 +126,16 @@ var (
 // holds for it too.
 type Requests interface {
 	// BeginRequest returns the answer of a request that was answered before;
-	// otherwise it notes that the request is under way, and the caller ends it.
-	// Errors: ErrOtherRequest, ErrUnderWay, ErrNotText.
+	// otherwise the owner has the request for ClaimTime, and ends it. Errors:
+	// ErrOtherRequest, ErrUnderWay, ErrNotText.
 	BeginRequest(ctx context.Context, r Request, now time.Time) (Begun, error)
 
+	// RenewRequest gives a request to its owner for another ClaimTime, unless another
+	// has it.
+	RenewRequest(ctx context.Context, r Request, now time.Time) error
+
 	// EndRequest keeps the answer of a request, or forgets that there was one
-	// if answer is nil.
+	// if answer is nil, unless another owner has it.
 	EndRequest(ctx context.Context, r Request, answer *Answer) error
 
 	// PurgeRequests forgets what was answered more than 24 hours ago.

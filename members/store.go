@@ -43,7 +43,7 @@ type Store interface {
 	// its identifier in the integration. The caller sets all other fields,
 	// Applied and Sent among them. A lease that is not zero is as by Lease.
 	// Errors: ErrEmailTaken (also if there is a record with this GUID),
-	// ErrMemberIDTaken, ErrNotText. A record of which CheckIsThere returns an error
+	// ErrMemberIDTaken, ErrNotText, ErrUnderWay (see Record.Claim). A record of which CheckIsThere returns an error
 	// has no email and no MemberID that count here and in other methods: it is
 	// removed if another needs them.
 	Insert(ctx context.Context, r Record, integration string, lease Lease) error
@@ -52,11 +52,12 @@ type Store interface {
 	// the next one. Applied, PlatformID and Deleted never go back: another
 	// process may have noted meanwhile what it applied. Attempts start again. A
 	// tombstone loses its MemberIDs. Errors: ErrConflict (also for a record that
-	// is gone), ErrEmailTaken, ErrNotText.
+	// is gone), ErrEmailTaken, ErrNotText, ErrUnderWay (see Record.Claim).
 	Update(ctx context.Context, r Record) error
 
-	// Remove removes a record at a version, for good. Errors: ErrConflict.
-	Remove(ctx context.Context, guid string, version int64) error
+	// Remove removes a record at a version, for good. Errors: ErrConflict,
+	// ErrUnderWay (see Record.Claim).
+	Remove(ctx context.Context, r Record) error
 
 	// Lease leases a record, and returns it as it is now. What the owner of a
 	// lease that ran out was doing counts as unanswered. Processes that share a

@@ -31,6 +31,7 @@ func (s *Service) insert(ctx context.Context, i Integration, r Record) (Delivere
 }
 
 func (s *Service) tryInsert(ctx context.Context, i Integration, r Record) (Delivered, error) {
+	r.Claim = claimOf(ctx)
 	var lease Lease
 	if s.Outbox != nil {
 		lease = s.leases.New()
@@ -104,6 +105,7 @@ func (s *Service) change(ctx context.Context, i Integration, before Record, owne
 	after := before
 	after.Labels = slices.Clone(before.Labels)
 	after.Refused, after.RefusedAt = "", time.Time{}
+	after.Claim = claimOf(ctx)
 	change(&after)
 	if err := s.checkSilent(ctx, i, before, after); err != nil {
 		return Record{}, err
@@ -116,7 +118,7 @@ func (s *Service) change(ctx context.Context, i Integration, before Record, owne
 	}
 	var err error
 	if s.Outbox == nil && after.Deleted {
-		err = s.Store.Remove(ctx, after.GUID, after.Version)
+		err = s.Store.Remove(ctx, after)
 	} else {
 		err = s.Store.Update(ctx, after)
 	}
@@ -146,6 +148,8 @@ func explainTaken(err error) error {
 		return &InvalidError{EmailTaken}
 	case errors.Is(err, ErrMemberIDTaken):
 		return invalid("The member_id is already taken.")
+	case errors.Is(err, ErrUnderWay):
+		return errClaimLost
 	}
 	return err
 }

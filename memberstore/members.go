@@ -138,6 +138,9 @@ func (s *SQL) Insert(ctx context.Context, m members.Record, integration string, 
 	}
 	err := s.makingRoom(ctx, m, integration, func() error {
 		return s.db.InTx(ctx, func(tx *sql.Tx) error {
+			if err := noteDone(ctx, tx, m); err != nil {
+				return err
+			}
 			_, err := tx.ExecContext(ctx, insertMember, insertArgs(m, l)...)
 			if database.ViolatedUnique(err) {
 				return members.ErrEmailTaken
@@ -172,6 +175,9 @@ func insertArgs(m members.Record, l members.Lease) []any {
 func (s *SQL) Update(ctx context.Context, m members.Record) error {
 	err := s.makingRoom(ctx, m, "", func() error {
 		return s.db.InTx(ctx, func(tx *sql.Tx) error {
+			if err := noteDone(ctx, tx, m); err != nil {
+				return err
+			}
 			if err := replace(ctx, tx, updateMember, m, m.Version); err != nil {
 				return err
 			}
@@ -189,8 +195,14 @@ func (s *SQL) Update(ctx context.Context, m members.Record) error {
 }
 
 // Remove implements [members.Store].
-func (s *SQL) Remove(ctx context.Context, guid string, version int64) error {
-	if err := changeOne(s.db.Write.ExecContext(ctx, removeMember, guid, version)); err != nil {
+func (s *SQL) Remove(ctx context.Context, m members.Record) error {
+	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
+		if err := noteDone(ctx, tx, m); err != nil {
+			return err
+		}
+		return changeOne(tx.ExecContext(ctx, removeMember, m.GUID, m.Version))
+	})
+	if err != nil {
 		return fmt.Errorf("removing a member: %w", err)
 	}
 	return nil

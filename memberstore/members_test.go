@@ -92,7 +92,7 @@ func TestText(t *testing.T) {
 				if err := store.Update(t.Context(), m); !errors.Is(err, members.ErrNotText) {
 					t.Errorf("Update, %s %q: %v", field, bad, err)
 				}
-				if err := store.Revert(t.Context(), m.GUID, 1, &m, ""); !errors.Is(err, members.ErrNotText) {
+				if err := store.Revert(t.Context(), members.Write{After: members.Record{Member: members.Member{GUID: m.GUID}, Version: 1}, Before: &m}); !errors.Is(err, members.ErrNotText) {
 					t.Errorf("Revert, %s %q: %v", field, bad, err)
 				}
 			}

@@ -85,18 +85,21 @@ func (s *SQL) MarkFailed(ctx context.Context, guid string, f outbox.Failure, own
 }
 
 // Revert implements [outbox.Store].
-func (s *SQL) Revert(ctx context.Context, guid string, refused int64, before *members.Record, owner string) error {
-	var err error
-	if before == nil {
-		err = changeOne(s.db.Write.ExecContext(ctx, removeMember, guid, refused))
-	} else {
-		m := *before
-		m.GUID = guid
+func (s *SQL) Revert(ctx context.Context, w members.Write) error {
+	refused := w.After.Version
+	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
+		if err := noteUndone(ctx, tx, w.After); err != nil {
+			return err
+		}
+		if w.Before == nil {
+			return changeOne(tx.ExecContext(ctx, removeMember, w.After.GUID, refused))
+		}
+		m := *w.Before
 		if m.Applied >= m.Version {
 			m.Applied = refused + 1 // what was put back is what the platform has
 		}
-		err = replace(ctx, s.db.Write, revertMember, m, refused)
-	}
+		return replace(ctx, tx, revertMember, m, refused)
+	})
 	if err != nil {
 		return fmt.Errorf("putting a member back: %w", err)
 	}

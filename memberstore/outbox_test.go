@@ -175,19 +175,19 @@ func TestRevert(t *testing.T) {
 		if err := store.Update(t.Context(), refused); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Revert(t.Context(), before.GUID, 2, &before, "me"); err != nil {
+		if err := store.Revert(t.Context(), members.Write{After: members.Record{Member: members.Member{GUID: before.GUID}, Version: 2}, Before: &before}); err != nil {
 			t.Fatal(err)
 		}
 		want := before
 		want.Version, want.Applied = 3, 3
 		same(t, want, find(t, store, members.Key{Site: "daily", Email: "jane@example.com"}))
-		if err := store.Revert(t.Context(), before.GUID, 2, &before, "me"); !errors.Is(err, members.ErrConflict) {
+		if err := store.Revert(t.Context(), members.Write{After: members.Record{Member: members.Member{GUID: before.GUID}, Version: 2}, Before: &before}); !errors.Is(err, members.ErrConflict) {
 			t.Errorf("after a further write: %v", err)
 		}
 
 		// A new member is removed.
 		insert(t, store, joe())
-		if err := store.Revert(t.Context(), "guid-joe", 1, nil, "me"); err != nil {
+		if err := store.Revert(t.Context(), members.Write{After: members.Record{Member: members.Member{GUID: "guid-joe"}, Version: 1}, Before: nil}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.Find(t.Context(), members.Key{Site: "daily", Email: "joe@example.com"}); !errors.Is(err, members.ErrNotFound) {

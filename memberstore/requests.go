@@ -13,25 +13,36 @@ import (
 const (
 	// requestRetention is how long an answered request is remembered.
 	requestRetention = 24 * time.Hour
-
-	// requestTimeout is how long a request that was begun and not ended counts as
-	// under way. After that its process is taken to have died.
-	requestTimeout = time.Minute
 )
 
 const (
 	purgeRequests = `DELETE FROM idempotency WHERE created_at <= $1`
-	beginRequest  = `INSERT INTO idempotency (site, integration, key, request_hash, guid, status, header, body, created_at)
-		VALUES ($1, $2, $3, $4, $5, 0, '', '', $6) ON CONFLICT (site, integration, key) DO NOTHING`
-	findRequest = `SELECT request_hash, guid, status, header, body, created_at FROM idempotency
+	beginRequest  = `INSERT INTO idempotency (site, integration, key, request_hash, guid, status, header, body, created_at, owner, owner_until)
+		VALUES ($1, $2, $3, $4, $5, 0, '', '', $6, $7, $8) ON CONFLICT (site, integration, key) DO NOTHING`
+	findRequest = `SELECT request_hash, guid, status, header, body FROM idempotency
 		WHERE site = $1 AND integration = $2 AND key = $3`
-	resumeRequest = `UPDATE idempotency SET created_at = $4 WHERE site = $1 AND integration = $2 AND key = $3`
-	answerRequest = `UPDATE idempotency SET status = 1, header = $4, body = $5 WHERE site = $1 AND integration = $2 AND key = $3`
-	forgetRequest = `DELETE FROM idempotency WHERE site = $1 AND integration = $2 AND key = $3 AND status = 0`
+
+	// Of two who take a request over at once, one does: the other waits for its
+	// transaction, and then finds no row.
+	takeRequest = `UPDATE idempotency SET owner = $4, owner_until = $5, created_at = $6
+		WHERE site = $1 AND integration = $2 AND key = $3 AND status <> 1 AND owner_until <= $6`
+
+	owned         = ` WHERE site = $1 AND integration = $2 AND key = $3 AND owner = $4 AND status <> 1`
+	renewRequest  = `UPDATE idempotency SET owner_until = $5` + owned
+	doneRequest   = `UPDATE idempotency SET status = 2, guid = $5` + owned
+	undoneRequest = `UPDATE idempotency SET status = 0` + owned
+	answerRequest = `UPDATE idempotency SET status = 1, header = $5, body = $6` + owned
+	forgetRequest = `DELETE FROM idempotency` + owned
+)
+
+// The statuses of requests.
+const (
+	answered = 1
+	done     = 2 // and not answered
 )
 
 // BeginRequest implements [members.Requests].
-func (s *SQL) BeginRequest(ctx context.Context, r members.Request, now time.Time) (begun members.Begun, err error) {
+func (s *SQL) BeginRequest(ctx context.Context, r members.Request, now time.Time) (request members.Begun, err error) {
 	if err := checkText(r.Key); err != nil {
 		return members.Begun{}, fmt.Errorf("beginning a request: %w", err)
 	}
@@ -39,35 +50,36 @@ func (s *SQL) BeginRequest(ctx context.Context, r members.Request, now time.Time
 		if _, err := tx.ExecContext(ctx, purgeRequests, now.Add(-requestRetention).UnixMilli()); err != nil {
 			return err
 		}
-		first := changeOne(tx.ExecContext(ctx, beginRequest, r.Site, r.Integration, r.Key, r.Hash, r.GUID, now.UnixMilli()))
+		until := now.Add(members.ClaimTime).UnixMilli()
+		first := changeOne(tx.ExecContext(ctx, beginRequest, r.Site, r.Integration, r.Key, r.Hash, r.GUID, now.UnixMilli(), r.Owner, until))
 		if !errors.Is(first, members.ErrConflict) {
-			begun.GUID, begun.BegunAt = r.GUID, now
+			request.GUID = r.GUID
 			return first
 		}
 		var hash string
-		var status, created int64
+		var status int
 		var before members.Answer
-		err := tx.QueryRowContext(ctx, findRequest, r.Site, r.Integration, r.Key).Scan(&hash, &begun.GUID, &status, &before.Header, &before.Body, &created)
-		begun.BegunAt = time.UnixMilli(created).UTC()
+		err := tx.QueryRowContext(ctx, findRequest, r.Site, r.Integration, r.Key).Scan(&hash, &request.GUID, &status, &before.Header, &before.Body)
 		switch {
 		case err != nil:
 			return err
 		case hash != r.Hash:
 			return members.ErrOtherRequest
-		case status != 0:
-			begun.Answer = &before
+		case status == answered:
+			request.Answer = &before
 			return nil
-		case now.Sub(time.UnixMilli(created)) < requestTimeout:
-			return members.ErrUnderWay
 		}
-		begun.CutOff = true
-		_, err = tx.ExecContext(ctx, resumeRequest, r.Site, r.Integration, r.Key, now.UnixMilli())
+		request.IsDone = status == done
+		err = changeOne(tx.ExecContext(ctx, takeRequest, r.Site, r.Integration, r.Key, r.Owner, until, now.UnixMilli()))
+		if errors.Is(err, members.ErrConflict) {
+			err = members.ErrUnderWay
+		}
 		return err
 	})
 	if err != nil {
 		return members.Begun{}, fmt.Errorf("beginning a request: %w", err)
 	}
-	return begun, nil
+	return request, nil
 }
 
 // PurgeRequests implements [members.Requests].
@@ -78,13 +90,45 @@ func (s *SQL) PurgeRequests(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// RenewRequest implements [members.Requests].
+func (s *SQL) RenewRequest(ctx context.Context, r members.Request, now time.Time) error {
+	until := now.Add(members.ClaimTime).UnixMilli()
+	if _, err := s.db.Write.ExecContext(ctx, renewRequest, r.Site, r.Integration, r.Key, r.Owner, until); err != nil {
+		return fmt.Errorf("renewing a request: %w", err)
+	}
+	return nil
+}
+
+// noteDone notes in a transaction that stores a record that the request is done which the
+// write is for, if it is for one. Errors: ErrUnderWay, if another has the request.
+func noteDone(ctx context.Context, tx *sql.Tx, m members.Record) error {
+	r := m.Claim
+	if r == nil {
+		return nil
+	}
+	err := changeOne(tx.ExecContext(ctx, doneRequest, r.Site, r.Integration, r.Key, r.Owner, m.GUID))
+	if errors.Is(err, members.ErrConflict) {
+		err = members.ErrUnderWay
+	}
+	return err
+}
+
+// noteUndone undoes noteDone. Errors: ErrConflict, if another has the request.
+func noteUndone(ctx context.Context, tx *sql.Tx, m members.Record) error {
+	r := m.Claim
+	if r == nil {
+		return nil
+	}
+	return changeOne(tx.ExecContext(ctx, undoneRequest, r.Site, r.Integration, r.Key, r.Owner))
+}
+
 // EndRequest implements [members.Requests].
 func (s *SQL) EndRequest(ctx context.Context, r members.Request, answer *members.Answer) error {
 	var err error
 	if answer == nil {
-		_, err = s.db.Write.ExecContext(ctx, forgetRequest, r.Site, r.Integration, r.Key)
+		_, err = s.db.Write.ExecContext(ctx, forgetRequest, r.Site, r.Integration, r.Key, r.Owner)
 	} else {
-		_, err = s.db.Write.ExecContext(ctx, answerRequest, r.Site, r.Integration, r.Key, answer.Header, answer.Body)
+		_, err = s.db.Write.ExecContext(ctx, answerRequest, r.Site, r.Integration, r.Key, r.Owner, answer.Header, answer.Body)
 	}
 	if err != nil {
 		return fmt.Errorf("ending a request: %w", err)

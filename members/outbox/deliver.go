@@ -188,7 +188,7 @@ func toCaller(err error) error {
 // reports false if that is too late: a later write stands on this one, or has
 // taken the email.
 func (s *site) undo(ctx context.Context, a attempt) (undone bool, err error) {
-	err = s.Store.Revert(ctx, a.After.GUID, a.After.Version, a.Before, a.Owner)
+	err = s.Store.Revert(ctx, a.Write)
 	if errors.Is(err, members.ErrConflict) || errors.Is(err, members.ErrEmailTaken) {
 		return false, nil
 	}

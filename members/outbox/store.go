@@ -25,10 +25,10 @@ type Store interface {
 	MarkFailed(ctx context.Context, guid string, f Failure, owner string) error
 
 	// Revert puts a record back to what it was before a write that the platform
-	// refused, as the version after refused; before nil removes it. Errors:
-	// ErrConflict, if there was a later write, and then nothing is changed;
-	// ErrEmailTaken.
-	Revert(ctx context.Context, guid string, refused int64, before *members.Record, owner string) error
+	// refused, as the version after it; a new one is removed. The write's request is
+	// not done any more. Errors: ErrConflict, if there was a later write or another
+	// owner has the request, and then nothing is changed; ErrEmailTaken.
+	Revert(ctx context.Context, w members.Write) error
 
 	// RefuseCreate notes that the platform refused a new record at a version for
 	// good, and ends its lease. It keeps what members.Record.Refused says. Errors:

@@ -1,0 +1,135 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// keyed is a request with an Idempotency-Key.
+type keyed struct{ method, path, body, key string }
+
+func (k keyed) send(client *http.Client, p *process) (status int, text string, err error) {
+	request, err := http.NewRequest(k.method, "http://localhost:"+p.Port+"/integration/members"+k.path, strings.NewReader(k.body))
+	if err != nil {
+		return 0, "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+formKey)
+	request.Header.Set("Idempotency-Key", k.key)
+	answer, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	all, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(all), err
+}
+
+// A request whose edge dies or stalls while Ghost is asked is answered within 5 seconds
+// when it is repeated, at the edge once it runs again or at another. It is done once.
+func TestRepeatsAfterAnEdgeDied(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		another bool // edge answers the repeats, on PostgreSQL
+		applied bool // by Ghost, before the edge dies
+		stalls  bool // rather than dies
+	}{
+		{name: "restarted"},
+		{name: "restarted, Ghost had it", applied: true},
+		{name: "another edge", another: true},
+		{name: "another edge, Ghost had it", another: true, applied: true},
+		{name: "another edge, the first goes on later", another: true, stalls: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := startGhostProxy(t, "repeats")
+			store := sqliteStore(t)
+			if test.another {
+				store = "postgres " + dbtest.PostgresSource(t)
+			}
+			config := membersConfig(store, p.platform())
+			first := startProcess(t, config)
+			second := first
+			if test.another {
+				second = startProcess(t, config)
+			}
+			client := &http.Client{Transport: recorder{&http.Transport{MaxIdleConnsPerHost: 10}}, Timeout: 20 * time.Second}
+			defer client.CloseIdleConnections()
+			for _, name := range []string{"old", "gone"} {
+				if text, err := first.call(client, "POST", "", `{"email":"`+p.email(name)+`"}`); err != nil || !strings.Contains(text, `"success":true`) {
+					t.Fatal(text, err)
+				}
+			}
+			requests := []keyed{
+				{"POST", "", `{"email":"` + p.email("new") + `","name":"New"}`, "create"},
+				{"PUT", "/" + p.email("old"), `{"name":"Old"}`, "update"},
+				{"DELETE", "/" + p.email("gone"), "", "delete"},
+			}
+			arrived := make(chan struct{}, len(requests))
+			p.begin(writes(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+				if test.applied {
+					p.applied(r).Body.Close()
+				}
+				arrived <- struct{}{}
+				hang(p, w, r)
+			}))
+			var cutOff sync.WaitGroup
+			for _, request := range requests {
+				cutOff.Go(func() { _, _, _ = request.send(client, first) })
+				<-arrived
+			}
+			if test.stalls {
+				signal(t, first, syscall.SIGSTOP)
+				defer signal(t, first, syscall.SIGCONT)
+			} else {
+				first.Kill()
+			}
+			died := time.Now()
+			p.mend()
+			if !test.another {
+				if err := first.Restart(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, request := range requests {
+				wait.Until(t, func() string {
+					status, text, err := request.send(client, second)
+					if err != nil || status != http.StatusOK || !strings.Contains(text, `"success":true`) {
+						return fmt.Sprint(request.method, ": ", status, " ", text, " ", err)
+					}
+					return ""
+				})
+				if took := time.Since(died); took > 8*time.Second { // 5, and as many on a loaded machine as are allowed
+					t.Errorf("%s was answered %v after the edge had died", request.method, took)
+				}
+			}
+			if test.stalls {
+				signal(t, first, syscall.SIGCONT)
+			}
+			cutOff.Wait()
+			want := []person{{p.email("new"), "New", []string{}}, {p.email("old"), "Old", []string{}}}
+			wait.Until(t, func() string { return cmp.Diff(want, p.inGhost()) })
+			got := atEdge(t, func(email string) (string, error) { return second.call(client, "GET", "/"+email, "") },
+				[]string{p.email("new"), p.email("old"), p.email("gone")})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("at the edge: %s", diff)
+			}
+		})
+	}
+}
+
+func signal(t *testing.T, p *process, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(p.PID(), s); err != nil {
+		t.Error(err)
+	}
+}
