@@ -2,6 +2,7 @@ package members_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -168,6 +169,32 @@ func TestUpdateToATakenEmail(t *testing.T) {
 		b.SameOnPlatform("3@members.invalid ", "Joe@Example.com Joe", "jane@example.com ", "old@example.com ")
 		if b.Pending() != 0 {
 			t.Errorf("%d are pending", b.Pending())
+		}
+	})
+}
+
+// The rules of docs/members_api.md#placeholders.
+func TestPlaceholderAddresses(t *testing.T) {
+	long := fmt.Sprintf("%070d", 7)
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Create(byEmail, with("jane@example.com"))
+		for memberID, want := range map[string]string{
+			"Crm_47-11":     "crm_47-11@members.invalid",
+			"a.b+c/d@e":     "a-b-c-d-e@members.invalid",
+			"ünïcode\u00a0": "-n-code-@members.invalid",
+			long:            long[:64] + "@members.invalid",
+		} {
+			if got := b.Create(byID, with("jane@example.com", id(memberID))).Member; got.Email != want {
+				t.Errorf("%q: %s, want %s", memberID, got.Email, want)
+			}
+		}
+		// The GUID makes those unique that would be the same.
+		for _, memberID := range []string{"A-B-C-D-E", long + "8"} {
+			got := b.Create(byID, with("jane@example.com", id(memberID))).Member
+			want := map[string]string{"A-B-C-D-E": "a-b-c-d-e-", long + "8": long[:27] + "-"}[memberID] + got.GUID + "@members.invalid"
+			if got.Email != want {
+				t.Errorf("%q: %s, want %s", memberID, got.Email, want)
+			}
 		}
 	})
 }
