@@ -88,7 +88,7 @@ func TestDiskFull(t *testing.T) {
 		{"POST", "", bodyOf(person{p.email("nobody"), "", []string{}}), internalError},
 		{"GET", "/" + anna.Email, "", answerOf(anna, "retrieved")},
 		{"GET", "/" + bert.Email, "", answerOf(bert, "retrieved")},
-		{"GET", "/" + p.email("nobody"), "", enveloped(404, `{"success":false,"message":"Member not found."}`)},
+		{"GET", "/" + p.email("nobody"), "", enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
 	})
 	if got := e.do("GET", "/ghost/inbox-provider?domain=gmail.com", "Host", p.site+".example.com"); got.Status != 200 || got.Body != `{"provider":"gmail"}` {
 		t.Errorf("a lookup: %v", got)

@@ -40,8 +40,8 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	if diff := cmp.Diff(enveloped(200, "", "Etag", made.Header["Etag"]), e.call(formKey, "HEAD", "/jane@example.com", "")); diff != "" {
 		t.Errorf("HEAD: %s", diff)
 	}
-	each("a key of nobody", "nobody", enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key."}`, "Www-Authenticate", "Bearer"))
-	each("a host of no site", formKey, enveloped(404, `{"success":false,"message":"There is no site at this address."}`), "Host", "nobody.example.com")
+	each("a key of nobody", "nobody", enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer"))
+	each("a host of no site", formKey, enveloped(404, `{"success":false,"message":"There is no site at this address.","code":"no_endpoint"}`), "Host", "nobody.example.com")
 	if got := e.call(formKey, "PUT", "/jane@example.com", `{"note":"`+strings.Repeat("x", 65536)+`"}`); got.Status != 413 {
 		t.Errorf("a large change: %v", got)
 	}
@@ -50,7 +50,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	if got := e.call(formKey, "GET", "/jane@example.com", ""); got.Status != 200 {
 		t.Errorf("the one that is allowed: %v", got)
 	}
-	each("too many", formKey, enveloped(429, `{"success":false,"message":"Too many requests. Try again in 60 s."}`, "Retry-After", "60"))
+	each("too many", formKey, enveloped(429, `{"success":false,"message":"Too many requests. Try again in 60 s.","code":"too_many_requests"}`, "Retry-After", "60"))
 
 	e.load(config)
 	if got := e.call(formKey, "GET", "/jane@example.com", ""); got.Status != 200 {
@@ -64,7 +64,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), "DROP TABLE members"); err != nil {
 		t.Fatal(err)
 	}
-	each("a broken store", formKey, enveloped(500, `{"success":false,"message":"Internal error."}`))
+	each("a broken store", formKey, enveloped(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`))
 }
 
 // HEAD and OPTIONS fail as GET does, without the body of an answer to HEAD.

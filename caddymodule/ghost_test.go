@@ -173,9 +173,9 @@ func TestEventsFromGhost(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for name, want := range map[string]response{
-		"/webhooks/unknown": enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address."}`),
-		"/webhooks/":        enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address."}`),
-		"/webhooks":         enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key."}`, "Www-Authenticate", "Bearer"),
+		"/webhooks/unknown": enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`),
+		"/webhooks/":        enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`),
+		"/webhooks":         enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer"),
 	} {
 		got, err := e.sendBody("POST", "/integration"+name, "{}")
 		if err != nil || got.Status != want.Status || got.Body != want.Body {

@@ -437,4 +437,4 @@ func bodyOf(who person) string {
 }
 
 // internalError is the answer when something is wrong at the edge itself.
-var internalError = enveloped(500, `{"success":false,"message":"Internal error."}`)
+var internalError = enveloped(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`)

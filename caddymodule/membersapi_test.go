@@ -113,7 +113,23 @@ func enveloped(status int, body string, header ...string) response {
 
 func failed(message string) response {
 	text, _ := json.Marshal(message)
-	return enveloped(200, `{"success":false,"message":`+string(text)+`}`)
+	code, isOther := failureCodes[message]
+	if !isOther {
+		code = "invalid"
+	}
+	return enveloped(200, `{"success":false,"message":`+string(text)+`,"code":"`+code+`"}`)
+}
+
+// failureCodes are the codes of failures with a status of 200 that are not invalid.
+var failureCodes = map[string]string{
+	"The email is already taken.":                     "email_taken",
+	"The member_id is already taken.":                 "member_id_taken",
+	toPlaceholder:                                     "placeholder",
+	"One of the newsletters does not exist in Ghost.": "refused",
+	"One of the newsletters is archived in Ghost.":    "refused",
+	"The member is not known here, and the publishing platform does not answer. Try again later.": "platform_away",
+	"The Idempotency-Key was used for another request.":                                           "key_reused",
+	"The request was done, and the member was deleted since.":                                     "deleted_since",
 }
 
 func TestMembersAPI(t *testing.T) {
@@ -123,7 +139,7 @@ func TestMembersAPI(t *testing.T) {
 		renamed = `"guid":"GUID","email":"jane@example.org","name":"Jane <Doe>","is_subscribed":false,"note":"a\nb","labels":[],"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"`
 		bare    = `"guid":"GUID","email":"joe@example.com","name":"","is_subscribed":true,"note":"","labels":[],"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"`
 	)
-	notFound := enveloped(404, `{"success":false,"message":"Member not found."}`)
+	notFound := enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)
 	steps := []struct {
 		name, method, path, body string
 		want                     response
@@ -208,7 +224,7 @@ func TestMembersBadInput(t *testing.T) {
 		{"newsletter without id", `{"email":"a@example.com","newsletters":[{"status":"active"}]}`, failed("Each of the newsletters needs an id.")},
 		{"101 newsletters", `{"email":"a@example.com","newsletters":[` + strings.Repeat(`{"id":"1"},`, 100) + `{"id":"1"}]}`, failed("There must be 100 newsletters at most.")},
 		{"newsletter status", `{"email":"a@example.com","newsletters":[{"id":"1","status":"on"}]}`, failed("The status of a newsletter must be active or inactive.")},
-		{"too large", `{"note":"` + strings.Repeat("x", 65536) + `"}`, enveloped(413, `{"success":false,"message":"The request's body is too large."}`, "Connection", "close")},
+		{"too large", `{"note":"` + strings.Repeat("x", 65536) + `"}`, enveloped(413, `{"success":false,"message":"The request's body is too large.","code":"too_large"}`, "Connection", "close")},
 	}
 	for _, test := range tests {
 		got := e.call(formKey, "POST", "", test.body)
@@ -222,13 +238,13 @@ func TestMembersBadInput(t *testing.T) {
 	if got := e.do("POST", "/integration/members", "Authorization", "Bearer "+formKey, "Content-Type", "text/plain"); got.Body != failed("The Content-Type must be application/json.").Body {
 		t.Errorf("wrong content type: %v", got)
 	}
-	if diff := cmp.Diff(enveloped(405, `{"success":false,"message":"The method is not allowed here."}`, "Allow", "POST"), e.call(formKey, "GET", "", "")); diff != "" {
+	if diff := cmp.Diff(enveloped(405, `{"success":false,"message":"The method is not allowed here.","code":"method_not_allowed"}`, "Allow", "POST"), e.call(formKey, "GET", "", "")); diff != "" {
 		t.Errorf("list: %s", diff)
 	}
-	if diff := cmp.Diff(enveloped(405, `{"success":false,"message":"The method is not allowed here."}`, "Allow", "GET, HEAD, PUT, DELETE"), e.call(formKey, "PATCH", "/a@example.com", "{}")); diff != "" {
+	if diff := cmp.Diff(enveloped(405, `{"success":false,"message":"The method is not allowed here.","code":"method_not_allowed"}`, "Allow", "GET, HEAD, PUT, DELETE"), e.call(formKey, "PATCH", "/a@example.com", "{}")); diff != "" {
 		t.Errorf("PATCH: %s", diff)
 	}
-	if got := e.do("GET", "/integration/tiers", "Authorization", "Bearer "+formKey); got.Status != 404 || got.Body != `{"success":false,"message":"There is no such endpoint."}` {
+	if got := e.do("GET", "/integration/tiers", "Authorization", "Bearer "+formKey); got.Status != 404 || got.Body != `{"success":false,"message":"There is no such endpoint.","code":"no_endpoint"}` {
 		t.Errorf("another endpoint: %v", got)
 	}
 	if got := e.call(formKey, "GET", "/a@example.com", ""); got.Status != 404 {

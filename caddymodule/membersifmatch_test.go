@@ -29,7 +29,7 @@ func TestMembersIfMatch(t *testing.T) {
 	if got := e.call(formKey, "PUT", "/a@example.com", `{"labels":["mine"]}`, "If-Match", `"else", `+read); got.Status != 200 || got.Header["Etag"] == read {
 		t.Errorf("as read: %v", got)
 	}
-	want := enveloped(412, `{"success":false,"message":"The member was changed since it was read. Read it again."}`)
+	want := enveloped(412, `{"success":false,"message":"The member was changed since it was read. Read it again.","code":"changed"}`)
 	if diff := cmp.Diff(want, e.call(formKey, "PUT", "/a@example.com", `{"labels":["late"]}`, "If-Match", read)); diff != "" {
 		t.Error(diff)
 	}

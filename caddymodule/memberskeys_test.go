@@ -10,7 +10,7 @@ import (
 
 func TestMembersKeys(t *testing.T) {
 	e := startEdge(t, nil, strings.Replace(membersConfig(sqliteStore(t), "none"), "limit 10000 1m", "limit 30 1m", 1))
-	unauthorized := enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key."}`, "Www-Authenticate", "Bearer")
+	unauthorized := enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer")
 	for name, authorization := range map[string]string{
 		"none": "", "empty": "Bearer ", "truncated": "Bearer " + formKey[:30], "of another site": "Bearer " + otherKey,
 		"another scheme": "Basic " + formKey, "bare": formKey,
@@ -27,7 +27,7 @@ func TestMembersKeys(t *testing.T) {
 	if got := e.do("GET", "/integration/members/a@example.com", "Authorization", "bearer "+formKey); got.Status != 404 {
 		t.Errorf("the scheme in lower case: %v", got)
 	}
-	if diff := cmp.Diff(enveloped(404, `{"success":false,"message":"There is no site at this address."}`), e.call(formKey, "GET", "/a@example.com", "", "Host", "nobody.example.com")); diff != "" {
+	if diff := cmp.Diff(enveloped(404, `{"success":false,"message":"There is no site at this address.","code":"no_endpoint"}`), e.call(formKey, "GET", "/a@example.com", "", "Host", "nobody.example.com")); diff != "" {
 		t.Error(diff)
 	}
 	// The allowance is each key's own; guessing has one for each address.
@@ -38,7 +38,7 @@ func TestMembersKeys(t *testing.T) {
 	}
 	got := e.call(formKey, "GET", "/a@example.com", "")
 	seconds := got.Header["Retry-After"]
-	if diff := cmp.Diff(enveloped(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s."}`, "Retry-After", seconds), got); diff != "" || !isRest(seconds, time.Minute, start) {
+	if diff := cmp.Diff(enveloped(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s.","code":"too_many_requests"}`, "Retry-After", seconds), got); diff != "" || !isRest(seconds, time.Minute, start) {
 		t.Error(diff)
 	}
 	if got := e.call(crmKey, "GET", "/a", ""); got.Status != 404 {

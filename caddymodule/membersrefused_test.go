@@ -47,7 +47,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 	drain(t, admin, p.site)
 	const reason = "One of the newsletters does not exist in Ghost."
 	refused := []string{"Lychgate-Sync", "refused", "Lychgate-Sync-Reason", reason}
-	gone := enveloped(404, `{"success":false,"message":"Member not found."}`, refused...)
+	gone := enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`, refused...)
 	e.follow(p, []step{
 		{"GET", "/" + jane.Email, "", answerOf(named, "retrieved", refused...)},
 		{"HEAD", "/" + jane.Email, "", response{Status: 200, Header: answerOf(named, "retrieved", refused...).Header}},
@@ -76,7 +76,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 		{"POST", "", bodyOf(joe), answerOf(joe, "created")},
 		{"GET", "/" + joe.Email, "", answerOf(joe, "retrieved")},
 		{"DELETE", "/" + joe.Email, "", deleted()},
-		{"GET", "/" + joe.Email, "", enveloped(404, `{"success":false,"message":"Member not found."}`)},
+		{"GET", "/" + joe.Email, "", enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
 	})
 	p.mend()
 	p.compare([]person{named}, []string{jane.Email, joe.Email}, e.get(p))

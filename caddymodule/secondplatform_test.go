@@ -216,7 +216,7 @@ func TestSecondPlatform(t *testing.T) {
 		},
 		{
 			"read who is gone", "GET", "/jane@example.org", "",
-			enveloped(404, `{"success":false,"message":"Member not found."}`),
+			enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`),
 			map[string]platform.Member{},
 		},
 	} {
@@ -230,7 +230,7 @@ func TestSecondPlatform(t *testing.T) {
 	if got := e.do("PUT", "/ghost/api/admin/members/bulk/"); got.Body != "the site's own page at /ghost/api/admin/members/bulk/" {
 		t.Errorf("a request to the site: %v", got)
 	}
-	gone := enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address."}`)
+	gone := enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
 	if diff := gocmp.Diff(gone, e.do("POST", "/integration/webhooks/x")); diff != "" {
 		t.Errorf("a webhook event: %s", diff)
 	}

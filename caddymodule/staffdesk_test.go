@@ -246,7 +246,7 @@ func TestDeskIntegrationsWithGhost(t *testing.T) {
 	port := e.vars.Replace("{{port}}")
 	command := strings.ReplaceAll(added.IDs["api-try"], e.base, "http://127.0.0.1:"+port)
 	output, err := exec.CommandContext(t.Context(), "sh", "-c", command+" --silent").CombinedOutput()
-	if err != nil || string(output) != `{"success":false,"message":"Member not found."}` {
+	if err != nil || string(output) != `{"success":false,"message":"Member not found.","code":"not_found"}` {
 		t.Errorf("%s: %s, %v", added.IDs["api-try"], output, err)
 	}
 	create := func(key string) string {

@@ -172,13 +172,13 @@ func TestDiskOfStrangers(t *testing.T) {
 // Who makes up webhook events has 30 of them looked at in a minute.
 func TestMadeUpWebhookEvents(t *testing.T) {
 	e := startEdge(t, nil, strings.Replace(membersConfig(sqliteStore(t), "none"), "limit 10000 1m", "limit 30 1m", 1))
-	gone := enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address."}`)
+	gone := enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
 	for n := range 31 {
 		got := e.do("POST", fmt.Sprint("/integration/webhooks/", n), "X-Forwarded-For", "192.0.2.1")
 		want := gone
 		if n == 30 {
 			seconds := got.Header["Retry-After"]
-			want = enveloped(429, `{"success":false,"message":"Too many webhook events from this address that are not the platform's. Try again in `+seconds+` s."}`, "Retry-After", seconds)
+			want = enveloped(429, `{"success":false,"message":"Too many webhook events from this address that are not the platform's. Try again in `+seconds+` s.","code":"too_many_requests"}`, "Retry-After", seconds)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("event %d: %s", n, diff)

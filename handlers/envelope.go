@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -23,6 +24,30 @@ type envelope struct {
 	Success bool   `json:"success"`
 	Data    any    `json:"data,omitempty"`
 	Message string `json:"message"`
+
+	// Code is of failures only.
+	Code members.Code `json:"code,omitempty"`
+}
+
+// codes are those of failures that are not a *members.InvalidError.
+var codes = map[int]members.Code{
+	http.StatusUnauthorized:          "unauthorized",
+	http.StatusNotFound:              "no_endpoint",
+	http.StatusMethodNotAllowed:      "method_not_allowed",
+	http.StatusGone:                  "gone",
+	http.StatusPreconditionFailed:    "changed",
+	http.StatusRequestEntityTooLarge: "too_large",
+	http.StatusTooManyRequests:       "too_many_requests",
+	http.StatusInternalServerError:   "internal_error",
+	http.StatusServiceUnavailable:    "busy",
+}
+
+// codeOf returns the code of a failure.
+func codeOf(f Failure) members.Code {
+	if f.Status == http.StatusNotFound && f.Outcome == NotFound {
+		return "not_found" // the member is
+	}
+	return cmp.Or(f.Code, codes[f.Status])
 }
 
 // MemberRecord is a member as the API shows it, with the fields in their documented
@@ -171,7 +196,7 @@ func writeError(w http.ResponseWriter, logger *zap.Logger, err error) Outcome {
 		logger.Error("a member request failed", zap.Error(err))
 	}
 	f.SetHeader(w.Header())
-	writeEnvelope(w, f.Status, envelopeBody(envelope{Message: f.Message}))
+	writeEnvelope(w, f.Status, envelopeBody(envelope{Message: f.Message, Code: codeOf(f)}))
 	return f.Outcome
 }
 

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ type Failure struct {
 	Status  int
 	Outcome Outcome
 	Message string        // for people
+	Code    members.Code  // for programs, of an answer of the members API
 	Reason  string        // of a refresh that failed
 	Wait    time.Duration // until the caller may try again, or 0
 
@@ -98,7 +100,7 @@ func FailureOf(err error) Failure {
 		return Failure{Status: http.StatusTooManyRequests, Outcome: TooMany, Message: tooMany.message(), Wait: tooMany.wait}
 	}
 	if invalid, ok := errors.AsType[*members.InvalidError](err); ok { // which the envelope tells apart
-		return Failure{Status: http.StatusOK, Outcome: Rejected, Message: invalid.Message}
+		return Failure{Status: http.StatusOK, Outcome: Rejected, Message: invalid.Message, Code: cmp.Or(invalid.Code, members.CodeInvalid)}
 	}
 	if many, ok := errors.AsType[*curation.ManyError](err); ok {
 		return Failure{Status: http.StatusConflict, Outcome: Rejected, Message: fmt.Sprintf(

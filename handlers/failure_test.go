@@ -25,7 +25,7 @@ func TestFailureOf(t *testing.T) {
 		outcome Outcome
 		message string
 	}{
-		{&members.InvalidError{Message: "No."}, 200, Rejected, "No."},
+		{&members.InvalidError{Message: "No.", Code: members.CodeRefused}, 200, Rejected, "No."},
 		{members.ErrNotFound, 404, NotFound, "Member not found."},
 		{members.ErrPrecondition, 412, Rejected, "The member was changed since it was read. Read it again."},
 		{errUnauthorized, 401, Unauthorized, "The integration key is missing or not valid. Send Authorization: Bearer and the key."},
@@ -46,6 +46,9 @@ func TestFailureOf(t *testing.T) {
 		for _, err := range []error{test.err, fmt.Errorf("doing it: %w", test.err), errors.Join(test.err, errors.New("and another"))} {
 			got := FailureOf(err)
 			want := Failure{Status: test.status, Outcome: test.outcome, Message: test.message}
+			if invalid, ok := errors.AsType[*members.InvalidError](err); ok {
+				want.Code = invalid.Code
+			}
 			want.Reason, want.Wait, want.challenge, want.IsUnforeseen = got.Reason, got.Wait, got.challenge, got.IsUnforeseen
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(Failure{})); diff != "" {
 				t.Errorf("%v: %s", err, diff)

@@ -309,7 +309,7 @@ func (c *memberCall) attempt(ctx context.Context, service *members.Service, begu
 	return deleted(queued), nil
 }
 
-var errDeletedSince = &members.InvalidError{Message: "The request was done, and the member was deleted since."}
+var errDeletedSince = &members.InvalidError{Message: "The request was done, and the member was deleted since.", Code: members.CodeDeletedSince}
 
 // isDeleted reports whether an error is that a member was deleted, not refused.
 func isDeleted(err error) bool {

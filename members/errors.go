@@ -31,19 +31,41 @@ var (
 	ErrNotText = errors.New("not text that can be kept")
 )
 
+// Code tells programs why a request was not done (docs/members_api.md#answers). Codes stay
+// as they are; there may be more of them one day.
+type Code string
+
+// The codes of an *InvalidError.
+const (
+	CodeInvalid       Code = "invalid" // the default
+	CodeEmailTaken    Code = "email_taken"
+	CodeMemberIDTaken Code = "member_id_taken"
+	CodePlaceholder   Code = "placeholder"
+	CodeRefused       Code = "refused" // by the platform
+	CodePlatformAway  Code = "platform_away"
+	CodeKeyReused     Code = "key_reused"
+	CodeUnderWay      Code = "under_way"
+	CodeDeletedSince  Code = "deleted_since"
+)
+
 // InvalidError is a handled error: the request cannot be done, for a reason that
 // the caller is told.
-type InvalidError struct{ Message string }
+type InvalidError struct {
+	Message string
+	Code    Code // empty for CodeInvalid
+}
 
 func (e *InvalidError) Error() string { return e.Message }
 
 func invalid(format string, args ...any) error {
-	return &InvalidError{fmt.Sprintf(format, args...)}
+	return &InvalidError{Message: fmt.Sprintf(format, args...)}
 }
 
 // EmailTaken is the message of an [InvalidError] for an email that another
 // member has.
 const EmailTaken = "The email is already taken."
+
+var errEmailTaken = &InvalidError{EmailTaken, CodeEmailTaken}
 
 // TakenError means that the platform refuses an email because another of its
 // members has it, and that this other member is not pending here. Nothing was

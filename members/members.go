@@ -214,10 +214,10 @@ func createdBefore(r Record, memberID string, err error) (Result, error) {
 		return Result{}, err
 	}
 	if r.Deleted {
-		return Result{}, invalid("The member was created, and deleted since.")
+		return Result{}, &InvalidError{"The member was created, and deleted since.", CodeDeletedSince}
 	}
 	if r.CheckIsThere() != nil {
-		return Result{}, invalid("The member was created, and refused by the publishing platform since: %s", r.Refused)
+		return Result{}, &InvalidError{"The member was created, and refused by the publishing platform since: " + r.Refused, CodeRefused}
 	}
 	r.MemberID = memberID
 	return r.Result(), nil
@@ -261,7 +261,7 @@ func (s *Service) forgetRefused(ctx context.Context, i Integration, identifier s
 // result returns what a caller is told of a write.
 func result(d Delivered, err error) (Result, error) {
 	if IsTaken(err) {
-		err = &InvalidError{EmailTaken}
+		err = errEmailTaken
 	}
 	if err != nil {
 		return Result{}, err

@@ -18,7 +18,7 @@ const PlaceholderDomain = "members.invalid"
 
 // ErrPlaceholder means that a write would have mail sent to a placeholder.
 var ErrPlaceholder error = &InvalidError{
-	"The email is a placeholder, which never gets mail: is_subscribed must be false, and no newsletter active.",
+	"The email is a placeholder, which never gets mail: is_subscribed must be false, and no newsletter active.", CodePlaceholder,
 }
 
 func (i Integration) allowsDuplicates() bool { return i.Mode == CustomIDMode && i.DuplicateEmails }

@@ -52,7 +52,7 @@ type Answer struct {
 
 // errClaimLost is what a caller is told whose request another process has taken over, or
 // who sent it twice.
-var errClaimLost error = &InvalidError{"A request with this Idempotency-Key is under way. Send it again in a moment."}
+var errClaimLost error = &InvalidError{"A request with this Idempotency-Key is under way. Send it again in a moment.", CodeUnderWay}
 
 // Begin begins a request: it returns the answer of one that was answered before;
 // otherwise the request is the owner's until End. Site is set. Errors: *InvalidError.
@@ -61,7 +61,7 @@ func (s *Service) Begin(ctx context.Context, r Request) (Begun, error) {
 	begun, err := s.Requests.BeginRequest(ctx, r, s.Now())
 	switch {
 	case errors.Is(err, ErrOtherRequest):
-		return Begun{}, invalid("The Idempotency-Key was used for another request.")
+		return Begun{}, &InvalidError{"The Idempotency-Key was used for another request.", CodeKeyReused}
 	case errors.Is(err, ErrNotText):
 		return Begun{}, invalid("The Idempotency-Key is not UTF-8.")
 	case errors.Is(err, ErrUnderWay):

@@ -145,9 +145,9 @@ func (i Integration) storeNew(r *Record, put func() error) error {
 func explainTaken(err error) error {
 	switch {
 	case errors.Is(err, ErrEmailTaken):
-		return &InvalidError{EmailTaken}
+		return errEmailTaken
 	case errors.Is(err, ErrMemberIDTaken):
-		return invalid("The member_id is already taken.")
+		return &InvalidError{"The member_id is already taken.", CodeMemberIDTaken}
 	case errors.Is(err, ErrUnderWay):
 		return errClaimLost
 	}

@@ -84,7 +84,7 @@ const member = {
 } satisfies components["schemas"]["Member"];
 const firstTag = tagOf(created.response);
 same(created, 200, { ...noStore, etag: firstTag }, { success: true, data: member, message: "Member created successfully." });
-same(await create(), 200, noStore, { success: false, message: "The email is already taken." });
+same(await create(), 200, noStore, { success: false, message: "The email is already taken.", code: "email_taken" });
 same(await read(), 200, { ...noStore, etag: firstTag }, { success: true, data: member, message: "Member retrieved successfully." });
 
 const updated = await update(firstTag);
@@ -97,9 +97,17 @@ assert.notEqual(secondTag, firstTag);
 same(updated, 200, { ...noStore, etag: secondTag }, { success: true, data: changed, message: "Member updated successfully." });
 same(await read(), 200, { ...noStore, etag: secondTag }, { success: true, data: changed, message: "Member retrieved successfully." });
 
-const outdated = { success: false, message: "The member was changed since it was read. Read it again." } as const;
+const outdated = { success: false, message: "The member was changed since it was read. Read it again.", code: "changed" } as const;
 same(await update(firstTag), 412, noStore, outdated);
 same(await remove(firstTag), 412, noStore, outdated);
 
 same(await remove(secondTag), 200, noStore, { success: true, data: [], message: "Member deleted successfully." });
-same(await read(), 404, noStore, { success: false, message: "Member not found." });
+same(await read(), 404, noStore, { success: false, message: "Member not found.", code: "not_found" });
+
+const tier = { params: { path: { identifier: "joe@example.com" } } };
+const linked = await api.POST("/integration/members", { body: { email: "joe@example.com", tier_id: "prod_1" } });
+assert.equal(linked.data?.success && linked.data.data.tier_id, "prod_1");
+const kept = await api.PUT("/integration/members/{identifier}", { ...tier, body: { name: "Joe" } });
+assert.equal(kept.data?.success && kept.data.data.tier_id, "prod_1");
+const cleared = await api.PUT("/integration/members/{identifier}", { ...tier, body: { tier_id: null } });
+assert.equal(cleared.data?.success && cleared.data.data.tier_id, null);

@@ -64,7 +64,7 @@ func listed() *exchange {
 
 func failure(status int, message string) func(*exchange) {
 	return func(e *exchange) {
-		e.Status, e.Body = status, `{"success":false,"message":"`+message+`"}`
+		e.Status, e.Body = status, `{"success":false,"message":"`+message+`","code":"invalid"}`
 		delete(e.Header, "Etag")
 	}
 }

@@ -37,6 +37,7 @@ func (s *site) readThrough(ctx context.Context, email string) (members.Record, e
 		s.warnings.Warn(s.name, "a member could not be looked up on the platform", zap.String("problem", members.ForLog(err)))
 		return members.Record{}, &members.InvalidError{
 			Message: "The member is not known here, and the publishing platform does not answer. Try again later.",
+			Code:    members.CodePlatformAway,
 		}
 	}
 	_, err = s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: found.ID})

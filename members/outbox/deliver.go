@@ -179,7 +179,7 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 // toCaller returns what the caller of a write is told of a refusal.
 func toCaller(err error) error {
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
-		return &members.InvalidError{Message: refusal.Reason}
+		return &members.InvalidError{Message: refusal.Reason, Code: members.CodeRefused}
 	}
 	return err
 }
