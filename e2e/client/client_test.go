@@ -48,11 +48,12 @@ func TestGeneratedClient(t *testing.T) {
 	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	document, err := filepath.Abs("../../docs/openapi.yaml")
+	docs, err := filepath.Abs("../../docs")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, folder, "openapi-typescript", document, "--output", "schema.ts")
+	run(t, folder, "openapi-typescript", filepath.Join(docs, "openapi.yaml"), "--output", "schema.ts")
+	run(t, folder, "openapi-typescript", filepath.Join(docs, "members_openapi.yaml"), "--output", "members.ts")
 	run(t, folder, "tsc")
 	edge := caddytest.New(t, caddyfile)
 	run(t, folder, "node", "client.mjs", "http://127.0.0.1:"+edge.Port, key)

@@ -5,6 +5,11 @@
 //	go run ./openapi edge ../docs/openapi.yaml <exchanges>
 //	go run ./openapi admin ../docs/admin_openapi.yaml <exchanges>
 //
+// It also writes the part of docs/openapi.yaml that is about the members API, for
+// docs/members_openapi.yaml:
+//
+//	go run ./openapi members ../docs/openapi.yaml
+//
 // The exchanges are those that the tests write to the file that
 // LYCHGATE_TEST_EXCHANGES names. Whatever the document does not allow, and
 // whatever it says that no test has seen, is printed, and ends it with status 1.
@@ -18,14 +23,34 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "members" {
+		if err := writeMembers(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) != 4 || !slices.Contains([]string{edgeServer, adminServer}, os.Args[1]) {
-		fmt.Fprintln(os.Stderr, "usage: openapi edge|admin <document> <exchanges>")
+		fmt.Fprintln(os.Stderr, "usage: openapi edge|admin <document> <exchanges>, or openapi members <document>")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func writeMembers(document string) error {
+	whole, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	part, err := membersAlone(whole)
+	if err != nil {
+		return fmt.Errorf("%s: %w", document, err)
+	}
+	_, err = os.Stdout.Write(part)
+	return err
 }
 
 func run(server, document, exchanges string) error {
