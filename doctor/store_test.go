@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -19,9 +20,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/redistest"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/memberstore"
-	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/seal"
 	"github.com/lychgate/caddy-lychgate/sites"
 	"github.com/lychgate/caddy-lychgate/themes"
@@ -76,8 +75,8 @@ func TestStores(t *testing.T) {
 		"newer themes.db":   {"", Failed, "is of a newer Lychgate: its tables of themes have version 99, and this one knows 3", "run the newer Lychgate"},
 		"newer curation.db": {"", Failed, "is of a newer Lychgate: its tables of curation have version 99, and this one knows 2", "run the newer Lychgate"},
 		"no themes.db":      {"", OK, "has no tables of themes yet; Caddy makes them when it starts, #are free", ""},
-		"newer.db":          {"", Failed, "is of a newer Lychgate: its tables of members have version 99, and this one knows 5", "run the newer Lychgate"},
-		"older.db":          {"", Warning, "is of an older Lychgate: its tables of members have version 1, and this one brings them to 5 when Caddy starts", "back it up before you start this one"},
+		"newer.db":          {"", Failed, "is of a newer Lychgate: its tables of members have version 99, and this one knows 8", "run the newer Lychgate"},
+		"older.db":          {"", Warning, "is of an older Lychgate: its tables of members have version 1, and this one brings them to 8 when Caddy starts", "back it up before you start this one"},
 		"refusing.db":       {"", Failed, "writing to the store: constraint failed: no more (1811)", "see that it answers, and that its user may write"},
 		"text":              {"", Failed, "opening the sqlite store: " + file("text") + " is not an SQLite database: write the path of another file, which is made if it is not there", ""},
 		"text/below/x.db":   {"", Failed, "opening the sqlite store: " + file("text/below/x.db") + " cannot be written: give it and its folder to the user that Caddy runs as, or write another path: mkdir " + file("text") + ": not a directory", "run this as the user that Caddy runs as, if it is another"},
@@ -124,8 +123,7 @@ func TestRefusedWrites(t *testing.T) {
 			if err := store.Insert(t.Context(), m, "", members.Lease{}); err != nil {
 				t.Fatal(err)
 			}
-			f := outbox.Failure{Problem: (&platform.Refusal{Reason: reason}).Error()}
-			if err := store.MarkFailed(t.Context(), m.GUID, f, ""); err != nil {
+			if err := store.RefuseCreate(t.Context(), m.GUID, m.Version, reason, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}

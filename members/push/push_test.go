@@ -128,7 +128,7 @@ func TestPushDuplicates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, fmt.Sprint(m.Email, " ", m.Subscribed))
+			got = append(got, fmt.Sprint(m.Member.Email, " ", m.Member.Subscribed))
 			want := fmt.Sprintf("m%d@example.com true", n/2)
 			if n%2 == 1 {
 				want = fmt.Sprintf("c-%d@%s false", n, byID.PlaceholderDomain)
@@ -159,11 +159,11 @@ func TestPushInOrder(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		for n := range 10 {
-			if m, err := b.Service.Get(t.Context(), strict, fmt.Sprint("c-", n+1)); err != nil || m.Email != fmt.Sprintf("moved%d@example.com", n) {
+			if m, err := b.Service.Get(t.Context(), strict, fmt.Sprint("c-", n+1)); err != nil || m.Member.Email != fmt.Sprintf("moved%d@example.com", n) {
 				t.Errorf("c-%d: %+v, %v", n+1, m, err)
 			}
 		}
-		if m, err := b.Service.Get(t.Context(), strict, "c-1"); err != nil || m.Name != "Jane 29" {
+		if m, err := b.Service.Get(t.Context(), strict, "c-1"); err != nil || m.Member.Name != "Jane 29" {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})

@@ -46,7 +46,7 @@ func (p *push) withoutShared(ctx context.Context, known members.Record, fields m
 		return fields, nil
 	}
 	other, err := p.Service.Store.Read(ctx, members.Key{Site: p.Service.Site, Email: *fields.Email})
-	if errors.Is(err, members.ErrNotFound) || err == nil && other.GUID == known.GUID {
+	if errors.Is(err, members.ErrNotFound) || err == nil && other.Member.GUID == known.GUID {
 		return fields, nil
 	}
 	fields.Email, fields.Subscribed = nil, nil
@@ -118,7 +118,7 @@ func (p *push) try(ctx context.Context, row Row) (did outcome, isQueued bool, er
 
 // adopt changes a member whom the platform had, and the store had not.
 func (p *push) adopt(ctx context.Context, row Row, taken error) (did outcome, isQueued bool, err error) {
-	m, err := p.Service.Get(ctx, p.Integration, row.Identifier)
+	found, err := p.Service.Get(ctx, p.Integration, row.Identifier)
 	if errors.Is(err, members.ErrNotFound) {
 		return refused, false, taken
 	}
@@ -128,6 +128,7 @@ func (p *push) adopt(ctx context.Context, row Row, taken error) (did outcome, is
 	if err != nil {
 		return updated, false, err
 	}
+	m := found.Member
 	fields, err := row.Fields(&m)
 	if err != nil {
 		return updated, false, err
@@ -141,7 +142,7 @@ func (p *push) adopt(ctx context.Context, row Row, taken error) (did outcome, is
 
 func isTaken(err error) bool {
 	invalid, ok := errors.AsType[*members.InvalidError](err)
-	return ok && invalid.Message == members.EmailTaken
+	return ok && invalid.Code == members.CodeEmailTaken
 }
 
 // checkEmail checks whether a row could have its email, as far as that is known without
@@ -156,7 +157,7 @@ func (p *push) checkEmail(ctx context.Context, known *members.Record, fields mem
 	case errors.Is(err, members.ErrNotFound), err == nil && getsPlaceholder:
 		return nil
 	case err == nil:
-		return &members.InvalidError{Message: members.EmailTaken}
+		return &members.InvalidError{Message: members.EmailTaken, Code: members.CodeEmailTaken}
 	}
 	return err
 }
