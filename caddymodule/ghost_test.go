@@ -1,11 +1,16 @@
 package caddymodule_test
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
@@ -117,6 +122,7 @@ func TestEventsFromGhost(t *testing.T) {
 		}
 		return ""
 	})
+	malformedEvents(t, e, store, key)
 	created := e.call(formKey, "POST", "", `{"email":"`+email+`","labels":["crm"]}`)
 	if created.Header["Lychgate-Sync"] != "" {
 		t.Fatalf("%v", created)
@@ -181,5 +187,42 @@ func TestEventsFromGhost(t *testing.T) {
 		if err != nil || got.Status != want.Status || got.Body != want.Body {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
+	}
+}
+
+// malformedEvents sends events that are signed as Ghost's and are none: they get 400, and the
+// log is silent about them.
+func malformedEvents(t *testing.T, e *edge, store *memberstore.SQL, key string) {
+	t.Helper()
+	webhook, err := store.FindWebhook(t.Context(), "daily")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, secret, _ := strings.Cut(key, ":")
+	adminKey, err := hex.DecodeString(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign := func(key []byte, text string) string {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(text))
+		return hex.EncodeToString(mac.Sum(nil))
+	}
+	quiet := e.logged()
+	want := enveloped(400, `{"success":false,"message":"The webhook event is not as the platform sends them: it must be JSON about a member."}`)
+	for _, body := range []string{"jane@example.com", "[]", `{"member":{"current":{"id":7}}}`, `{"post":{}}`} {
+		sent := strconv.FormatInt(time.Now().UnixMilli(), 10)
+		signature := "sha256=" + sign([]byte(sign(adminKey, "lychgate webhook "+webhook.URL)), body+sent) + ", t=" + sent
+		_, path, _ := strings.Cut(webhook.URL, "/integration")
+		got, err := e.sendBody("POST", "/integration"+path, body, "X-Ghost-Signature", signature)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
+	}
+	if added := strings.TrimPrefix(e.logged(), quiet); strings.Contains(added, `"level":"error"`) || strings.Contains(added, "jane@") {
+		t.Errorf("the log has %s", added)
 	}
 }

@@ -79,6 +79,7 @@ var failures = []struct {
 	}},
 	{inbound.ErrGone, Failure{Status: http.StatusGone, Outcome: Other, Message: "No webhook events are wanted at this address."}},
 	{platform.ErrForged, Failure{Status: http.StatusUnauthorized, Outcome: Unauthorized, Message: "The webhook event is not signed as it should be, or is old."}},
+	{platform.ErrMalformed, Failure{Status: http.StatusBadRequest, Outcome: Other, Message: "The webhook event is not as the platform sends them: it must be JSON about a member."}},
 	{inbound.ErrTooMany, Failure{Status: http.StatusServiceUnavailable, Outcome: Other, Message: "There are too many webhook events at once."}},
 	{platform.ErrNoPost, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "The post does not exist any more. Choose another."}},
 	{curation.ErrReplaced, Failure{Status: http.StatusConflict, Outcome: Rejected, Message: "Somebody else chose another post at the same moment. Look again."}},

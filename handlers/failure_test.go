@@ -35,6 +35,7 @@ func TestFailureOf(t *testing.T) {
 		{inbound.ErrGone, 410, Other, "No webhook events are wanted at this address."},
 		{inbound.ErrTooMany, 503, Other, "There are too many webhook events at once."},
 		{platform.ErrForged, 401, Unauthorized, "The webhook event is not signed as it should be, or is old."},
+		{platform.ErrMalformed, 400, Other, "The webhook event is not as the platform sends them: it must be JSON about a member."},
 		{themes.ErrNotFound, 404, NotFound, "The theme has no manifest."},
 		{themes.ErrNoRepository, 404, NotFound, "The theme has no repository to be refreshed from."},
 		{&git.Error{Kind: git.ErrRejected, Reason: "401"}, 502, TokenRejected, (&git.Error{Kind: git.ErrRejected, Reason: "401"}).Error()},

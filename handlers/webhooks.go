@@ -3,12 +3,12 @@ package handlers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -57,7 +57,7 @@ func (h *MembersAPI) readWebhookEvent(ctx context.Context, w http.ResponseWriter
 		return nil, errTooLarge
 	}
 	if err != nil {
-		return nil, &members.InvalidError{Message: "The webhook event could not be read."}
+		return nil, fmt.Errorf("%w (%w)", platform.ErrMalformed, err)
 	}
 	if err := site.Inbound.Receive(site.Members.Site, url, r.Header.Get, body); err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ type EventSource interface {
 
 	// ReadEvent returns the ID of the member that an event is about, which may
 	// have been deleted; empty for an event of EventTester's. The signature must be
-	// for this URL and body, and not be old. Errors: ErrForged.
+	// for this URL and body, and not be old. Errors: ErrForged, ErrMalformed.
 	ReadEvent(url, signature string, body []byte, now time.Time) (id string, err error)
 }
 
@@ -163,6 +163,9 @@ func (*SessionError) Is(target error) bool { return target == ErrNotStaff }
 
 // ErrForged means that an event is not the platform's, or is old.
 var ErrForged = errors.New("the event is not signed by the platform, or was signed too long ago")
+
+// ErrMalformed means that an event is signed as the platform's, and is not one that it sends.
+var ErrMalformed = errors.New("the event is not as the platform sends them")
 
 // ErrNotFound means that the platform has no such member.
 var ErrNotFound = errors.New("the platform has no such member")

@@ -52,7 +52,8 @@ func (s *Sync) WebhookURL(ctx context.Context, site, token string) (string, erro
 
 // Receive takes a webhook event that was sent to one of a site's addresses, and
 // has Run refresh the member that it is about, if it is about one. The function header
-// returns the value of one of its headers. Errors: ErrGone, platform.ErrForged, ErrTooMany.
+// returns the value of one of its headers. Errors: ErrGone, platform.ErrForged,
+// platform.ErrMalformed, ErrTooMany.
 func (s *Sync) Receive(site, url string, header func(name string) string, body []byte) error {
 	found, ok := s.find(site)
 	if !ok || found.events() == nil {

@@ -19,6 +19,9 @@ import (
 // replayWindow is how far an event's time may be from ours.
 const replayWindow = 5 * time.Minute
 
+// maxID bounds the ID of a member, in bytes. Ghost's have 24.
+const maxID = 100
+
 // events are those of Ghost's of which a webhook event is sent.
 var events = []string{"member.added", "member.edited", "member.deleted"}
 
@@ -118,14 +121,14 @@ func (c *Client) ReadEvent(url, signature string, body []byte, now time.Time) (s
 		Tag json.RawMessage `json:"tag"`
 	}
 	if err := json.Unmarshal(body, &event); err != nil {
-		return "", fmt.Errorf("reading a webhook event: %w", err)
+		return "", platform.ErrMalformed // the error may have the body's text
 	}
 	id := event.Member.Current.ID
 	if id == "" {
 		id = event.Member.Previous.ID // of one that was removed
 	}
-	if id == "" && event.Tag == nil {
-		return "", errors.New("reading a webhook event: it is about no member")
+	if id == "" && event.Tag == nil || len(id) > maxID {
+		return "", platform.ErrMalformed
 	}
 	return id, nil
 }

@@ -314,3 +314,27 @@ func TestTierOf(t *testing.T) {
 		}
 	}
 }
+
+// An event that is signed right and malformed is told from one that is forged. Its error has
+// nothing of the body, which may name a member.
+func TestMalformedEvents(t *testing.T) {
+	client := newClient(t, Config{URL: "http://127.0.0.1:2368", AdminKey: testKey})
+	const url = "http://localhost/webhooks/token"
+	now := time.Now()
+	for name, body := range map[string]string{
+		"no JSON":            `jane@example.com`,
+		"nothing":            ``,
+		"a list":             `["jane@example.com"]`,
+		"another type":       `{"member":{"current":{"id":41}}}`,
+		"a number too large": `{"member":{"current":{"id":1e999}}}`,
+		"no member":          `{"post":{"current":{"id":"1"}}}`,
+		"no ID":              `{"member":{"current":{"email":"jane@example.com"}}}`,
+		"a long ID":          `{"member":{"current":{"id":"` + strings.Repeat("a", 101) + `"}}}`,
+	} {
+		sent := strconv.FormatInt(now.UnixMilli(), 10)
+		signature := fmt.Sprintf("sha256=%x, t=%s", sign([]byte(client.secretFor(url)), body+sent), sent)
+		if id, err := client.ReadEvent(url, signature, []byte(body), now); id != "" || err != platform.ErrMalformed { //nolint:errorlint // nothing is wrapped around it
+			t.Errorf("%s: %q, %v, want %v", name, id, err, platform.ErrMalformed)
+		}
+	}
+}
