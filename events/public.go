@@ -56,8 +56,9 @@ func (e *Event) public() Public {
 		Name: textOf(values, "name"), Description: textOf(values, "description"), Picture: textOf(values, "feature_image"),
 		Date: textOf(values, "event_date"), TimeStart: textOf(values, "event_time_start"),
 		TimeEnd: textOf(values, "event_time_end"), TimeZone: textOf(values, "event_time_zone"),
-		Location: textOf(values, "location"), Access: textOf(values, "access"), Fields: make(map[string]any),
+		Location: textOf(values, "location"), Fields: make(map[string]any),
 	}
+	p.Access, _ = accessOf(values)
 	when := whenOf(values)
 	p.AllDay = when.AllDay
 	p.Start, p.End, p.Deadline = when.format(when.Start), when.format(when.End), rfc3339(when.Deadline)

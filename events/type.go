@@ -46,6 +46,20 @@ const (
 	AccessPaid   = "paid"
 )
 
+// accessOf returns who may register for an event, "" if its editor did not say, and whether
+// that is a value that it may be published with. White space around the value is ignored: no
+// reader of values looks at them but by this function.
+func accessOf(values map[string]any) (access string, isValid bool) {
+	if !manifest.IsFilled(values["access"]) {
+		return "", true
+	}
+	switch access = textOf(values, "access"); access {
+	case AccessAnyone, AccessFree, AccessPaid:
+		return access, true
+	}
+	return "", false
+}
+
 // Problems returns why an event with some values cannot be published: what the manifest
 // demands (docs/manifest.md), values of standard fields that nobody can use, such as a date
 // that does not exist, and texts that are longer than the platform takes. The order is that
@@ -190,7 +204,7 @@ func (c *checker) check(key string) string {
 		}
 		return tooLong(text, maxText)
 	case "access":
-		if text != AccessAnyone && text != AccessFree && text != AccessPaid {
+		if _, isValid := accessOf(c.values); !isValid {
 			return "must be anyone, free or paid"
 		}
 		return ""

@@ -42,6 +42,7 @@ func (d Edit) checked() (map[string]any, error) {
 	}
 	values := make(map[string]any)
 	for key, value := range d.Values {
+		value = trimmed(key, value)
 		switch {
 		case !isKey(key):
 			wrong("values", "The key of a field must have 1 to 200 bytes, and no control characters.")
@@ -60,6 +61,15 @@ func (d Edit) checked() (map[string]any, error) {
 		return nil, &InvalidError{problems}
 	}
 	return values, nil
+}
+
+// trimmed returns the value of a field without white space around it, if the field is a
+// standard one: there it means nothing. A custom field is the theme's to read.
+func trimmed(key string, value any) any {
+	if text, ok := value.(string); ok && slices.Contains(manifest.StandardFields(), key) {
+		return strings.TrimSpace(text)
+	}
+	return value
 }
 
 func isKey(text string) bool {

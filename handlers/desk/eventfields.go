@@ -150,7 +150,7 @@ func (o fieldsOf) standard(key string) eventField {
 		f.Crop = cropping{o.eventType.CropRatio(), c.MinWidth, c.MinHeight, o.eventType.ImagePhrase(o.imageSize)}
 		f.Hint = recommended(f.Crop.Phrase)
 	case "access":
-		f.Choices = choicesOf(accesses, f.Value)
+		f.Choices = choicesOf(accesses, strings.TrimSpace(f.Value)) // as it is published
 	}
 	return f
 }
