@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,6 +73,23 @@ var (
 	errNobodySays = &statusError{http.StatusBadGateway, Failed, "%s could not be asked who you are. Try again."}
 )
 
+// claimsAnother reports whether a request says that it comes from a page of this site, and
+// its Origin header names another host. A browser sends no such two headers. The scheme and the
+// port may be others: a proxy in front may end TLS and forward to another port. An opaque
+// origin names no host; a browser has it on pages that hide where they are.
+func claimsAnother(r *http.Request, fetchSite string) bool {
+	if len(r.Header["Sec-Fetch-Site"]) > 1 || len(r.Header["Origin"]) > 1 {
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	if fetchSite != "same-origin" && fetchSite != "none" || origin == "" || origin == "null" {
+		return false
+	}
+	from, err := url.Parse(origin)
+	here := url.URL{Host: r.Host}
+	return err != nil || !strings.EqualFold(from.Hostname(), here.Hostname())
+}
+
 // authorize returns nil if a request from an address comes from somebody who may
 // manage manifests, and [Staff.Member] lets it through.
 func (s *Staff) authorize(ctx context.Context, r *http.Request, address netip.Addr) error {
@@ -94,7 +113,7 @@ func (s *Staff) Member(ctx context.Context, r *http.Request, address netip.Addr)
 	if isLink := !unsafe && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"; isLink && fetchSite != "same-origin" {
 		fetchSite = "none"
 	}
-	if fetchSite == "cross-site" || unsafe && (crossOrigin.Check(r) != nil || fetchSite == "" && r.Header.Get("Origin") == "") {
+	if fetchSite == "cross-site" || claimsAnother(r, fetchSite) || unsafe && (crossOrigin.Check(r) != nil || fetchSite == "" && r.Header.Get("Origin") == "") {
 		return platform.Visitor{}, platform.StaffMember{}, errElsewhere
 	}
 	visitor := visitorOf(r)

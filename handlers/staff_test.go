@@ -237,6 +237,52 @@ func TestPagesOfOtherSites(t *testing.T) {
 	}
 }
 
+// Headers of which one says that the request comes from here, and the other that it does not,
+// are no browser's. They are refused, whatever is asked for.
+func TestHeadersThatDisagree(t *testing.T) {
+	const here, host = "https://news.example.com", "news.example.com"
+	for _, test := range []struct {
+		name      string
+		fetchSite []string
+		origin    []string
+		host      string
+		want      error
+	}{
+		{"another origin", []string{"same-origin"}, []string{"https://elsewhere.example"}, host, errElsewhere},
+		{"another origin, typed in", []string{"none"}, []string{"https://elsewhere.example"}, host, errElsewhere},
+		{"a host below this one", []string{"same-origin"}, []string{"https://x.news.example.com"}, host, errElsewhere},
+		{"a host that begins as this one", []string{"same-origin"}, []string{here + ".elsewhere.example"}, host, errElsewhere},
+		{"a user that is named as this host", []string{"same-origin"}, []string{here + "@elsewhere.example"}, host, errElsewhere},
+		{"no address", []string{"same-origin"}, []string{"https://[news.example.com"}, host, errElsewhere},
+		{"a host without a scheme", []string{"same-origin"}, []string{host}, host, errElsewhere},
+		{"two origins", []string{"same-origin"}, []string{here, "https://elsewhere.example"}, host, errElsewhere},
+		{"two claims", []string{"same-origin", "cross-site"}, []string{here}, host, errElsewhere},
+		{"this one", []string{"same-origin"}, []string{here}, host, nil},
+		{"this one in capitals", []string{"same-origin"}, []string{"https://News.Example.com"}, host, nil},
+		{"another port, behind a proxy", []string{"same-origin"}, []string{here + ":8443"}, host + ":443", nil},
+		{"without TLS, behind a proxy", []string{"same-origin"}, []string{"http://news.example.com"}, host, nil},
+		{"IPv6", []string{"same-origin"}, []string{"http://[::1]:8443"}, "[::1]:80", nil},
+		{"a page that hides where it is", []string{"same-origin"}, []string{"null"}, host, nil},
+		{"typed in", []string{"none"}, nil, host, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
+				r := httptest.NewRequest(method, here+"/ghost/lychgate/themes", nil)
+				r.Host = test.host
+				r.Header["Cookie"] = []string{"owner"}
+				r.Header["Sec-Fetch-Site"], r.Header["Origin"] = test.fetchSite, test.origin
+				asked := &origins{}
+				if err := NewStaff("daily", "Ghost", asked, strangers(t)).authorize(t.Context(), r, netip.Addr{}); !errors.Is(err, test.want) {
+					t.Errorf("%s: %v, want %v", method, err, test.want)
+				}
+				if isAsked := asked.visitor.Cookie != ""; isAsked != (test.want == nil) {
+					t.Errorf("%s: Ghost was asked: %t", method, isAsked)
+				}
+			}
+		})
+	}
+}
+
 // origins remembers who asked.
 type origins struct {
 	room

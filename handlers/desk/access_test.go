@@ -136,6 +136,7 @@ func TestRequestsOfOtherSites(t *testing.T) {
 		"another host":           {"Sec-Fetch-Site", "same-site", "Origin", "https://www.news.example.com"},
 		"no origin":              {"Sec-Fetch-Site", "", "Origin", ""},
 		"a page without origin":  {"Sec-Fetch-Site", "", "Origin", "null"},
+		"headers that disagree":  {"Sec-Fetch-Site", "same-origin", "Origin", "https://elsewhere.example"},
 		"a frame of another one": {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "iframe"},
 	} {
 		for _, page := range pageNames() {
