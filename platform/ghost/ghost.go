@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/transport"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -125,11 +126,7 @@ func New(cfg Config) (*Client, error) {
 // newHTTPClient returns a client with a number of connections of its own.
 func newHTTPClient(connections int) *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{
-			MaxConnsPerHost:     connections,
-			MaxIdleConnsPerHost: connections,
-			IdleConnTimeout:     idleTimeout,
-		},
+		Transport: transport.New(transport.Config{MaxConnections: connections, IdleTimeout: idleTimeout}),
 		// A redirect would turn a PUT into a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -29,7 +29,7 @@ func (x *exchange) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !mayBeSent(request.URL) {
 		return nil, x.fail(ErrFailed, "it redirects to %s, without TLS", request.URL.Host)
 	}
-	response, err := x.repository.transport.RoundTrip(request)
+	response, err := x.repository.requests.RoundTrip(request)
 	if err != nil {
 		return nil, x.fail(ErrUnreachable, "%v", err)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
+	requests "github.com/lychgate/caddy-lychgate/internal/transport"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -121,10 +122,10 @@ type Config struct {
 // Repository is a git repository that files can be read from. It may be used by
 // many goroutines at once; one reads, and the others wait.
 type Repository struct {
-	cfg       Config
-	turn      chan struct{} // held by whoever reads
-	host      string        // of the URL, with its port
-	transport *http.Transport
+	cfg      Config
+	turn     chan struct{} // held by whoever reads
+	host     string        // of the URL, with its port
+	requests *requests.Transport
 }
 
 // New makes a Repository. It does not talk to its server yet.
@@ -156,12 +157,11 @@ func New(cfg Config) (*Repository, error) {
 		cfg:  cfg,
 		turn: make(chan struct{}, 1),
 		host: address.Host,
-		transport: &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
-			ForceAttemptHTTP2:      true,
-			IdleConnTimeout:        10 * time.Second,
-			MaxResponseHeaderBytes: maxHeaders,
-		},
+		requests: requests.New(requests.Config{
+			Proxy:       http.ProxyFromEnvironment,
+			IdleTimeout: 10 * time.Second,
+			MaxHead:     maxHeaders,
+		}),
 	}, nil
 }
 
@@ -188,7 +188,7 @@ func (r *Repository) ReadFile(ctx context.Context, name string) ([]byte, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
-	defer r.transport.CloseIdleConnections()
+	defer r.requests.CloseIdleConnections()
 
 	content, err := r.read(ctx, x, name)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/gittest"
+	requests "github.com/lychgate/caddy-lychgate/internal/transport"
 	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
@@ -365,7 +366,7 @@ func TestTLS(t *testing.T) {
 	_, err := held(t, repository)
 	expect(t, err, ErrUnreachable, "certificate")
 
-	repository.transport.TLSClientConfig = started.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	repository.requests = requests.New(requests.Config{TLS: started.Client().Transport.(*http.Transport).TLSClientConfig})
 	got, err := held(t, repository)
 	if err != nil || string(got) != "a\n" {
 		t.Errorf("with a certificate that is trusted: %q, %v", got, err)
@@ -460,7 +461,7 @@ func TestRedirectToThisMachine(t *testing.T) {
 	}))
 	defer home.Close()
 	repository := newRepository(t, Config{URL: home.URL + "/theme", Token: token})
-	repository.transport.TLSClientConfig = home.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	repository.requests = requests.New(requests.Config{TLS: home.Client().Transport.(*http.Transport).TLSClientConfig})
 	_, err := held(t, repository)
 	expect(t, err, ErrFailed, "redirect")
 	if asked {
