@@ -141,6 +141,11 @@ var (
 	// ErrKeyUsed means that another event was made with a key.
 	ErrKeyUsed = errors.New("another event was made with this key")
 
+	// ErrTooFast means that the site's staff made too many events a moment ago, and ErrTooMany
+	// that the site has too many drafts.
+	ErrTooFast = errors.New("too many events were made a moment ago")
+	ErrTooMany = errors.New("the site has too many drafts")
+
 	// ErrNoPost means that there is nothing to cancel or to unpublish.
 	ErrNoPost = errors.New("the event is not published")
 )

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -31,9 +32,10 @@ type Service struct {
 	hosts  func(site string) platform.EventHost
 	logger *zap.Logger
 
-	busy   busy
-	ctx    context.Context // of what is brought, until Run ends
-	cancel context.CancelFunc
+	busy    busy
+	listing *semaphore.Weighted
+	ctx     context.Context // of what is brought, until Run ends
+	cancel  context.CancelFunc
 
 	mu     sync.Mutex
 	looked map[string]looked // by site
@@ -42,13 +44,23 @@ type Service struct {
 // New returns a Service that needs Run. It brings events to the platform of a site, which
 // is nil for a site that this process does not serve.
 func New(store Store, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
-	s := &Service{store: store, hosts: hosts, logger: logger, busy: busy{of: make(map[string]int)}, looked: make(map[string]looked)}
+	s := &Service{store: store, hosts: hosts, logger: logger, busy: busy{of: make(map[string]int)}, listing: semaphore.NewWeighted(maxLists), looked: make(map[string]looked)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
 // idLength is that of an event's ID: 130 random bits.
 const idLength = 26
+
+const (
+	// MaxMade is how many events a site's staff may make in madeSpan: two a second, which no
+	// desk does by hand, and 15 MB of values.
+	MaxMade  = 120
+	madeSpan = time.Minute
+
+	// MaxDrafts is how many drafts a site may have: 256 MB of values.
+	MaxDrafts = 2000
+)
 
 // newID returns an ID, which is a valid part of a slug.
 func newID() string { return strings.ToLower(rand.Text()) }
@@ -62,8 +74,16 @@ func newRevision() int64 {
 	return n.Int64() + 1
 }
 
+// maxLists bounds the lists that are read at once, for all sites of a process. One is read in
+// some milliseconds, and has at most maxListBytes and one event.
+const maxLists = 4
+
 // List returns events of a site.
 func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) {
+	if err := s.listing.Acquire(ctx, 1); err != nil {
+		return Page{}, err
+	}
+	defer s.listing.Release(1)
 	return s.store.List(ctx, site, q)
 }
 
@@ -79,7 +99,7 @@ func (s *Service) Find(ctx context.Context, site, id string) (Event, error) {
 	return e, err
 }
 
-// Create keeps a new event, a draft. Errors: *InvalidError, those of the store.
+// Create keeps a new event, a draft. Errors: *InvalidError, ErrTooFast, ErrTooMany, those of the store.
 func (s *Service) Create(ctx context.Context, site string, d Edit) (Event, error) {
 	values, err := d.checked()
 	if err != nil {
@@ -88,7 +108,18 @@ func (s *Service) Create(ctx context.Context, site string, d Edit) (Event, error
 	return s.insert(ctx, site, newID(), Edit{d.Theme, d.Type, values})
 }
 
+// insert keeps a new event, unless the site has too many. Requests at the same moment, which
+// are few, may each have the last place.
 func (s *Service) insert(ctx context.Context, site, id string, d Edit) (Event, error) {
+	drafts, made, err := s.store.CountMade(ctx, site, madeSpan)
+	switch {
+	case err != nil:
+		return Event{}, err
+	case made >= MaxMade:
+		return Event{}, ErrTooFast
+	case drafts >= MaxDrafts:
+		return Event{}, ErrTooMany
+	}
 	now := s.store.Now().UTC().Truncate(time.Millisecond)
 	e := Event{
 		Site: site, ID: id, Theme: d.Theme, Type: d.Type, Values: d.Values, Status: Draft,

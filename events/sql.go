@@ -130,16 +130,21 @@ func encode(value any) string {
 }
 
 func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
-	var e Event
+	e, _, err := scanSized(row)
+	return e, err
+}
+
+// scanSized is scanEvent, and returns how many bytes the values and the body have in the store.
+func scanSized(row interface{ Scan(...any) error }) (e Event, size int, err error) {
 	var content, shape, post, status string
 	var created, updated, wanted, leased, late int64
 	var due sql.NullInt64
 	var pending Pending
 	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision, &created, &updated, &shape, &post, &due, &wanted,
 		&pending.Tries, &pending.Problem, &e.holder, &leased, &late, &e.body); err != nil {
-		return Event{}, err
+		return Event{}, 0, err
 	}
-	err := errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post))
+	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post))
 	e.Status, e.leasedUntil = Status(status), time.UnixMilli(leased).UTC()
 	e.CreatedAt, e.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	if late > 0 {
@@ -152,7 +157,7 @@ func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
 		pending.Since = time.UnixMilli(wanted).UTC()
 		e.Pending = &pending
 	}
-	return e, err
+	return e, len(content) + len(e.body), err
 }
 
 // Now implements [Store].
@@ -242,72 +247,6 @@ func (s *statement) add(part string, args ...any) {
 // maxWords bounds the words of a search.
 const maxWords = 8
 
-// List implements [Store].
-func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
-	var where statement
-	where.add(` FROM events WHERE site = ? AND status <> ?`, site, string(deleted))
-	now := s.db.Now().UnixMilli()
-	order, beyond := "", ">"
-	switch q.View {
-	case Upcoming:
-		where.add(` AND status <> ? AND over_at > ?`, string(Draft), now)
-	case Past:
-		where.add(` AND status <> ? AND over_at <= ?`, string(Draft), now)
-		order, beyond = " DESC", "<"
-	case Drafts:
-		where.add(` AND status = ?`, string(Draft))
-	case AllEvents:
-	}
-	words := strings.Fields(strings.ToLower(q.Text))
-	for _, word := range words[:min(len(words), maxWords)] {
-		where.add(` AND name LIKE ? ESCAPE '!'`, "%"+likeEscaper.Replace(word)+"%")
-	}
-	page := Page{}
-	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*)`+where.text, where.args...).Scan(&page.Total); err != nil {
-		return Page{}, wrap("counting events", err)
-	}
-	if starts, id, ok := parseCursor(q.After); ok {
-		where.add(` AND (starts_at `+beyond+` ? OR starts_at = ? AND id `+beyond+` ?)`, starts, starts, id)
-	}
-	where.add(` ORDER BY starts_at`+order+`, id`+order+` LIMIT ?`, q.Most+1)
-	var err error
-	if page.Events, err = s.list(ctx, `SELECT `+columns+where.text, where.args...); err != nil {
-		return Page{}, err
-	}
-	if len(page.Events) > q.Most {
-		page.Events = page.Events[:q.Most]
-		last := page.Events[q.Most-1]
-		starts, _ := last.span()
-		page.Next = strconv.FormatInt(starts.UnixMilli(), 10) + "." + last.ID
-	}
-	return page, nil
-}
-
-var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_", "\x00", "")
-
-func parseCursor(text string) (starts int64, id string, ok bool) {
-	first, id, ok := strings.Cut(text, ".")
-	starts, err := strconv.ParseInt(first, 10, 64)
-	return starts, id, ok && err == nil && isID(id)
-}
-
-func (s *SQL) list(ctx context.Context, query string, args ...any) ([]Event, error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, wrap("listing events", err)
-	}
-	defer rows.Close()
-	var list []Event
-	for rows.Next() {
-		e, err := scanEvent(rows)
-		if err != nil {
-			return nil, wrap("listing events", err)
-		}
-		list = append(list, e)
-	}
-	return list, wrap("listing events", rows.Err())
-}
-
 // Due implements [Store].
 func (s *SQL) Due(ctx context.Context) (due []Key, err error) {
 	rows, err := s.db.Read.QueryContext(ctx, listDue, s.db.Now().UnixMilli())
@@ -328,7 +267,8 @@ func (s *SQL) Due(ctx context.Context) (due []Key, err error) {
 // WithPosts implements [Store].
 func (s *SQL) WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error) {
 	if posts == nil {
-		return s.list(ctx, listPosted, site, after)
+		list, _, err := s.list(ctx, 0, listPosted, site, after)
+		return list, err
 	}
 	var all []Event
 	for len(posts) > 0 {
@@ -339,7 +279,7 @@ func (s *SQL) WithPosts(ctx context.Context, site string, posts []string, after 
 			some.add(strings.Repeat(", ", min(i, 1))+"?", post)
 		}
 		some.add(`) ORDER BY id`)
-		list, err := s.list(ctx, some.text, some.args...)
+		list, _, err := s.list(ctx, 0, some.text, some.args...)
 		if err != nil {
 			return nil, err
 		}

@@ -27,7 +27,12 @@ type Store interface {
 	// Find returns an event. Errors: ErrNotFound.
 	Find(ctx context.Context, site, id string) (Event, error)
 
-	// List returns events of a site, without those that are deleted.
+	// CountMade returns how many events of a site are drafts, and how many were made in the
+	// last span.
+	CountMade(ctx context.Context, site string, span time.Duration) (drafts, made int, err error)
+
+	// List returns events of a site, without those that are deleted. A page has fewer than
+	// Most if their values have more than 256 KiB.
 	List(ctx context.Context, site string, q Query) (Page, error)
 
 	// Due returns the events that are due and that no process brings to the platform now,

@@ -86,6 +86,10 @@ var failures = []struct {
 	{events.ErrNotFound, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "There is no such event. Somebody may have deleted it."}},
 	{events.ErrChanged, Failure{Status: http.StatusPreconditionFailed, Outcome: Rejected, Message: "The event was changed since it was read. Read it again."}},
 	{events.ErrKeyUsed, Failure{Status: http.StatusUnprocessableEntity, Outcome: Rejected, Message: "The Idempotency-Key was used for another event."}},
+	{events.ErrTooFast, Failure{Status: http.StatusTooManyRequests, Outcome: TooMany, Wait: time.Minute, Message: fmt.Sprintf(
+		"This site made %d events in the last minute. Wait a minute, and try again.", events.MaxMade)}},
+	{events.ErrTooMany, Failure{Status: http.StatusUnprocessableEntity, Outcome: Rejected, Message: fmt.Sprintf(
+		"This site has %d drafts, which is the most. Delete or publish some of them first.", events.MaxDrafts)}},
 	{events.ErrNoPost, Failure{Status: http.StatusConflict, Outcome: Rejected, Message: "The event is not published."}},
 	{themes.ErrNotFound, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "The theme has no manifest."}},
 	{themes.ErrNoRepository, Failure{Status: http.StatusNotFound, Outcome: NotFound, Message: "The theme has no repository to be refreshed from."}},

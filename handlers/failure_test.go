@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -36,6 +37,8 @@ func TestFailureOf(t *testing.T) {
 		{inbound.ErrTooMany, 503, Other, "There are too many webhook events at once."},
 		{platform.ErrForged, 401, Unauthorized, "The webhook event is not signed as it should be, or is old."},
 		{platform.ErrMalformed, 400, Other, "The webhook event is not as the platform sends them: it must be JSON about a member."},
+		{events.ErrTooFast, 429, TooMany, "This site made 120 events in the last minute. Wait a minute, and try again."},
+		{events.ErrTooMany, 422, Rejected, "This site has 2000 drafts, which is the most. Delete or publish some of them first."},
 		{themes.ErrNotFound, 404, NotFound, "The theme has no manifest."},
 		{themes.ErrNoRepository, 404, NotFound, "The theme has no repository to be refreshed from."},
 		{&git.Error{Kind: git.ErrRejected, Reason: "401"}, 502, TokenRejected, (&git.Error{Kind: git.ErrRejected, Reason: "401"}).Error()},

@@ -1,0 +1,99 @@
+package events
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// This file lists events for the staff, and counts them.
+
+// maxListBytes bounds the values of the events on a page of the staff's lists, in bytes of JSON,
+// as maxPage does for readers. Only one event more is there.
+const maxListBytes = 256 << 10
+
+const countMade = `SELECT COALESCE(SUM(CASE WHEN status = ? THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN created_at > ? THEN 1 ELSE 0 END), 0)
+FROM events WHERE site = ?`
+
+// CountMade implements [Store].
+func (s *SQL) CountMade(ctx context.Context, site string, span time.Duration) (drafts, made int, err error) {
+	since := s.db.Now().Add(-span).UnixMilli()
+	err = s.db.Read.QueryRowContext(ctx, countMade, string(Draft), since, site).Scan(&drafts, &made)
+	return drafts, made, wrap("counting events", err)
+}
+
+// List implements [Store].
+func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
+	var where statement
+	where.add(` FROM events WHERE site = ? AND status <> ?`, site, string(deleted))
+	now := s.db.Now().UnixMilli()
+	order, beyond := "", ">"
+	switch q.View {
+	case Upcoming:
+		where.add(` AND status <> ? AND over_at > ?`, string(Draft), now)
+	case Past:
+		where.add(` AND status <> ? AND over_at <= ?`, string(Draft), now)
+		order, beyond = " DESC", "<"
+	case Drafts:
+		where.add(` AND status = ?`, string(Draft))
+	case AllEvents:
+	}
+	words := strings.Fields(strings.ToLower(q.Text))
+	for _, word := range words[:min(len(words), maxWords)] {
+		where.add(` AND name LIKE ? ESCAPE '!'`, "%"+likeEscaper.Replace(word)+"%")
+	}
+	page := Page{}
+	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*)`+where.text, where.args...).Scan(&page.Total); err != nil {
+		return Page{}, wrap("counting events", err)
+	}
+	if starts, id, ok := parseCursor(q.After); ok {
+		where.add(` AND (starts_at `+beyond+` ? OR starts_at = ? AND id `+beyond+` ?)`, starts, starts, id)
+	}
+	where.add(` ORDER BY starts_at`+order+`, id`+order+` LIMIT ?`, q.Most+1)
+	var err error
+	var hasMore bool
+	if page.Events, hasMore, err = s.list(ctx, maxListBytes, `SELECT `+columns+where.text, where.args...); err != nil {
+		return Page{}, err
+	}
+	if len(page.Events) > q.Most {
+		page.Events, hasMore = page.Events[:q.Most], true
+	}
+	if hasMore {
+		last := page.Events[len(page.Events)-1]
+		starts, _ := last.span()
+		page.Next = strconv.FormatInt(starts.UnixMilli(), 10) + "." + last.ID
+	}
+	return page, nil
+}
+
+var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_", "\x00", "")
+
+func parseCursor(text string) (starts int64, id string, ok bool) {
+	first, id, ok := strings.Cut(text, ".")
+	starts, err := strconv.ParseInt(first, 10, 64)
+	return starts, id, ok && err == nil && isID(id)
+}
+
+// list returns the events of a query, in order. Behind those that have most bytes in all, 0 for
+// any number, it reads no other, and reports that there are more.
+func (s *SQL) list(ctx context.Context, most int, query string, args ...any) (list []Event, hasMore bool, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, false, wrap("listing events", err)
+	}
+	defer rows.Close()
+	size := 0
+	for rows.Next() {
+		if most > 0 && size >= most {
+			return list, true, nil
+		}
+		e, n, err := scanSized(rows)
+		if err != nil {
+			return nil, false, wrap("listing events", err)
+		}
+		size += n
+		list = append(list, e)
+	}
+	return list, false, wrap("listing events", rows.Err())
+}
