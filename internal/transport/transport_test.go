@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -231,7 +232,7 @@ func TestResponses(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/large":
-			w.Header().Set("Content-Length", fmt.Sprint(len(large)))
+			w.Header().Set("Content-Length", strconv.Itoa(len(large)))
 			io.WriteString(w, large)
 		case "/chunks":
 			for piece := range strings.SplitSeq(large, "f") {
@@ -239,7 +240,7 @@ func TestResponses(t *testing.T) {
 			}
 		case "/flushed":
 			for range 3 {
-				io.WriteString(w, "part ")
+				io.WriteString(w, "part,")
 				w.(http.Flusher).Flush()
 			}
 		case "/trailer":
@@ -286,7 +287,7 @@ func TestResponses(t *testing.T) {
 					{"GET", "/large", "200 " + large + " <nil>"},
 					{"HEAD", "/large", "200  <nil>"},
 					{"GET", "/chunks", "200 " + large + "f <nil>"},
-					{"GET", "/flushed", "200 part part part  <nil>"},
+					{"GET", "/flushed", "200 part,part,part, <nil>"},
 					{"GET", "/trailer", "200 body <nil>"},
 					{"GET", "/hints", "200 after hints <nil>"},
 					{"DELETE", "/nothing", "204  <nil>"},
