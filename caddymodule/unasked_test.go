@@ -1,0 +1,94 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/wait"
+)
+
+// No byte of what a server sends in place of Ghost, unasked or malformed, is in the log of the
+// built Caddy.
+func TestUnaskedTextIsInNoLog(t *testing.T) {
+	const secret = "jane@example.com"
+	var asked atomic.Int64
+	answers := []string{
+		"HTTP/1.1 204 No Content\r\n\r\n" + secret,
+		"HTTP/1.1 304 Not Modified\r\n\r\n" + secret,
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" + secret,
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n" + secret,
+		"HTTP/1.1 200 " + secret + "\r\nContent-Length: 2\r\n\r\n{}",
+		secret + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n" + secret + "\r\n\r\n",
+		"HTTP/1.1 422 Unprocessable Entity\r\nContent-Length: " + secret + "\r\n\r\n",
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		fmt.Fprint(conn, answers[asked.Add(1)%int64(len(answers))])
+		// The connection stays open: an edge that is quick reads what is behind the response.
+		_, _ = io.Copy(io.Discard, conn)
+		conn.Close()
+	}))
+	defer server.Close()
+	e := caddytest.New(t, strings.NewReplacer("{{global}}", "{{global}}\n\tlog {\n\t\tlevel DEBUG\n\t}", "{{base}}", "http://127.0.0.1:{{port}}", "{{store}}", "{{folder}}/lychgate.db", "{{ghost}}", server.URL, "{{key}}", formKey).Replace(`{
+	{{global}}
+	lychgate {
+		store sqlite {{store}}
+		site daily {
+			hosts 127.0.0.1
+			platform ghost {{ghost}} {
+				admin_key 0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
+				webhooks off
+			}
+			integration form {
+				key {{key}}
+			}
+		}
+	}
+}
+{{base}} {
+	members_api {
+		limit 6000 1m
+	}
+}
+`))
+	defer http.DefaultClient.CloseIdleConnections()
+	for n := 0; asked.Load() < int64(3*len(answers)); n++ {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%s/integration/members/reader%d@example.net", e.Port, n), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+formKey)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if strings.Contains(string(body), secret) {
+			t.Errorf("a CRM is answered %s", body)
+		}
+	}
+	wait.Until(t, func() string {
+		text, err := os.ReadFile(e.LogFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), secret) {
+			t.Fatalf("the log has %s", secret)
+		}
+		return ""
+	})
+}
