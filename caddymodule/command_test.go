@@ -76,12 +76,12 @@ func TestIntegrationCommand(t *testing.T) {
 	output, err := run("list", "--site", "daily")
 	// When a key was used is written in the background.
 	today, used, spaces := regexp.MustCompile(`\d{4}-\d\d-\d\d`), regexp.MustCompile(`DATE \d\d:\d\d UTC|never`), regexp.MustCompile(` +`)
-	want := `NAME MODE KEY LAST USED
-crm custom_id in the configuration not kept
-declared custom_id made DATE USED
-events custom_id revoked DATE USED
-form email in the configuration not kept
-strict custom_id in the configuration not kept
+	want := `NAME MODE LIMIT KEY LAST USED
+crm custom_id default in the configuration not kept
+declared custom_id default made DATE USED
+events custom_id default revoked DATE USED
+form email default in the configuration not kept
+strict custom_id default in the configuration not kept
 `
 	output = spaces.ReplaceAllString(used.ReplaceAllString(today.ReplaceAllString(output, "DATE"), "USED"), " ")
 	if diff := cmp.Diff(want, output); diff != "" || err != nil {

@@ -257,6 +257,14 @@ func TestReadersEvents(t *testing.T) {
 	if diff := cmp.Diff(before, ask("GET", "")); diff != "" {
 		t.Error(diff)
 	}
+	// For a second an edge takes what it has read for what there is, and makes other lists of it.
+	asked := 0
+	wait.Until(t, func() string {
+		if asked++; ask("GET", fmt.Sprint("?limit=", 100+asked)).Status != 503 {
+			return "another list is answered"
+		}
+		return ""
+	})
 	for _, path := range []string{"?limit=7", ".ics?limit=7", "/unknown"} {
 		for _, method := range []string{"GET", "HEAD"} {
 			if got := ask(method, path); got.Status != 503 || got.Header["Retry-After"] != "5" {

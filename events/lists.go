@@ -13,13 +13,13 @@ import (
 // as maxPage does for readers. Only one event more is there.
 const maxListBytes = 256 << 10
 
-const countMade = `SELECT COALESCE(SUM(CASE WHEN status = ? THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN created_at > ? THEN 1 ELSE 0 END), 0)
-FROM events WHERE site = ?`
+const countMade = `SELECT COALESCE(SUM(CASE WHEN status = $2 THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN created_at > $3 THEN 1 ELSE 0 END), 0)
+	FROM events WHERE site = $1`
 
 // CountMade implements [Store].
 func (s *SQL) CountMade(ctx context.Context, site string, span time.Duration) (drafts, made int, err error) {
 	since := s.db.Now().Add(-span).UnixMilli()
-	err = s.db.Read.QueryRowContext(ctx, countMade, string(Draft), since, site).Scan(&drafts, &made)
+	err = s.db.Read.QueryRowContext(ctx, countMade, site, string(Draft), since).Scan(&drafts, &made)
 	return drafts, made, wrap("counting events", err)
 }
 
