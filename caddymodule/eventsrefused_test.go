@@ -260,8 +260,10 @@ func TestReadersEvents(t *testing.T) {
 	// For a second an edge takes what it has read for what there is, and makes other lists of it.
 	asked := 0
 	wait.Until(t, func() string {
-		if asked++; ask("GET", fmt.Sprint("?limit=", 100+asked)).Status != 503 {
-			return "another list is answered"
+		asked++
+		got := ask("GET", fmt.Sprint("?from=", asked), "X-Forwarded-For", fmt.Sprintf("198.51.%d.1", asked%200))
+		if got.Status != 503 {
+			return fmt.Sprintf("another list is answered with %d", got.Status)
 		}
 		return ""
 	})

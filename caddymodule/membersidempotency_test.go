@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 )
@@ -177,5 +178,33 @@ func writeAs(t *testing.T, store *memberstore.SQL, request members.Request, meth
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A create whose edge died before it was answered, and whose member was deleted since, is not
+// done again, however often it is repeated.
+func TestRepeatOfADeletedMember(t *testing.T) {
+	source := sqliteStore(t)
+	e := startEdge(t, nil, membersConfig(source, "none"))
+	create := func() response {
+		return e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k")
+	}
+	if first := create(); first.Status != 200 {
+		t.Fatal(first)
+	}
+	e.call(formKey, "DELETE", "/a@example.com", "")
+	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(source, "sqlite "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	// 2 is stored and not answered (memberstore/migrations/00008_claims.sql).
+	if _, err := db.Write.ExecContext(t.Context(), `UPDATE idempotency SET status = 2, header = '', body = '', owner_until = 0`); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		if got := create(); !strings.Contains(got.Body, `"code":"deleted_since"`) {
+			t.Errorf("repeat %d: %v, want deleted_since", n, got)
+		}
 	}
 }

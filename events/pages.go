@@ -107,7 +107,9 @@ func (p *page) part(offset int64) (text string, at int64) {
 }
 
 // overhead is what a page takes besides its pieces, in bytes, roughly.
-func (p *page) overhead() int { return 512 + len(p.start) + len(p.end) + 16*len(p.pieces) }
+func (p *page) overhead() int {
+	return 512 + len(p.key.slug) + len(p.key.query.Type) + len(p.start) + len(p.end) + 16*len(p.pieces)
+}
 
 // pageHolder keeps pages for the next reader, and counts what they take together with those
 // that readers have. It may be used by many goroutines at once.

@@ -226,7 +226,10 @@ func (c *memberCall) once(ctx context.Context, service *members.Service, key str
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err != nil {
-		if wasNotDone(err) {
+		switch {
+		case errors.Is(err, errDeletedSince): // which a repeat is told too
+			err = errors.Join(err, service.End(ctx, request, keep(&memberAnswer{GUID: begun.GUID})))
+		case wasNotDone(err) && !begun.IsDone:
 			err = errors.Join(err, service.End(ctx, request, nil))
 		}
 		return nil, err // of what is not known to have failed, the request stays begun

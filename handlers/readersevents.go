@@ -95,7 +95,8 @@ func (h *ReadersEvents) parse(r *http.Request) (asked askedEvents, parameter, me
 	if path, ok := strings.CutSuffix(rest, ".ics"); ok {
 		rest, asked.form = path, events.Calendar
 	}
-	asked.slug = strings.TrimPrefix(rest, "/")
+	// What is kept of a request must not keep the whole of it in memory.
+	asked.slug = strings.Clone(strings.TrimPrefix(rest, "/"))
 	if asked.slug != "" {
 		return asked, "", ""
 	}
@@ -103,7 +104,7 @@ func (h *ReadersEvents) parse(r *http.Request) (asked askedEvents, parameter, me
 	if err != nil {
 		return asked, "query", "The query cannot be read: write it as ?type=webinar&limit=10."
 	}
-	q := events.PublicQuery{Past: query.Has("past"), Type: query.Get("type"), Most: eventsPerPage}
+	q := events.PublicQuery{Past: query.Has("past"), Type: strings.Clone(query.Get("type")), Most: eventsPerPage}
 	if asked.form == events.Calendar {
 		q.Most = events.MaxPublic
 	}
@@ -166,6 +167,12 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answ
 		}
 		header.Set("Content-Type", calendarType)
 		header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	}
+	if strings.Contains(r.Header.Get("Range"), ",") { // each of many ranges costs more than it asks for (RFC 9110, section 14.2)
+		whole := *r
+		whole.Header = r.Header.Clone()
+		whole.Header.Del("Range")
+		r = &whole
 	}
 	http.ServeContent(&pacedWriter{w, answer.Size(), answer.IsUrgent, time.Now()}, r, "", time.Time{}, answer)
 }

@@ -2,10 +2,12 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -113,5 +115,56 @@ func TestSlowReaders(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Whatever else a request says, what is kept of it is bounded: a kept list does not keep the
+// line of its request in memory.
+func TestKeptListsAreSmall(t *testing.T) {
+	store, err := events.NewSQL(t.Context(), dbtest.SQLite(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := events.NewFeed(store)
+	h := ReadersEvents{Path: "/events", Limiter: unlimited{}, Logger: zap.NewNop()}
+	heap := func() int64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	before := heap()
+	const requests, most = 2000, 4 << 10
+	for n := range requests {
+		target := fmt.Sprintf("/events?type=z%d&j=%s", n, strings.Repeat("x", 16<<10))
+		if got := h.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, target, nil), "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{}); got != Done {
+			t.Fatalf("request %d: %v, want %v", n, got, Done)
+		}
+	}
+	if used := heap() - before; used > requests*most {
+		t.Errorf("%d kept lists take %d KB, want at most %d KB each", requests, used>>10, most>>10)
+	}
+	runtime.KeepAlive(of)
+}
+
+// One range of an answer is served. Of many, each of which would cost more than it asks for,
+// nothing is but the whole.
+func TestRangesOfEvents(t *testing.T) {
+	store, err := events.NewSQL(t.Context(), dbtest.SQLite(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := events.NewFeed(store)
+	h := ReadersEvents{Path: "/events", Limiter: unlimited{}, Logger: zap.NewNop()}
+	got := make(map[string]string)
+	for _, ranges := range []string{"bytes=2-7", "bytes=0-0,2-7", "bytes=0-0" + strings.Repeat(",0-0", 3000)} {
+		r, w := httptest.NewRequest(http.MethodGet, "/events", nil), httptest.NewRecorder()
+		r.Header.Set("Range", ranges)
+		h.Serve(w, r, "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{})
+		got[ranges[:min(len(ranges), 13)]] = fmt.Sprintf("%d %s", w.Code, w.Body)
+	}
+	const whole = `200 {"events":[],"total":0,"next":null,"messages":{}}`
+	if diff := cmp.Diff(map[string]string{"bytes=2-7": "206 events", "bytes=0-0,2-7": whole, "bytes=0-0,0-0": whole}, got); diff != "" {
+		t.Error(diff)
 	}
 }

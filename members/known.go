@@ -2,17 +2,21 @@ package members
 
 import (
 	"context"
-	"strings"
 
 	"github.com/lychgate/caddy-lychgate/emailaddr"
 )
 
-// This file is for those who bring many members at once, and leave out what is known.
+// This file is for writing many members at once: it leaves out what a member has already.
 
 // Known returns the record of the member that an identifier names, if the store has it.
-// The platform is not asked. Errors: ErrNotFound.
+// The platform is not asked. Errors: ErrNotFound, also for a member whose create the platform
+// refused: it is created anew.
 func (s *Service) Known(ctx context.Context, i Integration, identifier string) (Record, error) {
-	return s.Store.Find(ctx, s.key(i, identifier))
+	r, err := s.Store.Find(ctx, s.key(i, identifier))
+	if err == nil {
+		err = r.CheckIsThere()
+	}
+	return r, err
 }
 
 // CheckNew checks the fields of a new member as [Service.Create] does. Errors:
@@ -24,7 +28,7 @@ func (f *Fields) Check() error { return f.check() }
 
 // IsPlaceholder reports whether an email is the placeholder of a member who shares one.
 func (i Integration) IsPlaceholder(email string) bool {
-	return i.allowsDuplicates() && strings.HasSuffix(emailaddr.Key(email), "@"+i.PlaceholderDomain)
+	return i.makesAt(domainOf(email))
 }
 
 // Changes returns those of the fields that a member does not have yet. Newsletters are

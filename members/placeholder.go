@@ -141,21 +141,26 @@ type storedDomains struct {
 }
 
 // has reports whether a domain is one of them. Those of revoked integrations are: their
-// members are still there.
+// members are still there. Several callers may ask the store at once: none waits for another.
 func (d *storedDomains) has(ctx context.Context, store Integrations, site string, now time.Time, domain string) (bool, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.names == nil || now.Sub(d.readAt).Abs() >= domainsInterval {
-		list, err := store.ListIntegrations(ctx, site)
-		if err != nil {
-			return false, err
-		}
-		d.names, d.readAt = make(map[string]bool), now
-		for _, i := range list {
-			if i.allowsDuplicates() {
-				d.names[domainOf("@"+i.PlaceholderDomain)] = true
-			}
+	names, isOld := d.names, d.names == nil || now.Sub(d.readAt).Abs() >= domainsInterval
+	d.mu.Unlock()
+	if !isOld {
+		return names[domain], nil
+	}
+	list, err := store.ListIntegrations(ctx, site)
+	if err != nil {
+		return false, err
+	}
+	names = make(map[string]bool)
+	for _, i := range list {
+		if i.allowsDuplicates() {
+			names[domainOf("@"+i.PlaceholderDomain)] = true
 		}
 	}
-	return d.names[domain], nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names, d.readAt = names, now
+	return names[domain], nil
 }

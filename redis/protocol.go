@@ -9,7 +9,7 @@ import (
 // 1,000 nodes whose slots are scattered; all else is much shorter.
 const (
 	maxLine     = 16 << 10 // bytes of a line, such as an error
-	maxBulk     = 64 << 10 // bytes of a bulk string
+	maxBulk     = 1 << 20  // bytes of a bulk string; those of the largest rate limit are half of it
 	maxElements = 1 << 16  // of all arrays and maps of a response together
 	maxResponse = 4 << 20  // bytes
 	maxDepth    = 8

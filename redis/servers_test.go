@@ -3,6 +3,7 @@ package redis
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -99,5 +100,17 @@ func TestCluster(t *testing.T) {
 			}
 			return ""
 		})
+	}
+}
+
+// The longest text that an edge asks for gets through: a rate limit of 65,535 requests that is
+// used up.
+func TestLongText(t *testing.T) {
+	client, _ := start(t, redistest.Start(t).Address)
+	waitUp(t, client)
+	const most = 8 * (65535 + 1)
+	text, err := client.Run(`return string.rep('x', tonumber(ARGV[1]))`, "key", strconv.Itoa(most))
+	if len(text) != most || err != nil {
+		t.Errorf("a text of %d bytes, %v, want %d", len(text), err, most)
 	}
 }

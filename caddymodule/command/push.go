@@ -193,7 +193,16 @@ func (s *siteStore) service(ctx context.Context) (service *members.Service, end 
 	if err != nil {
 		return nil, nil, err
 	}
-	config := members.Config{Site: s.site, Store: s.store, Now: s.now}
+	config := members.Config{Site: s.site, Store: s.store, Now: s.now, Integrations: s.store}
+	for name, options := range s.declared {
+		plain := *options
+		plain.Key = "" // which need not be set where this runs
+		_, declared, err := plain.Resolve(name)
+		if err != nil {
+			return nil, nil, errors.Join(err, closePlatform())
+		}
+		config.Declared = append(config.Declared, declared)
+	}
 	if to == nil {
 		return members.New(config), closePlatform, nil
 	}

@@ -300,3 +300,15 @@ func removeMarked(t *testing.T, client *ghost.Client, mark string) {
 		}
 	}
 }
+
+// A push subscribes no placeholder of another integration.
+func TestPushOfAPlaceholder(t *testing.T) {
+	folder, _, _ := siteFolder(t,
+		"integration crm {\nmode custom_id\nallow_duplicate_emails\nplaceholder_domain dup.example\nkey {env.NOT_SET}\n}", "integration form {\nkey 0123456789abcdef0123456789abcdef\n}")
+	writeFile(t, folder, "contacts.csv", "email,is_subscribed\n2@dup.example,true\n")
+	got := lychgate(t, folder, "members", "push", "contacts.csv", "--site", "daily", "--integration", "form")
+	want := ran{"1 row: 0 created, 0 updated, 0 unchanged, 1 refused.\n", "Pushing 1 row of contacts.csv to site daily …\nError: 1 row refused: contacts.refused.csv says which, and why\n", 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

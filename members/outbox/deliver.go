@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	mathrand "math/rand/v2"
@@ -140,7 +141,7 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 	found, err := s.apply(attemptCtx, a)
 	isUnknown := a.After.PlatformID == "" && members.IsTaken(err) // of a member that was not known here
 	if a.isRetry && a.isFinal(err) && !isUnknown {
-		found, err = s.settle(attemptCtx, a, err)
+		found, err = s.settle(attemptCtx, a, cmp.Or(found.ID, a.After.PlatformID), err)
 	}
 	isCutOff := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -46,9 +47,8 @@ func (a attempt) isFinal(err error) bool {
 // settle makes an attempt for each queued write of a record whose writes were refused as
 // one, so that none is lost because of another. It returns what the platform has then,
 // nothing if it refused the create, and a *refusedError; or the error of an attempt that
-// had another one.
-func (s *site) settle(ctx context.Context, a attempt, refusal error) (found platform.Member, err error) {
-	id := a.After.PlatformID
+// had another one. id is the platform's of the member, as far as it is known by now.
+func (s *site) settle(ctx context.Context, a attempt, id string, refusal error) (found platform.Member, err error) {
 	refused := &refusedError{reasonOf(refusal)}
 	parts := a.parts()
 	if len(parts) == 1 { // it was made
@@ -57,9 +57,10 @@ func (s *site) settle(ctx context.Context, a attempt, refusal error) (found plat
 	for _, part := range parts {
 		part.After.PlatformID = id
 		applied, err := s.apply(ctx, part)
+		id = cmp.Or(applied.ID, id)
 		switch {
 		case err == nil:
-			found, id = applied, applied.ID
+			found = applied
 		case !a.isFinal(err):
 			return platform.Member{ID: id}, err
 		case id == "":

@@ -240,3 +240,24 @@ func TestPushEnds(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A member whose create the platform refused, after it was queued, is created by a push.
+func TestPushAfterARefusal(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Platform.Break(membertest.ErrDown)
+	queued, err := b.Service.Create(t.Context(), byEmail, with("jane@example.com", name("Jane")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Platform.Break(nil)
+	if err := b.Store.RefuseCreate(t.Context(), queued.Member.GUID, 1, "There is no newsletter 1.", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, b, byEmail, rows(with("jane@example.com", name("Jane"))))
+	if diff := cmp.Diff(pushed{Counts: push.Counts{Created: 1}}, got); diff != "" {
+		t.Errorf("a push of the member that was refused: %s", diff)
+	}
+	if m, err := b.Platform.FindByEmail(t.Context(), "jane@example.com"); err != nil || m.Name != "Jane" {
+		t.Errorf("the platform has %+v, %v, want the member", m, err)
+	}
+}

@@ -6,5 +6,6 @@ ALTER TABLE idempotency ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 ALTER TABLE idempotency ADD COLUMN owner_until BIGINT NOT NULL DEFAULT 0;
 
 -- +goose Down
+UPDATE idempotency SET status = 0 WHERE status = 2; -- an older version takes it for answered
 ALTER TABLE idempotency DROP COLUMN owner;
 ALTER TABLE idempotency DROP COLUMN owner_until;
