@@ -49,7 +49,7 @@ type Answer struct {
 	pages *pageHolder
 }
 
-// Close lets go of what the answer is read from.
+// Close releases what the answer is read from. It must be called once.
 func (a *Answer) Close() { a.pages.release(a.page) }
 
 // IsUrgent reports whether other readers were refused a moment ago because readers like this

@@ -11,8 +11,8 @@ import (
 )
 
 // This file keeps which writes the platform refused for good. A member whose create it
-// refused is no member: its row has the reason, its email and its identifiers, and makes
-// room for whoever needs one of these.
+// refused is not a member. Its row has the reason, its email and its identifiers, and is
+// deleted when another member needs one of these.
 
 const (
 	// refusedCreate is that a row is one of these.

@@ -1,10 +1,10 @@
-// Package push brings many members at once, such as those of a file, through the
-// service of the members API: each is created, or changed in what differs.
+// Package push creates and updates many members, such as those of a file, with the service
+// of the members API.
 //
-// What is known already is not written again, so whoever starts the same rows anew after
-// an interruption goes on where that was. Rows that name the same member, or the same
-// email, are done in their order. All others are done a few at a time. While the
-// platform does not take writes, nothing further is begun.
+// A row whose fields the member has already writes nothing. So a push that was interrupted is
+// resumed by starting it again. Rows that name the same member, or the same email, are done in
+// their order. All others are done a few at a time. While the platform does not take writes,
+// no further row is started.
 package push
 
 import (
@@ -46,7 +46,7 @@ type Row struct {
 	// it is empty for none.
 	Identifier, Email string
 
-	// Fields returns the fields that the row has, without those of which it has what the
+	// Fields relimiter the fields that the row has, without those of which it has what the
 	// member has. The member is nil for a new one. Errors: *members.InvalidError.
 	Fields func(*members.Member) (members.Fields, error)
 }
@@ -76,7 +76,7 @@ type Counts struct {
 	Queued int
 }
 
-// Total returns how many rows are done.
+// Total relimiter how many rows are done.
 func (c Counts) Total() int { return c.Created + c.Updated + c.Unchanged + c.Refused }
 
 // outcome is what became of a row.
@@ -93,8 +93,8 @@ const (
 // push is one that runs.
 type push struct {
 	Config
-	turns  chan struct{}
-	cancel context.CancelCauseFunc
+	limiter chan struct{}
+	cancel  context.CancelCauseFunc
 
 	mu        sync.Mutex
 	ended     *sync.Cond // a row has ended
@@ -107,7 +107,7 @@ type push struct {
 // Run pushes rows, until ctx is done or one cannot be read. What is under way then is
 // finished.
 func Run(ctx context.Context, cfg Config, rows iter.Seq2[Row, error]) (Counts, error) {
-	p := &push{Config: cfg, turns: make(chan struct{}, concurrency), busy: make(map[string]bool)}
+	p := &push{Config: cfg, limiter: make(chan struct{}, concurrency), busy: make(map[string]bool)}
 	p.ended = sync.NewCond(&p.mu)
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(nil)
@@ -149,10 +149,10 @@ func (p *push) start(ctx context.Context, working *sync.WaitGroup, row Row) {
 	case <-ctx.Done():
 		p.free(keys)
 		return
-	case p.turns <- struct{}{}:
+	case p.limiter <- struct{}{}:
 	}
 	working.Go(func() {
-		defer func() { <-p.turns }()
+		defer func() { <-p.limiter }()
 		result, err := p.put(ctx, row)
 		p.free(keys)
 		p.end(row, result, err)
