@@ -382,3 +382,22 @@ http://:{{port}} {
 		}
 	}
 }
+
+// Staff, and whoever has their session, fill no disk with events: they are told when to go on.
+func TestTooManyEvents(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key)), key)
+	const most = 120 // docs/guarantees.md#strangers
+	body := h.eventBody(map[string]any{"name": "Party " + h.unique})
+	first, _ := h.events(201, "POST", "", body)
+	for range most - 1 {
+		h.events(201, "POST", "", body)
+	}
+	for _, path := range []string{"", "/" + first.ID + "/duplicate"} {
+		_, got := h.events(429, "POST", path, body)
+		if want := `{"message":"This site made 120 events in the last minute. Wait a minute, and try again."}` + "\n"; got.Body != want || got.Header["Retry-After"] != "60" {
+			t.Errorf("POST %s: %v, want %s", path, got, want)
+		}
+	}
+	h.events(200, "PUT", "/"+first.ID, body)
+}
