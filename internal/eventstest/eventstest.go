@@ -36,7 +36,8 @@ const insert = `INSERT INTO events (site, id, slug, public, starts_at, over_at, 
 func row(site string, n, size int) []any {
 	now := time.Now().UTC()
 	start := now.Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)
-	id, slug := fmt.Sprintf("%026d", n), fmt.Sprintf("event-%d", n)
+	id := strings.Map(func(digit rune) rune { return digit - '0' + 'a' }, fmt.Sprintf("%026d", n)) // as events have them
+	slug := fmt.Sprintf("event-%d", n)
 	public := fmt.Sprintf(`{"id":%q,"slug":%[2]q,"type":"webinar","status":"published","name":"Event %[3]d","description":"%%s",`+
 		`"url":"https://news.example.com/%s/","feature_image":"https://news.example.com/content/images/2026/11/picture-%[3]d.jpg",`+
 		`"event_date":%[5]q,"event_time_start":%[6]q,"event_time_end":"","event_time_zone":"UTC","start":%[7]q,"end":null,"all_day":false,`+
