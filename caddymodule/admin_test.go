@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 )
 
 // What Ghost does not have yet is visible, with the reason and without anybody's

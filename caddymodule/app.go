@@ -24,10 +24,10 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/internal/redis"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/redis"
-	"github.com/lychgate/caddy-lychgate/seal"
 )
 
 func init() {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 )
 
 // An operator's mistake is caught by `caddy validate`, which says where it is

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lychgate/caddy-lychgate/curation"
-	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 

@@ -20,10 +20,10 @@ import (
 	"go.uber.org/goleak"
 
 	_ "github.com/lychgate/caddy-lychgate/caddymodule"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
-	"github.com/lychgate/caddy-lychgate/internal/dnstest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
+	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 func TestMain(m *testing.M) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // The edge is killed at random points of many publishings: there are as many posts as

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/database"
-	"github.com/lychgate/caddy-lychgate/internal/eventstest"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
 )
 
 // readersConfig is a configuration with events for readers, of a site whose Ghost is away.

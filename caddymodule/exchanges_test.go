@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 )
 
 // exchange is a request and its answer, a line of the file that e2e/openapi

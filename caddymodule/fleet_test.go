@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/dnstest"
-	"github.com/lychgate/caddy-lychgate/internal/redistest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/redistest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // fleet is three edges, each in a process of its own, that share a Redis.

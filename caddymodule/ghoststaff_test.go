@@ -18,8 +18,8 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	_ "modernc.org/sqlite" // Ghost's database
 
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // The owner that e2e/ghost/start makes. All of the staff have this password.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
 	"github.com/lychgate/caddy-lychgate/web"
 )
 

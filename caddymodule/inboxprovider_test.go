@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
-	"github.com/lychgate/caddy-lychgate/internal/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
 )
 
 const oneSite = `

@@ -9,8 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
 // Limit is an allowance: at most so many requests in any span of time of the

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
 // askGhost sends a request to the Admin API of a Ghost, past the edge, and returns the

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 )
 
 // What a removed site had is seen by nobody who gets its name after it, and one of the

@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lychgate/caddy-lychgate/redis"
+	"github.com/lychgate/caddy-lychgate/internal/redis"
 )
 
 // Redis is what several edges share.

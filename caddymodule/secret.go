@@ -1,7 +1,7 @@
 package caddymodule
 
 import (
-	"github.com/lychgate/caddy-lychgate/seal"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
 )
 
 // Keyring returns what seals and opens the secrets of sites in the store. Without

@@ -12,9 +12,9 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/handlers/desk"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
 func init() {

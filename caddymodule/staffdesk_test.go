@@ -15,11 +15,11 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
-	"github.com/lychgate/caddy-lychgate/internal/dbtest"
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
-	"github.com/lychgate/caddy-lychgate/internal/gittest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // deskConfig returns a Caddyfile with a Ghost behind the desk. Options are what else is to

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/handlers"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 )
 
 // This file holds what outlives a configuration: on a reload the new

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
 
 // This file starts edges with sites in the store.

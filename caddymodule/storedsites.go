@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/curation"
-	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/sites"
 	"github.com/lychgate/caddy-lychgate/themes"

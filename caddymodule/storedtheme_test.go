@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
-	"github.com/lychgate/caddy-lychgate/internal/gittest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // A site in the store has its themes and its homepage as one of the configuration has

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
 // themesConfig returns a Caddyfile with a Ghost behind theme_manifest. Themes are

@@ -18,8 +18,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/lychgate/caddy-lychgate/internal/dnstest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { wait.Goroutines(m) }

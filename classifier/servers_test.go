@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/lychgate/caddy-lychgate/internal/dnstest"
-	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 )
 
 // A reader gets an answer as long as one server has one.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/redistest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
-	"github.com/lychgate/caddy-lychgate/redis"
+	"github.com/lychgate/caddy-lychgate/internal/redis"
+	"github.com/lychgate/caddy-lychgate/internal/test/redistest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // connect returns a client of a Redis that answers.

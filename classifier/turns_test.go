@@ -17,8 +17,8 @@ import (
 	"github.com/miekg/dns"
 	"pgregory.net/rapid"
 
-	"github.com/lychgate/caddy-lychgate/internal/dnstest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 func TestNetworkOf(t *testing.T) {

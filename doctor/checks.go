@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/idna"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/internal/redis"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/redis"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 

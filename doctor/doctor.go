@@ -8,10 +8,10 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/redis"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/redis"
-	"github.com/lychgate/caddy-lychgate/seal"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
-	"github.com/lychgate/caddy-lychgate/database"
-	"github.com/lychgate/caddy-lychgate/internal/dnstest"
-	"github.com/lychgate/caddy-lychgate/internal/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"

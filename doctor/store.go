@@ -12,8 +12,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/lychgate/caddy-lychgate/curation"
-	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/sites"

@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/curation"
-	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/internal/dbtest"
-	"github.com/lychgate/caddy-lychgate/internal/redistest"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/redistest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
-	"github.com/lychgate/caddy-lychgate/seal"
 	"github.com/lychgate/caddy-lychgate/sites"
 	"github.com/lychgate/caddy-lychgate/themes"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
 //go:embed migrations/*.sql

@@ -11,10 +11,10 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
 	"github.com/lychgate/caddy-lychgate/themes"
 	"github.com/lychgate/caddy-lychgate/themes/git"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 )
 
 // InboxProvider answers inbox provider lookups

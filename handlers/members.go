@@ -20,9 +20,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
 // MembersAPI answers the members API (docs/members_api.md). All fields are required.

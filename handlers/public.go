@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 )
 
 // This file holds what all answers of the public endpoints share: they are

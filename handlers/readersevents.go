@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 )
 
 // ReadersEvents answers what readers' browsers and calendars ask about the events of a

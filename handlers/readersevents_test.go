@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/internal/dbtest"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
 // Staff tells whether a request comes from the publication's staff. What the

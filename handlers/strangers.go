@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 )
 
 // Strangers holds each address to a rate limit of credentials that are not valid.

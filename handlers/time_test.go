@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/lineartest"
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 

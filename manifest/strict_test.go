@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/lychgate/caddy-lychgate/internal/lineartest"
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 )
 
 // A key that nothing reads is found wherever it is, and told what it is meant to be.

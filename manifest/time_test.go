@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/internal/lineartest"
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 )
 
 // shape is a file of any size: a start, parts that are repeated, and an end. In

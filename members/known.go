@@ -3,7 +3,7 @@ package members
 import (
 	"context"
 
-	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 )
 
 // This file is for writing many members at once: it leaves out what a member has already.

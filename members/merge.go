@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 )
 
 // This file is about placeholders: the addresses of members whose email another member

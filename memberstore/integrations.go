@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 

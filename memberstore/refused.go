@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/database"
-	"github.com/lychgate/caddy-lychgate/seal"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
 )
 
 //go:embed migrations/*.sql

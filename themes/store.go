@@ -10,7 +10,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/database"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 

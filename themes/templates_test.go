@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/lineartest"
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 )
 
 // naming returns a manifest whose event types have templates.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/internal/lineartest"
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 )
 
 // Nobody can keep the edge busy with a zip: with its list of files, or with what

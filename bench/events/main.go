@@ -19,10 +19,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/database"
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/eventstest"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 

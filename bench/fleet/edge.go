@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 )
 
 const (

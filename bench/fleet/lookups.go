@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
 )
 
 // lookups measures lookups with Redis beside those without, and both beside

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
 )
 
 // siteCost is what an edge keeps of an idle site, in bytes; 0 before it is measured.

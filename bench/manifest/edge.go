@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	_ "github.com/lychgate/caddy-lychgate"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 )
 
 // edge is a Caddy in this process, with two ports in front of one upstream.

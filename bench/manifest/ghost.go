@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
 // ghost is a real Ghost, with its owner signed in.

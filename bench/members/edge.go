@@ -8,8 +8,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	_ "github.com/lychgate/caddy-lychgate"
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest/inprocess"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 )
 
 // keys is how many integration keys the edge has.

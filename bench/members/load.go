@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
 )
 
 // get has wrk ask for one address over and over, and returns the rate.

@@ -26,8 +26,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
 var (

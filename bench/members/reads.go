@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"os"
 
-	"github.com/lychgate/caddy-lychgate/database"
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
 )
 
 // reads measures how fast a member is read by email.

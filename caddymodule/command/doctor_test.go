@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
 )
 
 // doctorFolder makes a folder with a Caddyfile that uses a DNS server.

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 )
 
 // An export of many members takes no more memory than one of few.

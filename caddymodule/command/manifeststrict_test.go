@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // misspeltManifest has one finding of the contract, and what only --strict sees.

@@ -24,9 +24,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/freeport"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { os.Exit(caddytest.M{M: m}.Run()) }

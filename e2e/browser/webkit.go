@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/freeport"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // webKit is driven through WebDriver, https://www.w3.org/TR/webdriver2/. It has

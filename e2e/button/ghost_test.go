@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
 // assets returns a file that e2e/button/install has fetched.

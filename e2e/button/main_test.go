@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
 )
 
 // edge is the built Caddy, and engine the browser. They are started once.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // The five rules for whoever builds an inbox button (docs/inbox_button.md, "When it

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/database"
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
-	"github.com/lychgate/caddy-lychgate/internal/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 

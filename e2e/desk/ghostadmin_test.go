@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
-	"github.com/lychgate/caddy-lychgate/internal/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
 )
 
 const underPosts = ".gh-nav-list-posts .gh-nav-view-list a, #posts-submenu a"

@@ -8,9 +8,9 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 	"github.com/lychgate/caddy-lychgate/e2e/mailbox"
-	"github.com/lychgate/caddy-lychgate/internal/caddytest"
-	"github.com/lychgate/caddy-lychgate/internal/freeport"
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
 // The owner that e2e/ghost/start makes. All of the staff have this password.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/internal/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
 // themeZip returns Ghost's own theme Source as a zip, with a manifest if that is not

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/internal/desktest"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 

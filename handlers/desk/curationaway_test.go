@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/desktest"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
 	"github.com/lychgate/caddy-lychgate/web/desk"
 )
 

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html"
 
 	pages "github.com/lychgate/caddy-lychgate/handlers/desk"
-	"github.com/lychgate/caddy-lychgate/internal/desktest"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { wait.Goroutines(m) }

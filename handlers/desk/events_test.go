@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/internal/desktest"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/events"
 	pages "github.com/lychgate/caddy-lychgate/handlers/desk"
-	"github.com/lychgate/caddy-lychgate/internal/desktest"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	pages "github.com/lychgate/caddy-lychgate/handlers/desk"
-	"github.com/lychgate/caddy-lychgate/internal/desktest"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"

@@ -12,8 +12,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/ratelimit"
 )
 
 // Outbox is what brings writes to a site's platform.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // clock is a clock that the test sets.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 

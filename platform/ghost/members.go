@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 

@@ -20,10 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/freeport"
-	"github.com/lychgate/caddy-lychgate/internal/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	requests "github.com/lychgate/caddy-lychgate/internal/transport"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/lychgate/caddy-lychgate/internal/gittest"
+	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
 )
 
 // aPack returns a pack of git's with a few files, some made from others, and

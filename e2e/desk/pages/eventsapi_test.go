@@ -14,7 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 	"github.com/lychgate/caddy-lychgate/handlers"
-	"github.com/lychgate/caddy-lychgate/internal/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // answersEvents answers what the script of the event pages asks, and reports whether a

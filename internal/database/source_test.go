@@ -1,0 +1,82 @@
+package database_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// notes makes a file that is not a database.
+func notes(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(path, []byte("Notes of what is to be done, and by whom."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Whoever names a source that cannot be one is told the path and what to write.
+func TestCheck(t *testing.T) {
+	folder, text := t.TempDir(), notes(t)
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const emptyHost = "the connection string has an empty host: write one such as host=127.0.0.1, or leave host out for the socket of this machine"
+	for _, test := range []struct {
+		name   string
+		kind   database.Kind
+		source string
+		want   string
+	}{
+		{"a file to be made", database.SQLite, filepath.Join(folder, "new", "lychgate.db"), ""},
+		{"an empty file", database.SQLite, empty, ""},
+		{"a folder", database.SQLite, folder, folder + " is a folder: write the file in it too, such as " + filepath.Join(folder, "lychgate.db")},
+		{"another file", database.SQLite, text, text + " is not an SQLite database: write the path of another file, which is made if it is not there"},
+		{"a URL", database.Postgres, "postgres://lychgate@127.0.0.1/lychgate", ""},
+		{"a URL without host", database.Postgres, "postgres:///lychgate", ""},
+		{"keywords", database.Postgres, "host=/run/postgresql dbname=lychgate", ""},
+		{"keywords without host", database.Postgres, "dbname=lychgate", ""},
+		{"an empty host", database.Postgres, "host=", emptyHost},
+		{"an empty host in quotes", database.Postgres, "dbname=lychgate host = ''", emptyHost},
+		{"an empty host before a port", database.Postgres, "host= port=5432", emptyHost},
+		{"an empty host in a URL", database.Postgres, "postgres:///lychgate?host=", emptyHost},
+		{"a password with host= in it", database.Postgres, "host=a password='host= x=1'", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got string
+			if err := database.Check(test.kind, test.source); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A file that cannot be written is named, with what to do.
+func TestOpenExplains(t *testing.T) {
+	text := notes(t)
+	inFile := filepath.Join(text, "lychgate.db")
+	for _, test := range []struct{ name, path, want string }{
+		{"not SQLite", text, "opening the sqlite store: " + text + " is not an SQLite database: write the path of another file, which is made if it is not there"},
+		{"its folder is a file", inFile, "opening the sqlite store: " + inFile + " cannot be written: give it and its folder to the user that Caddy runs as, or write another path: mkdir " + text + ": not a directory"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			db, err := database.Open(t.Context(), database.SQLite, test.path)
+			if err == nil {
+				t.Fatal("no error", db.Close())
+			}
+			if diff := cmp.Diff(test.want, strings.TrimSpace(err.Error())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,433 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/redistest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+)
+
+func TestMain(m *testing.M) { wait.Goroutines(m) }
+
+// A mistake is found before Caddy starts, and no password is in what is said of it.
+func TestCheck(t *testing.T) {
+	for address, want := range map[string]string{
+		"redis://127.0.0.1:6379":                                                 "",
+		"redis://user:s3cret@redis.example.com/2":                                "",
+		"rediss://redis.example.com:6380":                                        "",
+		"unix:///run/redis/redis.sock":                                           "",
+		"redis://a.example:6379?addr=b.example:6379&addr=c.example:6379":         "",
+		"rediss://:s3cret@a.example:26379?addr=[::1]:26379&master_set=mymaster":  "",
+		"redis://a.example:26379/2?master_set=mymaster&sentinel_password=s3cret": "",
+		"redis://a.example?adr=b.example:6379":                                   "the URL has a parameter that is not known: known are addr and master_set, sentinel_user and sentinel_password",
+		"redis://a.example?addr=b.example":                                       "addr is not an address: write a host and a port, such as addr=redis-2.example.com:6379",
+		"redis://a.example?addr=:6379":                                           "addr is not an address: write a host and a port, such as addr=redis-2.example.com:6379",
+		"redis://a.example/1?addr=b.example:6379":                                "a Cluster has no database but 0: leave the path of the URL out",
+		"redis://a.example?master_set=":                                          "master_set is empty: write the name that the Sentinels have for the servers, such as master_set=mymaster",
+		"redis://a.example?addr=b.example:1&sentinel_password=s3cret":            "sentinel_user and sentinel_password need master_set, such as master_set=mymaster",
+		"unix:///run/redis.sock?addr=b.example:1":                                "a socket is one server, so its URL has no parameters: leave them out",
+		"redis://a.example?addr=%zz":                                             "not a URL: write one such as redis://127.0.0.1:6379",
+		"127.0.0.1:6379":                                                         "not a URL: write one such as redis://127.0.0.1:6379",
+		"http://user:s3cret@127.0.0.1":                                           "not a URL of Redis, whose scheme is redis, rediss or unix: write one such as redis://127.0.0.1:6379",
+		"redis://:s3cret@":                                                       "the URL has no host: write one such as redis://127.0.0.1:6379",
+		"redis://127.0.0.1/s3cret":                                               "not a URL of Redis: write one such as redis://127.0.0.1:6379",
+		"redis://u:s3cret@%zz":                                                   "not a URL: write one such as redis://127.0.0.1:6379",
+	} {
+		err, text := Check(address), ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != want {
+			t.Errorf("%s: %q, want %q", address, text, want)
+		}
+	}
+}
+
+// patience is more than the default, for machines that are loaded.
+const patience = time.Second
+
+// start returns a client that connects, and what it logs without the errors.
+func start(t *testing.T, address string) (*Client, func() []string) {
+	t.Helper()
+	core, logs := observer.New(zapcore.InfoLevel)
+	client, err := New(Config{URL: "redis://" + address, Patience: patience, Logger: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Start()
+	t.Cleanup(client.Close)
+	return client, func() (lines []string) {
+		for _, entry := range logs.All() {
+			lines = append(lines, entry.Message)
+		}
+		return lines
+	}
+}
+
+func waitUp(t *testing.T, client *Client) {
+	t.Helper()
+	wait.Until(t, func() string {
+		if !client.Up() {
+			return "Redis is still away"
+		}
+		return ""
+	})
+}
+
+const echo = `redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return redis.call('GET', KEYS[1])`
+
+const again = "Redis answers"
+
+// proxy stands between client and Redis, and can be slow, or cut answers.
+type proxy struct {
+	address string
+	delay   atomic.Int64 // nanoseconds
+	to      atomic.Pointer[string]
+
+	slowStart atomic.Int64 // nanoseconds before a connection is passed on
+	cut       atomic.Bool
+	closed    chan struct{}
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func newProxy(t *testing.T, to string) *proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{address: listener.Addr().String(), closed: make(chan struct{})}
+	p.to.Store(&to)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			<-time.After(time.Duration(p.slowStart.Load()))
+			server, err := net.Dial("tcp", *p.to.Load())
+			if err != nil {
+				client.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, client, server)
+			p.mu.Unlock()
+			running.Go(func() {
+				_, _ = io.Copy(server, client)
+				server.Close()
+			})
+			running.Go(func() { p.answers(client, server) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		close(p.closed)
+		p.mu.Lock()
+		for _, conn := range p.conns {
+			conn.Close()
+		}
+		p.mu.Unlock()
+		running.Wait()
+	})
+	return p
+}
+
+// end ends the connections that are there.
+func (p *proxy) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		conn.Close()
+	}
+}
+
+// answers passes on what Redis answers.
+func (p *proxy) answers(client, server net.Conn) {
+	defer client.Close()
+	buffer := make([]byte, 4096)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil {
+			return
+		}
+		select {
+		case <-p.closed:
+			return
+		case <-time.After(time.Duration(p.delay.Load())):
+		}
+		if p.cut.Load() {
+			_, _ = client.Write(buffer[:n/2])
+			return
+		}
+		if _, err := client.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// Nobody waits for longer than readers notice, unless somebody says so.
+func TestPatience(t *testing.T) {
+	server := redistest.Start(t)
+	client, err := New(Config{URL: "redis://" + server.Address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if client.patience != 50*time.Millisecond {
+		t.Errorf("%s", client.patience)
+	}
+}
+
+// No fault of Redis's makes anybody fail or wait, beyond those who ask at that moment.
+// It is said once, and Redis is asked again soon after it is mended.
+func TestFaults(t *testing.T) {
+	tests := []struct {
+		name        string
+		fault, heal func(*redistest.Server, *proxy)
+	}{
+		{"killed", func(s *redistest.Server, _ *proxy) { s.Kill() }, func(s *redistest.Server, _ *proxy) { s.Restart() }},
+		{"hanging", func(s *redistest.Server, _ *proxy) { s.Stop() }, func(s *redistest.Server, _ *proxy) { s.Continue() }},
+		{"slow", func(_ *redistest.Server, p *proxy) { p.delay.Store(int64(4 * patience)) }, func(_ *redistest.Server, p *proxy) { p.delay.Store(0) }},
+		{"cut in an answer", func(_ *redistest.Server, p *proxy) { p.cut.Store(true) }, func(_ *redistest.Server, p *proxy) { p.cut.Store(false) }},
+		{"read-only", func(s *redistest.Server, _ *proxy) { s.Command("REPLICAOF 127.0.0.1 1") }, func(s *redistest.Server, _ *proxy) { s.Command("REPLICAOF NO ONE") }},
+		{"full", func(s *redistest.Server, _ *proxy) { s.Command("CONFIG SET maxmemory 1") }, func(s *redistest.Server, _ *proxy) { s.Command("CONFIG SET maxmemory 0") }},
+		{"another password", func(s *redistest.Server, _ *proxy) { s.Kill(); s.Restart("--requirepass other") }, func(s *redistest.Server, _ *proxy) { s.Kill(); s.Restart("--loglevel notice") }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			p := newProxy(t, server.Address)
+			client, logged := start(t, p.address)
+			waitUp(t, client)
+			if text, err := client.Run(echo, "key", "before"); text != "before" || err != nil {
+				t.Fatal(text, err)
+			}
+			test.fault(server, p)
+			start := time.Now()
+			wait.Until(t, func() string {
+				if _, err := client.Run(echo, "key", "meanwhile"); !errors.Is(err, ErrAway) {
+					return "Redis still answers"
+				}
+				return ""
+			})
+			for range 1000 {
+				if _, err := client.Run(echo, "key", "meanwhile"); !errors.Is(err, ErrAway) {
+					t.Fatal("Redis answers in between")
+				}
+			}
+			if took := time.Since(start); took > 20*patience { // one waits, and then nobody
+				t.Errorf("a thousand callers waited for %s", took)
+			}
+			test.heal(server, p)
+			healed := time.Now()
+			waitUp(t, client)
+			if took := time.Since(healed); took > 5*time.Second {
+				t.Errorf("Redis was asked again after %s", took)
+			}
+			if text, err := client.Run(echo, "key", "after"); text != "after" || err != nil {
+				t.Error(text, err)
+			}
+			if diff := cmp.Diff([]string{again, away, again}, logged()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// However many ask at the moment in which Redis hangs, none of them waits for longer.
+func TestManyCallersOfARedisThatHangs(t *testing.T) {
+	server := redistest.Start(t)
+	const patience = 200 * time.Millisecond
+	client, err := New(Config{URL: "redis://" + server.Address, Patience: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Start()
+	t.Cleanup(client.Close)
+	waitUp(t, client)
+	server.Stop()
+	defer server.Continue()
+	start := time.Now()
+	var callers sync.WaitGroup
+	for range 6 * maxCalls {
+		callers.Go(func() {
+			if _, err := client.Run(echo, "key", "x"); !errors.Is(err, ErrAway) {
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	if took := time.Since(start); took > silence*3/4 { // after which the connection is given up
+		t.Errorf("the last waited for %s", took)
+	}
+}
+
+// After a failover behind one address the edges find the Redis that takes writes.
+func TestFailover(t *testing.T) {
+	first, second := redistest.Start(t), redistest.Start(t)
+	p := newProxy(t, first.Address)
+	client, _ := start(t, p.address)
+	waitUp(t, client)
+	p.to.Store(&second.Address)
+	first.Command("REPLICAOF 127.0.0.1 1") // it lives on, and refuses writes
+	wait.Until(t, func() string {
+		if _, err := client.Run(echo, "key", "x"); !errors.Is(err, ErrAway) {
+			return "the first still takes writes"
+		}
+		return ""
+	})
+	waitUp(t, client)
+	if _, err := client.Run(echo, "failover", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if got := second.Command("GET failover"); got != "x" {
+		t.Errorf("the second has %q", got)
+	}
+}
+
+// A Redis to which connecting takes longer than an answer may is found again.
+func TestSlowConnecting(t *testing.T) {
+	server := redistest.Start(t)
+	p := newProxy(t, server.Address)
+	p.slowStart.Store(int64(150 * time.Millisecond))
+	client, err := New(Config{URL: "redis://" + p.address, Patience: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Start()
+	t.Cleanup(client.Close)
+	waitUp(t, client)
+	server.Kill()
+	wait.Until(t, func() string {
+		if _, err := client.Run(echo, "key", "x"); !errors.Is(err, ErrAway) {
+			return "Redis still answers"
+		}
+		return ""
+	})
+	server.Restart()
+	waitUp(t, client)
+}
+
+// The rights that docs/fleet.md names are enough.
+func TestPermissions(t *testing.T) {
+	server := redistest.Start(t)
+	if said := server.Command("ACL SETUSER caddy on >pw resetkeys ~lychgate:* -@all +hello +auth +ping +select +client +eval +evalsha +get +set +del +pttl +time"); said != "OK" {
+		t.Fatal(said)
+	}
+	client, err := New(Config{URL: "redis://caddy:pw@" + server.Address + "/2", Patience: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Start()
+	t.Cleanup(client.Close)
+	waitUp(t, client)
+	const all = `redis.call('TIME') redis.call('SET', KEYS[1], '1', 'PX', 9000) redis.call('PTTL', KEYS[1]) redis.call('DEL', KEYS[1]) return ''`
+	if _, err := client.Run(all, "lychgate:test"); err != nil {
+		t.Error(err)
+	}
+}
+
+// An edge starts without its Redis, and uses it as soon as it is there.
+func TestStartWithoutRedis(t *testing.T) {
+	server := redistest.Start(t)
+	server.Kill()
+	client, logged := start(t, server.Address)
+	wait.Until(t, func() string {
+		if len(logged()) == 0 {
+			return "nothing was logged"
+		}
+		return ""
+	})
+	if _, err := client.Run(echo, "key", "x"); !errors.Is(err, ErrAway) {
+		t.Error(err)
+	}
+	server.Restart()
+	waitUp(t, client)
+	if diff := cmp.Diff([]string{away, again}, logged()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A configuration whose Redis hangs is left without waiting long for it.
+func TestClose(t *testing.T) {
+	server := redistest.Start(t)
+	server.Stop()
+	client, err := New(Config{URL: "redis://" + server.Address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Start()
+	start := time.Now()
+	client.Close()
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("closing took %s", took)
+	}
+	server.Continue()
+	if _, err := client.Run(echo, "key", "x"); !errors.Is(err, ErrAway) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// A reload in the middle of requests leaves no connection behind, which the goroutines
+// that are left would tell.
+func TestCloseUnderLoad(t *testing.T) {
+	server := redistest.Start(t)
+	for range 20 {
+		client, _ := start(t, server.Address)
+		waitUp(t, client)
+		var callers sync.WaitGroup
+		for range 16 {
+			callers.Go(func() {
+				for {
+					if _, err := client.Run(echo, "key", "x"); err != nil {
+						return
+					}
+				}
+			})
+		}
+		client.Close()
+		callers.Wait()
+	}
+	wait.Until(t, func() string {
+		if n := strings.Count(server.Command("CLIENT LIST"), "name=lychgate"); n > 0 {
+			return fmt.Sprintf("%d connections are left", n)
+		}
+		return ""
+	})
+}
+
+// Callers who ask at once share the connection.
+func TestManyCallers(t *testing.T) {
+	server := redistest.Start(t)
+	client, _ := start(t, server.Address)
+	waitUp(t, client)
+	var callers sync.WaitGroup
+	for i := range 64 {
+		callers.Go(func() {
+			key := strings.Repeat("k", i+1)
+			for range 50 {
+				if text, err := client.Run(echo, key, key); text != key || err != nil {
+					t.Errorf("%q instead of %q, %v", text, key, err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}

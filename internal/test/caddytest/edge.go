@@ -1,0 +1,192 @@
+package caddytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
+)
+
+// timeout is how long an edge may take to start or to stop, on a loaded machine.
+const timeout = 3 * time.Minute
+
+// Edge is a Caddy with Lychgate that runs in a process of its own.
+type Edge struct {
+	Port        string // of 127.0.0.1, for {{port}}
+	AdminSocket string // where the admin API listens
+	LogFile     string
+
+	binary, config string
+	process        *exec.Cmd // nil when it was stopped
+	ended          chan struct{}
+}
+
+// Start runs a Caddyfile, and returns when its servers answer. Its files go to
+// the folder. In the Caddyfile {{folder}} is that folder, {{port}} a free port,
+// and {{global}} the global options that every edge needs.
+func Start(folder, caddyfile string) (*Edge, error) {
+	binary, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	port, err := freeport.Find()
+	if err != nil {
+		return nil, err
+	}
+	e := &Edge{
+		Port: port, AdminSocket: filepath.Join(folder, "admin.sock"), LogFile: filepath.Join(folder, "caddy.log"),
+		binary: binary, config: filepath.Join(folder, "Caddyfile"),
+	}
+	caddyfile = strings.NewReplacer("{{port}}", port, "{{folder}}", folder, "{{global}}", fmt.Sprintf(`
+		admin unix/%s
+		persist_config off
+		default_bind 127.0.0.1
+		storage file_system %s`, e.AdminSocket, filepath.Join(folder, "data"))).Replace(caddyfile)
+	if err := os.WriteFile(e.config, []byte(caddyfile), 0o600); err != nil {
+		return nil, err
+	}
+	return e, e.startAndWait()
+}
+
+// New is [Start] for tests. The edge is stopped when the test ends, and a failed
+// test shows the end of its log.
+func New(t testing.TB, caddyfile string) *Edge {
+	t.Helper()
+	e, err := Start(t.TempDir(), caddyfile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ShowLog(t, e.LogFile)
+	t.Cleanup(func() {
+		if err := e.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// startAndWait waits until Caddy connects to a listener, which it does when all
+// of its servers listen, as for `caddy start`.
+func (e *Edge) startAndWait() error {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if err := e.run("--pingback", listener.Addr().String()); err != nil {
+		return err
+	}
+	connected := make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			conn.Close()
+		}
+		connected <- err
+	}()
+	select {
+	case err = <-connected:
+	case <-e.ended:
+		err = errors.New(e.process.ProcessState.String())
+	case <-time.After(timeout):
+		err = fmt.Errorf("not within %s", timeout)
+	}
+	if err != nil {
+		e.Kill()
+		return fmt.Errorf("caddy does not start: %w; its log ends with\n%s", err, tail(e.LogFile))
+	}
+	return nil
+}
+
+func (e *Edge) run(args ...string) error {
+	log, err := os.OpenFile(e.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	process := exec.Command(e.binary, append([]string{"run", "--config", e.config}, args...)...)
+	process.Stdout, process.Stderr = log, log
+	if err := process.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = process.Wait() // its ProcessState says it
+		close(ended)
+	}()
+	e.process, e.ended = process, ended
+	return nil
+}
+
+// PID returns the process's ID.
+func (e *Edge) PID() int { return e.process.Process.Pid }
+
+// Stop ends the edge with SIGTERM, as a service manager does. It does nothing
+// after Kill.
+func (e *Edge) Stop() error {
+	if e.process == nil {
+		return nil
+	}
+	process := e.process
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stopping Caddy: %w", err)
+	}
+	select {
+	case <-e.ended:
+	case <-time.After(timeout):
+		e.Kill()
+		return fmt.Errorf("stopping Caddy: not within %s", timeout)
+	}
+	e.process = nil
+	if !process.ProcessState.Success() {
+		return fmt.Errorf("stopping Caddy: %s", process.ProcessState)
+	}
+	return nil
+}
+
+// Kill ends the edge with SIGKILL, as a power cut would.
+func (e *Edge) Kill() {
+	_ = e.process.Process.Kill() // it may have ended
+	<-e.ended
+	e.process = nil
+}
+
+// Restart starts the edge again after Kill, at its port. It does not wait until
+// the servers answer, so that the edge can also be killed while it starts.
+func (e *Edge) Restart() error { return e.run() }
+
+// Admin returns a client of the admin API at a Unix socket.
+func Admin(socket string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+}
+
+// ShowLog ends a failed test's output with the last lines of a server's log.
+func ShowLog(t testing.TB, file string) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the end of %s:\n%s", filepath.Base(file), tail(file))
+		}
+	})
+}
+
+func tail(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	const shown = 10
+	return strings.Join(lines[max(0, len(lines)-1-shown):], "")
+}

@@ -1,0 +1,77 @@
+// Package dbtest opens empty databases for tests, of each kind that there is.
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// Each runs a test on an empty database of each kind. Without the environment
+// variable LYCHGATE_TEST_POSTGRES, a connection string, the one on PostgreSQL
+// is skipped, or fails if LYCHGATE_TEST_SERVERS says that all servers are there.
+func Each(t *testing.T, test func(t *testing.T, db *database.DB)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, Postgres(t)) })
+}
+
+// SQLite opens an empty database in a file.
+func SQLite(t testing.TB) *database.DB {
+	t.Helper()
+	return open(t, database.SQLite, filepath.Join(t.TempDir(), "lychgate.db"))
+}
+
+// Postgres opens an empty schema.
+func Postgres(t testing.TB) *database.DB {
+	t.Helper()
+	return open(t, database.Postgres, PostgresSource(t))
+}
+
+// PostgresSource returns a connection string whose tables go to a schema that
+// is made for the test.
+func PostgresSource(t testing.TB) string {
+	t.Helper()
+	source := os.Getenv("LYCHGATE_TEST_POSTGRES")
+	if source == "" {
+		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
+			t.Fatal("LYCHGATE_TEST_POSTGRES is not set")
+		}
+		t.Skip("needs PostgreSQL: run e2e/postgres/start, and set LYCHGATE_TEST_POSTGRES to what it prints")
+	}
+	schema := fmt.Sprintf("test_%d", time.Now().UnixNano())
+	admin := open(t, database.Postgres, source)
+	if _, err := admin.Write.ExecContext(t.Context(), "CREATE SCHEMA "+schema); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Write.ExecContext(context.Background(), "DROP SCHEMA "+schema+" CASCADE"); err != nil {
+			t.Error(err)
+		}
+	})
+	separator := "?"
+	if strings.Contains(source, "?") {
+		separator = "&"
+	}
+	return source + separator + "search_path=" + url.QueryEscape(schema)
+}
+
+func open(t testing.TB, kind database.Kind, source string) *database.DB {
+	t.Helper()
+	db, err := database.Open(t.Context(), kind, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}

@@ -1,0 +1,361 @@
+// Package desktest has a desk with one site for tests. Its platform fails on request.
+package desktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/desk"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// Now is the time on the desk's clock.
+var Now = time.Date(2026, time.May, 4, 15, 0, 0, 0, time.UTC)
+
+// Staff are those of the tests, by their role. The cookie of a session is session and the
+// role, or the role alone.
+var Staff = map[string]platform.Permissions{
+	"Owner":         {UploadThemes: true, ManageManifests: true, Administer: true},
+	"Administrator": {UploadThemes: true, ManageManifests: true, Administer: true},
+	"Editor":        {ManageManifests: true},
+	"Super Editor":  {ManageManifests: true},
+	"Author":        {},
+	"Contributor":   {},
+}
+
+// Publication is a platform with themes and posts, which fails on request.
+type Publication struct {
+	platform.ThemeHost // for what the desk does not call
+
+	// These are for one who holds Mu, or has the desk to themselves.
+	Mu     sync.Mutex
+	Themes []platform.InstalledTheme
+	Posts  []platform.Post // newest first
+	Tags   map[string][]string
+
+	EventsPosts map[string]platform.EventPost // by ID
+
+	// Fault is asked before each call, by its name, while Mu is held.
+	Fault func(call string) error
+}
+
+func (p *Publication) begin(call string) (func(), error) {
+	p.Mu.Lock()
+	return p.Mu.Unlock, p.Fault(call)
+}
+
+// HasSession implements [platform.Authenticator].
+func (*Publication) HasSession(cookie string) bool { return cookie != "" }
+
+// Staff implements [platform.Authenticator].
+func (p *Publication) Staff(_ context.Context, v platform.Visitor) (platform.StaffMember, error) {
+	end, err := p.begin("staff")
+	defer end()
+	role := strings.TrimPrefix(v.Cookie, "session=")
+	permissions, ok := Staff[role]
+	switch {
+	case err != nil:
+		return platform.StaffMember{}, err
+	case !ok:
+		return platform.StaffMember{}, platform.ErrNotStaff
+	}
+	return platform.StaffMember{Roles: []string{role}, Permissions: permissions}, nil
+}
+
+// Installed implements [platform.ThemeHost].
+func (p *Publication) Installed(context.Context, platform.Visitor) ([]platform.InstalledTheme, error) {
+	end, err := p.begin("installed")
+	defer end()
+	return p.Themes, err
+}
+
+// Tagged implements [platform.PostHost].
+func (p *Publication) Tagged(_ context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
+	end, err := p.begin("tagged")
+	defer end()
+	carried := make(map[string]platform.Tagged)
+	for _, tag := range tags {
+		of := platform.Tagged{IsInternal: strings.HasPrefix(tag, "#")}
+		for _, post := range p.Posts {
+			if !slices.Contains(p.Tags[post.ID], tag) {
+				continue
+			}
+			if of.Total++; of.Total <= most {
+				of.Posts = append(of.Posts, post)
+			}
+		}
+		carried[tag] = of
+	}
+	return carried, err
+}
+
+// Published implements [platform.PostHost].
+func (p *Publication) Published(_ context.Context, search platform.PostSearch) (found []platform.Post, err error) {
+	end, err := p.begin("published")
+	defer end()
+	for _, post := range p.Posts {
+		isWanted := post.Status == "published" && (search.Tag == "" || slices.Contains(p.Tags[post.ID], search.Tag))
+		for _, word := range search.Words {
+			isWanted = isWanted && strings.Contains(strings.ToLower(post.Title), strings.ToLower(word))
+		}
+		if isWanted && len(found) < search.Most {
+			found = append(found, post)
+		}
+	}
+	return found, err
+}
+
+func (p *Publication) find(id string) (platform.Post, error) {
+	i := slices.IndexFunc(p.Posts, func(post platform.Post) bool { return post.ID == id })
+	if i < 0 {
+		return platform.Post{}, platform.ErrNoPost
+	}
+	return p.Posts[i], nil
+}
+
+// Post implements [platform.PostHost].
+func (p *Publication) Post(_ context.Context, id string) (platform.Post, error) {
+	end, err := p.begin("post")
+	defer end()
+	if err != nil {
+		return platform.Post{}, err
+	}
+	return p.find(id)
+}
+
+// Tag implements [platform.PostHost].
+func (p *Publication) Tag(_ context.Context, id, tag string) error {
+	return p.retag("tag", id, tag, tag)
+}
+
+// Untag implements [platform.PostHost].
+func (p *Publication) Untag(_ context.Context, id, tag string) error {
+	return p.retag("untag", id, tag)
+}
+
+func (p *Publication) retag(call, id, old string, added ...string) error {
+	end, err := p.begin(call)
+	defer end()
+	if _, missing := p.find(id); err == nil {
+		err = missing
+	}
+	if err == nil {
+		p.Tags[id] = append(slices.DeleteFunc(slices.Clone(p.Tags[id]), func(t string) bool { return t == old }), added...)
+	}
+	return err
+}
+
+// Held returns the IDs of the posts that carry each tag.
+func (p *Publication) Held() map[string][]string {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	held := make(map[string][]string)
+	for id, tags := range p.Tags {
+		for _, tag := range tags {
+			held[tag] = append(held[tag], id)
+			slices.Sort(held[tag])
+		}
+	}
+	return held
+}
+
+// Queue is an outbox that has what a test says.
+type Queue struct {
+	Records []members.Record
+	Total   int
+	Tried   int
+	Err     error
+}
+
+// Pending implements [desk.Outbox].
+func (q *Queue) Pending(_ context.Context, _ string, limit int) ([]members.Record, int, error) {
+	return q.Records[:min(limit, len(q.Records))], max(q.Total, len(q.Records)), q.Err
+}
+
+// TryNow implements [desk.Outbox].
+func (q *Queue) TryNow(context.Context, string) (int, error) {
+	q.Tried++
+	return len(q.Records), q.Err
+}
+
+// House is a desk with one site.
+type House struct {
+	T testing.TB
+
+	Desk    *desk.Desk
+	Site    *desk.Site
+	Ghost   *Publication
+	Outbox  *Queue
+	Members *desk.Members
+	Themes  *themes.Service
+	Curator *curation.Curator
+	Events  *events.Service
+	DB      *database.DB
+	Log     *observer.ObservedLogs
+
+	// Away is the error of a store that cannot be opened.
+	Away error
+
+	// Elapsed is what has passed on the clock of the desk's limits.
+	Elapsed time.Duration
+}
+
+// New returns a desk, whose active theme has no manifest yet.
+func New(t testing.TB) *House {
+	t.Helper()
+	db := dbtest.SQLite(t)
+	kept, err := themes.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := memberstore.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves, err := curation.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventsStore, err := events.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 30, Window: time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zapcore.DebugLevel)
+	h := &House{
+		T: t, DB: db, Log: logs, Outbox: new(Queue),
+		Desk: &desk.Desk{Path: "/ghost", Platforms: "Ghost", Logger: zap.New(core), Now: func() time.Time { return Now }},
+		Ghost: &Publication{
+			Themes: []platform.InstalledTheme{{Name: "nightly", IsActive: true}, {Name: "source"}},
+			Tags:   make(map[string][]string),
+
+			EventsPosts: make(map[string]platform.EventPost),
+
+			Fault: func(string) error { return nil },
+		},
+	}
+	h.Desk.Tries, err = ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: desk.TriesLimit, Clock: func() time.Duration { return h.Elapsed }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Members = &desk.Members{
+		Outbox: h.Outbox, Keys: &members.KeyService{Store: stored, Now: h.Desk.Now}, Path: "/integration", MayManage: true,
+		Allow: "staff_integrations on", Declared: map[string]desk.DeclaredIntegration{},
+		Check: func(form desk.IntegrationForm) (members.Integration, error) {
+			if form.Name == "" || strings.ContainsAny(form.Name, "<> ") {
+				return members.Integration{}, fmt.Errorf("the name %s cannot be used", form.Name)
+			}
+			return members.Integration{
+				Name: form.Name, Mode: members.Mode(form.Mode), DuplicateEmails: form.DuplicateEmails,
+				PlaceholderDomain: form.PlaceholderDomain, SubscribeByDefault: form.Subscribe,
+			}, nil
+		},
+	}
+	h.Themes = &themes.Service{Site: "daily", Store: kept, Repositories: map[string]themes.Source{}, Now: h.Desk.Now}
+	h.Curator = curation.New(moves, func(string) platform.PostHost { return h.Ghost }, zap.NewNop())
+	h.Events = events.New(eventsStore, func(string) platform.EventHost { return h.Ghost }, zap.NewNop())
+	running, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { h.Curator.Run(running) })
+	done.Go(func() { h.Events.Run(running) })
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+	h.Site = &desk.Site{
+		CurationSite: &handlers.CurationSite{
+			ThemesSite: &handlers.ThemesSite{
+				Name: "daily", Platform: h.Ghost, Staff: handlers.NewStaff("daily", "Ghost", h.Ghost, handlers.NewStrangers(limiter)),
+				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", ImagesAPI: "/api/admin/images/upload/"},
+				Themes: func() (*themes.Service, error) { return h.Themes, h.Away },
+			},
+			Posts: h.Ghost, Curator: func() (*curation.Curator, error) { return h.Curator, h.Away },
+		},
+		Members: func() (*desk.Members, error) { return h.Members, h.Away },
+	}
+	h.Site.Events = &handlers.EventsSite{ThemesSite: h.Site.ThemesSite, Host: h.Ghost, Events: func() (*events.Service, error) { return h.Events, h.Away }}
+	return h
+}
+
+// ErrGone is the error of what does not answer.
+var ErrGone = errors.New("connection refused")
+
+// CloseStore has the store go away while it is in use.
+func (h *House) CloseStore() {
+	h.T.Helper()
+	if err := h.DB.Close(); err != nil {
+		h.T.Fatal(err)
+	}
+}
+
+// Manifest has a theme's manifest uploaded, as YAML or what encodes as JSON, which is YAML.
+func (h *House) Manifest(theme string, of any) {
+	h.T.Helper()
+	text, isText := of.(string)
+	if !isText {
+		encoded, err := json.Marshal(of)
+		if err != nil {
+			h.T.Fatal(err)
+		}
+		text = string(encoded)
+	}
+	if _, err := h.Themes.Take(h.T.Context(), theme, Source(text, nil)); err != nil {
+		h.T.Fatal(err)
+	}
+}
+
+// Source is a repository that has a manifest, or an error.
+func Source(text string, err error) themes.Source {
+	return func(context.Context) ([]byte, error) { return []byte(text), err }
+}
+
+// Declare has the active theme declare sections, without a finding.
+func (h *House) Declare(sections ...manifest.Section) {
+	h.T.Helper()
+	h.Manifest("nightly", manifest.Manifest{Version: 1, Curation: &manifest.Curation{Sections: sections}})
+	kept, err := h.Themes.Find(h.T.Context(), "nightly")
+	if err != nil || len(kept.Findings) > 0 {
+		h.T.Fatal(kept.Findings, err)
+	}
+}
+
+// Top is a section with two slots.
+var Top = manifest.Section{
+	Key: "top", Name: "Top stories", Description: "What readers see first.",
+	Picker: manifest.Picker{DefaultView: manifest.RecentView, RecentLimit: 5},
+	Slots:  []manifest.Slot{{Key: "lead", Label: "Lead story", Tag: "#lead"}, {Key: "second", Label: "Second story", Tag: "#second"}},
+}
+
+// Publish adds a published post that carries tags, as the newest.
+func (h *House) Publish(id, title string, tags ...string) {
+	h.Ghost.Mu.Lock()
+	defer h.Ghost.Mu.Unlock()
+	h.Ghost.Posts = append([]platform.Post{{
+		ID: id, Title: title, Status: "published", PublishedAt: Now.Add(-time.Hour), Authors: []string{"Jane"}, Edit: "/#/editor/post/" + id,
+	}}, h.Ghost.Posts...)
+	h.Ghost.Tags[id] = tags
+}

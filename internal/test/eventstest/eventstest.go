@@ -1,0 +1,48 @@
+// Package eventstest fills a store with events, for tests and measurements of what readers get.
+package eventstest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// Fill keeps published events of a site: event-0, event-1 and so on, an hour apart from the
+// next hour on. Each has so many bytes, of which 500 are the least.
+func Fill(ctx context.Context, db *database.DB, site string, count, size int) error {
+	if _, err := events.NewSQL(ctx, db); err != nil {
+		return err
+	}
+	return db.InTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO events_sites (site, version, looked_at, image_size, calendar_name, messages)
+			VALUES ($1, 1, 0, '', '', '{}')`, site)
+		for n := 0; n < count && err == nil; n++ {
+			_, err = tx.ExecContext(ctx, insert, row(site, n, size)...)
+		}
+		return err
+	})
+}
+
+const insert = `INSERT INTO events (site, id, slug, public, starts_at, over_at, updated_at, created_at, theme, type, content, status, revision,
+		shape, post, wanted_at, tries, problem, holder, leased_until, late_at, post_id, name)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 'solo', 'webinar', '{}', 'published', 1, '{}', '{}', 0, 0, '', '', 0, 0, $3, 'event')`
+
+// row returns the values of insert.
+func row(site string, n, size int) []any {
+	now := time.Now().UTC()
+	start := now.Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)
+	id := strings.Map(func(digit rune) rune { return digit - '0' + 'a' }, fmt.Sprintf("%026d", n)) // as events have them
+	slug := fmt.Sprintf("event-%d", n)
+	public := fmt.Sprintf(`{"id":%q,"slug":%[2]q,"type":"webinar","status":"published","name":"Event %[3]d","description":"%%s",`+
+		`"url":"https://news.example.com/%s/","feature_image":"https://news.example.com/content/images/2026/11/picture-%[3]d.jpg",`+
+		`"event_date":%[5]q,"event_time_start":%[6]q,"event_time_end":"","event_time_zone":"UTC","start":%[7]q,"end":null,"all_day":false,`+
+		`"deadline":null,"location":"The Pier","max_attendees":120,"access":"free","fields":{"speaker":"Ada Lovelace"},"updated_at":%[8]q}`,
+		id, slug, n, slug, start.Format(time.DateOnly), start.Format("15:04"), start.Format(time.RFC3339), now.Format(time.RFC3339))
+	public = strings.Replace(public, "%s", strings.Repeat("About. ", max(1, (size-len(public))/len("About. "))), 1)
+	return []any{site, id, slug, public, start.UnixMilli(), start.UnixMilli(), now.UnixMilli()}
+}

@@ -1,0 +1,187 @@
+package membertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Site is the name of the benches' site.
+const Site = "daily"
+
+// Bench is an edge with one site, whose clock stands still. Nothing runs in the
+// background.
+type Bench struct {
+	T        *testing.T
+	Now      time.Time
+	DB       *database.DB
+	Store    *memberstore.SQL
+	Platform *Platform
+	*Edge
+}
+
+// Edge is one process that serves the site.
+type Edge struct {
+	Service *members.Service
+	Outbox  *outbox.Outbox
+	Sync    *inbound.Sync
+}
+
+// New makes a bench on a database.
+func New(t *testing.T, db *database.DB) *Bench {
+	t.Helper()
+	store, err := memberstore.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Bench{T: t, DB: db, Store: store, Platform: NewPlatform(), Now: time.Now().UTC().Truncate(time.Millisecond)}
+	b.Edge = b.NewEdge(inbound.Site{Platform: b.Platform}, time.Minute)
+	return b
+}
+
+// Each runs a test on a bench for each database.
+func Each(t *testing.T, test func(t *testing.T, b *Bench)) {
+	t.Helper()
+	dbtest.Each(t, func(t *testing.T, db *database.DB) { test(t, New(t, db)) })
+}
+
+// NewEdge makes another edge on the bench's store, as if in another process. The
+// timeout is that of a caller.
+func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
+	now := b.Clock
+	e := &Edge{
+		Outbox: outbox.New(outbox.Config{
+			Store: b.Store, Platform: Serve(map[string]platform.Platform{Site: site.Platform}), Logger: zap.NewNop(), Timeout: timeout, Now: now,
+		}),
+		Sync: inbound.New(inbound.Config{
+			Store: b.Store, Sites: map[string]inbound.Site{Site: site}, Logger: zap.NewNop(), Timeout: timeout, Now: now,
+		}),
+	}
+	e.Service = members.New(members.Config{
+		Site: Site, Store: b.Store, Outbox: e.Outbox, Inbound: e.Sync, Integrations: b.Store, Timeout: timeout, Now: now,
+	})
+	return e
+}
+
+// Clock returns the bench's time.
+func (b *Bench) Clock() time.Time { return b.Now }
+
+// Serve returns the function that an Outbox asks for these platforms, by site.
+func Serve(platforms map[string]platform.Platform) func(site string) platform.Platform {
+	return func(site string) platform.Platform { return platforms[site] }
+}
+
+// Create creates a member.
+func (b *Bench) Create(i members.Integration, f members.Fields) members.Result {
+	b.T.Helper()
+	result, err := b.Service.Create(b.T.Context(), i, f)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return result
+}
+
+// Record returns the record of a member that was written.
+func (b *Bench) Record(result members.Result) members.Record {
+	b.T.Helper()
+	return b.find(members.Key{Site: Site, GUID: result.Member.GUID})
+}
+
+// Get returns the record that has an email.
+func (b *Bench) Get(email string) members.Record {
+	b.T.Helper()
+	return b.find(members.Key{Site: Site, Email: email})
+}
+
+func (b *Bench) find(key members.Key) members.Record {
+	b.T.Helper()
+	r, err := b.Store.Find(b.T.Context(), key)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return r
+}
+
+// DeliverDue has the outbox retry what is due, once.
+func (b *Bench) DeliverDue() {
+	b.T.Helper()
+	if err := b.Outbox.DeliverDue(b.T.Context()); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// CatchUp lets time pass until nothing that can be applied is pending.
+func (b *Bench) CatchUp() {
+	b.T.Helper()
+	for range 4 {
+		b.Now = b.Now.Add(10 * time.Minute)
+		b.DeliverDue()
+	}
+}
+
+// Refresh has the inbound sync read a member of the platform.
+func (b *Bench) Refresh(id string) {
+	b.T.Helper()
+	if err := b.Sync.Refresh(b.T.Context(), Site, id); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// Pending returns how many records are pending.
+func (b *Bench) Pending() int {
+	b.T.Helper()
+	n, err := b.Store.CountPending(b.T.Context(), Site)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return n
+}
+
+// SameOnPlatform fails unless the platform has just these members.
+func (b *Bench) SameOnPlatform(want ...string) {
+	b.T.Helper()
+	if diff := cmp.Diff(append([]string{}, want...), b.Platform.Emails()); diff != "" {
+		b.T.Errorf("on the platform: %s", diff)
+	}
+}
+
+// OnPlatform returns the member that the platform should have for a record.
+func OnPlatform(r members.Record) platform.Member {
+	return platform.Member{
+		ID: r.PlatformID, Email: r.Email, Name: r.Name, Note: r.Note, Subscribed: r.Subscribed, Labels: r.Labels,
+		Newsletters: r.ActiveNewsletters(), Status: r.Status,
+	}
+}
+
+// Integrations of the tests.
+var (
+	ByEmail = members.Integration{Name: "form", Mode: members.EmailMode, SubscribeByDefault: true}
+	ByID    = members.Integration{
+		Name: "crm", Mode: members.CustomIDMode, DuplicateEmails: true, PlaceholderDomain: "members.invalid", SubscribeByDefault: true,
+	}
+)
+
+// With returns fields with an email, and more.
+func With(email string, more ...func(*members.Fields)) members.Fields {
+	f := members.Fields{Email: &email}
+	for _, set := range more {
+		set(&f)
+	}
+	return f
+}
+
+// Name sets a name.
+func Name(s string) func(*members.Fields) { return func(f *members.Fields) { f.Name = &s } }
+
+// ID sets a member ID.
+func ID(s string) func(*members.Fields) { return func(f *members.Fields) { f.MemberID = &s } }
