@@ -53,7 +53,7 @@ var build = sync.OnceValues(func() (binary string, err error) {
 	}
 	binary = filepath.Join(folder, "caddy")
 	command := exec.Command("go", "build", "-o", binary, "./cmd/caddy")
-	command.Dir = filepath.Join(filepath.Dir(file), "..", "..")
+	command.Dir = filepath.Join(filepath.Dir(file), "..", "..", "..")
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("building Caddy: %w\n%s", err, output), os.RemoveAll(folder))
 	}

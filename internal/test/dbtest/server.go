@@ -27,7 +27,7 @@ const startTimeout = time.Minute
 // Close it when it is no longer needed.
 func OpenServer() (*Server, error) {
 	_, file, _, _ := runtime.Caller(0)
-	s := &Server{script: exec.Command(filepath.Join(filepath.Dir(file), "..", "..", "e2e", "postgres", "start"))}
+	s := &Server{script: exec.Command(filepath.Join(filepath.Dir(file), "..", "..", "..", "e2e", "postgres", "start"))}
 	s.script.Stderr = os.Stderr
 	output, err := s.script.StdoutPipe()
 	if err == nil {

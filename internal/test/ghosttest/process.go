@@ -37,7 +37,7 @@ func New(t testing.TB) *Process {
 func (p *Process) Start() {
 	p.t.Helper()
 	_, file, _, _ := runtime.Caller(0)
-	p.script = exec.Command(filepath.Join(filepath.Dir(file), "..", "..", "e2e", "ghost", "start"), p.folder, p.Port)
+	p.script = exec.Command(filepath.Join(filepath.Dir(file), "..", "..", "..", "e2e", "ghost", "start"), p.folder, p.Port)
 	var complaint bytes.Buffer
 	p.script.Stderr = &complaint
 	output, err := p.script.StdoutPipe()
