@@ -52,7 +52,13 @@ type Config struct {
 // UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
 func (c *Config) UnmarshalJSON(data []byte) error {
 	type plain Config
-	return ReadJSON(data, (*plain)(c))
+	err := ReadJSON(data, (*plain)(c))
+	for name, site := range c.Sites {
+		if site == nil { // null is as good as {}
+			c.Sites[name] = new(Site)
+		}
+	}
+	return err
 }
 
 // Site is one publication.
@@ -165,9 +171,6 @@ func (c *Config) ResolveSites(p Placeholders) (map[string][]string, error) {
 			return nil, err
 		}
 		site := c.Sites[name]
-		if site == nil {
-			site = new(Site)
-		}
 		hosts, err := site.ResolveHosts(p, owners, name)
 		if err == nil {
 			err = site.checkThemes(p)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -28,11 +29,9 @@ func ParseDuration(s string) (time.Duration, error) {
 
 // UnmarshalJSON reads either form.
 func (d *Duration) UnmarshalJSON(data []byte) error {
-	text := string(data)
-	if unquoted, err := strconv.Unquote(text); err == nil {
-		text = unquoted
-	} else {
-		text += "ns"
+	text, err := strconv.Unquote(string(data))
+	if err != nil {
+		return json.Unmarshal(data, (*int64)(d))
 	}
 	duration, err := ParseDuration(text)
 	*d = Duration(duration)
