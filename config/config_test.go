@@ -91,6 +91,18 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+// A configuration that Caddy saved when adapted JSON had lines is loaded with --resume.
+func TestFormerFields(t *testing.T) {
+	var c config.Config
+	text := `{"service": "outpost", "lines": {"service": "Caddyfile:3"}, "sites": {"daily": {"hosts": ["a.example"]}}}`
+	if err := json.Unmarshal([]byte(text), &c); err != nil || c.Service != "outpost" {
+		t.Errorf("%s: %v, service %q, want outpost", text, err, c.Service)
+	}
+	if err := json.Unmarshal([]byte(`{"lines_": {}}`), &c); err == nil {
+		t.Error("a field that nobody knows was taken")
+	}
+}
+
 // FuzzReadJSON sends any JSON as a configuration: it is refused with a message, or read.
 func FuzzReadJSON(f *testing.F) {
 	f.Add([]byte(`{"sites": {"daily": {"hosts": ["news.example.com"], "themes": {"nightly": {"repository": {"url": "https://git.example.com/a.git"}}}}}}`))

@@ -89,6 +89,10 @@ func jsonExample(path string) string {
 	return jsonExamples[""]
 }
 
+// formerFields are those that the Caddyfile adapter wrote once. Caddy's autosave may have them,
+// which is loaded with --resume.
+var formerFields = map[string]bool{"lines": true, "line": true, "reject_to_line": true}
+
 var durationType = reflect.TypeFor[Duration]()
 
 // checkJSON checks that a value can be read into a type. The path is the value's,
@@ -180,6 +184,9 @@ func checkJSONObject(path string, value any, of reflect.Type) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		field, known := fields[key]
+		if !known && formerFields[key] {
+			continue
+		}
 		if !known {
 			return fmt.Errorf("%s: no such field: known are %s", join(path, key), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
