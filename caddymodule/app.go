@@ -23,7 +23,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/internal/redis"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -132,10 +133,10 @@ type Site struct {
 	locked   error             // why its keys cannot be opened
 	revision int64             // of a site in the store
 
-	members atomic.Pointer[handlers.MembersSite] // nil while the store is away
-	synced  inbound.Site                         // of a site in the store
-	themes  *handlers.ThemesSite                 // nil for a platform without themes
-	address *url.URL                             // of the platform, for dynamic lychgate; nil for none
+	members atomic.Pointer[membersapi.Site] // nil while the store is away
+	synced  inbound.Site                    // of a site in the store
+	themes  *api.Site                       // nil for a platform without themes
+	address *url.URL                        // of the platform, for dynamic lychgate; nil for none
 }
 
 // liveSites are the sites that are served, by host. They are never changed, but

@@ -16,8 +16,11 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/desk"
+	"github.com/lychgate/caddy-lychgate/handlers/inbox"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
+	themesapi "github.com/lychgate/caddy-lychgate/handlers/themes"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -150,12 +153,12 @@ func (h *InboxProvider) checkParsed(*App) error { return nil }
 func (h *InboxProvider) reach(*App) []reach {
 	p := cmp.Or(h.Path, defaultLookupPath)
 	folder := path.Dir(p)
-	return []reach{{[]string{p, folder + handlers.ButtonPath, folder + "/members/x"}, folder + "/*"}}
+	return []reach{{[]string{p, folder + inbox.ButtonPath, folder + "/members/x"}, folder + "/*"}}
 }
 
 func (h *InboxProvider) answers() []area {
 	p := cmp.Or(h.Path, defaultLookupPath)
-	return []area{{p, false}, {path.Dir(p) + handlers.ButtonPath, false}}
+	return []area{{p, false}, {path.Dir(p) + inbox.ButtonPath, false}}
 }
 
 func (h *MembersAPI) checkParsed(app *App) error { return app.checkPlatforms() }
@@ -170,7 +173,7 @@ func (h *MembersAPI) reach(app *App) []reach {
 	needed := []reach{{[]string{p + "/members"}, p + "/*"}, {[]string{p + "/members/x"}, p + "/*"}}
 	for _, site := range app.Sites {
 		if site.Platform.sendsEvents() && site.Platform.Webhooks != "off" {
-			return append(needed, reach{[]string{handlers.WebhookPath(p) + "/x"}, p + "/*"})
+			return append(needed, reach{[]string{membersapi.WebhookPath(p) + "/x"}, p + "/*"})
 		}
 	}
 	return needed
@@ -197,12 +200,12 @@ func (a *App) checkThemeHosts(directive string) error {
 func (h *ThemeManifest) path() string { return cmp.Or(h.Path, defaultAdminPath) }
 
 func (h *ThemeManifest) answers() []area {
-	return []area{{h.path() + handlers.ThemesPath, true}, {h.path() + handlers.SchemaPath, false}}
+	return []area{{h.path() + api.ThemesPath, true}, {h.path() + themesapi.SchemaPath, false}}
 }
 
 func (h *ThemeManifest) reach(*App) []reach {
 	p := h.path()
-	return []reach{{[]string{p + "/api/admin/themes/upload/"}, p + "/*"}, {[]string{p + handlers.ThemesPath, p + handlers.SchemaPath}, p + "/*"}}
+	return []reach{{[]string{p + "/api/admin/themes/upload/"}, p + "/*"}, {[]string{p + api.ThemesPath, p + themesapi.SchemaPath}, p + "/*"}}
 }
 
 func (h *EventsAPI) checkParsed(app *App) error { return app.checkThemeHosts("events_api") }
@@ -221,12 +224,12 @@ func (h *StaffDesk) checkParsed(app *App) error { return app.checkThemeHosts("st
 func (h *StaffDesk) path() string { return cmp.Or(h.Path, defaultAdminPath) }
 
 func (h *StaffDesk) answers() []area {
-	return []area{{h.path() + desk.Path, true}, {h.path() + handlers.CurationPath, true}}
+	return []area{{h.path() + desk.Path, true}, {h.path() + desk.CurationPath, true}}
 }
 
 func (h *StaffDesk) reach(*App) []reach {
 	p := h.path()
-	needed := []reach{{[]string{p + desk.Path + "/themes"}, p + "/*"}, {[]string{p + handlers.CurationPath}, p + "/*"}}
+	needed := []reach{{[]string{p + desk.Path + "/themes"}, p + "/*"}, {[]string{p + desk.CurationPath}, p + "/*"}}
 	if h.GhostAdmin == nil || *h.GhostAdmin {
 		for settings := range adminSettings {
 			needed = append(needed, reach{[]string{p + settings}, p + "/*"})

@@ -8,7 +8,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 )
 
 func init() {
@@ -36,7 +37,7 @@ type EventsAPI struct {
 
 	app     *App
 	state   *eventsState
-	readers handlers.ReadersEvents
+	readers eventhandlers.Readers
 	release releases
 }
 
@@ -100,7 +101,7 @@ func (h *EventsAPI) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.readers = handlers.ReadersEvents{Path: h.Path, Limiter: limiter, Logger: sampled(ctx.Logger())}
+	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: sampled(ctx.Logger())}
 	return nil
 }
 
@@ -114,7 +115,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	site := h.app.siteOf(r.Host)
 	if site == nil || !site.Platform.hasThemes() {
-		handlers.NoSite(w)
+		api.NoSite(w)
 		return nil
 	}
 	setPlaceholders(r, site, "")

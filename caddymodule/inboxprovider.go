@@ -15,7 +15,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/handlers/inbox"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/web"
@@ -73,8 +74,8 @@ type InboxProvider struct {
 	fromCaddyfile
 
 	app         *App
-	inbox       handlers.InboxProvider
-	button      handlers.Asset
+	inbox       inbox.Provider
+	button      api.Asset
 	buttonPath  string
 	membersPath string
 	release     releases
@@ -156,13 +157,13 @@ func (h *InboxProvider) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.inbox = handlers.InboxProvider{
+	h.inbox = inbox.Provider{
 		Classifier:   &classifier.Classifier{MX: h.app.resolver, Cache: cache},
 		Limiter:      limiter,
 		RejectTo:     h.RejectTo,
-		CacheControl: handlers.KeepFor(time.Duration(h.CacheTTL)),
+		CacheControl: inbox.KeepFor(time.Duration(h.CacheTTL)),
 	}
-	h.button = handlers.Asset{Content: web.Script(), Type: "text/javascript; charset=utf-8", Version: web.Version()}
+	h.button = api.Asset{Content: web.Script(), Type: "text/javascript; charset=utf-8", Version: web.Version()}
 	return nil
 }
 
@@ -192,7 +193,7 @@ func (h *InboxProvider) setDefaults() error {
 		h.CacheSize = classifier.DefaultSize
 	}
 	h.membersPath = path.Dir(h.Path) + "/members/"
-	h.buttonPath = path.Dir(h.Path) + handlers.ButtonPath
+	h.buttonPath = path.Dir(h.Path) + inbox.ButtonPath
 
 	var err error
 	if h.RejectTo, err = replace("reject_to", h.RejectTo); err != nil {
@@ -210,7 +211,7 @@ func (h *InboxProvider) Cleanup() error { return h.release.all() }
 func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if r.URL.Path == h.buttonPath {
 		if h.app.siteOf(r.Host) == nil {
-			handlers.NoSite(w)
+			api.NoSite(w)
 			return nil
 		}
 		h.button.Serve(w, r)
@@ -225,7 +226,7 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 		if !lookup {
 			return next.ServeHTTP(w, r)
 		}
-		handlers.NoSite(w)
+		api.NoSite(w)
 		return nil
 	}
 	if !lookup {
@@ -239,11 +240,11 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	answer := h.inbox.Lookup(r, h.app.clientAddr(r))
 	setPlaceholders(r, site, answer.Provider)
 	switch answer.Result {
-	case handlers.InboxAnswered:
+	case inbox.Answered:
 		site.metrics.answered(answer.Answer)
-	case handlers.InboxRejected:
+	case inbox.Rejected:
 		site.metrics.rejected.Inc()
-	case handlers.InboxRefused:
+	case inbox.Refused:
 		site.metrics.refusedLookup.Inc()
 	}
 	answer.Write(w)

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dustin/go-humanize"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 )
 
 func init() {
@@ -43,7 +43,7 @@ type MembersAPI struct {
 
 	app     *App
 	state   *membersState
-	api     handlers.MembersAPI
+	api     membersapi.API
 	release releases
 }
 
@@ -110,11 +110,11 @@ func (h *MembersAPI) Provision(ctx caddy.Context) error {
 	if h.state, err = h.app.useMembers(h.Path); err != nil {
 		return explain(h.app.Lines, err)
 	}
-	h.api = handlers.MembersAPI{Path: h.Path, MaxBody: h.MaxBody, Logger: sampled(ctx.Logger())}
+	h.api = membersapi.API{Path: h.Path, MaxBody: h.MaxBody, Logger: sampled(ctx.Logger())}
 	if h.api.Keys, err = h.app.loadKeys(h.Limit.plain(), &h.release); err != nil {
 		return err
 	}
-	if h.api.Strangers, err = h.app.loadStrangers("strangers", h.Limit.plain(), &h.release); err != nil {
+	if h.api.FailedKeys, err = h.app.loadStrangers("strangers", h.Limit.plain(), &h.release); err != nil {
 		return err
 	}
 	h.api.Webhooks, err = h.app.loadStrangers("webhooks", h.Limit.plain(), &h.release)

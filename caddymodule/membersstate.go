@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -189,7 +189,7 @@ func (s *membersState) now() *serving {
 }
 
 // open returns a site as the members API sees it.
-func (s *serving) open(site *Site, declared *integrations) *handlers.MembersSite {
+func (s *serving) open(site *Site, declared *integrations) *membersapi.Site {
 	config := members.Config{
 		Site: site.name, Store: s.store, Requests: s.store, Now: s.now,
 		Declared:     slices.Concat(slices.Collect(maps.Values(declared.byKey)), slices.Collect(maps.Values(declared.byName))),
@@ -198,7 +198,7 @@ func (s *serving) open(site *Site, declared *integrations) *handlers.MembersSite
 	if site.platform != nil {
 		config.Outbox, config.Inbound = s.outbox, s.inbound
 	}
-	return &handlers.MembersSite{
+	return &membersapi.Site{
 		Members:     members.New(config),
 		Inbound:     s.inbound,
 		Integration: declared.find(s.store, s.uses, site.name),
@@ -247,7 +247,7 @@ func purgeRequests(ctx context.Context, requests members.Requests, now func() ti
 
 // site returns a site as the members API sees it. Errors: errStoreAway, and why a
 // site's keys cannot be opened.
-func (s *membersState) site(site *Site) (*handlers.MembersSite, error) {
+func (s *membersState) site(site *Site) (*membersapi.Site, error) {
 	if site.locked != nil {
 		return nil, fmt.Errorf("the keys of site %s cannot be opened: %w", site.name, site.locked)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 )
 
 // The metrics belong to the process, so that a reload does not set them back.
@@ -168,22 +168,22 @@ func (m *siteMetrics) answered(answer classifier.Answer) {
 }
 
 // served counts a request of the members API.
-func (m *siteMetrics) served(s handlers.Served) {
+func (m *siteMetrics) served(s api.Served) {
 	membersRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
 }
 
 // servedThemes counts a request about themes.
-func (m *siteMetrics) servedThemes(s handlers.Served) {
+func (m *siteMetrics) servedThemes(s api.Served) {
 	themesRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
 }
 
 // servedDesk counts a request for a page of the desk.
-func (m *siteMetrics) servedDesk(s handlers.Served) {
+func (m *siteMetrics) servedDesk(s api.Served) {
 	deskRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
 }
 
 // servedEvents counts a request about events.
-func (m *siteMetrics) servedEvents(outcome handlers.Outcome) {
+func (m *siteMetrics) servedEvents(outcome api.Outcome) {
 	eventsRequestsTotal.WithLabelValues(m.name, string(outcome)).Inc()
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
@@ -260,5 +260,5 @@ func (s *Site) webhookURL(app *App, path string) (string, error) {
 			return "", s.Platform.inBlock(err)
 		}
 	}
-	return address + handlers.WebhookPath(path), nil
+	return address + membersapi.WebhookPath(path), nil
 }

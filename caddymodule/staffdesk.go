@@ -10,8 +10,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/desk"
+	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -40,8 +41,8 @@ type StaffDesk struct {
 	state    *curationState
 	events   *eventsState
 	desk     desk.Desk
-	curation handlers.CurationAPI
-	eventsOf handlers.EventsAPI
+	curation desk.CurationAPI
+	eventsOf eventhandlers.StaffAPI
 
 	pagesPath, curationPath, eventsPath string
 }
@@ -101,15 +102,15 @@ func (h *StaffDesk) Provision(ctx caddy.Context) error {
 		return explain(h.app.Lines, err)
 	}
 	h.app.deskPaths = append(h.app.deskPaths, h.Path)
-	h.pagesPath, h.curationPath, h.eventsPath = h.Path+desk.Path, h.Path+handlers.CurationPath, h.Path+handlers.EventsPath
+	h.pagesPath, h.curationPath, h.eventsPath = h.Path+desk.Path, h.Path+desk.CurationPath, h.Path+eventhandlers.EventsPath
 	titles, logger := titlesWith(platform.Kind.HasThemes, " or a "), sampled(ctx.Logger())
 	tries, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: desk.TriesLimit})
 	if err != nil {
 		return err
 	}
 	h.desk = desk.Desk{Path: h.Path, Platforms: titles, Logger: logger, Now: time.Now, Tries: tries}
-	h.curation = handlers.CurationAPI{Path: h.Path, Platforms: titles, Logger: logger}
-	h.eventsOf = handlers.EventsAPI{Path: h.Path, Platforms: titles, Logger: logger}
+	h.curation = desk.CurationAPI{Path: h.Path, Platforms: titles, Logger: logger}
+	h.eventsOf = eventhandlers.StaffAPI{Path: h.Path, Platforms: titles, Logger: logger}
 	return nil
 }
 
@@ -118,11 +119,11 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	isPage, isCuration := below(r.URL.Path, h.pagesPath), below(r.URL.Path, h.curationPath)
 	if !isPage && !isCuration {
 		if kind, ok := h.changes(r); ok {
-			return handlers.AddAdminScript(w, r, kind, h.desk.AdminScript(), next.ServeHTTP)
+			return desk.AddAdminScript(w, r, kind, h.desk.AdminScript(), next.ServeHTTP)
 		}
 		return next.ServeHTTP(w, r)
 	}
-	var of *handlers.CurationSite
+	var of *desk.CurationSite
 	site := h.app.siteOf(r.Host)
 	if site != nil {
 		setPlaceholders(r, site, "")
@@ -156,11 +157,11 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 
 // isEvents reports whether a request is for the JSON of events, not for a page.
 func (h *StaffDesk) isEvents(r *http.Request) bool {
-	return below(r.URL.Path, h.eventsPath) && (r.URL.Path != h.eventsPath || !handlers.WantsPage(r)) || r.URL.Path == h.Path+handlers.LabelsPath
+	return below(r.URL.Path, h.eventsPath) && (r.URL.Path != h.eventsPath || !eventhandlers.WantsPage(r)) || r.URL.Path == h.Path+eventhandlers.LabelsPath
 }
 
 // eventsSite returns a site as the API of events sees it, nil if its platform has none.
-func (h *StaffDesk) eventsSite(site *Site) *handlers.EventsSite {
+func (h *StaffDesk) eventsSite(site *Site) *api.EventsSite {
 	if site == nil || site.themes == nil {
 		return nil
 	}
@@ -168,7 +169,7 @@ func (h *StaffDesk) eventsSite(site *Site) *handlers.EventsSite {
 	if !ok {
 		return nil
 	}
-	return &handlers.EventsSite{ThemesSite: site.themes, Host: host, Events: h.events.service}
+	return &api.EventsSite{Site: site.themes, Host: host, Events: h.events.service}
 }
 
 // changes reports whether a request is the one whose answer gets a script, and how.
@@ -177,7 +178,7 @@ func (h *StaffDesk) changes(r *http.Request) (*platform.AdminScript, bool) {
 		return nil, false
 	}
 	site := h.app.siteOf(r.Host)
-	if site == nil || h.siteOf(site) == nil || !handlers.AsksForSettings(r, site.themes, r.URL.Path[len(h.Path):]) {
+	if site == nil || h.siteOf(site) == nil || !desk.AsksForSettings(r, site.themes, r.URL.Path[len(h.Path):]) {
 		return nil, false
 	}
 	return site.themes.Kind.AdminScript, true
@@ -195,12 +196,12 @@ var adminSettings = func() map[string]bool {
 }()
 
 // siteOf returns a site as the desk sees it, nil if its platform has no themes or posts.
-func (h *StaffDesk) siteOf(site *Site) *handlers.CurationSite {
+func (h *StaffDesk) siteOf(site *Site) *desk.CurationSite {
 	posts, ok := site.platform.(platform.PostHost)
 	if !ok || site.themes == nil {
 		return nil
 	}
-	return &handlers.CurationSite{ThemesSite: site.themes, Posts: posts, Curator: h.state.opened}
+	return &desk.CurationSite{Site: site.themes, Posts: posts, Curator: h.state.opened}
 }
 
 // deskOf returns what the desk needs of a site's members. Errors: those of

@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 )
 
@@ -122,20 +122,20 @@ type strangersKey struct {
 }
 
 type sharedStrangers struct {
-	*handlers.Strangers
+	*api.AuthLimiter
 	release *releases
 }
 
 func (s sharedStrangers) Destruct() error { return s.release.all() }
 
 // loadStrangers returns the strangers that are held to a rate limit, of a kind.
-func (a *App) loadStrangers(of string, limit ratelimit.Limit, r *releases) (*handlers.Strangers, error) {
+func (a *App) loadStrangers(of string, limit ratelimit.Limit, r *releases) (*api.AuthLimiter, error) {
 	loaded, err := load(strangers, strangersKey{limiterKey{of, limit}, a.redisKey}, r, func() (sharedStrangers, error) {
 		release := new(releases)
 		limiter, err := a.loadLimiter(of, limit, release)
-		return sharedStrangers{handlers.NewStrangers(limiter), release}, err
+		return sharedStrangers{api.NewAuthLimiter(limiter), release}, err
 	})
-	return loaded.Strangers, err
+	return loaded.AuthLimiter, err
 }
 
 // loadLimiter returns a limiter of a kind, which all edges share if there is a Redis.

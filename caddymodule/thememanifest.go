@@ -12,7 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lychgate/caddy-lychgate/docs"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	themesapi "github.com/lychgate/caddy-lychgate/handlers/themes"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/web"
 )
@@ -46,15 +47,15 @@ type ThemeManifest struct {
 
 	app     *App
 	state   *themesState
-	api     handlers.ThemesAPI
+	api     themesapi.API
 	ownPath string // of the endpoints for staff
 
-	schema     handlers.Asset
+	schema     api.Asset
 	schemaPath string
 }
 
 // scans bounds the uploads that this process scans at once, to 56 MB.
-var scans = handlers.NewScans(8, 4)
+var scans = themesapi.NewScans(8, 4)
 
 // CaddyModule returns the Caddy module information.
 func (ThemeManifest) CaddyModule() caddy.ModuleInfo {
@@ -105,10 +106,10 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) error {
 		return explain(h.app.Lines, err)
 	}
 	h.app.adminPaths = append(h.app.adminPaths, h.Path)
-	h.ownPath = h.Path + handlers.ThemesPath
-	h.schemaPath = h.Path + handlers.SchemaPath
-	h.schema = handlers.Asset{Content: docs.ManifestSchema, Type: "application/schema+json", Version: web.VersionOf(docs.ManifestSchema)}
-	h.api = handlers.ThemesAPI{
+	h.ownPath = h.Path + api.ThemesPath
+	h.schemaPath = h.Path + themesapi.SchemaPath
+	h.schema = api.Asset{Content: docs.ManifestSchema, Type: "application/schema+json", Version: web.VersionOf(docs.ManifestSchema)}
+	h.api = themesapi.API{
 		Path: h.Path, Platforms: titlesWith(platform.Kind.HasThemes, " or a "), FileName: h.state.fileName, Scans: scans, Logger: sampled(ctx.Logger()),
 		OmitsNotice: h.UploadDialog != nil && !*h.UploadDialog,
 	}
@@ -124,7 +125,7 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	}
 	if r.URL.Path == h.schemaPath {
 		if h.app.siteOf(r.Host) == nil {
-			handlers.NoSite(w)
+			api.NoSite(w)
 			return nil
 		}
 		h.schema.Serve(w, r)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -19,7 +19,7 @@ type themesState struct {
 	fileName  string // of manifests
 	store     *openStore
 	kept      atomic.Pointer[themes.SQL] // nil while the store is away
-	strangers *handlers.Strangers
+	strangers *api.AuthLimiter
 }
 
 // staffLimit is the rate limit of each address for sessions that are not valid.
@@ -76,11 +76,11 @@ func (s *themesState) serve(a *App, site *Site) error {
 		}
 		repositories[theme] = themes.FromRepository(repository, s.fileName)
 	}
-	site.themes = &handlers.ThemesSite{
+	site.themes = &api.Site{
 		Name:     site.name,
 		Kind:     kind,
 		Platform: host,
-		Staff:    handlers.NewStaff(site.name, kind.Title, host, s.strangers),
+		Staff:    api.NewStaff(site.name, kind.Title, host, s.strangers),
 		Themes: func() (*themes.Service, error) {
 			store, err := s.opened()
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -225,7 +225,7 @@ func dateOf(values map[string]any) string {
 	return text
 }
 
-var errNoEvent = &refusal{http.StatusNotFound, "There is no such event any more. Go back to Events."}
+var errNoEvent = refusal(http.StatusNotFound, "There is no such event any more. Go back to Events.")
 
 // find returns an event.
 func (r *eventRoom) find(ctx context.Context, id string) (events.Event, error) {
@@ -241,7 +241,7 @@ func (r *eventRoom) failed(err error) error {
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		return errNoEvent
-	case err != nil && handlers.FailureOf(err).IsUnforeseen && !isRefusal(err):
+	case err != nil && api.FailureOf(err).IsUnforeseen:
 		return away(err)
 	}
 	return err

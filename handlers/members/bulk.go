@@ -1,0 +1,61 @@
+package members
+
+import (
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+)
+
+// Pass passes a request on that is not for the API. If it is one to the platform that
+// changes members without webhook events, such as what staff do to many at once, and
+// the platform did it, the site's members are compared with the platform's. The error
+// is that of next.
+func (h *API) Pass(w http.ResponseWriter, r *http.Request, site *Site, next api.Next) error {
+	later, overlooked := site.Inbound.ChangesInBulk(site.Members.Site, r.Method, r.URL.Path)
+	if !overlooked {
+		return next(w, r)
+	}
+	ctx, cancel := api.Outlive(r.Context()) // whoever asked may leave, and the platform does it all the same
+	defer cancel()
+	answer := &statusWriter{ResponseWriter: w}
+	defer func() { // also when the answer does not get through, for which Caddy panics
+		switch answer.status {
+		case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
+			if err := site.Inbound.CompareSoon(ctx, site.Members.Site, later...); err != nil {
+				h.Logger.Error("a change of many members could not be noted now", zap.Error(err))
+			}
+		case 0, http.StatusBadGateway, http.StatusGatewayTimeout: // the platform may be at it
+			if site.Inbound.HasCredentials(site.Members.Site, r.Header.Get("Cookie"), r.Header.Get("Authorization")) {
+				site.Inbound.CompareLater(site.Members.Site)
+			}
+		}
+	}()
+	return next(answer, r.WithContext(ctx))
+}
+
+// statusWriter remembers the status of an answer, 0 before there is one.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status < http.StatusOK { // after those that announce another
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *statusWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
