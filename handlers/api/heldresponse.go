@@ -12,92 +12,99 @@ import (
 // are not short JSON, go through.
 type HeldResponse struct {
 	http.ResponseWriter
-	Status int // 0 before there is an answer
+	Status int // 0 before there is a response
 	Body   bytes.Buffer
-	free   bool // the answer goes through
+	free   bool // the response goes through
 
-	// Max bounds the answer that is held, in bytes: MaxHeld if it is 0.
+	// Max bounds the response that is held, in bytes: MaxHeld if it is 0. With HoldNothing
+	// all go through, and only the status is noted.
 	Max int
 
-	// HoldsGzip means that an answer is held which is compressed with gzip, too.
+	// HoldsGzip means that a response that is compressed with gzip is held, too.
 	HoldsGzip bool
 
-	// Passing, if not nil, is called before an answer goes through that is not
+	// Passing, if not nil, is called before a response goes through that is not
 	// held. That may take long: the server reads what is left of a request first.
 	Passing func()
 }
 
-// MaxHeld bounds an answer that is held, in bytes. Answers to uploads have some
+// MaxHeld bounds a response that is held, in bytes. Those to uploads have some
 // hundred kilobytes at most.
 const MaxHeld = 8 << 20
 
-// IsHeld reports whether there is an answer of success, not yet released.
-func (a *HeldResponse) IsHeld() bool { return a.Status != 0 && !a.free }
+// HoldNothing is a Max.
+const HoldNothing = -1
+
+// IsHeld reports whether there is a response of success, not yet released.
+func (h *HeldResponse) IsHeld() bool { return h.Status != 0 && !h.free }
 
 // WriteHeader decides whether the response is held.
-func (a *HeldResponse) WriteHeader(status int) {
+func (h *HeldResponse) WriteHeader(status int) {
 	if status < http.StatusOK && status != http.StatusSwitchingProtocols {
-		a.ResponseWriter.WriteHeader(status) // there will be another
+		h.ResponseWriter.WriteHeader(status) // it announces another
 		return
 	}
-	if a.Status != 0 {
+	if h.Status != 0 {
 		return
 	}
-	a.Status = status
-	header := a.Header()
-	mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
-	encoding := header.Get("Content-Encoding")
-	isReadable := encoding == "" || encoding == "identity" || encoding == "gzip" && a.HoldsGzip
-	if status == http.StatusNoContent || status < http.StatusMultipleChoices && mediaType == "application/json" && isReadable {
+	h.Status = status
+	if h.Max != HoldNothing && (status == http.StatusNoContent || status < http.StatusMultipleChoices && h.isReadable()) {
 		return
 	}
-	if a.Passing != nil {
-		a.Passing()
+	if h.Passing != nil {
+		h.Passing()
 	}
-	a.Release()
+	h.Release()
+}
+
+// isReadable reports whether the response is JSON that can be read.
+func (h *HeldResponse) isReadable() bool {
+	mediaType, _, _ := mime.ParseMediaType(h.Header().Get("Content-Type"))
+	encoding := h.Header().Get("Content-Encoding")
+	return mediaType == "application/json" && (encoding == "" || encoding == "identity" || encoding == "gzip" && h.HoldsGzip)
 }
 
 // Write holds what is written, unless the response goes through.
-func (a *HeldResponse) Write(p []byte) (int, error) {
-	if a.Status == 0 {
-		a.WriteHeader(http.StatusOK)
+func (h *HeldResponse) Write(p []byte) (int, error) {
+	if h.Status == 0 {
+		h.WriteHeader(http.StatusOK)
 	}
-	if !a.free && a.Body.Len()+len(p) > cmp.Or(a.Max, MaxHeld) {
-		a.Release()
+	if !h.free && h.Body.Len()+len(p) > cmp.Or(h.Max, MaxHeld) {
+		h.Release()
 	}
-	if a.free {
-		return a.ResponseWriter.Write(p)
+	if h.free {
+		return h.ResponseWriter.Write(p)
 	}
-	return a.Body.Write(p)
+	return h.Body.Write(p)
 }
 
 // FlushError flushes what goes through (see [http.ResponseController]).
-func (a *HeldResponse) FlushError() error {
-	if !a.free {
+func (h *HeldResponse) FlushError() error {
+	if !h.free {
 		return nil
 	}
-	return http.NewResponseController(a.ResponseWriter).Flush()
+	return http.NewResponseController(h.ResponseWriter).Flush()
 }
 
 // Unwrap is for [http.ResponseController].
-func (a *HeldResponse) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (h *HeldResponse) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
-// Release lets the answer go through, if there is one.
-func (a *HeldResponse) Release() {
-	if a.free || a.Status == 0 {
+// Release lets the response go through, if there is one.
+func (h *HeldResponse) Release() {
+	if h.free || h.Status == 0 {
 		return
 	}
-	a.free = true
-	a.ResponseWriter.WriteHeader(a.Status)
-	if a.Body.Len() > 0 {
-		a.ResponseWriter.Write(a.Body.Bytes()) // an error means that the caller has left
+	h.free = true
+	h.ResponseWriter.WriteHeader(h.Status)
+	if h.Body.Len() > 0 {
+		h.ResponseWriter.Write(h.Body.Bytes()) // an error means that the caller has left
 	}
-	a.Body = bytes.Buffer{}
+	h.Body = bytes.Buffer{}
 }
 
 // Replace puts another body in place of the one that is held.
-func (a *HeldResponse) Replace(body []byte) {
-	a.Body = *bytes.NewBuffer(body)
-	a.Header().Del("Etag")
-	a.Header().Set("Content-Length", strconv.Itoa(a.Body.Len()))
+func (h *HeldResponse) Replace(body []byte) {
+	h.Body = *bytes.NewBuffer(body)
+	h.Header().Del("Etag")
+	h.Header().Set("Content-Length", strconv.Itoa(h.Body.Len()))
 }

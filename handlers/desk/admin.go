@@ -54,22 +54,16 @@ func (d *Desk) serveAdmin(w http.ResponseWriter, r *http.Request, site *Site, ad
 	defer cancel()
 	v := &visit{desk: d, site: site, request: r}
 	answer, err := d.adminAnswer(ctx, w, v, address)
-	status, outcome := http.StatusOK, api.Done
+	failure := api.Failure{Status: http.StatusOK, Outcome: api.Done}
 	var body any = answer
 	if err != nil {
-		failure := d.failureOf(v, "admin", err)
+		failure = d.failureOf(v, "admin", err)
 		failure.SetRetryAfter(w.Header())
-		status, outcome = failure.Status, failure.Outcome
-		body = struct {
-			Message string `json:"message"`
-		}{failure.Message}
+		body = map[string]string{"message": failure.Message}
 	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	api.Write(w, status, text)
-	return api.Served{Operation: "admin", Outcome: outcome}
+	text, _ := json.Marshal(body) // strings always encode
+	api.Write(w, failure.Status, text)
+	return api.Served{Operation: "admin", Outcome: failure.Outcome}
 }
 
 func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *visit, address netip.Addr) (*adminAnswer, error) {

@@ -83,39 +83,25 @@ func showCuration(ctx context.Context, v *visit) (any, error) {
 	switch value := query.Get("slot"); {
 	case value != "" && query.Has("move"):
 		m, err := v.mover(ctx, home, value)
-		return homepage{Mover: m}, v.unfilled(err)
+		return homepage{Mover: m}, v.explain(err)
 	case value != "":
 		p, err := v.pick(ctx, home, value)
-		return homepage{Picker: p}, v.unfilled(err)
+		return homepage{Picker: p}, v.explain(err)
 	}
 	return v.showHomepage(ctx, home, nil)
 }
 
-// homepage returns the homepage that the active theme declares.
+// homepage is the homepage that the active theme declares.
 func (v *visit) homepage(ctx context.Context) (ActiveHomepage, error) {
 	home, err := v.site.Homepage(ctx, v.visitor)
-	if err != nil && api.FailureOf(err).IsUnforeseen {
-		err = away(err)
-	}
-	return home, err
-}
-
-// unfilled returns the error for slots that cannot be shown.
-func (v *visit) unfilled(err error) error {
-	switch {
-	case errors.Is(err, curation.ErrPlatform) && !errors.Is(err, context.Canceled):
-		return silent(v.site.Kind.Title+" does not say what the homepage holds. Try again in a moment.", err)
-	case err != nil && api.FailureOf(err).IsUnforeseen:
-		return away(err)
-	}
-	return err
+	return home, v.explain(err)
 }
 
 // showHomepage shows all slots, and a notice, which may be nil.
 func (v *visit) showHomepage(ctx context.Context, home ActiveHomepage, said *notice) (any, error) {
 	filled, err := home.Show(ctx, slotsOf(home))
 	if err != nil {
-		return nil, v.unfilled(err)
+		return nil, v.explain(err)
 	}
 	page := homepage{Notice: said, Theme: home.Theme, IsLatest: home.IsLatest, Platform: v.site.Kind.Title, Sections: v.sections(home, filled)}
 	for i := range page.Sections {
@@ -365,7 +351,7 @@ func fillSlot(ctx context.Context, v *visit) (any, error) {
 	}
 	before, err := home.Show(ctx, []manifest.Slot{of})
 	if err != nil {
-		return nil, v.unfilled(err)
+		return nil, v.explain(err)
 	}
 	query := url.Values{"done": {form.Get("slot")}}
 	if form.Has("with") {
@@ -383,7 +369,7 @@ func fillSlot(ctx context.Context, v *visit) (any, error) {
 	if failure := api.FailureOf(err); err != nil && !failure.IsUnforeseen && !errors.Is(err, errNoSlot) {
 		return v.showHomepage(ctx, home, &notice{Text: clip.Text(failure.Message, maxMessage), Of: clip.Text(of.Label, maxLabel), IsProblem: true})
 	}
-	return redirection(query.Encode()), v.unfilled(err)
+	return redirection(query.Encode()), v.explain(err)
 }
 
 // swap has two slots change places.

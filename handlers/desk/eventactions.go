@@ -183,7 +183,7 @@ func (r *eventRoom) refused(ctx context.Context, shown input, of typed, err erro
 		shown.notice = &notice{Text: clip.Text(failure.Message, maxMessage), IsProblem: true}
 		return r.editor(ctx, shown)
 	}
-	return nil, r.failed(err)
+	return nil, r.explain(err)
 }
 
 // change does what was confirmed.
@@ -223,7 +223,7 @@ func (r *eventRoom) unchanged(ctx context.Context, id string, err error) (any, e
 	case errors.Is(err, events.ErrNoPost):
 		said = "The event is not published, so nothing was done."
 	case errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled):
-		return nil, r.failed(err)
+		return nil, r.explain(err)
 	default:
 		said = clip.Text(failure.Message, maxMessage)
 	}

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -230,21 +229,7 @@ var errNoEvent = refusal(http.StatusNotFound, "There is no such event any more. 
 // find returns an event.
 func (r *eventRoom) find(ctx context.Context, id string) (events.Event, error) {
 	e, err := r.service.Find(ctx, r.site.Name, id)
-	if err != nil {
-		return e, r.failed(err)
-	}
-	return e, nil
-}
-
-// failed returns the error for an event that cannot be shown or changed.
-func (r *eventRoom) failed(err error) error {
-	switch {
-	case errors.Is(err, events.ErrNotFound):
-		return errNoEvent
-	case err != nil && api.FailureOf(err).IsUnforeseen:
-		return away(err)
-	}
-	return err
+	return e, r.explain(err)
 }
 
 // done returns what the query says was just done, nil for nothing.

@@ -12,6 +12,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/web/desk"
@@ -41,6 +43,20 @@ func away(err error) error {
 		return err
 	}
 	return errAway.Because(err)
+}
+
+// explain is the error for a page that cannot be shown, or whose form was not done.
+func (v *visit) explain(err error) error {
+	switch {
+	case err == nil:
+	case errors.Is(err, curation.ErrPlatform) && !errors.Is(err, context.Canceled):
+		return silent(v.site.Kind.Title+" does not say what the homepage holds. Try again in a moment.", err)
+	case errors.Is(err, events.ErrNotFound):
+		return errNoEvent
+	case api.FailureOf(err).IsUnforeseen:
+		return away(err)
+	}
+	return err
 }
 
 // silent is the error for a platform that did not answer.

@@ -55,19 +55,18 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, fee
 	}
 	answer, err := h.answer(r, site, feed, asked)
 	switch {
-	case errors.Is(err, events.ErrBusy):
-		w.Header().Set("Retry-After", "5")
-		api.WritePublicFailure(w, http.StatusServiceUnavailable, "", "Too many readers are being served. Try again in a moment.")
-		return api.Failed
 	case errors.Is(err, events.ErrNotFound):
 		api.WritePublicFailure(w, http.StatusNotFound, "", "There is no event at this address.")
 		return api.NotFound
 	case err != nil:
-		if r.Context().Err() == nil {
+		message := "The events are not available now. Try again in a moment."
+		if errors.Is(err, events.ErrBusy) {
+			message = "Too many readers are being served. Try again in a moment."
+		} else if r.Context().Err() == nil {
 			h.Logger.Error("the events cannot be read", zap.String("site", site), zap.Error(err))
 		}
 		w.Header().Set("Retry-After", "5")
-		api.WritePublicFailure(w, http.StatusServiceUnavailable, "", "The events are not available now. Try again in a moment.")
+		api.WritePublicFailure(w, http.StatusServiceUnavailable, "", message)
 		return api.Failed
 	}
 	defer answer.Close()

@@ -19,9 +19,9 @@ func (h *API) Pass(w http.ResponseWriter, r *http.Request, site *Site, next api.
 	}
 	ctx, cancel := api.Outlive(r.Context()) // whoever asked may leave, and the platform does it all the same
 	defer cancel()
-	answer := &statusWriter{ResponseWriter: w}
-	defer func() { // also when the answer does not get through, for which Caddy panics
-		switch answer.status {
+	response := &api.HeldResponse{ResponseWriter: w, Max: api.HoldNothing}
+	defer func() { // also when the response does not get through, for which Caddy panics
+		switch response.Status {
 		case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
 			if err := site.Inbound.CompareSoon(ctx, site.Members.Site, later...); err != nil {
 				h.Logger.Error("a change of many members could not be noted now", zap.Error(err))
@@ -32,30 +32,5 @@ func (h *API) Pass(w http.ResponseWriter, r *http.Request, site *Site, next api.
 			}
 		}
 	}()
-	return next(answer, r.WithContext(ctx))
+	return next(response, r.WithContext(ctx))
 }
-
-// statusWriter remembers the status of an answer, 0 before there is one.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (w *statusWriter) WriteHeader(status int) {
-	if w.status < http.StatusOK { // after those that announce another
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (w *statusWriter) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(p)
-}
-
-// Unwrap is for [http.ResponseController].
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -422,10 +422,6 @@ func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 	if err != nil || object == nil {
 		return f, &members.InvalidError{Message: "The body must be a JSON object."}
 	}
-	var newsletters *[]struct {
-		ID     *string `json:"id"`
-		Status *string `json:"status"`
-	}
 	for _, field := range []struct {
 		name, kind string
 		into       any
@@ -433,7 +429,7 @@ func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 		{"email", "a string", &f.Email},
 		{"name", "a string", &f.Name},
 		{"is_subscribed", "true or false", &f.Subscribed},
-		{"newsletters", "an array of objects with an id and a status, both strings", &newsletters},
+		{"newsletters", "an array of objects with an id and a status, both strings", &f.Newsletters},
 		{"note", "a string; leave it out to set none", &f.Note},
 		{"labels", "an array of strings", &f.Labels},
 		{"tier_id", "a string or null", &f.TierID},
@@ -455,20 +451,6 @@ func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 		if err != nil {
 			return members.Fields{}, &members.InvalidError{Message: "The " + field.name + " must be " + field.kind + "."}
 		}
-	}
-	if newsletters != nil {
-		list := []members.Newsletter{}
-		for _, n := range *newsletters {
-			var plain members.Newsletter
-			if n.ID != nil {
-				plain.ID = *n.ID
-			}
-			if n.Status != nil {
-				plain.Status = *n.Status
-			}
-			list = append(list, plain)
-		}
-		f.Newsletters = &list
 	}
 	return f, nil
 }
