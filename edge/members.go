@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -113,7 +113,7 @@ func (s *Members) synced(site *Site) (inbound.Site, error) {
 func (s *Members) webhookURL(site *Site) (string, error) {
 	address, err := site.Config.WebhookAddress(s.edge.Placeholders, site.Hosts)
 	if err == nil && address != "" {
-		return address + handlers.WebhookPath(s.Path), nil
+		return address + membersapi.WebhookPath(s.Path), nil
 	}
 	if of := site.Config.Platform; err == nil && of.SendsEvents() && of.Webhooks == "" { // the first host is localhost
 		s.logger.Warn(fmt.Sprintf("%s cannot reach localhost, so it sends no webhook events: write webhooks into %s", of.Title(), of.Block()),
@@ -182,7 +182,7 @@ func (s *Members) Serving() *Serving {
 }
 
 // open returns a site as the members API sees it.
-func (s *Serving) open(site *Site, of declared) *handlers.MembersSite {
+func (s *Serving) open(site *Site, of declared) *membersapi.Site {
 	config := members.Config{
 		Site: site.Name, Store: s.Store, Requests: s.Store, Now: s.Now,
 		Declared:     slices.Concat(slices.Collect(maps.Values(of.ByKey)), slices.Collect(maps.Values(of.ByName))),
@@ -191,7 +191,7 @@ func (s *Serving) open(site *Site, of declared) *handlers.MembersSite {
 	if site.Platform != nil {
 		config.Outbox, config.Inbound = s.Outbox, s.inbound
 	}
-	return &handlers.MembersSite{
+	return &membersapi.Site{
 		Members:     members.New(config),
 		Inbound:     s.inbound,
 		Integration: of.find(s.Store, s.uses, site.Name),
@@ -240,7 +240,7 @@ func purgeRequests(ctx context.Context, requests members.Requests, now func() ti
 
 // Site returns a site as the members API sees it. Errors: ErrStoreAway, and why a
 // site's keys cannot be opened.
-func (s *Members) Site(site *Site) (*handlers.MembersSite, error) {
+func (s *Members) Site(site *Site) (*membersapi.Site, error) {
 	if site.Locked != nil {
 		return nil, fmt.Errorf("the keys of site %s cannot be opened: %w", site.Name, site.Locked)
 	}

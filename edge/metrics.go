@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 )
 
@@ -173,22 +173,22 @@ func (m *SiteMetrics) Answered(answer classifier.Answer) {
 }
 
 // Served counts a request of the members API.
-func (m *SiteMetrics) Served(s handlers.Served) {
+func (m *SiteMetrics) Served(s api.Served) {
 	membersRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
 }
 
 // ServedThemes counts a request about themes.
-func (m *SiteMetrics) ServedThemes(s handlers.Served) {
+func (m *SiteMetrics) ServedThemes(s api.Served) {
 	themesRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
 }
 
 // ServedDesk counts a request for a page of the desk.
-func (m *SiteMetrics) ServedDesk(s handlers.Served) {
+func (m *SiteMetrics) ServedDesk(s api.Served) {
 	deskRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
 }
 
 // ServedEvents counts a request about events.
-func (m *SiteMetrics) ServedEvents(outcome handlers.Outcome) {
+func (m *SiteMetrics) ServedEvents(outcome api.Outcome) {
 	eventsRequestsTotal.WithLabelValues(m.name, string(outcome)).Inc()
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 )
@@ -81,7 +81,7 @@ type strangersKey struct {
 }
 
 type sharedStrangers struct {
-	*handlers.Strangers
+	*api.AuthLimiter
 	releases pool.Releases
 }
 
@@ -90,17 +90,17 @@ var _ io.Closer = (*sharedStrangers)(nil)
 func (s *sharedStrangers) Close() error { return s.releases.Close() }
 
 // LoadStrangers returns a rate limit of failed sign-ins of a kind.
-func (e *Edge) LoadStrangers(of string, limit ratelimit.Limit, r *pool.Releases) (*handlers.Strangers, error) {
+func (e *Edge) LoadStrangers(of string, limit ratelimit.Limit, r *pool.Releases) (*api.AuthLimiter, error) {
 	loaded, err := strangers.Load(strangersKey{limiterKey{of, limit}, e.redisKey}, r, func() (*sharedStrangers, error) {
 		shared := new(sharedStrangers)
 		limiter, err := e.LoadLimiter(of, limit, &shared.releases)
-		shared.Strangers = handlers.NewStrangers(limiter)
+		shared.AuthLimiter = api.NewAuthLimiter(limiter)
 		return shared, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return loaded.Strangers, nil
+	return loaded.AuthLimiter, nil
 }
 
 // LoadLimiter returns a limiter of a kind, which all edges share if there is a Redis.

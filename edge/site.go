@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -20,13 +21,13 @@ type Site struct {
 	Stored  bool  // whether it is in the store
 	Locked  error // why its keys cannot be opened, if it is in the store
 
-	Platform platform.Platform    // nil unless it is used
-	Themes   *handlers.ThemesSite // nil for a platform without themes
-	Upstream *url.URL             // where the platform listens, for dynamic lychgate; nil for none
+	Platform platform.Platform // nil unless it is used
+	Themes   *api.Site         // nil for a platform without themes
+	Upstream *url.URL          // where the platform listens, for dynamic lychgate; nil for none
 
-	members  atomic.Pointer[handlers.MembersSite] // nil while the store is away
-	synced   inbound.Site                         // of a site in the store
-	revision int64                                // of a site in the store
+	members  atomic.Pointer[membersapi.Site] // nil while the store is away
+	synced   inbound.Site                    // of a site in the store
+	revision int64                           // of a site in the store
 }
 
 // close lets go of the site's platform. Requests that are under way go on.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -18,7 +18,7 @@ type Themes struct {
 	FileName  string // of manifests
 	store     *openStore
 	kept      atomic.Pointer[themes.SQL] // nil while the store is away
-	strangers *handlers.Strangers
+	strangers *api.AuthLimiter
 }
 
 // staffLimit is the rate limit of each address for sessions that are not valid.
@@ -71,11 +71,11 @@ func (s *Themes) serve(e *Edge, site *Site) error {
 	if err != nil {
 		return err
 	}
-	site.Themes = &handlers.ThemesSite{
+	site.Themes = &api.Site{
 		Name:     site.Name,
 		Kind:     kind,
 		Platform: host,
-		Staff:    handlers.NewStaff(site.Name, kind.Title, host, s.strangers),
+		Staff:    api.NewStaff(site.Name, kind.Title, host, s.strangers),
 		Themes: func() (*themes.Service, error) {
 			store, err := s.opened()
 			if err != nil {

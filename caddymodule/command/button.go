@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/inbox"
 	"github.com/lychgate/caddy-lychgate/web"
 )
 
@@ -55,7 +55,7 @@ With --script it prints the script, to be copied into a theme.
 		if *sender != "" {
 			attributes += " data-sender=\"" + html.EscapeString(*sender) + "\""
 		}
-		u.Path = path.Dir(u.Path) + handlers.ButtonPath
+		u.Path = path.Dir(u.Path) + inbox.ButtonPath
 		_, err = fmt.Fprintf(out, "<script src=\"%s?v=%s\"\n\tintegrity=\"%s\" crossorigin=\"anonymous\" data-forms%s defer></script>\n",
 			html.EscapeString(u.String()), web.Version(), web.Integrity(), attributes)
 		return err

@@ -16,7 +16,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 )
 
 func init() {
@@ -41,7 +42,7 @@ type EventsAPI struct {
 
 	on      *directive.Provisioned
 	events  *edge.Events
-	readers handlers.ReadersEvents
+	readers eventhandlers.Readers
 }
 
 const defaultPath = "/ghost/lychgate/events"
@@ -111,7 +112,7 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 		return h.on.Lines.Explain(err)
 	}
 	limiter, err := h.on.Edge.LoadLimiter("events", h.Limit.Plain(), &h.on.Releases)
-	h.readers = handlers.ReadersEvents{Path: h.Path, Limiter: limiter, Logger: edge.Sampled(ctx.Logger())}
+	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: edge.Sampled(ctx.Logger())}
 	return err
 }
 
@@ -125,7 +126,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	site := h.on.Edge.Site(r.Host)
 	if site == nil || !site.Config.Platform.HasThemes() {
-		handlers.NoSite(w)
+		api.NoSite(w)
 		return nil
 	}
 	directive.SetPlaceholders(r, site, "")

@@ -19,7 +19,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/handlers/inbox"
 	"github.com/lychgate/caddy-lychgate/web"
 )
 
@@ -67,8 +68,8 @@ type InboxProvider struct {
 	CacheSize int64 `json:"cache_size,omitempty"`
 
 	on          *directive.Provisioned
-	inbox       handlers.InboxProvider
-	button      handlers.Asset
+	inbox       inbox.Provider
+	button      api.Asset
 	buttonPath  string
 	membersPath string
 }
@@ -145,8 +146,8 @@ func (h *InboxProvider) Routing(*config.Config) routes.Routing {
 	folder := path.Dir(p)
 	return routes.Routing{
 		Path:   p,
-		Serves: []routes.Area{{Path: p}, {Path: folder + handlers.ButtonPath}},
-		Needs:  []routes.Need{{Paths: []string{p, folder + handlers.ButtonPath, folder + "/members/x"}, Write: folder + "/*"}},
+		Serves: []routes.Area{{Path: p}, {Path: folder + inbox.ButtonPath}},
+		Needs:  []routes.Need{{Paths: []string{p, folder + inbox.ButtonPath, folder + "/members/x"}, Write: folder + "/*"}},
 	}
 }
 
@@ -158,7 +159,7 @@ func (h *InboxProvider) Provision(ctx caddy.Context) (err error) {
 	e := h.on.Edge
 	h.Path, h.Limit, h.CacheTTL, h.CacheSize = h.path(), h.limit(), h.ttl(), h.size()
 	h.membersPath = path.Dir(h.Path) + "/members/"
-	h.buttonPath = path.Dir(h.Path) + handlers.ButtonPath
+	h.buttonPath = path.Dir(h.Path) + inbox.ButtonPath
 	e.Paths.Lookup = append(e.Paths.Lookup, h.Path)
 	if h.RejectTo, err = e.Placeholders.Replace("reject_to", cmp.Or(h.RejectTo, "/")); err != nil {
 		return err
@@ -171,13 +172,13 @@ func (h *InboxProvider) Provision(ctx caddy.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	h.inbox = handlers.InboxProvider{
+	h.inbox = inbox.Provider{
 		Classifier:   &classifier.Classifier{MX: e.Resolver, Cache: cache},
 		Limiter:      limiter,
 		RejectTo:     h.RejectTo,
-		CacheControl: handlers.KeepFor(time.Duration(h.CacheTTL)),
+		CacheControl: inbox.KeepFor(time.Duration(h.CacheTTL)),
 	}
-	h.button = handlers.Asset{Content: web.Script(), Type: "text/javascript; charset=utf-8", Version: web.Version()}
+	h.button = api.Asset{Content: web.Script(), Type: "text/javascript; charset=utf-8", Version: web.Version()}
 	return nil
 }
 
@@ -189,7 +190,7 @@ func (h *InboxProvider) Cleanup() error { return h.on.Cleanup() }
 func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if r.URL.Path == h.buttonPath {
 		if h.on.Edge.Site(r.Host) == nil {
-			handlers.NoSite(w)
+			api.NoSite(w)
 			return nil
 		}
 		h.button.Serve(w, r)
@@ -204,7 +205,7 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 		if !lookup {
 			return next.ServeHTTP(w, r)
 		}
-		handlers.NoSite(w)
+		api.NoSite(w)
 		return nil
 	}
 	if !lookup {
@@ -218,11 +219,11 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	answer := h.inbox.Lookup(r, h.on.ClientAddr(r))
 	directive.SetPlaceholders(r, site, answer.Provider)
 	switch answer.Result {
-	case handlers.InboxAnswered:
+	case inbox.Answered:
 		site.Metrics.Answered(answer.Answer)
-	case handlers.InboxRejected:
+	case inbox.Rejected:
 		site.Metrics.Rejected.Inc()
-	case handlers.InboxRefused:
+	case inbox.Refused:
 		site.Metrics.RefusedLookup.Inc()
 	}
 	answer.Write(w)

@@ -20,7 +20,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 )
 
 func init() {
@@ -48,7 +48,7 @@ type MembersAPI struct {
 
 	on      *directive.Provisioned
 	members *edge.Members
-	api     handlers.MembersAPI
+	api     membersapi.API
 }
 
 // CaddyModule returns the Caddy module information.
@@ -114,7 +114,7 @@ func (h *MembersAPI) Routing(of *config.Config) routes.Routing {
 	}
 	for _, site := range of.Sites {
 		if site.Platform.SendsEvents() && site.Platform.Webhooks != "off" {
-			routing.Needs = append(routing.Needs, routes.Need{Paths: []string{handlers.WebhookPath(p) + "/x"}, Write: p + "/*"})
+			routing.Needs = append(routing.Needs, routes.Need{Paths: []string{membersapi.WebhookPath(p) + "/x"}, Write: p + "/*"})
 			break
 		}
 	}
@@ -131,11 +131,11 @@ func (h *MembersAPI) Provision(ctx caddy.Context) (err error) {
 	if h.members, err = e.UseMembers(h.Path); err != nil {
 		return h.on.Lines.Explain(err)
 	}
-	h.api = handlers.MembersAPI{Path: h.Path, MaxBody: h.MaxBody, Logger: edge.Sampled(ctx.Logger())}
+	h.api = membersapi.API{Path: h.Path, MaxBody: h.MaxBody, Logger: edge.Sampled(ctx.Logger())}
 	if h.api.Keys, err = e.LoadKeys(limit, &h.on.Releases); err != nil {
 		return err
 	}
-	if h.api.Strangers, err = e.LoadStrangers("strangers", limit, &h.on.Releases); err != nil {
+	if h.api.FailedKeys, err = e.LoadStrangers("strangers", limit, &h.on.Releases); err != nil {
 		return err
 	}
 	h.api.Webhooks, err = e.LoadStrangers("webhooks", limit, &h.on.Releases)

@@ -18,8 +18,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/desk"
+	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -45,8 +46,8 @@ type StaffDesk struct {
 	curator  *edge.Curation
 	events   *edge.Events
 	desk     desk.Desk
-	curation handlers.CurationAPI
-	eventsOf handlers.EventsAPI
+	curation desk.CurationAPI
+	eventsOf eventhandlers.StaffAPI
 
 	pagesPath, curationPath, eventsPath string
 
@@ -97,10 +98,10 @@ func (h *StaffDesk) Routing(*config.Config) routes.Routing {
 	p := h.path()
 	routing := routes.Routing{
 		Path: p, AdminPath: p,
-		Serves: []routes.Area{{Path: p + desk.Path, Below: true}, {Path: p + handlers.CurationPath, Below: true}},
+		Serves: []routes.Area{{Path: p + desk.Path, Below: true}, {Path: p + desk.CurationPath, Below: true}},
 		Needs: []routes.Need{
 			{Paths: []string{p + desk.Path + "/themes"}, Write: p + "/*"},
-			{Paths: []string{p + handlers.CurationPath}, Write: p + "/*"},
+			{Paths: []string{p + desk.CurationPath}, Write: p + "/*"},
 		},
 	}
 	for settings := range adminSettings() {
@@ -128,12 +129,12 @@ func (h *StaffDesk) Provision(ctx caddy.Context) (err error) {
 		return h.on.Lines.Explain(err)
 	}
 	e.Paths.Desk = append(e.Paths.Desk, h.Path)
-	h.pagesPath, h.curationPath, h.eventsPath = h.Path+desk.Path, h.Path+handlers.CurationPath, h.Path+handlers.EventsPath
+	h.pagesPath, h.curationPath, h.eventsPath = h.Path+desk.Path, h.Path+desk.CurationPath, h.Path+eventhandlers.EventsPath
 	titles, logger := config.TitlesOfThemeHosts(), edge.Sampled(ctx.Logger())
 	tries, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: desk.TriesLimit})
 	h.desk = desk.Desk{Path: h.Path, Platforms: titles, Logger: logger, Now: time.Now, Tries: tries}
-	h.curation = handlers.CurationAPI{Path: h.Path, Platforms: titles, Logger: logger}
-	h.eventsOf = handlers.EventsAPI{Path: h.Path, Platforms: titles, Logger: logger}
+	h.curation = desk.CurationAPI{Path: h.Path, Platforms: titles, Logger: logger}
+	h.eventsOf = eventhandlers.StaffAPI{Path: h.Path, Platforms: titles, Logger: logger}
 	h.settings = adminSettings()
 	return err
 }
@@ -146,11 +147,11 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	isPage, isCuration := routes.Below(r.URL.Path, h.pagesPath), routes.Below(r.URL.Path, h.curationPath)
 	if !isPage && !isCuration {
 		if kind, ok := h.changes(r); ok {
-			return handlers.AddAdminScript(w, r, kind, h.desk.AdminScript(), next.ServeHTTP)
+			return desk.AddAdminScript(w, r, kind, h.desk.AdminScript(), next.ServeHTTP)
 		}
 		return next.ServeHTTP(w, r)
 	}
-	var of *handlers.CurationSite
+	var of *desk.CurationSite
 	site := h.on.Edge.Site(r.Host)
 	if site != nil {
 		directive.SetPlaceholders(r, site, "")
@@ -184,11 +185,11 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 
 // isEvents reports whether a request is for the JSON of events, not for a page.
 func (h *StaffDesk) isEvents(r *http.Request) bool {
-	return routes.Below(r.URL.Path, h.eventsPath) && (r.URL.Path != h.eventsPath || !handlers.WantsPage(r)) || r.URL.Path == h.Path+handlers.LabelsPath
+	return routes.Below(r.URL.Path, h.eventsPath) && (r.URL.Path != h.eventsPath || !eventhandlers.WantsPage(r)) || r.URL.Path == h.Path+eventhandlers.LabelsPath
 }
 
 // eventsSite returns a site as the API of events sees it, nil if its platform has none.
-func (h *StaffDesk) eventsSite(site *edge.Site) *handlers.EventsSite {
+func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
 	if site == nil || site.Themes == nil {
 		return nil
 	}
@@ -196,7 +197,7 @@ func (h *StaffDesk) eventsSite(site *edge.Site) *handlers.EventsSite {
 	if !ok {
 		return nil
 	}
-	return &handlers.EventsSite{ThemesSite: site.Themes, Host: host, Events: h.events.Service}
+	return &api.EventsSite{Site: site.Themes, Host: host, Events: h.events.Service}
 }
 
 // changes reports whether a request is the one whose answer gets a script, and how.
@@ -205,7 +206,7 @@ func (h *StaffDesk) changes(r *http.Request) (*platform.AdminScript, bool) {
 		return nil, false
 	}
 	site := h.on.Edge.Site(r.Host)
-	if site == nil || h.siteOf(site) == nil || !handlers.AsksForSettings(r, site.Themes, r.URL.Path[len(h.Path):]) {
+	if site == nil || h.siteOf(site) == nil || !desk.AsksForSettings(r, site.Themes, r.URL.Path[len(h.Path):]) {
 		return nil, false
 	}
 	return site.Themes.Kind.AdminScript, true
@@ -223,12 +224,12 @@ func adminSettings() map[string]bool {
 }
 
 // siteOf returns a site as the desk sees it, nil if its platform has no themes or posts.
-func (h *StaffDesk) siteOf(site *edge.Site) *handlers.CurationSite {
+func (h *StaffDesk) siteOf(site *edge.Site) *desk.CurationSite {
 	posts, ok := site.Platform.(platform.PostHost)
 	if !ok || site.Themes == nil {
 		return nil
 	}
-	return &handlers.CurationSite{ThemesSite: site.Themes, Posts: posts, Curator: h.curator.Curator}
+	return &desk.CurationSite{Site: site.Themes, Posts: posts, Curator: h.curator.Curator}
 }
 
 // membersOf returns what the desk needs of a site's members. Errors: those of

@@ -16,7 +16,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/edge"
 
 	"github.com/lychgate/caddy-lychgate/docs"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	themesapi "github.com/lychgate/caddy-lychgate/handlers/themes"
 	"github.com/lychgate/caddy-lychgate/web"
 )
 
@@ -45,15 +46,15 @@ type ThemeManifest struct {
 	UploadDialog *bool `json:"upload_dialog,omitempty"`
 
 	on      *directive.Provisioned
-	api     handlers.ThemesAPI
+	api     themesapi.API
 	ownPath string // of the endpoints for staff
 
-	schema     handlers.Asset
+	schema     api.Asset
 	schemaPath string
 }
 
 // scans bounds the uploads that this process scans at once, to 56 MB.
-var scans = handlers.NewScans(8, 4)
+var scans = themesapi.NewScans(8, 4)
 
 // CaddyModule returns the Caddy module information.
 func (ThemeManifest) CaddyModule() caddy.ModuleInfo {
@@ -97,10 +98,10 @@ func (h *ThemeManifest) Routing(*config.Config) routes.Routing {
 	p := h.path()
 	return routes.Routing{
 		Path: p, AdminPath: p,
-		Serves: []routes.Area{{Path: p + handlers.ThemesPath, Below: true}, {Path: p + handlers.SchemaPath}},
+		Serves: []routes.Area{{Path: p + api.ThemesPath, Below: true}, {Path: p + themesapi.SchemaPath}},
 		Needs: []routes.Need{
 			{Paths: []string{p + "/api/admin/themes/upload/"}, Write: p + "/*"},
-			{Paths: []string{p + handlers.ThemesPath, p + handlers.SchemaPath}, Write: p + "/*"},
+			{Paths: []string{p + api.ThemesPath, p + themesapi.SchemaPath}, Write: p + "/*"},
 		},
 	}
 }
@@ -116,10 +117,10 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) (err error) {
 		return h.on.Lines.Explain(err)
 	}
 	h.on.Edge.Paths.Admin = append(h.on.Edge.Paths.Admin, h.Path)
-	h.ownPath = h.Path + handlers.ThemesPath
-	h.schemaPath = h.Path + handlers.SchemaPath
-	h.schema = handlers.Asset{Content: docs.ManifestSchema, Type: "application/schema+json", Version: web.VersionOf(docs.ManifestSchema)}
-	h.api = handlers.ThemesAPI{
+	h.ownPath = h.Path + api.ThemesPath
+	h.schemaPath = h.Path + themesapi.SchemaPath
+	h.schema = api.Asset{Content: docs.ManifestSchema, Type: "application/schema+json", Version: web.VersionOf(docs.ManifestSchema)}
+	h.api = themesapi.API{
 		Path: h.Path, Platforms: config.TitlesOfThemeHosts(), FileName: themes.FileName, Scans: scans, Logger: edge.Sampled(ctx.Logger()),
 		OmitsNotice: h.UploadDialog != nil && !*h.UploadDialog,
 	}
@@ -138,7 +139,7 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	}
 	if r.URL.Path == h.schemaPath {
 		if h.on.Edge.Site(r.Host) == nil {
-			handlers.NoSite(w)
+			api.NoSite(w)
 			return nil
 		}
 		h.schema.Serve(w, r)
