@@ -327,7 +327,7 @@ func (e *Event) onto(p platform.EventPost) platform.EventPost {
 		p.Status = platform.Published
 	}
 	merged := e.with(p)
-	p.Head = withHead(p.Head, merged.public().head())
+	p.Head = withHead(p.Head, merged.head())
 	return p
 }
 
@@ -448,7 +448,7 @@ func (e *Event) bringBack(sent *Event, p platform.EventPost) {
 	e.body = ""
 	if e.Status.isOut() && sent.Status.isOut() && e.Post.isShown() {
 		merged.Post = e.Post
-		e.body = merged.bodyOf(merged.public())
+		e.body = merged.publicJSON()
 	}
 }
 

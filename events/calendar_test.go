@@ -18,11 +18,11 @@ func TestCalendar(t *testing.T) {
 		{"event_date": "2026-12-31", "event_time_zone": "Pacific/Kiritimati", "description": "One\r\ntwo\rthree\nfour, " + strings.Repeat("é", 40)},
 	} {
 		e := newEvent(values)
-		bodies = append(bodies, e.bodyOf(e.public()))
+		bodies = append(bodies, e.publicJSON())
 	}
 	cancelled := newEvent(map[string]any{"event_date": "2026-10-25", "event_time_start": "03:30", "event_time_zone": "Europe/Berlin", "access": "anyone", "platform_url": "https://meet.example.com/?a,b;c"})
 	cancelled.Status = Cancelled
-	bodies = append(bodies, cancelled.bodyOf(cancelled.public()))
+	bodies = append(bodies, cancelled.publicJSON())
 	const before, after = `
 BEGIN:VEVENT
 UID:abcdefghijklmnopqrstuvwxyz@lychgate

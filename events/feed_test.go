@@ -112,7 +112,7 @@ func fill(t *testing.T, db *database.DB, count, size int) *SQL {
 		if e.Type = "webinar"; n%3 == 0 {
 			e.Type = "party"
 		}
-		e.body = e.bodyOf(e.public())
+		e.body = e.publicJSON()
 		if err := store.Insert(t.Context(), *e); err != nil {
 			t.Fatal(err)
 		}

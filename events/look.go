@@ -121,7 +121,7 @@ func (e *Event) follow(p platform.EventPost) {
 	e.Revision = newRevision()
 	e.body = ""
 	if e.Status.isOut() && e.Post.isShown() {
-		e.body = e.bodyOf(e.public())
+		e.body = e.publicJSON()
 	}
 }
 

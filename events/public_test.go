@@ -120,23 +120,24 @@ func TestPublic(t *testing.T) {
 				test.change(e)
 			}
 			public := strings.NewReplacer("ALWAYS", strings.Replace(always, "published", string(e.Status), 1), "AFTER", after).Replace(test.public)
-			if diff := cmp.Diff(public, e.bodyOf(e.public())); diff != "" {
+			if diff := cmp.Diff(public, e.publicJSON()); diff != "" {
 				t.Errorf("for scripts: %s", diff)
 			}
-			scripts := scriptsOf(t, e.public().head())
+			scripts := scriptsOf(t, e.head())
 			if diff := cmp.Diff(strings.Replace(test.linked, "LINKED", linked, 1), scripts[`type="application/ld+json"`]); diff != "" {
 				t.Errorf("for search engines: %s", diff)
 			}
 
 			// The page has the same as the answer, apart from where it is.
-			var inPage, inAnswer Public
+			var inPage, inAnswer map[string]any
 			if err := json.Unmarshal([]byte(scripts[`type="application/json" id="lychgate-event"`]), &inPage); err != nil {
 				t.Fatal(err)
 			}
 			if err := json.Unmarshal([]byte(public), &inAnswer); err != nil {
 				t.Fatal(err)
 			}
-			inAnswer.Slug, inAnswer.URL = "", ""
+			delete(inAnswer, "slug")
+			delete(inAnswer, "url")
 			if diff := cmp.Diff(inAnswer, inPage); diff != "" {
 				t.Errorf("in the page: %s", diff)
 			}
@@ -176,7 +177,7 @@ func TestWithHead(t *testing.T) {
 		{"in its place", "a\n" + part + "b", other, "a\n" + other + "b"},
 		{"in place of one that was cut off", "a\n" + strings.TrimSuffix(part, headEnd), other, "a\n" + other},
 		{"away with one that was cut off", headStart + "\nold", "", ""},
-		{"before what follows one without its end", "a\n" + strings.TrimSuffix(Public{}.head(), headEnd) + "<meta>\n<script>x</script>", other, "a\n" + other + "\n<meta>\n<script>x</script>"},
+		{"before what follows one without its end", "a\n" + strings.TrimSuffix(new(Event).head(), headEnd) + "<meta>\n<script>x</script>", other, "a\n" + other + "\n<meta>\n<script>x</script>"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestWithHead(t *testing.T) {
 
 // Whatever staff write there, it stays, an event has one part of it, and that can be taken away.
 func FuzzWithHead(f *testing.F) {
-	part := Public{Name: "Gates"}.head()
+	part := newEvent(map[string]any{}).head()
 	for _, html := range []string{"", "<meta>", part, "a" + part + "b", headEnd + headStart, headStart + headID + "</script>", "\n" + part + "\n\n"} {
 		f.Add(html)
 	}

@@ -174,9 +174,10 @@ func (s *Service) Duplicate(ctx context.Context, site, id string) (Event, error)
 		return Event{}, err
 	}
 	values := maps.Clone(e.Values)
-	for _, key := range []string{"slug", "event_date", "registration_deadline"} {
-		delete(values, key)
-	}
+	maps.DeleteFunc(values, func(key string, _ any) bool {
+		f, ok := StandardField(key)
+		return ok && f.isUnique
+	})
 	return s.Create(ctx, site, Edit{e.Theme, e.Type, values})
 }
 
@@ -272,7 +273,7 @@ func (s *Service) shape(e *Event, t *Type) error {
 	}
 	e.Shape = t.shape()
 	e.Shape.Checked = e.Status
-	if most := s.limits(e.Site).Head; most > 0 && len(e.public().head()) > most {
+	if most := s.limits(e.Site).Head; most > 0 && len(e.head()) > most {
 		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
 	}
 	return nil

@@ -121,14 +121,6 @@ func (e *Event) span() (starts, over time.Time) {
 	return w.Start, w.Over()
 }
 
-func encode(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // values come from JSON
-	}
-	return string(text)
-}
-
 func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
 	e, _, err := scanSized(row)
 	return e, err

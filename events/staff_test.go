@@ -424,7 +424,10 @@ func TestTimeOfStaffsChange(t *testing.T) {
 	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Title = "Ball" })
 	e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
 	r.bring(ctx, r.host, Key{"daily", e.ID}, true)
-	var p Public
+	var p struct {
+		Name      string
+		UpdatedAt time.Time `json:"updated_at"`
+	}
 	if err := json.Unmarshal([]byte(want[Event](t)(r.Find(ctx, "daily", e.ID)).body), &p); err != nil {
 		t.Fatal(err)
 	}

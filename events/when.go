@@ -2,7 +2,6 @@ package events
 
 import (
 	"path"
-	"strings"
 	"sync"
 	"time"
 	_ "time/tzdata" // an edge may be in a container without time zones
@@ -76,6 +75,28 @@ func at(date time.Time, clock time.Duration, zone *time.Location) time.Time {
 		t = t.Add(early)
 	}
 	return t
+}
+
+// dateIn returns a date as a time in UTC, where it is the same date.
+func dateIn(t time.Time) time.Time {
+	year, month, day := t.Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// format returns a time of the event as JSON has it: of the whole day its date alone.
+func (w When) format(t time.Time) any {
+	if w.AllDay {
+		return t.Format(dateFormat)
+	}
+	return rfc3339(t)
+}
+
+// rfc3339 returns a time as JSON has it, nil for the zero value.
+func rfc3339(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.Format(time.RFC3339)
 }
 
 // isSkipped reports whether the clocks of a zone leave a time of a date out.
@@ -157,8 +178,32 @@ func parseClock(text string) (time.Duration, bool) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err == nil
 }
 
-// textOf returns a value that is text, without the space around it, "" if it is none.
-func textOf(values map[string]any, key string) string {
-	text, _ := values[key].(string)
-	return strings.TrimSpace(text)
+// checkEnd says what is wrong with the end of an event that has a date.
+func checkEnd(text string, values map[string]any) string {
+	end, _ := parseClock(text)
+	start, hasStart := parseClock(textOf(values, "event_time_start"))
+	switch _, hasDate := parseDate(textOf(values, "event_date")); {
+	case !hasDate: // the date says so
+	case !hasStart:
+		return "needs a start time too"
+	case end < start:
+		return "must not be before the start time. An event that goes past midnight can end at 23:59, and say more in its description"
+	}
+	return ""
+}
+
+// checkDeadline says what is wrong with the last day to register. Without a time of day it may
+// be the day of the event.
+func checkDeadline(text string, values map[string]any) string {
+	date, _ := parseDate(text)
+	day, hasDay := parseDate(textOf(values, "event_date"))
+	isLate := hasDay && date.After(day)
+	if _, hasClock := parseClock(textOf(values, "deadline_time_end")); hasDay && hasClock {
+		w := whenOf(values)
+		isLate = w.Deadline.After(w.Over())
+	}
+	if isLate {
+		return "must not be after the event"
+	}
+	return ""
 }

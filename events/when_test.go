@@ -36,13 +36,13 @@ func TestDaysWithoutMidnight(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := whenOf(test.values)
-			over, late := w.Over(), w.Deadline
-			got := []string{*w.format(w.Start), *w.format(w.End), *rfc3339(over), ""}
-			if !late.IsZero() {
-				got[3] = *rfc3339(late)
+			late := rfc3339(w.Deadline)
+			if late == nil {
+				late = ""
 			}
-			if diff := cmp.Diff([]string{test.start, test.end, test.over, test.late}, got); diff != "" {
-				t.Error(diff)
+			got := []any{w.format(w.Start), w.format(w.End), rfc3339(w.Over()), late}
+			if diff := cmp.Diff([]any{test.start, test.end, test.over, test.late}, got); diff != "" {
+				t.Errorf("start, end, over, deadline (-want +got): %s", diff)
 			}
 		})
 	}

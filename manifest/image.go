@@ -9,14 +9,20 @@ import (
 // the site says otherwise.
 const BuiltInImageSize = "1200 x 630 px"
 
-// FeatureImage returns the hint on the featured image, and whether there is any.
-func (t EventType) FeatureImage() (Constraints, bool) {
-	for _, c := range t.FieldConstraints {
-		if c.Field == "feature_image" {
-			return c.Constraints, true
+// Of returns the hints on a standard field, the zero value for none.
+func (list FieldConstraints) Of(key string) Constraints {
+	for _, c := range list {
+		if c.Field == key {
+			return c.Constraints
 		}
 	}
-	return Constraints{}, false
+	return Constraints{}
+}
+
+// FeatureImage returns the hint on the featured image, and whether there is any.
+func (t EventType) FeatureImage() (Constraints, bool) {
+	c := t.FieldConstraints.Of("feature_image")
+	return c, c != Constraints{}
 }
 
 // ImagePhrase is what the editor shows under the Featured Image field and in the
@@ -24,13 +30,17 @@ func (t EventType) FeatureImage() (Constraints, bool) {
 // (docs/manifest.md, "Hints for standard fields"). siteSize is the site's Default Featured Image
 // Size, or "".
 func (t EventType) ImagePhrase(siteSize string) string {
-	c, there := t.FeatureImage()
-	if !there {
-		if isBlank(siteSize) {
-			return BuiltInImageSize
-		}
-		return siteSize
+	if c, there := t.FeatureImage(); there {
+		return c.ImagePhrase()
 	}
+	if isBlank(siteSize) {
+		return BuiltInImageSize
+	}
+	return siteSize
+}
+
+// ImagePhrase says in words what is recommended for an image, "" for nothing.
+func (c Constraints) ImagePhrase() string {
 	var parts []string
 	if c.MinWidth > 0 {
 		parts = append(parts, fmt.Sprintf("%dpx wide", c.MinWidth))

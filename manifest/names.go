@@ -25,21 +25,39 @@ var constraintKeys = map[kind][]string{
 	numberKind: {"min", "max"},
 }
 
-// standardFields and standardKinds are the fields that each event has
-// (docs/manifest.md, "Hints for standard fields").
-var (
-	standardFields = []string{
-		"name", "slug", "description", "event_date", "event_time_start", "event_time_end", "event_time_zone", "location",
-		"platform_url", "max_attendees", "feature_image", "access", "rsvp_labels", "registration_deadline",
-		"deadline_time_end",
+// standardKinds are the kinds of the fields that each event has, in the order of the editor
+// (docs/manifest.md, "Hints for standard fields"). What is done with a field is for
+// events.Field to say.
+var standardKinds = []struct {
+	key  string
+	kind kind
+}{
+	{"name", textKind},
+	{"slug", textKind},
+	{"description", textKind},
+	{"event_date", otherKind},
+	{"event_time_start", textKind},
+	{"event_time_end", textKind},
+	{"event_time_zone", textKind},
+	{"location", textKind},
+	{"platform_url", textKind},
+	{"max_attendees", numberKind},
+	{"feature_image", imageKind},
+	{"access", otherKind},
+	{"rsvp_labels", otherKind},
+	{"registration_deadline", otherKind},
+	{"deadline_time_end", textKind},
+}
+
+// standardFields are the keys, and hintKeys the constraints that each may have.
+var standardFields, hintKeys = func() (keys []string, hints map[string][]string) {
+	hints = make(map[string][]string)
+	for _, field := range standardKinds {
+		keys = append(keys, field.key)
+		hints[field.key] = constraintKeys[field.kind]
 	}
-	standardKinds = map[string]kind{
-		"name": textKind, "slug": textKind, "description": textKind, "event_date": otherKind,
-		"event_time_start": textKind, "event_time_end": textKind, "event_time_zone": textKind, "location": textKind,
-		"platform_url": textKind, "max_attendees": numberKind, "feature_image": imageKind, "access": otherKind,
-		"rsvp_labels": otherKind, "registration_deadline": otherKind, "deadline_time_end": textKind,
-	}
-)
+	return keys, hints
+}()
 
 // customFieldTypes and typeProperties are those of docs/manifest.md, "Custom
 // fields"; the options of a select are read apart.

@@ -183,8 +183,8 @@ func shownValues(values map[string]any, t *events.Type) (list []shownValue) {
 			continue
 		}
 		label := clip.Text(key, maxLabel)
-		if slices.Contains(standard, key) {
-			label = events.Label(key)
+		if f, ok := events.StandardField(key); ok {
+			label = f.Label
 		} else if t != nil {
 			for _, custom := range t.CustomFields {
 				if custom.Key == key {

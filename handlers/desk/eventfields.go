@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -17,40 +18,6 @@ import (
 
 // This file is about the fields of the event editor: what is shown of each, and what a form
 // says of it.
-
-// Kinds of inputs. A custom field's is its type in the manifest; these are those that only
-// standard fields have.
-const (
-	timeKind   = "time"
-	zoneKind   = "zone"
-	accessKind = "access"
-	labelsKind = "labels"
-)
-
-// standardKinds are the kinds of the standard fields. Others are text.
-var standardKinds = map[string]string{
-	"description": "textarea", "event_date": "date", "event_time_start": timeKind, "event_time_end": timeKind,
-	"event_time_zone": zoneKind, "platform_url": "url", "max_attendees": "number", "feature_image": "image",
-	"access": accessKind, "rsvp_labels": labelsKind, "registration_deadline": "date", "deadline_time_end": timeKind,
-}
-
-// standardHelp says what a standard field is for, where its label does not.
-var standardHelp = map[string]string{
-	"slug":                  "The end of the page's address. Left empty, it is made from the name.",
-	"description":           "Shown in lists of posts and in search results.",
-	"event_time_zone":       "An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.",
-	"platform_url":          "Readers see it on the page only where everybody may register.",
-	"max_attendees":         "Leave it empty for no limit.",
-	"access":                "Who may register.",
-	"rsvp_labels":           "For the members who register.",
-	"registration_deadline": "The last day to register.",
-	"deadline_time_end":     "Without a time, registration ends with the day.",
-}
-
-// accesses are the choices of who may register.
-var accesses = []choice{
-	{Value: events.AccessAnyone, Label: "Anyone"}, {Value: events.AccessFree, Label: "Members, free ones too"}, {Value: events.AccessPaid, Label: "Paid members"},
-}
 
 type choice struct {
 	Value, Label string
@@ -117,8 +84,8 @@ type fieldsOf struct {
 // list returns the fields in the order of the editor.
 func (o fieldsOf) list() (fields []eventField) {
 	for _, key := range manifest.StandardFields() {
-		if slices.Contains(o.eventType.SupportedFields, key) {
-			fields = append(fields, o.standard(key))
+		if f, ok := events.StandardField(key); ok && slices.Contains(o.eventType.SupportedFields, key) {
+			fields = append(fields, o.standard(f))
 		}
 	}
 	for _, custom := range o.eventType.CustomFields {
@@ -130,27 +97,24 @@ func (o fieldsOf) list() (fields []eventField) {
 	return fields
 }
 
-func (o fieldsOf) standard(key string) eventField {
-	kind := standardKinds[key]
-	if kind == "" {
-		kind = "text"
+func (o fieldsOf) standard(field *events.Field) eventField {
+	f := o.field(field.Key, field.Label, field.Kind)
+	f.IsRequired = slices.Contains(o.eventType.RequiredFields, f.Key)
+	f.Help = field.Help
+	advised := o.eventType.FieldConstraints.Of(f.Key)
+	if field.Kind == "image" {
+		phrase := cmp.Or(advised.ImagePhrase(), o.imageSize, manifest.BuiltInImageSize)
+		f.Crop = cropping{advised.AspectRatio, advised.MinWidth, advised.MinHeight, phrase}
+		f.Hint = recommended(phrase)
+	} else { // the URL of a picture is seldom typed
+		f.Most, f.Advised, f.Hint = field.Limit(o.limits), advised.MaxLength, hintOf(advised)
 	}
-	f := o.field(key, events.Label(key), kind)
-	f.IsRequired = slices.Contains(o.eventType.RequiredFields, key)
-	f.Help = standardHelp[key]
-	f.Most = map[string]int{"name": o.limits.Title, "slug": o.limits.Slug, "description": o.limits.Excerpt}[key]
-	for _, c := range o.eventType.FieldConstraints {
-		if c.Field == key && key != "feature_image" {
-			f.Advised, f.Hint = c.MaxLength, hintOf(c.Constraints)
+	if len(field.Choices) > 0 {
+		var options []choice
+		for _, c := range field.Choices {
+			options = append(options, choice{Value: c.Value, Label: c.Label})
 		}
-	}
-	switch key {
-	case "feature_image":
-		c, _ := o.eventType.FeatureImage()
-		f.Crop = cropping{o.eventType.CropRatio(), c.MinWidth, c.MinHeight, o.eventType.ImagePhrase(o.imageSize)}
-		f.Hint = recommended(f.Crop.Phrase)
-	case "access":
-		f.Choices = choicesOf(accesses, strings.TrimSpace(f.Value)) // as it is published
+		f.Choices = choicesOf(options, strings.TrimSpace(f.Value)) // as it is published
 	}
 	return f
 }
@@ -175,10 +139,7 @@ func (o fieldsOf) custom(custom manifest.CustomField) eventField {
 		}
 		f.Choices = choicesOf(options, f.Value)
 	case "image":
-		f.Crop = cropping{Ratio: custom.AspectRatio, MinWidth: custom.MinWidth}
-		f.Crop.Phrase = manifest.EventType{FieldConstraints: manifest.FieldConstraints{{Field: "feature_image", Constraints: manifest.Constraints{
-			AspectRatio: custom.AspectRatio, MinWidth: custom.MinWidth, MinHeight: custom.MinHeight,
-		}}}}.ImagePhrase("")
+		f.Crop = cropping{Ratio: custom.AspectRatio, MinWidth: custom.MinWidth, Phrase: custom.ImagePhrase()}
 		parts := []string{f.Crop.Phrase}
 		if custom.MaxFileSizeKB > 0 {
 			parts = append(parts, fmt.Sprintf("%d KB at most", custom.MaxFileSizeKB))
@@ -205,7 +166,7 @@ func (o fieldsOf) field(key, label, kind string) eventField {
 		if _, err := time.Parse(time.DateOnly, f.Value); err != nil && f.Value != "" {
 			f.Kind = "text"
 		}
-	case timeKind:
+	case events.TimeKind:
 		_, err := time.Parse("15:04", f.Value)
 		_, err2 := time.Parse(time.TimeOnly, f.Value)
 		if err != nil && err2 != nil && f.Value != "" {
@@ -347,7 +308,7 @@ func valueOf(form url.Values, f eventField) any {
 		if number, err := strconv.ParseFloat(text, 64); err == nil && strings.Trim(text, "+-.0123456789eE") == "" {
 			return number
 		}
-	case labelsKind:
+	case events.LabelsKind:
 		var labels []any
 		for line := range strings.Lines(text) {
 			if label := strings.TrimSpace(line); label != "" {
