@@ -55,9 +55,14 @@ func calendarEntry(body string) (string, error) {
 			e.SetEndAt(when.End.UTC())
 		}
 	}
-	for i := range standardFields {
-		if f := &standardFields[i]; f.calendar != nil {
-			f.calendar(e, textOf(public, f.Key))
+	e.SetSummary("") // which each entry has, also of an event without a name
+	for _, f := range standardFields {
+		text := oneLine(textOf(public, f.Key))
+		if f.Kind == "textarea" {
+			text = lines(textOf(public, f.Key))
+		}
+		if p := e.GetProperty(f.calendar); text != "" && f.calendar != "" && (p == nil || p.Value == "") {
+			e.SetProperty(f.calendar, text)
 		}
 	}
 	if url := textOf(public, "url"); url != "" {

@@ -1,9 +1,7 @@
 package events
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -23,7 +21,7 @@ func (f *Field) wrong(values map[string]any, limits platform.PostLimits) string 
 	value := values[f.Key]
 	switch f.Kind {
 	case "number":
-		if n, ok := wholeNumber(value); !ok || n < 1 || n > maxNumber {
+		if n, ok := wholeNumber(value).(int64); !ok || n < 1 || n > maxNumber {
 			return "must be a whole number from 1 on, such as 120"
 		}
 		return ""
@@ -35,15 +33,18 @@ func (f *Field) wrong(values map[string]any, limits platform.PostLimits) string 
 		return "must be text"
 	}
 	text = strings.TrimSpace(text)
-	most := maxText
+	if wrong := f.wrongText(text, values); wrong != "" {
+		return wrong
+	}
+	if f.check != nil {
+		if wrong := f.check(text, values); wrong != "" {
+			return wrong
+		}
+	}
 	if f.limit != nil {
-		most = f.limit(limits)
+		return tooLong(text, f.limit(limits))
 	}
-	wrong := f.wrongText(text, values)
-	if wrong == "" && f.check != nil {
-		wrong = f.check(text, values)
-	}
-	return cmp.Or(wrong, tooLong(text, most))
+	return tooLong(text, maxText)
 }
 
 // wrongText says what is wrong with a text of the field's kind.
@@ -67,20 +68,12 @@ func (f *Field) wrongText(text string, values map[string]any) string {
 		}
 	case TimeKind:
 		return f.wrongTime(text, values)
+	case AccessKind:
+		if accessOf(values) == "" {
+			return "must be anyone, free or paid"
+		}
 	}
-	return f.wrongChoice(text)
-}
-
-func (f *Field) wrongChoice(text string) string {
-	var values []string
-	for _, c := range f.Choices {
-		values = append(values, c.Value)
-	}
-	if len(values) == 0 || slices.Contains(values, text) {
-		return ""
-	}
-	last := len(values) - 1
-	return "must be " + strings.Join(values[:last], ", ") + " or " + values[last]
+	return ""
 }
 
 func (f *Field) wrongTime(text string, values map[string]any) string {

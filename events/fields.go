@@ -37,10 +37,13 @@ type Field struct {
 	// public adds what readers get. It is nil for what they do not.
 	public func(to *object, key string, of shownEvent)
 
-	// calendar and linked add the field to a calendar's entry and to schema.org's Event. What
-	// they add is made of what readers get. Most are nil.
-	calendar func(to *ical.VEvent, text string)
-	linked   func(to *object, public map[string]any)
+	// calendar is the property of a calendar's entry that has the text, unless a field before
+	// this one has filled it. "" is none.
+	calendar ical.ComponentProperty
+
+	// linked adds the field to schema.org's Event, out of what readers get. value is the
+	// field's there. It is nil for none.
+	linked func(to *object, value any, public map[string]any)
 }
 
 // Choice is a value that editors choose.
@@ -66,85 +69,64 @@ const (
 var standardFields = []Field{
 	{
 		Key: "name", Label: "Name", Kind: "text", limit: func(l platform.PostLimits) int { return l.Title },
-		public:   publicText,
-		calendar: func(to *ical.VEvent, text string) { to.SetSummary(oneLine(text)) },
-		linked:   func(to *object, public map[string]any) { to.add("name", public["name"]) },
+		public: publicText, calendar: ical.ComponentPropertySummary,
+		linked: func(to *object, value any, _ map[string]any) { to.add("name", value) },
 	}, {
 		Key: "description", Label: "Description", Kind: "textarea", Help: "Shown in lists of posts and in search results.",
 		limit:  func(l platform.PostLimits) int { return l.Excerpt },
-		public: publicText,
-		calendar: func(to *ical.VEvent, text string) {
-			if text != "" {
-				to.SetDescription(lines(text))
-			}
-		},
-		linked: func(to *object, public map[string]any) { to.addText("description", textOf(public, "description")) },
+		public: publicText, calendar: ical.ComponentPropertyDescription,
+		linked: func(to *object, value any, _ map[string]any) { to.addFilled("description", value) },
 	}, {
 		Key: "slug", Label: "URL slug", Kind: "text", Help: "The end of the page's address. Left empty, it is made from the name.",
 		limit: func(l platform.PostLimits) int { return l.Slug }, isUnique: true, check: checkSlug,
-		public: func(to *object, _ string, of shownEvent) { to.addText("url", of.page.URL) }, // the slug of the page is the post's
+		public: func(to *object, _ string, of shownEvent) { to.addFilled("url", of.page.URL) }, // its slug is the post's
 	}, {
 		Key: "feature_image", Label: "Featured image", Kind: "image", limit: func(l platform.PostLimits) int { return l.Picture },
 		public: publicText,
-		linked: func(to *object, public map[string]any) {
-			if picture := textOf(public, "feature_image"); picture != "" {
-				to.add("image", []string{picture})
+		linked: func(to *object, value any, _ map[string]any) {
+			if value != "" {
+				to.add("image", []any{value})
 			}
 		},
+	},
+	{Key: "event_date", Label: "Date", Kind: "date", isUnique: true, public: publicText, linked: linkedSchedule},
+	{Key: "event_time_start", Label: "Start time", Kind: TimeKind, date: "event_date", public: publicText},
+	{Key: "event_time_end", Label: "End time", Kind: TimeKind, date: "event_date", check: checkEnd, public: publicText},
+	{
+		Key: "event_time_zone", Label: "Time zone", Kind: ZoneKind, public: publicZone,
+		Help: "An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.",
 	}, {
-		Key: "event_date", Label: "Date", Kind: "date", isUnique: true, public: publicText, linked: linkedSchedule,
-	}, {
-		Key: "event_time_start", Label: "Start time", Kind: TimeKind, date: "event_date", public: publicText,
-	}, {
-		Key: "event_time_end", Label: "End time", Kind: TimeKind, date: "event_date", check: checkEnd, public: publicText,
-	}, {
-		Key: "event_time_zone", Label: "Time zone", Kind: ZoneKind,
-		Help:   "An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.",
-		public: publicZone,
-	}, {
-		Key: "registration_deadline", Label: "Registration deadline", Kind: "date", Help: "The last day to register.", isUnique: true, check: checkDeadline,
+		Key: "registration_deadline", Label: "Registration deadline", Kind: "date", Help: "The last day to register.", isUnique: true,
+		check:  checkDeadline,
 		public: func(to *object, _ string, of shownEvent) { to.add("deadline", rfc3339(of.when.Deadline)) },
 	}, {
-		Key: "deadline_time_end", Label: "Deadline time", Kind: TimeKind, Help: "Without a time, registration ends with the day.", date: "registration_deadline",
-	}, {
-		Key: "location", Label: "Location", Kind: "text", public: publicText, linked: linkedPlaces,
-		calendar: func(to *ical.VEvent, text string) {
-			if text != "" {
-				to.SetLocation(oneLine(text))
-			}
-		},
-	}, {
+		Key: "deadline_time_end", Label: "Deadline time", Kind: TimeKind, Help: "Without a time, registration ends with the day.",
+		date: "registration_deadline",
+	},
+	{Key: "location", Label: "Location", Kind: "text", public: publicText, calendar: ical.ComponentPropertyLocation, linked: linkedPlaces},
+	{
 		Key: "platform_url", Label: "Online event link", Kind: "url", Help: "Readers see it on the page only where everybody may register.",
 		public: func(to *object, key string, of shownEvent) {
 			if accessOf(of.values) == AccessAnyone {
-				to.addText(key, textOf(of.values, key))
+				to.addFilled(key, textOf(of.values, key))
 			}
 		},
-		calendar: func(to *ical.VEvent, text string) {
-			if text != "" && to.GetProperty(ical.ComponentPropertyLocation) == nil {
-				to.SetLocation(text)
-			}
-		},
+		calendar: ical.ComponentPropertyLocation,
 	}, {
 		Key: "max_attendees", Label: "Maximum attendees", Kind: "number", Help: "Leave it empty for no limit.",
-		public: publicNumber,
-		linked: func(to *object, public map[string]any) {
-			if number := public["max_attendees"]; number != nil {
-				to.add("maximumAttendeeCapacity", number)
-			}
-		},
+		public: func(to *object, key string, of shownEvent) { to.add(key, wholeNumber(of.values[key])) },
+		linked: func(to *object, value any, _ map[string]any) { to.addFilled("maximumAttendeeCapacity", value) },
 	}, {
 		Key: "access", Label: "Access", Kind: AccessKind, Help: "Who may register.",
 		Choices: []Choice{{AccessAnyone, "Anyone"}, {AccessFree, "Members, free ones too"}, {AccessPaid, "Paid members"}},
 		public:  func(to *object, key string, of shownEvent) { to.add(key, accessOf(of.values)) },
-		linked: func(to *object, public map[string]any) {
-			if access := textOf(public, "access"); access != "" {
-				to.add("isAccessibleForFree", access != AccessPaid)
+		linked: func(to *object, value any, _ map[string]any) {
+			if value != "" {
+				to.add("isAccessibleForFree", value != AccessPaid)
 			}
 		},
-	}, {
-		Key: "rsvp_labels", Label: "Labels for registrants", Kind: LabelsKind, Help: "For the members who register.", // never public
 	},
+	{Key: "rsvp_labels", Label: "Labels for registrants", Kind: LabelsKind, Help: "For the members who register."}, // never public
 }
 
 // StandardField returns the standard field with a key, and false if there is none.
@@ -194,14 +176,6 @@ type shownEvent struct {
 
 func publicText(to *object, key string, of shownEvent) { to.add(key, textOf(of.values, key)) }
 
-func publicNumber(to *object, key string, of shownEvent) {
-	if n, ok := wholeNumber(of.values[key]); ok {
-		to.add(key, n)
-	} else {
-		to.add(key, nil)
-	}
-}
-
 // publicZone also adds the times that the fields before it say: of the whole day as dates, whose
 // last is the day after.
 func publicZone(to *object, key string, of shownEvent) {
@@ -219,10 +193,10 @@ func publicZone(to *object, key string, of shownEvent) {
 const schemaOrg = "https://schema.org/"
 
 // linkedSchedule adds when an event is, and whether it takes place then.
-func linkedSchedule(to *object, public map[string]any) {
-	to.addText("startDate", textOf(public, "start"))
+func linkedSchedule(to *object, _ any, public map[string]any) {
+	to.addFilled("startDate", textOf(public, "start"))
 	if public["all_day"] == false { // of the whole day, the one date says it
-		to.addText("endDate", textOf(public, "end"))
+		to.addFilled("endDate", textOf(public, "end"))
 	}
 	status := "EventScheduled"
 	if textOf(public, "status") == string(Cancelled) {
@@ -232,7 +206,7 @@ func linkedSchedule(to *object, public map[string]any) {
 }
 
 // linkedPlaces adds where an event is: at a location, online, or both.
-func linkedPlaces(to *object, public map[string]any) {
+func linkedPlaces(to *object, _ any, public map[string]any) {
 	var places []any
 	mode := "OfflineEventAttendanceMode"
 	if name := textOf(public, "location"); name != "" {

@@ -17,12 +17,11 @@ func (e *Event) public(page Post) object {
 	of := shownEvent{values, whenOf(values), page}
 	var public object
 	public.add("id", e.ID)
-	public.addText("slug", page.Slug)
+	public.addFilled("slug", page.Slug)
 	public.add("type", e.Type)
 	public.add("status", string(e.Status))
 	custom := maps.Clone(values)
-	for i := range standardFields {
-		f := &standardFields[i]
+	for _, f := range standardFields {
 		delete(custom, f.Key)
 		if f.public != nil {
 			f.public(&public, f.Key, of)
@@ -78,7 +77,7 @@ func linkedData(public map[string]any) object {
 	linked := object{{"@context", "https://schema.org"}, {"@type", "Event"}}
 	for _, f := range standardFields {
 		if f.linked != nil {
-			f.linked(&linked, public)
+			f.linked(&linked, public[f.Key], public)
 		}
 	}
 	return linked

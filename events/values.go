@@ -21,16 +21,20 @@ func textOf(values map[string]any, key string) string {
 	return strings.TrimSpace(text)
 }
 
-// wholeNumber returns a value that is a whole number, or text that is one.
-func wholeNumber(value any) (int64, bool) {
+// wholeNumber returns a value that is a whole number, or text that is one, as an int64, and nil
+// for others.
+func wholeNumber(value any) any {
 	switch value := value.(type) {
 	case float64:
-		return int64(value), value == math.Trunc(value) && math.Abs(value) <= maxNumber
+		if value == math.Trunc(value) && math.Abs(value) <= maxNumber {
+			return int64(value)
+		}
 	case string:
-		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-		return n, err == nil
+		if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil {
+			return n
+		}
 	}
-	return 0, false
+	return nil
 }
 
 // isText reports whether a text can be kept and shown: PostgreSQL keeps no NUL, and XML
@@ -65,10 +69,10 @@ type member struct {
 
 func (o *object) add(key string, value any) { *o = append(*o, member{key, value}) }
 
-// addText adds a text that is not empty.
-func (o *object) addText(key, text string) {
-	if text != "" {
-		o.add(key, text)
+// addFilled adds a value that is neither nil nor "".
+func (o *object) addFilled(key string, value any) {
+	if value != nil && value != "" {
+		o.add(key, value)
 	}
 }
 

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -19,24 +20,15 @@ func (list FieldConstraints) Of(key string) Constraints {
 	return Constraints{}
 }
 
-// FeatureImage returns the hint on the featured image, and whether there is any.
-func (t EventType) FeatureImage() (Constraints, bool) {
-	c := t.FieldConstraints.Of("feature_image")
-	return c, c != Constraints{}
-}
-
 // ImagePhrase is what the editor shows under the Featured Image field and in the
 // Crop Image dialog, such as "1200px wide, 630px tall, 16:9 aspect ratio"
 // (docs/manifest.md, "Hints for standard fields"). siteSize is the site's Default Featured Image
 // Size, or "".
 func (t EventType) ImagePhrase(siteSize string) string {
-	if c, there := t.FeatureImage(); there {
-		return c.ImagePhrase()
-	}
 	if isBlank(siteSize) {
-		return BuiltInImageSize
+		siteSize = BuiltInImageSize
 	}
-	return siteSize
+	return cmp.Or(t.FieldConstraints.Of("feature_image").ImagePhrase(), siteSize)
 }
 
 // ImagePhrase says in words what is recommended for an image, "" for nothing.
@@ -52,11 +44,4 @@ func (c Constraints) ImagePhrase() string {
 		parts = append(parts, c.AspectRatio+" aspect ratio")
 	}
 	return strings.Join(parts, ", ")
-}
-
-// CropRatio is the shape of the crop frame as width:height, or "" if it is free.
-// Only aspect_ratio shapes it.
-func (t EventType) CropRatio() string {
-	c, _ := t.FeatureImage()
-	return c.AspectRatio
 }

@@ -32,21 +32,10 @@ var standardKinds = []struct {
 	key  string
 	kind kind
 }{
-	{"name", textKind},
-	{"slug", textKind},
-	{"description", textKind},
-	{"event_date", otherKind},
-	{"event_time_start", textKind},
-	{"event_time_end", textKind},
-	{"event_time_zone", textKind},
-	{"location", textKind},
-	{"platform_url", textKind},
-	{"max_attendees", numberKind},
-	{"feature_image", imageKind},
-	{"access", otherKind},
-	{"rsvp_labels", otherKind},
-	{"registration_deadline", otherKind},
-	{"deadline_time_end", textKind},
+	{"name", textKind}, {"slug", textKind}, {"description", textKind}, {"event_date", otherKind}, {"event_time_start", textKind},
+	{"event_time_end", textKind}, {"event_time_zone", textKind}, {"location", textKind}, {"platform_url", textKind},
+	{"max_attendees", numberKind}, {"feature_image", imageKind}, {"access", otherKind}, {"rsvp_labels", otherKind},
+	{"registration_deadline", otherKind}, {"deadline_time_end", textKind},
 }
 
 // standardFields are the keys, and hintKeys the constraints that each may have.

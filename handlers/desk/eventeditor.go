@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"reflect"
 	"slices"
@@ -169,32 +170,33 @@ const maxShownValue = 2000
 // shownValues returns all values as text, the standard ones first. Custom fields of a type,
 // which may be nil, have its labels.
 func shownValues(values map[string]any, t *events.Type) (list []shownValue) {
-	var others []string
-	standard := manifest.StandardFields()
-	for key := range values {
-		if !slices.Contains(standard, key) {
-			others = append(others, key)
+	keys := manifest.StandardFields()
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if _, isStandard := events.StandardField(key); !isStandard {
+			keys = append(keys, key)
 		}
 	}
-	slices.Sort(others)
-	for _, key := range append(standard, others...) {
-		value := textOfValue(values[key])
-		if value == "" {
-			continue
+	for _, key := range keys {
+		if value := textOfValue(values[key]); value != "" {
+			list = append(list, shownValue{labelOf(key, t), clip.Text(value, maxShownValue)})
 		}
-		label := clip.Text(key, maxLabel)
-		if f, ok := events.StandardField(key); ok {
-			label = f.Label
-		} else if t != nil {
-			for _, custom := range t.CustomFields {
-				if custom.Key == key {
-					label = clip.Text(custom.Label, maxLabel)
-				}
-			}
-		}
-		list = append(list, shownValue{label, clip.Text(value, maxShownValue)})
 	}
 	return list
+}
+
+// labelOf returns the label of a field of a type, its key if the type does not have it.
+func labelOf(key string, t *events.Type) string {
+	if f, ok := events.StandardField(key); ok {
+		return f.Label
+	}
+	if t != nil {
+		for _, custom := range t.CustomFields {
+			if custom.Key == key {
+				key = custom.Label
+			}
+		}
+	}
+	return clip.Text(key, maxLabel)
 }
 
 // theirs returns what somebody else has made of an event, as far as it differs from what is
