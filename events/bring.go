@@ -286,9 +286,6 @@ func (e *Event) title() string {
 	return cmp.Or(e.text("name"), e.Shape.Label, "(Untitled)")
 }
 
-// has reports whether the type of an event has a field.
-func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
-
 // text returns the value of a field that is text, "" if the type does not have the field.
 func (e *Event) text(key string) string {
 	if !e.has(key) {

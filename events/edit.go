@@ -2,6 +2,8 @@ package events
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -92,7 +94,13 @@ func isValue(value any) bool {
 	return false
 }
 
-// isID reports whether a text may be the ID of an event.
-func isID(text string) bool {
-	return len(text) == idLength && !strings.ContainsFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+// isAs reports whether an event is as an editor leaves it, but for a slug that the platform
+// has made since.
+func (e *Event) isAs(d Edit) bool {
+	values := e.Values
+	if _, ok := d.Values["slug"]; !ok && e.Post.Slug != "" && values["slug"] == e.Post.Slug {
+		values = maps.Clone(values)
+		delete(values, "slug")
+	}
+	return e.Theme == d.Theme && e.Type == d.Type && reflect.DeepEqual(values, d.Values)
 }

@@ -6,9 +6,11 @@
 package events
 
 import (
+	"crypto/rand"
 	"errors"
-	"maps"
-	"reflect"
+	"math/big"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -49,16 +51,8 @@ type Event struct {
 	body        string    // what readers get, "" if they do not find it
 }
 
-// isAs reports whether an event is as an editor leaves it, but for a slug that the platform
-// has made since.
-func (e *Event) isAs(d Edit) bool {
-	values := e.Values
-	if _, ok := d.Values["slug"]; !ok && e.Post.Slug != "" && values["slug"] == e.Post.Slug {
-		values = maps.Clone(values)
-		delete(values, "slug")
-	}
-	return e.Theme == d.Theme && e.Type == d.Type && reflect.DeepEqual(values, d.Values)
-}
+// has reports whether the type of an event has a field.
+func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
 
 // isDue reports whether the event is to be brought to the platform, or looked for there.
 func (e *Event) isDue() bool { return e.Pending != nil || !e.lateAt.IsZero() }
@@ -158,4 +152,24 @@ func (e *InvalidError) Error() string {
 		return "the event is not valid"
 	}
 	return e.Problems[0].Message
+}
+
+// idLength is that of an event's ID: 130 random bits.
+const idLength = 26
+
+// isID reports whether a text may be the ID of an event.
+func isID(text string) bool {
+	return len(text) == idLength && !strings.ContainsFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+}
+
+// newID returns an ID, which is a valid part of a slug.
+func newID() string { return strings.ToLower(rand.Text()) }
+
+// newRevision returns a revision that no event had.
+func newRevision() int64 {
+	n, err := rand.Int(rand.Reader, big.NewInt(1<<53))
+	if err != nil {
+		panic(err) // which crypto/rand never returns
+	}
+	return n.Int64() + 1
 }

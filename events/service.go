@@ -2,12 +2,10 @@ package events
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 	"sync"
@@ -49,9 +47,6 @@ func New(store Store, hosts func(site string) platform.EventHost, logger *zap.Lo
 	return s
 }
 
-// idLength is that of an event's ID: 130 random bits.
-const idLength = 26
-
 const (
 	// MaxMade is how many events a site's staff may make in madeSpan: two a second, which no
 	// desk does by hand, and 15 MB of values.
@@ -61,18 +56,6 @@ const (
 	// MaxDrafts is how many drafts a site may have: 256 MB of values.
 	MaxDrafts = 2000
 )
-
-// newID returns an ID, which is a valid part of a slug.
-func newID() string { return strings.ToLower(rand.Text()) }
-
-// newRevision returns a revision that no event had.
-func newRevision() int64 {
-	n, err := rand.Int(rand.Reader, big.NewInt(1<<53))
-	if err != nil {
-		panic(err) // which crypto/rand never returns
-	}
-	return n.Int64() + 1
-}
 
 // maxLists bounds the lists that are read at once, for all sites of a process. One is read in
 // some milliseconds, and has at most maxListBytes and one event.

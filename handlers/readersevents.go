@@ -137,7 +137,7 @@ const (
 // isKept reports whether a store may have a text: PostgreSQL fails at others.
 func isKept(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
-func (h *ReadersEvents) answer(r *http.Request, site string, feed func() (*events.Feed, error), asked askedEvents) (*events.Answer, error) {
+func (h *ReadersEvents) answer(r *http.Request, site string, feed func() (*events.Feed, error), asked askedEvents) (*events.Response, error) {
 	if len(asked.slug) > 4*191 || strings.Contains(asked.slug, "/") || !isKept(asked.slug) { // no platform has such slugs
 		return nil, events.ErrNotFound
 	}
@@ -152,7 +152,7 @@ func (h *ReadersEvents) answer(r *http.Request, site string, feed func() (*event
 }
 
 // writeEvents writes an answer, or that the reader has it.
-func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answer *events.Answer) {
+func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answer *events.Response) {
 	header := w.Header()
 	header.Del("Access-Control-Allow-Credentials")
 	header.Set("Access-Control-Allow-Origin", "*")
