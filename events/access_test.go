@@ -66,7 +66,7 @@ func TestAccessIsOneThingEverywhere(t *testing.T) {
 			got.Calendar = strings.Contains(entry, "meet.example.com")
 			got.Free = linkedData(public).values()["isAccessibleForFree"]
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("access %#v (-want +got): %s", test.value, diff)
 			}
 		})
 	}

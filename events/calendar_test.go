@@ -63,18 +63,18 @@ END:VEVENT`,
 		for _, body := range bodies {
 			entry, err := calendarEntry(body)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("entry of %s: %v", body, err)
 			}
 			parts = append(parts, entry)
 		}
 		got := strings.Join(append(parts, end), "")
 		folded := strings.Split(strings.TrimSuffix(got, "\r\n"), "\r\n")
 		if i := slices.IndexFunc(folded, func(line string) bool { return len(line) > 75 || strings.ContainsAny(line, "\r\n") }); i >= 0 {
-			t.Errorf("the line %q", folded[i])
+			t.Errorf("the line %q, want at most 75 bytes, without a line break", folded[i])
 		}
 		unfolded := strings.ReplaceAll(strings.ReplaceAll(got, "\r\n ", ""), "\r\n", "\n")
 		if diff := cmp.Diff(want, unfolded); diff != "" {
-			t.Errorf("named %q: %s", name, diff)
+			t.Errorf("named %q (-want +got): %s", name, diff)
 		}
 	}
 }

@@ -68,12 +68,12 @@ func (s *oddStore) Body(ctx context.Context, site, slug string) (string, error) 
 func bodyOf(t *testing.T, answer *Response, err error) string {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("want a response, got %v", err)
 	}
 	defer answer.Close()
 	text, err := io.ReadAll(answer)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("reading the response: %v", err)
 	}
 	return string(text)
 }
@@ -94,7 +94,7 @@ func TestFeedOfAStoreThatGoesAway(t *testing.T) {
 	}
 	clear(f.listings.cached)
 	if diff := cmp.Diff(first, list()); diff != "" {
-		t.Errorf("while the store is away: %s", diff)
+		t.Errorf("while the store is away (-want +got): %s", diff)
 	}
 	q.Past = true
 	if _, err := f.List(t.Context(), "daily", "", q, JSON); !errors.Is(err, errDown) {
@@ -214,13 +214,13 @@ func TestReadersHoldAllThatTheyMay(t *testing.T) {
 	}
 	first, second := want[*Response](t)(ask(0)), want[*Response](t)(ask(10))
 	if first.IsUrgent() {
-		t.Error("it is urgent before anybody is refused")
+		t.Error("it is urgent before anybody is refused, want not urgent")
 	}
 	if _, err := ask(20); !errors.Is(err, ErrBusy) {
 		t.Errorf("with no room left: %v, want %v", err, ErrBusy)
 	}
 	if !first.IsUrgent() {
-		t.Error("it is not urgent though a reader was refused")
+		t.Error("it is not urgent though a reader was refused, want urgent")
 	}
 	same := want[*Response](t)(ask(0)) // which takes no more room
 	first.Close()

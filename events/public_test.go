@@ -121,11 +121,11 @@ func TestPublic(t *testing.T) {
 			}
 			public := strings.NewReplacer("ALWAYS", strings.Replace(always, "published", string(e.Status), 1), "AFTER", after).Replace(test.public)
 			if diff := cmp.Diff(public, e.publicJSON()); diff != "" {
-				t.Errorf("for scripts: %s", diff)
+				t.Errorf("for scripts (-want +got): %s", diff)
 			}
 			scripts := scriptsOf(t, e.head())
 			if diff := cmp.Diff(strings.Replace(test.linked, "LINKED", linked, 1), scripts[`type="application/ld+json"`]); diff != "" {
-				t.Errorf("for search engines: %s", diff)
+				t.Errorf("for search engines (-want +got): %s", diff)
 			}
 
 			// The page has the same as the answer, apart from where it is.
@@ -139,7 +139,7 @@ func TestPublic(t *testing.T) {
 			delete(inAnswer, "slug")
 			delete(inAnswer, "url")
 			if diff := cmp.Diff(inAnswer, inPage); diff != "" {
-				t.Errorf("in the page: %s", diff)
+				t.Errorf("in the page (-want +got): %s", diff)
 			}
 		})
 	}
@@ -151,14 +151,14 @@ func scriptsOf(t *testing.T, head string) map[string]string {
 	t.Helper()
 	lines := strings.Split(head, "\n")
 	if len(lines) != 4 || lines[0] != headStart || lines[3] != headEnd {
-		t.Fatal(head)
+		t.Fatalf("the head is\n%s\nwant two scripts between %q and %q", head, headStart, headEnd)
 	}
 	scripts := make(map[string]string)
 	for _, line := range lines[1:3] {
 		attributes, content, _ := strings.Cut(strings.TrimPrefix(line, "<script "), ">")
 		content, isClosed := strings.CutSuffix(content, "</script>")
 		if !isClosed || strings.ContainsAny(content, "<>&\u2028\u2029") {
-			t.Errorf("%s", line)
+			t.Errorf("%q, want one script without markup in it", line)
 		}
 		scripts[attributes] = content
 	}
@@ -183,10 +183,10 @@ func TestWithHead(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got := withHead(test.html, test.part)
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("the head (-want +got): %s", diff)
 			}
 			if again := withHead(got, test.part); again != got {
-				t.Errorf("a second time it is %q", again)
+				t.Errorf("a second time it is %q, want %q", again, got)
 			}
 		})
 	}
@@ -201,17 +201,17 @@ func FuzzWithHead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, html string) {
 		with := withHead(html, part)
 		if strings.Count(with, part) != 1 && strings.Count(html, headStart) < 2 {
-			t.Errorf("%q is %q", html, with)
+			t.Errorf("%q is %q, want one part of the event in it", html, with)
 		}
 		if again := withHead(with, part); again != with {
-			t.Errorf("%q is %q, and then %q", html, with, again)
+			t.Errorf("%q is %q the second time, want %q", html, again, with)
 		}
 		if strings.Contains(html, headStart) {
 			return
 		}
 		without := strings.Trim(withHead(with, ""), "\n")
 		if diff := cmp.Diff(strings.Trim(html, "\n"), without); diff != "" {
-			t.Error(diff)
+			t.Errorf("without its part, %q (-want +got): %s", html, diff)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func TestDeadlineOfTheDay(t *testing.T) {
 				"event_time_zone": "Europe/Berlin", "registration_deadline": test.deadline, "deadline_time_end": test.clock,
 			}
 			if diff := cmp.Diff(test.want, webinar.Problems(values, limits)); diff != "" {
-				t.Error(diff)
+				t.Errorf("problems (-want +got): %s", diff)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func TestZones(t *testing.T) {
 	} {
 		for range 2 {
 			if zone, ok := parseZone(name); ok != isKnown || ok && zone.String() != name {
-				t.Errorf("%q: %v, %v", name, zone, ok)
+				t.Errorf("%q: %v, known %v, want known %v", name, zone, ok, isKnown)
 			}
 		}
 	}
