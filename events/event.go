@@ -82,8 +82,8 @@ const (
 	deleted Status = "deleted"
 )
 
-// isOut reports whether readers are to find the event.
-func (s Status) isOut() bool { return s == Published || s == Cancelled }
+// isPublic reports whether readers find the event, once its post is published.
+func (s Status) isPublic() bool { return s == Published || s == Cancelled }
 
 // Post is the post of an event, as the platform last had it. The zero value is none.
 type Post struct {

@@ -184,10 +184,10 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		}
 		now := s.store.Now().UTC().Truncate(time.Millisecond)
 		e.Revision, e.UpdatedAt = newRevision(), now
-		if !e.Status.isOut() {
+		if !e.Status.isPublic() {
 			e.body = ""
 		}
-		if e.Status.isOut() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
+		if e.Status.isPublic() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
 			tries := 0
 			if e.Pending != nil {
 				tries = e.Pending.Tries // one of which may still make a post
@@ -215,7 +215,7 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 	e, err := s.change(ctx, site, id, revision, func(e *Event) error {
 		isSame := e.isAs(d)
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
-		if !e.Status.isOut() {
+		if !e.Status.isPublic() {
 			if !isSame {
 				e.Shape.Checked = ""
 			}
@@ -284,7 +284,7 @@ func (s *Service) Problems(e Event, t *Type) []manifest.Problem {
 // text. Errors: ErrNotFound, ErrChanged, ErrNoPost, those of the store.
 func (s *Service) Unpublish(ctx context.Context, site, id string, revision int64) (Event, error) {
 	return s.change(ctx, site, id, revision, func(e *Event) error {
-		if !e.Status.isOut() {
+		if !e.Status.isPublic() {
 			return ErrNoPost
 		}
 		e.Status = Draft
@@ -296,7 +296,7 @@ func (s *Service) Unpublish(ctx context.Context, site, id string, revision int64
 // Publish takes that back. Errors: those of Unpublish.
 func (s *Service) Cancel(ctx context.Context, site, id string, revision int64) (Event, error) {
 	return s.change(ctx, site, id, revision, func(e *Event) error {
-		if !e.Status.isOut() {
+		if !e.Status.isPublic() {
 			return ErrNoPost
 		}
 		e.Status, e.Shape.Checked = Cancelled, Cancelled

@@ -112,7 +112,7 @@ func (e *Event) args() []any {
 // span returns when an event starts and is over, as lists have it.
 func (e *Event) span() (starts, over time.Time) {
 	w := whenOf(e.Values)
-	if e.Status.isOut() {
+	if e.Status.isPublic() {
 		w = whenOf(e.shown())
 	}
 	if w.Start.IsZero() {

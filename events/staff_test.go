@@ -215,7 +215,7 @@ func TestPublishedByStaff(t *testing.T) {
 				e = step(r, e)
 			}
 			p := r.all()[0]
-			if e.Status != test.status || p.Status != "published" || e.Pending != nil || (e.body != "") != test.status.isOut() {
+			if e.Status != test.status || p.Status != "published" || e.Pending != nil || (e.body != "") != test.status.isPublic() {
 				t.Errorf("the event is %s, its post %s, readers get %q, pending %+v, want %s with a published post", e.Status, p.Status, e.body, e.Pending, test.status)
 			}
 		})
