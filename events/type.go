@@ -34,35 +34,32 @@ func (t *Type) shape() Shape {
 
 // Problems returns why an event with some values cannot be published: what the manifest
 // demands (docs/manifest.md), values of standard fields that nobody can use, such as a date
-// that does not exist, and texts that are longer than the platform takes. The order is that
-// of the fields in the editor; none is an empty list.
+// that does not exist, and texts that are longer than the platform takes. They are in the
+// order of the fields in the editor.
 func (t *Type) Problems(values map[string]any, limits platform.PostLimits) []manifest.Problem {
-	found := t.Publish(values)
-	missing := make(map[string]bool)
-	for i, p := range found {
-		missing[p.Field] = true
-		if f, ok := StandardField(p.Field); ok {
-			found[i].Message = f.Label + " is required." // as the editor names the field
+	found := []manifest.Problem{}
+	for _, key := range manifest.StandardFields() {
+		f, _ := StandardField(key)
+		wrong := ""
+		switch isFilled := manifest.IsFilled(values[key]); {
+		case isFilled && slices.Contains(t.SupportedFields, key):
+			wrong = f.wrong(values, limits)
+		case !isFilled && slices.Contains(t.RequiredFields, key):
+			wrong = "is required"
 		}
-	}
-	for _, key := range t.SupportedFields {
-		f, ok := StandardField(key)
-		if !ok || missing[key] || !manifest.IsFilled(values[key]) {
-			continue
-		}
-		if wrong := f.wrong(values, limits); wrong != "" {
+		if wrong != "" {
 			found = append(found, manifest.Problem{Field: key, Message: f.Label + " " + wrong + "."})
 		}
 	}
-	order := t.fields()
-	slices.SortStableFunc(found, func(a, b manifest.Problem) int {
-		return slices.Index(order, a.Field) - slices.Index(order, b.Field)
-	})
+	for _, p := range t.Publish(values) {
+		if _, isStandard := StandardField(p.Field); !isStandard {
+			found = append(found, p)
+		}
+	}
 	return found
 }
 
-// postProblems returns why the platform would not take what the theme says of the posts of
-// the type.
+// postProblems returns what the theme says of the type's posts that the platform would not take.
 func (t *Type) postProblems(values map[string]any, limits platform.PostLimits) []manifest.Problem {
 	var found []manifest.Problem
 	if wrong := tooLong(t.Label, limits.Title); wrong != "" && textOf(values, "name") == "" {
@@ -77,13 +74,4 @@ func (t *Type) postProblems(values map[string]any, limits platform.PostLimits) [
 		}
 	}
 	return found
-}
-
-// fields returns the keys of the type's fields, in the order of the editor.
-func (t *Type) fields() []string {
-	order := manifest.StandardFields()
-	for _, custom := range t.CustomFields {
-		order = append(order, custom.Key)
-	}
-	return order
 }
