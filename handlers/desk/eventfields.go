@@ -16,8 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// This file is about the fields of the event editor: what is shown of each, and what a form
-// says of it.
+// This file turns the fields of an event into inputs of the editor, and its form into values.
 
 type choice struct {
 	Value, Label string
@@ -44,8 +43,6 @@ type eventField struct {
 	// Crop is how a picture is cut.
 	Crop    cropping
 	Picture string // where a browser finds it, "" if it would ask another site
-
-	ShowsZones bool // the field offers time zones
 }
 
 // cropping is how a picture is cut.
@@ -58,12 +55,11 @@ type cropping struct {
 // DescribedBy lists what a screen reader reads out with the input.
 func (f eventField) DescribedBy() string {
 	var ids []string
-	for part, text := range map[string]string{"help": f.Help, "hint": f.Hint, "problem": f.Problem} {
+	for i, text := range []string{f.Help, f.Hint, f.Problem} {
 		if text != "" {
-			ids = append(ids, f.ID+"-"+part)
+			ids = append(ids, f.ID+[]string{"-help", "-hint", "-problem"}[i])
 		}
 	}
-	slices.Sort(ids)
 	return strings.Join(ids, " ")
 }
 
@@ -106,7 +102,7 @@ func (o fieldsOf) standard(field *events.Field) eventField {
 		phrase := cmp.Or(advised.ImagePhrase(), o.imageSize, manifest.BuiltInImageSize)
 		f.Crop = cropping{advised.AspectRatio, advised.MinWidth, advised.MinHeight, phrase}
 		f.Hint = recommended(phrase)
-	} else { // the URL of a picture is seldom typed
+	} else { // nobody counts the characters of a picture's URL
 		f.Most, f.Advised, f.Hint = field.Limit(o.limits), advised.MaxLength, hintOf(advised)
 	}
 	if len(field.Choices) > 0 {
@@ -149,7 +145,7 @@ func (o fieldsOf) custom(custom manifest.CustomField) eventField {
 	return f
 }
 
-// field returns what fields of all kinds have.
+// field makes what fields of all kinds have.
 func (o fieldsOf) field(key, label, kind string) eventField {
 	f := eventField{Key: key, Label: label, Kind: kind, Name: fieldNames + key, Value: textOfValue(o.values[key])}
 	for _, p := range o.problems {
@@ -180,7 +176,7 @@ func (o fieldsOf) field(key, label, kind string) eventField {
 	return f
 }
 
-// choicesOf returns options, one of which is chosen. A value that is none of them stays one.
+// choicesOf chooses an option. A value that is none of them stays one.
 func choicesOf(options []choice, value string) (list []choice) {
 	isKnown := value == ""
 	for _, option := range options {
@@ -194,7 +190,6 @@ func choicesOf(options []choice, value string) (list []choice) {
 	return list
 }
 
-// recommended returns a hint, "" for none.
 func recommended(what string) string {
 	if what == "" {
 		return ""
@@ -202,7 +197,6 @@ func recommended(what string) string {
 	return "Recommended: " + clip.Text(what, maxMessage) + "."
 }
 
-// hintOf returns the hint of a text or a number.
 func hintOf(c manifest.Constraints) string {
 	var parts []string
 	if c.MaxLength > 0 {
@@ -217,7 +211,7 @@ func hintOf(c manifest.Constraints) string {
 	return recommended(strings.Join(parts, ", "))
 }
 
-// rangeOf returns the bounds of a number in words, "" for none.
+// rangeOf says the bounds of a number in words, "" for none.
 func rangeOf(c manifest.Constraints) string {
 	switch from, to := bound(c.Min), bound(c.Max); {
 	case from != "" && to != "":
@@ -237,7 +231,7 @@ func bound(of *float64) string {
 	return strconv.FormatFloat(*of, 'f', -1, 64)
 }
 
-// textOfValue returns a value as its input has it.
+// textOfValue writes a value as its input has it.
 func textOfValue(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -265,8 +259,8 @@ func textOfValue(value any) string {
 	return string(text)
 }
 
-// valuesOf returns what a form says of the fields of a type, and as text what was typed into
-// fields that the type has lost while the form was open.
+// valuesOf reads the fields of a type from a form. What was typed into fields that the type has
+// lost while the form was open is text.
 func valuesOf(form url.Values, t *events.Type) map[string]any {
 	values := make(map[string]any)
 	for name := range form {
@@ -283,7 +277,7 @@ func valuesOf(form url.Values, t *events.Type) map[string]any {
 	return values
 }
 
-// formText returns what a form has, without characters that cannot be kept.
+// formText drops characters that cannot be kept.
 func formText(form url.Values, name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
