@@ -98,16 +98,15 @@ func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form 
 		if err != nil {
 			return nil, err
 		}
-		start, separator, end := `{"events":[`, ",", ""
+		next := "null"
+		if from += read.entries; from < len(chosen) && read.entries > 0 {
+			next = strconv.Itoa(from)
+		}
+		start, separator := `{"events":[`, ","
+		end := fmt.Sprintf(`],"total":%d,"next":%s,"messages":%s}`, len(chosen), next, of.settings.messages())
 		if form == Calendar {
 			separator = ""
 			start, end = calendarFrame(cmp.Or(of.settings.CalendarName, name))
-		} else {
-			next := "null"
-			if from += read.entries; from < len(chosen) && read.entries > 0 {
-				next = strconv.Itoa(from)
-			}
-			end = fmt.Sprintf(`],"total":%d,"next":%s,"messages":%s}`, len(chosen), next, of.settings.messages())
 		}
 		p := newPage(key, start, separator, end, read.pieces)
 		p.borrowed = read.borrowed

@@ -71,16 +71,19 @@ var standardFields = []Field{
 		Key: "name", Label: "Name", Kind: "text", limit: func(l platform.PostLimits) int { return l.Title },
 		public: publicText, calendar: ical.ComponentPropertySummary,
 		linked: func(to *object, value any, _ map[string]any) { to.add("name", value) },
-	}, {
+	},
+	{
 		Key: "description", Label: "Description", Kind: "textarea", Help: "Shown in lists of posts and in search results.",
 		limit:  func(l platform.PostLimits) int { return l.Excerpt },
 		public: publicText, calendar: ical.ComponentPropertyDescription,
 		linked: func(to *object, value any, _ map[string]any) { to.addFilled("description", value) },
-	}, {
+	},
+	{
 		Key: "slug", Label: "URL slug", Kind: "text", Help: "The end of the page's address. Left empty, it is made from the name.",
 		limit: func(l platform.PostLimits) int { return l.Slug }, isUnique: true, check: checkSlug,
 		public: func(to *object, _ string, of shownEvent) { to.addFilled("url", of.page.URL) }, // its slug is the post's
-	}, {
+	},
+	{
 		Key: "feature_image", Label: "Featured image", Kind: "image", limit: func(l platform.PostLimits) int { return l.Picture },
 		public: publicText,
 		linked: func(to *object, value any, _ map[string]any) {
@@ -95,11 +98,13 @@ var standardFields = []Field{
 	{
 		Key: "event_time_zone", Label: "Time zone", Kind: ZoneKind, public: publicZone,
 		Help: "An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.",
-	}, {
+	},
+	{
 		Key: "registration_deadline", Label: "Registration deadline", Kind: "date", Help: "The last day to register.", isUnique: true,
 		check:  checkDeadline,
 		public: func(to *object, _ string, of shownEvent) { to.add("deadline", rfc3339(of.when.Deadline)) },
-	}, {
+	},
+	{
 		Key: "deadline_time_end", Label: "Deadline time", Kind: TimeKind, Help: "Without a time, registration ends with the day.",
 		date: "registration_deadline",
 	},
@@ -112,11 +117,13 @@ var standardFields = []Field{
 			}
 		},
 		calendar: ical.ComponentPropertyLocation,
-	}, {
+	},
+	{
 		Key: "max_attendees", Label: "Maximum attendees", Kind: "number", Help: "Leave it empty for no limit.",
 		public: func(to *object, key string, of shownEvent) { to.add(key, wholeNumber(of.values[key])) },
 		linked: func(to *object, value any, _ map[string]any) { to.addFilled("maximumAttendeeCapacity", value) },
-	}, {
+	},
+	{
 		Key: "access", Label: "Access", Kind: AccessKind, Help: "Who may register.",
 		Choices: []Choice{{AccessAnyone, "Anyone"}, {AccessFree, "Members, free ones too"}, {AccessPaid, "Paid members"}},
 		public:  func(to *object, key string, of shownEvent) { to.add(key, accessOf(of.values)) },

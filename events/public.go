@@ -1,8 +1,6 @@
 package events
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"strings"
 
@@ -34,13 +32,11 @@ func (e *Event) public(page Post) object {
 
 // publicJSON returns what readers get of an event with a post.
 func (e *Event) publicJSON() string {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(e.public(e.Post)); err != nil {
+	text, err := e.public(e.Post).MarshalJSON()
+	if err != nil {
 		panic(err) // values come from JSON
 	}
-	return strings.TrimSuffix(text.String(), "\n")
+	return string(text)
 }
 
 // shown returns the values of fields that the type of an event has.

@@ -59,7 +59,7 @@ func lines(text string) string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// object is a JSON object whose members keep their order.
+// object is a JSON object whose members, at least one, keep their order.
 type object []member
 
 type member struct {
@@ -85,23 +85,17 @@ func (o object) values() map[string]any {
 	return values
 }
 
-// MarshalJSON leaves it to [json.Marshal] to escape <, > and &.
+// MarshalJSON leaves <, > and & as they are. [json.Marshal] escapes them in what it returns.
 func (o object) MarshalJSON() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	text.WriteByte('{')
 	for i, m := range o {
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		if err := encoder.Encode(m.key); err != nil {
-			return nil, err
-		}
-		text.WriteByte(':')
+		fmt.Fprintf(&text, "%c%q:", "{,"[min(i, 1)], m.key)
 		if err := encoder.Encode(m.value); err != nil {
 			return nil, err
 		}
+		text.Truncate(text.Len() - 1) // the line break
 	}
 	text.WriteByte('}')
 	return text.Bytes(), nil

@@ -116,27 +116,10 @@ func zoneOf(values map[string]any) *time.Location {
 // maxZone is longer than any name of a time zone.
 const maxZone = 64
 
-// parseZone reads the IANA name of a time zone.
-func parseZone(name string) (*time.Location, bool) {
-	if zone, ok := zones.find(name); ok {
-		return zone, true
-	}
-	if name == "" || name == "Local" || len(name) > maxZone || path.Clean(name) != name || name[0] == '.' {
-		return nil, false
-	}
-	zone, err := time.LoadLocation(name)
-	if err == nil {
-		zones.keep(name, zone)
-	}
-	return zone, err == nil
-}
-
-// zones keeps the time zones that were asked for, which would be read from a file each time,
-// for an hour: their rules change. Some file systems know a zone by any number of names.
-var zones zoneCache
-
-type zoneCache struct {
-	mu    sync.Mutex
+// zones caches time zones, which would be read from a file each time, for an hour: their rules
+// change. Some file systems know a zone by any number of names.
+var zones struct {
+	sync.Mutex
 	known map[string]*time.Location
 	until time.Time
 }
@@ -146,20 +129,24 @@ const (
 	zoneTTL  = time.Hour
 )
 
-func (z *zoneCache) find(name string) (*time.Location, bool) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	zone, ok := z.known[name]
-	return zone, ok && time.Now().Before(z.until)
-}
-
-func (z *zoneCache) keep(name string, zone *time.Location) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if now := time.Now(); len(z.known) >= maxZones || !now.Before(z.until) {
-		z.known, z.until = make(map[string]*time.Location), now.Add(zoneTTL)
+// parseZone reads the IANA name of a time zone.
+func parseZone(name string) (*time.Location, bool) {
+	zones.Lock()
+	defer zones.Unlock()
+	if now := time.Now(); len(zones.known) >= maxZones || !now.Before(zones.until) {
+		zones.known, zones.until = make(map[string]*time.Location), now.Add(zoneTTL)
 	}
-	z.known[name] = zone
+	if zone, ok := zones.known[name]; ok {
+		return zone, true
+	}
+	if name == "" || name == "Local" || len(name) > maxZone || path.Clean(name) != name || name[0] == '.' {
+		return nil, false
+	}
+	zone, err := time.LoadLocation(name)
+	if err == nil {
+		zones.known[name] = zone
+	}
+	return zone, err == nil
 }
 
 // parseDate reads a date of a year from 1000 on.

@@ -7,43 +7,43 @@ import (
 	"unicode/utf8"
 )
 
-// kind says which constraints a field can have.
-type kind int
-
-const (
-	otherKind kind = iota // none
-	textKind
-	imageKind
-	numberKind
+// These are the constraints that standard fields can have as hints
+// (docs/manifest.md, "Hints for standard fields").
+var (
+	textHints   = []string{"max_length", "pattern"}
+	imageHints  = []string{"aspect_ratio", "min_width", "min_height"}
+	numberHints = []string{"min", "max"}
 )
 
-// constraintKeys are the constraints of a standard field of a kind
-// (docs/manifest.md, "Hints for standard fields").
-var constraintKeys = map[kind][]string{
-	textKind:   {"max_length", "pattern"},
-	imageKind:  {"aspect_ratio", "min_width", "min_height"},
-	numberKind: {"min", "max"},
-}
-
-// standardKinds are the kinds of the fields that each event has, in the order of the editor
-// (docs/manifest.md, "Hints for standard fields"). What is done with a field is for
-// events.Field to say.
-var standardKinds = []struct {
-	key  string
-	kind kind
+// contract lists the fields that each event has, in the order of the editor. What is done with
+// one stands in its row of the table in package events.
+var contract = []struct {
+	key   string
+	hints []string
 }{
-	{"name", textKind}, {"slug", textKind}, {"description", textKind}, {"event_date", otherKind}, {"event_time_start", textKind},
-	{"event_time_end", textKind}, {"event_time_zone", textKind}, {"location", textKind}, {"platform_url", textKind},
-	{"max_attendees", numberKind}, {"feature_image", imageKind}, {"access", otherKind}, {"rsvp_labels", otherKind},
-	{"registration_deadline", otherKind}, {"deadline_time_end", textKind},
+	{"name", textHints},
+	{"slug", textHints},
+	{"description", textHints},
+	{"event_date", nil},
+	{"event_time_start", textHints},
+	{"event_time_end", textHints},
+	{"event_time_zone", textHints},
+	{"location", textHints},
+	{"platform_url", textHints},
+	{"max_attendees", numberHints},
+	{"feature_image", imageHints},
+	{"access", nil},
+	{"rsvp_labels", nil},
+	{"registration_deadline", nil},
+	{"deadline_time_end", textHints},
 }
 
-// standardFields are the keys, and hintKeys the constraints that each may have.
+// standardFields are the keys, and hintKeys the constraints, of the contract's fields.
 var standardFields, hintKeys = func() (keys []string, hints map[string][]string) {
 	hints = make(map[string][]string)
-	for _, field := range standardKinds {
+	for _, field := range contract {
 		keys = append(keys, field.key)
-		hints[field.key] = constraintKeys[field.kind]
+		hints[field.key] = field.hints
 	}
 	return keys, hints
 }()
