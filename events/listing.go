@@ -103,18 +103,11 @@ func (c *listings) get(ctx context.Context, key listingKey, version int64) (*lis
 func (c *listings) put(key listingKey, l *listing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	evict := func(key listingKey) {
-		if known, ok := c.cached[key]; ok {
+	for other, known := range c.cached { // in no order
+		if other == key || c.size+len(l.entries)+1 > maxEntries {
 			c.size -= len(known.entries) + 1
-			delete(c.cached, key)
+			delete(c.cached, other)
 		}
-	}
-	evict(key)
-	for other := range c.cached { // in no order
-		if c.size+len(l.entries)+1 <= maxEntries {
-			break
-		}
-		evict(other)
 	}
 	c.cached[key] = l
 	c.size += len(l.entries) + 1

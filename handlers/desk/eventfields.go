@@ -153,25 +153,23 @@ func (o fieldsOf) field(key, label, kind string) eventField {
 			f.Problem = clip.Text(p.Message, maxMessage)
 		}
 	}
+	var err error
 	switch kind {
 	case "toggle":
 		f.IsOn = o.values[key] == true
 	case "image":
 		f.Picture = o.picture(f.Value)
-	case "date": // a browser shows nothing else in such an input, and sends that back
-		if _, err := time.Parse(time.DateOnly, f.Value); err != nil && f.Value != "" {
-			f.Kind = "text"
-		}
+	case "date":
+		_, err = time.Parse(time.DateOnly, f.Value)
 	case events.TimeKind:
-		_, err := time.Parse("15:04", f.Value)
-		_, err2 := time.Parse(time.TimeOnly, f.Value)
-		if err != nil && err2 != nil && f.Value != "" {
-			f.Kind = "text"
+		if _, err = time.Parse("15:04", f.Value); err != nil {
+			_, err = time.Parse(time.TimeOnly, f.Value)
 		}
 	case "number":
-		if _, err := strconv.ParseFloat(f.Value, 64); err != nil && f.Value != "" {
-			f.Kind = "text"
-		}
+		_, err = strconv.ParseFloat(f.Value, 64)
+	}
+	if err != nil && f.Value != "" { // a browser would show nothing, and send that back
+		f.Kind = "text"
 	}
 	return f
 }
