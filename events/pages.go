@@ -58,7 +58,7 @@ type page struct {
 	key                   pageKey
 	start, separator, end string
 	pieces                []*piece
-	ends                  []int64 // offsets behind each piece and its separator
+	ends                  []int64 // offsets behind each part
 	size                  int64
 	etag                  string
 	version               int64 // of the site
@@ -72,31 +72,39 @@ type page struct {
 }
 
 func newPage(key pageKey, start, separator, end string, pieces []*piece) *page {
-	p := &page{key: key, start: start, separator: separator, end: end, pieces: pieces, ends: make([]int64, len(pieces))}
-	hash := sha256.New()
-	hash.Write([]byte(start))
-	p.size = int64(len(start))
-	for i, piece := range pieces {
-		hash.Write(piece.sum[:])
-		p.size += int64(len(piece.text))
-		if i < len(pieces)-1 {
-			p.size += int64(len(separator))
-		}
+	p := &page{key: key, start: start, separator: separator, end: end, pieces: pieces, ends: make([]int64, max(2*len(pieces)+1, 2))}
+	for i := range p.ends {
+		p.size += int64(len(p.part(i)))
 		p.ends[i] = p.size
 	}
+	hash := sha256.New()
+	hash.Write([]byte(start))
+	for _, piece := range pieces {
+		hash.Write(piece.sum[:])
+	}
 	hash.Write([]byte(end))
-	p.size += int64(len(end))
 	p.etag = hex.EncodeToString(hash.Sum(nil)[:8])
 	return p
 }
 
+// part returns the start, a piece or a separator by turns, or the end.
+func (p *page) part(i int) string {
+	switch {
+	case i == 0:
+		return p.start
+	case i == len(p.ends)-1:
+		return p.end
+	case i%2 == 1:
+		return p.pieces[i/2].text
+	}
+	return p.separator
+}
+
 // ReadAt makes a page an [io.ReaderAt], of which readers get ranges without a copy of it.
 func (p *page) ReadAt(b []byte, offset int64) (n int, err error) {
-	for n < len(b) && offset < p.size {
-		text, at := p.part(offset)
-		copied := copy(b[n:], text[offset-at:])
-		n += copied
-		offset += int64(copied)
+	for i, _ := slices.BinarySearch(p.ends, offset+1); n < len(b) && i < len(p.ends); i++ {
+		text := p.part(i)
+		n += copy(b[n:], text[offset+int64(n)-p.ends[i]+int64(len(text)):])
 	}
 	if n < len(b) {
 		return n, io.EOF
@@ -104,34 +112,10 @@ func (p *page) ReadAt(b []byte, offset int64) (n int, err error) {
 	return n, nil
 }
 
-// part returns the text that an offset is in, and the offset at which that begins.
-func (p *page) part(offset int64) (text string, at int64) {
-	if offset < int64(len(p.start)) {
-		return p.start, 0
-	}
-	i, _ := slices.BinarySearchFunc(p.ends, offset, func(end, offset int64) int {
-		if end <= offset {
-			return -1
-		}
-		return 1
-	})
-	if i == len(p.pieces) {
-		return p.end, p.size - int64(len(p.end))
-	}
-	at = int64(len(p.start))
-	if i > 0 {
-		at = p.ends[i-1]
-	}
-	if behind := at + int64(len(p.pieces[i].text)); offset >= behind {
-		return p.separator, behind
-	}
-	return p.pieces[i].text, at
-}
-
 // overhead is what a page takes besides its pieces, in bytes, roughly: the struct, a map entry,
-// and for each piece a pointer and an offset.
+// and for each piece a pointer and two offsets.
 func (p *page) overhead() int {
-	return 512 + len(p.key.slug) + len(p.key.query.Type) + len(p.start) + len(p.end) + 16*len(p.pieces)
+	return 512 + len(p.key.slug) + len(p.key.query.Type) + len(p.start) + len(p.end) + 24*len(p.pieces)
 }
 
 // pageCache keeps pages for the next reader. It may be used by many goroutines at once.
