@@ -6,11 +6,8 @@
 package events
 
 import (
-	"crypto/rand"
 	"errors"
-	"math/big"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -124,6 +121,16 @@ type Settings struct {
 	Messages map[string]string `json:"messages"`
 }
 
+const (
+	// MaxMade is how many events a site's staff may make in madeSpan: two a second, which no
+	// desk does by hand, and 15 MB of values.
+	MaxMade  = 120
+	madeSpan = time.Minute
+
+	// MaxDrafts is how many drafts a site may have: 256 MB of values.
+	MaxDrafts = 2000
+)
+
 // Errors.
 var (
 	// ErrNotFound means that the site has no such event.
@@ -152,24 +159,4 @@ func (e *InvalidError) Error() string {
 		return "the event is not valid"
 	}
 	return e.Problems[0].Message
-}
-
-// idLength is that of an event's ID: 130 random bits.
-const idLength = 26
-
-// isID reports whether a text may be the ID of an event.
-func isID(text string) bool {
-	return len(text) == idLength && !strings.ContainsFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
-}
-
-// newID returns an ID, which is a valid part of a slug.
-func newID() string { return strings.ToLower(rand.Text()) }
-
-// newRevision returns a revision that no event had.
-func newRevision() int64 {
-	n, err := rand.Int(rand.Reader, big.NewInt(1<<53))
-	if err != nil {
-		panic(err) // which crypto/rand never returns
-	}
-	return n.Int64() + 1
 }

@@ -47,16 +47,6 @@ func New(store Store, hosts func(site string) platform.EventHost, logger *zap.Lo
 	return s
 }
 
-const (
-	// MaxMade is how many events a site's staff may make in madeSpan: two a second, which no
-	// desk does by hand, and 15 MB of values.
-	MaxMade  = 120
-	madeSpan = time.Minute
-
-	// MaxDrafts is how many drafts a site may have: 256 MB of values.
-	MaxDrafts = 2000
-)
-
 // maxLists bounds the lists that are read at once, for all sites of a process. One is read in
 // some milliseconds, and has at most maxListBytes and one event.
 const maxLists = 4
