@@ -34,7 +34,8 @@ type Field struct {
 	// check says what is wrong with a text that its kind allows, "" for nothing.
 	check func(text string, values map[string]any) string
 
-	// public adds what readers get. It is nil for what they do not.
+	// public adds what readers get. It is nil for what they never get, so a new field is not
+	// public unless its row says so.
 	public func(to *object, key string, of shownEvent)
 
 	// calendar is the property of a calendar's entry that has the text, unless a field before

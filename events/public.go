@@ -7,9 +7,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// public returns what readers get of an event (docs/events.md#an-event), whose page is a post:
-// the zero value for that page itself, which does without its address. Fields that the event's
-// type does not have are left out.
+// public returns what readers get of an event (docs/events.md#for-readers-scripts) whose page is
+// a post: the zero value for that page itself, which does without its address. Fields that the
+// event's type does not have are left out.
 func (e *Event) public(page Post) object {
 	values := e.shown()
 	of := shownEvent{values, whenOf(values), page}
