@@ -209,11 +209,11 @@ func (s *site) resume(ctx context.Context, isLogged bool) {
 // probe tries one pending record, due or not.
 func (s *site) probe(ctx context.Context) error {
 	defer func() { s.breaker.endProbe(s.Now()) }()
-	turn, err := s.retries.Take(ctx, true)
+	slot, err := s.retries.Acquire(ctx, true)
 	if err != nil {
 		return err
 	}
-	defer turn.End()
+	defer slot.End()
 	for _, until := range []time.Time{s.Now(), s.Now().Add(2 * maxBackoff)} {
 		list, err := s.due(ctx, until, 1)
 		if err != nil {
@@ -222,7 +222,7 @@ func (s *site) probe(ctx context.Context) error {
 		if len(list) == 0 {
 			continue
 		}
-		if err := s.retryServed(ctx, list[0].GUID, turn); !errors.Is(err, errNotServed) {
+		if err := s.retryServed(ctx, list[0].GUID, slot); !errors.Is(err, errNotServed) {
 			return err
 		}
 		return nil

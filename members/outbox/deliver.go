@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/members/turns"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -66,11 +66,11 @@ func (s *site) call(ctx context.Context, a attempt) (members.Delivered, error) {
 	defer cancel()
 	isOneOfMany := s.calling.Add(1) > maxCalling
 	defer s.calling.Add(-1)
-	turn, err := s.take(waiting, s.calls, isOneOfMany)
+	slot, err := s.acquire(waiting, s.calls, isOneOfMany)
 	if err != nil {
 		return s.queue(ctx, a, errBusy), nil
 	}
-	attemptCtx, end := s.begin(ctx, turn, time.Until(deadline))
+	attemptCtx, end := s.begin(ctx, slot, time.Until(deadline))
 	defer end()
 	if !s.breaker.isClosed() { // meanwhile
 		return s.queue(ctx, a, errSilent), nil
@@ -94,17 +94,17 @@ var errNotServed = errors.New("the site is not served any more")
 
 // retryServed is retry with the platform that the site has now. Errors:
 // errNotServed.
-func (s *site) retryServed(ctx context.Context, guid string, turn *turns.Turn) error {
+func (s *site) retryServed(ctx context.Context, guid string, slot *limiter.Slot) error {
 	now, served := s.enter(s.name)
 	if !served {
 		return errNotServed
 	}
 	defer now.leave()
-	return now.retry(ctx, guid, turn)
+	return now.retry(ctx, guid, slot)
 }
 
 // retry delivers a pending record, unless another process does.
-func (s *site) retry(ctx context.Context, guid string, turn *turns.Turn) error {
+func (s *site) retry(ctx context.Context, guid string, slot *limiter.Slot) error {
 	lease := s.leases().New()
 	lease.Until = s.Now().Add(retryLease)
 	bounded, cancel := context.WithTimeout(ctx, members.StoreTimeout)
@@ -119,7 +119,7 @@ func (s *site) retry(ctx context.Context, guid string, turn *turns.Turn) error {
 	if !r.IsPending() {
 		return s.leases().Release(ctx, r, lease.Owner)
 	}
-	attemptCtx, end := s.begin(ctx, turn, retryTimeout)
+	attemptCtx, end := s.begin(ctx, slot, retryTimeout)
 	defer end()
 	_, err = s.deliver(ctx, attemptCtx, attempt{Write: members.Write{After: r, Owner: lease.Owner}, isRetry: true}, members.StoreTimeout)
 	if errors.Is(err, members.ErrNotFound) {

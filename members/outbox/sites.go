@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/members/turns"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -41,18 +41,18 @@ type state struct {
 // long now.
 func (s *site) isSlow() bool { return s.slow.Load() > 0 || !s.breaker.isFresh() }
 
-// begin begins an attempt in a turn. It returns the attempt's context, and a
+// begin begins an attempt in a slot. It returns the attempt's context, and a
 // function that ends it.
-func (s *site) begin(ctx context.Context, turn *turns.Turn, timeout time.Duration) (_ context.Context, end func()) {
+func (s *site) begin(ctx context.Context, slot *limiter.Slot, timeout time.Duration) (_ context.Context, end func()) {
 	var slowed atomic.Int64
 	ctx, cancel := context.WithTimeout(ctx, timeout)
-	ctx = turn.Begin(ctx, func() {
+	ctx = slot.Begin(ctx, func() {
 		slowed.Add(1)
 		s.slow.Add(1)
 	})
 	return ctx, func() {
 		cancel()
-		turn.End()
+		slot.End()
 		s.slow.Add(-slowed.Load())
 	}
 }
