@@ -163,6 +163,13 @@ func (l *Limiter) Taken() int {
 	return l.taken
 }
 
+// TakenBy returns how many slots a key has.
+func (l *Limiter) TakenBy(key string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[key]
+}
+
 // Close lets nobody take a slot any more but those who wait already, and returns once all
 // slots are free.
 func (l *Limiter) Close() {

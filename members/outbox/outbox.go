@@ -132,7 +132,7 @@ func (o *Outbox) Pending(ctx context.Context, site string, limit int) ([]members
 	if err != nil || n == 0 {
 		return nil, n, err
 	}
-	list, err := o.Store.Due(ctx, site, o.Now().Add(2*maxBackoff), limit)
+	list, err := o.Store.Due(ctx, site, o.Now().Add(farthestAttempt), limit)
 	return list, n, err
 }
 
@@ -152,7 +152,7 @@ func (o *Outbox) CountAllRefused(ctx context.Context) (map[string]int, error) {
 func (o *Outbox) TryNow(ctx context.Context, site string) (int, error) {
 	n, err := o.Store.MakeDue(ctx, site)
 	if s, served := o.enter(site); served {
-		s.breaker.probeNow()
+		s.breaker.ProbeNow()
 		s.leave()
 	}
 	o.Wake()
@@ -240,7 +240,7 @@ func (s *site) startWork(ctx context.Context, working *sync.WaitGroup) {
 		s.leave()
 		return
 	}
-	may, isProbe := s.breaker.begin(s.Now())
+	may, isProbe := s.breaker.Begin(s.Now())
 	if !may {
 		s.working.Store(false)
 		s.leave()
@@ -252,7 +252,7 @@ func (s *site) startWork(ctx context.Context, working *sync.WaitGroup) {
 			s.logger().Error("pending members could not be listed", zap.Error(err))
 		}
 		s.working.Store(false)
-		if s.more.Swap(false) && s.breaker.isClosed() {
+		if s.more.Swap(false) && s.breaker.IsClosed() {
 			s.Wake()
 		}
 	})
@@ -261,14 +261,14 @@ func (s *site) startWork(ctx context.Context, working *sync.WaitGroup) {
 // work retries what is due at the site, until nothing is or the breaker opens.
 func (s *site) work(ctx context.Context, isProbe bool) error {
 	if isProbe {
-		if err := s.probe(ctx); err != nil || !s.breaker.isClosed() {
+		if err := s.probe(ctx); err != nil || !s.breaker.IsClosed() {
 			return err
 		}
 	}
 	for {
 		s.more.Store(false)
 		goesOn, err := s.deliverBatch(ctx)
-		if err != nil || ctx.Err() != nil || !s.breaker.isClosed() {
+		if err != nil || ctx.Err() != nil || !s.breaker.IsClosed() {
 			return err
 		}
 		if !goesOn {
@@ -301,7 +301,7 @@ func (o *Outbox) reportDone(ctx context.Context) error {
 			continue
 		}
 		if s.troubles.CompareAndSwap(troubles, 0) {
-			s.breaker.succeed()
+			s.breaker.Succeed()
 			s.logger().Info("the platform has all writes")
 		}
 		s.leave()
@@ -331,7 +331,7 @@ func (s *site) deliverBatch(ctx context.Context) (goesOn bool, err error) {
 	var retries sync.WaitGroup
 	var failed atomic.Bool
 	ended := make(chan struct{}, concurrency)
-	for underWay := 0; len(due) > 0 && s.breaker.isClosed() && ctx.Err() == nil; {
+	for underWay := 0; len(due) > 0 && s.breaker.IsClosed() && ctx.Err() == nil; {
 		if slot == nil {
 			slot = s.nextSlot(ctx, underWay)
 		}
@@ -381,7 +381,7 @@ func (s *site) nextSlot(ctx context.Context, underWay int) *limiter.Slot {
 			return nil
 		}
 		return slot
-	case s.breaker.isFresh() && underWay < concurrency:
+	case s.breaker.IsFresh() && underWay < concurrency:
 		return s.retries.TryAcquire(s.isSlow())
 	}
 	return nil
