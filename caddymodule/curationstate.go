@@ -31,14 +31,12 @@ func (a *App) useCuration() (*curationState, error) {
 }
 
 // begin implements [storeUser].
-func (s *curationState) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
+func (s *curationState) begin(ctx context.Context, db *database.DB, _ func(func(context.Context))) error {
 	store, err := curation.NewSQL(ctx, db)
 	if err != nil {
 		return err
 	}
-	curator := curation.New(store, s.posts, sampled(s.app.logger))
-	run(curator.Run)
-	s.curator.Store(curator)
+	s.curator.Store(curation.New(store, s.store.work, s.posts, sampled(s.app.logger)))
 	return nil
 }
 

@@ -172,7 +172,7 @@ func (q *Queue) Try(ctx context.Context, t Task) (Attempt, bool) {
 	defer hasLeft.Store(true)
 	isBegun := isServed && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) { //nolint:contextcheck // it outlives the caller
 		defer close(done)
-		if a, err := q.sync(ctx, t, waiter{waits: true, isTold: func() bool { return !hasLeft.Load() }}); err == nil {
+		if a, err := q.sync(ctx, t, waiter{waits: true, isTold: func(done Task) bool { return !hasLeft.Load() && done.IsSame(t) }}); err == nil {
 			done <- a
 		}
 	})
@@ -220,8 +220,8 @@ func (q *Queue) begin(site string, most int, do func(ctx context.Context)) bool 
 
 // waiter is who has a task done.
 type waiter struct {
-	waits  bool        // also for a task that is not due, or that somebody else does now
-	isTold func() bool // whether somebody hears of a refusal, which then need not be kept; may be nil
+	waits  bool                 // also for a task that is not due, or that somebody else does now
+	isTold func(done Task) bool // whether somebody hears of its refusal, which then need not be kept; may be nil
 }
 
 // errNotServed means that this process does not do a task.
@@ -247,6 +247,8 @@ func (q *Queue) sync(ctx context.Context, t Task, w waiter) (Attempt, error) {
 		if t.holder == "" {
 			leased, err := q.lease(ctx, t, w.waits)
 			switch {
+			case errors.Is(err, errGone) && leased.Key != "":
+				return Attempt{Result{Outcome: Never, Reason: leased.Reason}, leased}, nil
 			case errors.Is(err, errGone):
 				return Attempt{}, nil
 			case errors.Is(err, errHeld) && w.waits:
@@ -283,7 +285,7 @@ func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waite
 	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout) // also when the time is up
 	defer cancel()
 	settled := r
-	if r.Outcome == Never && w.isTold != nil && w.isTold() {
+	if r.Outcome == Never && w.isTold != nil && w.isTold(t) {
 		settled.Outcome = Done
 	}
 	isDue, err = q.settle(settling, t, settled)
