@@ -11,6 +11,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // openStore is the store of one configuration. It is opened when Caddy starts
@@ -26,6 +27,7 @@ type openStore struct {
 	stopped  bool
 	err      error // of opening, for good
 	db       *database.DB
+	work     *work.Queue
 	ctx      context.Context // of what runs in the background
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
@@ -131,6 +133,14 @@ func (s *openStore) tryOpen() error {
 		}
 		s.db = db
 		s.run(s.readClock)
+	}
+	if s.work == nil {
+		queue, err := work.New(ctx, s.db, Sampled(s.logger), nil)
+		if err != nil {
+			return err
+		}
+		s.work = queue
+		s.run(queue.Run)
 	}
 	for len(s.users) > 0 {
 		if err := s.users[0].begin(ctx, s.db, s.run); err != nil {

@@ -72,8 +72,8 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 		return useMethod(w, http.MethodGet)
 	}
 	answer := health{Store: "none", Sites: []string{}}
-	var err error
-	if app, ok := running(); ok {
+	app, err := running()
+	if err == nil {
 		answer.Sites = slices.AppendSeq(answer.Sites, slices.Values(app.Names()))
 		answer.StoredSites = app.Edge.Stored().Count()
 		answer.Store = app.Edge.StoreKind()
@@ -208,10 +208,12 @@ func useMethod(w http.ResponseWriter, method string) error {
 }
 
 // running returns the app of the configuration that runs.
-func running() (*app.App, bool) {
+func running() (*app.App, error) {
 	configured, err := caddy.ActiveContext().AppIfConfigured("lychgate")
-	a, ok := configured.(*app.App)
-	return a, ok && err == nil
+	if err != nil {
+		return nil, err
+	}
+	return configured.(*app.App), nil
 }
 
 // Interface guards

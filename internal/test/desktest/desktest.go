@@ -28,6 +28,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Now is the time on the desk's clock.
@@ -276,12 +277,16 @@ func New(t testing.TB) *House {
 		},
 	}
 	h.Themes = &themes.Service{Site: "daily", Store: kept, Repositories: map[string]themes.Source{}, Now: h.Desk.Now}
-	h.Curator = curation.New(moves, func(string) platform.PostHost { return h.Ghost }, zap.NewNop())
-	h.Events = events.New(eventsStore, func(string) platform.EventHost { return h.Ghost }, zap.NewNop())
+	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Curator = curation.New(moves, queue, func(string) platform.PostHost { return h.Ghost }, zap.NewNop())
+	h.Events = events.New(eventsStore, queue, func(string) platform.EventHost { return h.Ghost }, zap.NewNop())
 	running, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { h.Curator.Run(running) })
 	done.Go(func() { h.Events.Run(running) })
+	done.Go(func() { queue.Run(running) })
 	t.Cleanup(func() {
 		cancel()
 		done.Wait()
