@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -88,7 +89,8 @@ var (
 	ErrPending = errors.New("the platform does not have it yet")
 
 	// ErrReplaced means that somebody else chose another post at the same moment.
-	ErrReplaced = errors.New("another post was chosen at the same moment")
+	ErrReplaced = errcode.New(errcode.Conflict, "another post was chosen at the same moment",
+		"Somebody else chose another post at the same moment. Look again.")
 )
 
 // errUnpublished is of a post that would leave its slot empty.

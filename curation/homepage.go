@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -130,6 +131,12 @@ func filterOf(s manifest.Section) string {
 type ManyError struct{ Total int }
 
 func (e *ManyError) Error() string { return fmt.Sprintf("%d posts carry the tag", e.Total) }
+
+// Describe says what staff can do.
+func (e *ManyError) Describe() errcode.Description {
+	return errcode.Description{Code: errcode.Conflict, Message: fmt.Sprintf(
+		"%d posts carry this tag, which readers see. Choosing a post takes it from all others: confirm that, or take it from them in the platform's admin first.", e.Total)}
+}
 
 // Fill has a post fill a slot, none if it is "". Errors: *ManyError, unless the tag may be
 // taken from all other posts; ErrPlatform, if nobody says how many these are; those of

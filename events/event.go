@@ -6,10 +6,11 @@
 package events
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -134,21 +135,24 @@ const (
 // Errors.
 var (
 	// ErrNotFound means that the site has no such event.
-	ErrNotFound = errors.New("the site has no such event")
+	ErrNotFound = errcode.New(errcode.NotFound, "the site has no such event", "There is no such event. Somebody may have deleted it.")
 
 	// ErrChanged means that the event was changed since the caller read it.
-	ErrChanged = errors.New("the event was changed since it was read")
+	ErrChanged = errcode.New(errcode.Changed, "the event was changed since it was read",
+		"The event was changed since it was read. Read it again.")
 
 	// ErrKeyUsed means that another event was made with a key.
-	ErrKeyUsed = errors.New("another event was made with this key")
+	ErrKeyUsed = errcode.New(errcode.Invalid, "another event was made with this key", "The Idempotency-Key was used for another event.")
 
 	// ErrTooFast means that the site's staff made too many events a moment ago, and ErrTooMany
 	// that the site has too many drafts.
-	ErrTooFast = errors.New("too many events were made a moment ago")
-	ErrTooMany = errors.New("the site has too many drafts")
+	ErrTooFast = errcode.NewWait(errcode.RateLimited, time.Minute, "too many events were made a moment ago",
+		fmt.Sprintf("This site made %d events in the last minute. Wait a minute, and try again.", MaxMade))
+	ErrTooMany = errcode.New(errcode.Invalid, "the site has too many drafts",
+		fmt.Sprintf("This site has %d drafts, which is the most. Delete or publish some of them first.", MaxDrafts))
 
 	// ErrNoPost means that there is nothing to cancel or to unpublish.
-	ErrNoPost = errors.New("the event is not published")
+	ErrNoPost = errcode.New(errcode.Conflict, "the event is not published", "The event is not published.")
 )
 
 // InvalidError is why values cannot be kept, or an event cannot be published.
@@ -159,4 +163,16 @@ func (e *InvalidError) Error() string {
 		return "the event is not valid"
 	}
 	return e.Problems[0].Message
+}
+
+// Describe has the first problem, and how many there are.
+func (e *InvalidError) Describe() errcode.Description {
+	message := "The event is not as its type demands."
+	if len(e.Problems) > 0 {
+		message = e.Problems[0].Message
+	}
+	if n := len(e.Problems); n > 1 {
+		message += fmt.Sprintf(" There are %d problems in all.", n)
+	}
+	return errcode.Description{Code: errcode.Invalid, Message: message}
 }

@@ -4,16 +4,18 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Errors that a [Store] and the services return, wrapped or not.
 var (
 	// ErrNotFound means that there is no such member, or other thing.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = errcode.New(errcode.NotFound, "not found", "Member not found.")
 
 	// ErrPrecondition means that the member is not as the caller last read it.
-	ErrPrecondition = errors.New("member was changed since the caller read it")
+	ErrPrecondition = errcode.New(errcode.Changed, "member was changed since the caller read it",
+		"The member was changed since it was read. Read it again.")
 
 	// ErrConflict means that the record is not at the version that was read, or
 	// that another process holds its lease.
@@ -57,6 +59,11 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string { return e.Message }
 
+// Describe says that the members API answers it with success: false.
+func (e *InvalidError) Describe() errcode.Description {
+	return errcode.Description{Code: errcode.Handled, Message: e.Message}
+}
+
 func invalid(format string, args ...any) error {
 	return &InvalidError{Message: fmt.Sprintf(format, args...)}
 }
@@ -93,6 +100,12 @@ func (e *RefusedError) Error() string {
 
 // Is reports whether target is ErrNotFound.
 func (*RefusedError) Is(target error) bool { return target == ErrNotFound }
+
+// Describe says what ErrNotFound says.
+func (*RefusedError) Describe() errcode.Description {
+	d, _ := errcode.Of(ErrNotFound)
+	return d
+}
 
 // ForLog returns what a log may say of an error: not what the platform says of a
 // member, which may have the member's data in it.

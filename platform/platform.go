@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 )
 
 // Member is a member as the platform has it.
@@ -162,10 +164,12 @@ func (e *SessionError) Error() string { return ErrNotStaff.Error() + ": " + e.Re
 func (*SessionError) Is(target error) bool { return target == ErrNotStaff }
 
 // ErrForged means that an event is not the platform's, or is old.
-var ErrForged = errors.New("the event is not signed by the platform, or was signed too long ago")
+var ErrForged = errcode.New(errcode.Unauthorized, "the event is not signed by the platform, or was signed too long ago",
+	"The webhook event is not signed as it should be, or is old.")
 
 // ErrMalformed means that an event is signed as the platform's, and is not one that it sends.
-var ErrMalformed = errors.New("the event is not as the platform sends them")
+var ErrMalformed = errcode.New(errcode.Malformed, "the event is not as the platform sends them",
+	"The webhook event is not as the platform sends them: it must be JSON about a member.")
 
 // ErrNotFound means that the platform has no such member.
 var ErrNotFound = errors.New("the platform has no such member")
@@ -186,3 +190,8 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string { return "refused by the platform: " + r.Reason }
+
+// Describe has the platform's reason.
+func (r *Refusal) Describe() errcode.Description {
+	return errcode.Description{Code: errcode.Invalid, Message: r.Reason}
+}

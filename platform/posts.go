@@ -2,8 +2,9 @@ package platform
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 )
 
 // PostHost is a Platform with posts, which carry tags. A tag is called by its name or
@@ -63,4 +64,4 @@ type PostSearch struct {
 }
 
 // ErrNoPost means that the platform has no such post.
-var ErrNoPost = errors.New("the platform has no such post")
+var ErrNoPost = errcode.New(errcode.NotFound, "the platform has no such post", "The post does not exist any more. Choose another.")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -63,7 +64,7 @@ func (t Theme) Report() Report { return newReport(t.Manifest, t.Findings) }
 const AllFindings = math.MaxInt
 
 // ErrNotFound means that nothing is kept of a theme.
-var ErrNotFound = errors.New("the theme has no manifest")
+var ErrNotFound = errcode.New(errcode.NotFound, "the theme has no manifest", "The theme has no manifest.")
 
 // Turn is the place of a change of a theme in the order of those that were
 // begun, in whichever process.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -59,7 +60,7 @@ func (s *Service) Find(ctx context.Context, theme string) (Theme, error) {
 }
 
 // ErrNoRepository means that a theme cannot be refreshed.
-var ErrNoRepository = errors.New("the theme has no repository")
+var ErrNoRepository = errcode.New(errcode.NotFound, "the theme has no repository", "The theme has no repository to be refreshed from.")
 
 // Refresh takes over the manifest that the theme's repository has now. Errors:
 // ErrNoRepository, those of its Source, those of the store.

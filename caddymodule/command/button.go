@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/handlers/inbox"
 	"github.com/lychgate/caddy-lychgate/web"
 )
 
@@ -41,8 +41,8 @@ With --script it prints the script, to be copied into a theme.
 			return err
 		}
 		u, err := url.Parse(*lookup)
-		local := err == nil && u.Scheme == "" && u.Host == "" && caddymodule.CheckLookupPath(u.Path) == nil
-		if err != nil || !local && (u.Scheme == "" || caddymodule.CheckRejectTo(*lookup) != nil) || strings.Contains(*lookup, " ") || u.RawQuery != "" || u.Fragment != "" || caddymodule.CheckLookupPath(u.Path) != nil {
+		local := err == nil && u.Scheme == "" && u.Host == "" && config.CheckLookupPath(u.Path) == nil
+		if err != nil || !local && (u.Scheme == "" || config.CheckRejectTo(*lookup) != nil) || strings.Contains(*lookup, " ") || u.RawQuery != "" || u.Fragment != "" || config.CheckLookupPath(u.Path) != nil {
 			return fmt.Errorf("--lookup %q: write the path of inbox_provider, such as /ghost/inbox-provider, or a URL with it", *lookup)
 		}
 		if *sender != "" && !addressOnly.MatchString(*sender) {
@@ -55,7 +55,7 @@ With --script it prints the script, to be copied into a theme.
 		if *sender != "" {
 			attributes += " data-sender=\"" + html.EscapeString(*sender) + "\""
 		}
-		u.Path = path.Dir(u.Path) + handlers.ButtonPath
+		u.Path = path.Dir(u.Path) + inbox.ButtonPath
 		_, err = fmt.Fprintf(out, "<script src=\"%s?v=%s\"\n\tintegrity=\"%s\" crossorigin=\"anonymous\" data-forms%s defer></script>\n",
 			html.EscapeString(u.String()), web.Version(), web.Integrity(), attributes)
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -117,7 +117,7 @@ func (s *siteStore) exportMembers(ctx context.Context, out io.Writer, format exp
 		if err != nil {
 			return n, err
 		}
-		if err := write(handlers.NewMemberRecord(m)); err != nil {
+		if err := write(membersapi.NewMemberRecord(m)); err != nil {
 			return n, err
 		}
 		n++
@@ -127,15 +127,15 @@ func (s *siteStore) exportMembers(ctx context.Context, out io.Writer, format exp
 }
 
 // exportFormat begins an export, and returns what writes a record.
-type exportFormat func(*bufio.Writer) func(handlers.MemberRecord) error
+type exportFormat func(*bufio.Writer) func(membersapi.MemberRecord) error
 
 // exportFormats are the values of --format.
 var exportFormats = map[string]exportFormat{"csv": csvFormat, "ndjson": ndjsonFormat}
 
-func ndjsonFormat(out *bufio.Writer) func(handlers.MemberRecord) error {
+func ndjsonFormat(out *bufio.Writer) func(membersapi.MemberRecord) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	return func(r handlers.MemberRecord) error { return encoder.Encode(r) }
+	return func(r membersapi.MemberRecord) error { return encoder.Encode(r) }
 }
 
 func orEmpty(value *string) string {

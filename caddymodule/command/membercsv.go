@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/push"
 )
@@ -23,7 +23,7 @@ import (
 // memberColumn is a column of the CSV.
 type memberColumn struct {
 	name  string
-	value func(handlers.MemberRecord) string
+	value func(membersapi.MemberRecord) string
 
 	// set sets the field of a cell. It is nil for a column that nobody can change.
 	set func(*members.Fields, string) error
@@ -31,40 +31,40 @@ type memberColumn struct {
 
 // memberColumns are in the order of an export.
 var memberColumns = []memberColumn{
-	{"guid", func(r handlers.MemberRecord) string { return r.GUID }, nil},
-	{"email", func(r handlers.MemberRecord) string { return r.Email }, func(f *members.Fields, cell string) error {
+	{"guid", func(r membersapi.MemberRecord) string { return r.GUID }, nil},
+	{"email", func(r membersapi.MemberRecord) string { return r.Email }, func(f *members.Fields, cell string) error {
 		if cell = strings.TrimSpace(cell); cell != "" {
 			f.Email = &cell
 		}
 		return nil
 	}},
-	{"name", func(r handlers.MemberRecord) string { return r.Name }, func(f *members.Fields, cell string) error {
+	{"name", func(r membersapi.MemberRecord) string { return r.Name }, func(f *members.Fields, cell string) error {
 		f.Name = &cell
 		return nil
 	}},
-	{"is_subscribed", func(r handlers.MemberRecord) string { return strconv.FormatBool(r.Subscribed) }, setSubscribed},
-	{"note", func(r handlers.MemberRecord) string { return r.Note }, func(f *members.Fields, cell string) error {
+	{"is_subscribed", func(r membersapi.MemberRecord) string { return strconv.FormatBool(r.Subscribed) }, setSubscribed},
+	{"note", func(r membersapi.MemberRecord) string { return r.Note }, func(f *members.Fields, cell string) error {
 		f.Note = &cell
 		return nil
 	}},
-	{"labels", func(r handlers.MemberRecord) string { return strings.Join(r.Labels, ",") }, func(f *members.Fields, cell string) error {
+	{"labels", func(r membersapi.MemberRecord) string { return strings.Join(r.Labels, ",") }, func(f *members.Fields, cell string) error {
 		f.Labels = new(labelsOf(cell))
 		return nil
 	}},
-	{"tier_id", func(r handlers.MemberRecord) string { return orEmpty(r.TierID) }, func(f *members.Fields, cell string) error {
+	{"tier_id", func(r membersapi.MemberRecord) string { return orEmpty(r.TierID) }, func(f *members.Fields, cell string) error {
 		f.TierID = new(*string)
 		if cell != "" {
 			*f.TierID = &cell
 		}
 		return nil
 	}},
-	{"member_id", func(r handlers.MemberRecord) string { return orEmpty(r.MemberID) }, func(f *members.Fields, cell string) error {
+	{"member_id", func(r membersapi.MemberRecord) string { return orEmpty(r.MemberID) }, func(f *members.Fields, cell string) error {
 		f.MemberID = &cell
 		return nil
 	}},
-	{"status", func(r handlers.MemberRecord) string { return r.Status }, nil},
-	{"created_at", func(r handlers.MemberRecord) string { return r.CreatedAt }, nil},
-	{"updated_at", func(r handlers.MemberRecord) string { return r.UpdatedAt }, nil},
+	{"status", func(r membersapi.MemberRecord) string { return r.Status }, nil},
+	{"created_at", func(r membersapi.MemberRecord) string { return r.CreatedAt }, nil},
+	{"updated_at", func(r membersapi.MemberRecord) string { return r.UpdatedAt }, nil},
 }
 
 // setSubscribed sets is_subscribed, which spreadsheets write in capitals. An empty cell
@@ -101,9 +101,9 @@ func columnNames(columns []memberColumn) (names []string) {
 }
 
 // csvFormat writes CSV by RFC 4180, with every value in quotes.
-func csvFormat(out *bufio.Writer) func(handlers.MemberRecord) error {
+func csvFormat(out *bufio.Writer) func(membersapi.MemberRecord) error {
 	_, _ = out.WriteString(strings.Join(columnNames(memberColumns), ",") + "\r\n") // an error stays with out
-	return func(r handlers.MemberRecord) error {
+	return func(r membersapi.MemberRecord) error {
 		values := make([]string, 0, len(memberColumns))
 		for _, c := range memberColumns {
 			values = append(values, quoteCell(c.value(r)))
@@ -278,7 +278,7 @@ func (f *membersCSV) fieldsOf(cells []string, m *members.Member) (fields members
 		if column.set == nil {
 			continue
 		}
-		if m != nil && cells[i] == asRead(withoutFormulas(column.value(handlers.NewMemberRecord(*m)))) {
+		if m != nil && cells[i] == asRead(withoutFormulas(column.value(membersapi.NewMemberRecord(*m)))) {
 			continue
 		}
 		err = errors.Join(err, column.set(&fields, withFormulas(cells[i])))

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -124,7 +124,7 @@ func TestExportedIsNoChange(t *testing.T) {
 		}
 		var out bytes.Buffer
 		buffered := bufio.NewWriter(&out)
-		if err := csvFormat(buffered)(handlers.NewMemberRecord(m)); err != nil {
+		if err := csvFormat(buffered)(membersapi.NewMemberRecord(m)); err != nil {
 			t.Fatal(err)
 		}
 		if err := buffered.Flush(); err != nil {

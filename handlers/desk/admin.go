@@ -3,11 +3,12 @@ package desk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/web/desk"
 )
@@ -48,32 +49,21 @@ type adminTheme struct {
 
 // serveAdmin answers the script. Those of the staff who may not manage manifests are told
 // of none.
-func (d *Desk) serveAdmin(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) handlers.Served {
+func (d *Desk) serveAdmin(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) api.Served {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	v := &visit{desk: d, site: site, request: r}
 	answer, err := d.adminAnswer(ctx, w, v, address)
-	status, outcome := http.StatusOK, handlers.Done
+	failure := api.Failure{Status: http.StatusOK, Outcome: api.Done}
 	var body any = answer
 	if err != nil {
-		failure := d.failureOf(v, "admin", err)
-		failure.SetHeader(w.Header())
-		status, outcome = failure.Status, failure.Outcome
-		body = struct {
-			Message string `json:"message"`
-		}{failure.Message}
+		failure = d.failureOf(v, "admin", err)
+		failure.SetRetryAfter(w.Header())
+		body = map[string]string{"message": failure.Message}
 	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // an error means that the reader has left
-	return handlers.Served{Operation: "admin", Outcome: outcome}
+	text, _ := json.Marshal(body) // strings always encode
+	api.Write(w, failure.Status, text)
+	return api.Served{Operation: "admin", Outcome: failure.Outcome}
 }
 
 func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *visit, address netip.Addr) (*adminAnswer, error) {
@@ -81,16 +71,17 @@ func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *visit,
 		return nil, errNoPage
 	}
 	if method := v.request.Method; method != http.MethodGet && method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
+		api.Allow(w.Header(), http.MethodGet, http.MethodHead)
 		return nil, errMethod
 	}
-	var err error
-	if v.visitor, v.member, err = v.site.Staff.Member(ctx, v.request, address); err != nil {
-		return nil, err
-	}
 	answer := &adminAnswer{Themes: []adminTheme{}}
-	if !mayManage(v.member.Permissions) {
+	var err error
+	v.visitor, v.member, err = v.site.Staff.Authorize(ctx, v.request, address, api.MayManage)
+	if errors.Is(err, api.ErrRole) {
 		return answer, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	page, err := v.themesPage(ctx, nil)
 	if err != nil {
@@ -117,7 +108,7 @@ func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *visit,
 			shown.Findings = []manifest.Finding{}
 		}
 		if theme.CanRefresh {
-			shown.Refresh = d.Path + handlers.ThemesPath + "/" + url.PathEscape(theme.Name) + "/refresh"
+			shown.Refresh = d.Path + api.ThemesPath + "/" + url.PathEscape(theme.Name) + "/refresh"
 		}
 		answer.Themes = append(answer.Themes, shown)
 	}

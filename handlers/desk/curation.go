@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/curation"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -83,44 +83,25 @@ func showCuration(ctx context.Context, v *visit) (any, error) {
 	switch value := query.Get("slot"); {
 	case value != "" && query.Has("move"):
 		m, err := v.mover(ctx, home, value)
-		return homepage{Mover: m}, v.unfilled(err)
+		return homepage{Mover: m}, v.explain(err)
 	case value != "":
 		p, err := v.pick(ctx, home, value)
-		return homepage{Picker: p}, v.unfilled(err)
+		return homepage{Picker: p}, v.explain(err)
 	}
 	return v.showHomepage(ctx, home, nil)
 }
 
-// homepage returns the homepage that the active theme declares.
-func (v *visit) homepage(ctx context.Context) (handlers.ActiveHomepage, error) {
+// homepage is the homepage that the active theme declares.
+func (v *visit) homepage(ctx context.Context) (ActiveHomepage, error) {
 	home, err := v.site.Homepage(ctx, v.visitor)
-	if err != nil && handlers.FailureOf(err).IsUnforeseen {
-		err = away(err)
-	}
-	return home, err
-}
-
-// unfilled returns the error for slots that cannot be shown.
-func (v *visit) unfilled(err error) error {
-	switch {
-	case errors.Is(err, curation.ErrPlatform) && !errors.Is(err, context.Canceled):
-		return &causedRefusal{&refusal{http.StatusBadGateway, v.site.Kind.Title + " does not say what the homepage holds. Try again in a moment."}, err}
-	case err != nil && handlers.FailureOf(err).IsUnforeseen && !isRefusal(err):
-		return away(err)
-	}
-	return err
-}
-
-func isRefusal(err error) bool {
-	_, ok := errors.AsType[*refusal](err)
-	return ok
+	return home, v.explain(err)
 }
 
 // showHomepage shows all slots, and a notice, which may be nil.
-func (v *visit) showHomepage(ctx context.Context, home handlers.ActiveHomepage, said *notice) (any, error) {
+func (v *visit) showHomepage(ctx context.Context, home ActiveHomepage, said *notice) (any, error) {
 	filled, err := home.Show(ctx, slotsOf(home))
 	if err != nil {
-		return nil, v.unfilled(err)
+		return nil, v.explain(err)
 	}
 	page := homepage{Notice: said, Theme: home.Theme, IsLatest: home.IsLatest, Platform: v.site.Kind.Title, Sections: v.sections(home, filled)}
 	for i := range page.Sections {
@@ -145,7 +126,7 @@ const (
 	maxFills   = 3
 )
 
-func slotsOf(home handlers.ActiveHomepage) (slots []manifest.Slot) {
+func slotsOf(home ActiveHomepage) (slots []manifest.Slot) {
 	for _, section := range home.Declared.Sections {
 		slots = append(slots, section.Slots...)
 	}
@@ -153,7 +134,7 @@ func slotsOf(home handlers.ActiveHomepage) (slots []manifest.Slot) {
 }
 
 // sections returns all sections, with what their slots hold.
-func (v *visit) sections(home handlers.ActiveHomepage, filled []curation.Slot) (list []shownSection) {
+func (v *visit) sections(home ActiveHomepage, filled []curation.Slot) (list []shownSection) {
 	for i, section := range home.Declared.Sections {
 		section.Name, section.Description = clip.Text(section.Name, maxLabel), clip.Text(section.Description, maxMessage)
 		shown := shownSection{Section: section, ID: fmt.Sprintf("section-%d", i)}
@@ -168,7 +149,7 @@ func (v *visit) sections(home handlers.ActiveHomepage, filled []curation.Slot) (
 	return list
 }
 
-func (v *visit) slot(home handlers.ActiveHomepage, section manifest.Section, slot manifest.Slot, filled curation.Slot) shownSlot {
+func (v *visit) slot(home ActiveHomepage, section manifest.Section, slot manifest.Slot, filled curation.Slot) shownSlot {
 	shown := shownSlot{
 		Slot: filled, Value: slotValue(section.Key, slot.Key), Theme: home.Theme,
 		Posts: v.posts(filled.Posts), More: filled.Total - len(filled.Posts),
@@ -215,7 +196,7 @@ func (v *visit) picture(address string) string {
 
 // done returns what the query says was just changed. It only says what a form would do
 // that anybody may fill in.
-func (v *visit) done(home handlers.ActiveHomepage) *done {
+func (v *visit) done(home ActiveHomepage) *done {
 	query := v.request.URL.Query()
 	if site := v.request.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" { // a link of somebody's
 		return nil
@@ -263,7 +244,7 @@ type picker struct {
 }
 
 // pick returns the picker of a slot.
-func (v *visit) pick(ctx context.Context, home handlers.ActiveHomepage, value string) (*picker, error) {
+func (v *visit) pick(ctx context.Context, home ActiveHomepage, value string) (*picker, error) {
 	in, of, ok := home.Find(splitSlot(value))
 	if !ok {
 		return nil, errNoSlot
@@ -328,7 +309,7 @@ type mover struct {
 }
 
 // mover returns where the post of a slot may be moved.
-func (v *visit) mover(ctx context.Context, home handlers.ActiveHomepage, value string) (*mover, error) {
+func (v *visit) mover(ctx context.Context, home ActiveHomepage, value string) (*mover, error) {
 	in, of, ok := home.Find(splitSlot(value))
 	if !ok {
 		return nil, errNoSlot
@@ -370,7 +351,7 @@ func fillSlot(ctx context.Context, v *visit) (any, error) {
 	}
 	before, err := home.Show(ctx, []manifest.Slot{of})
 	if err != nil {
-		return nil, v.unfilled(err)
+		return nil, v.explain(err)
 	}
 	query := url.Values{"done": {form.Get("slot")}}
 	if form.Has("with") {
@@ -385,14 +366,14 @@ func fillSlot(ctx context.Context, v *visit) (any, error) {
 		query.Set("pending", "")
 		err = nil
 	}
-	if failure := handlers.FailureOf(err); err != nil && !failure.IsUnforeseen && !isRefusal(err) {
+	if failure := api.FailureOf(err); err != nil && !failure.IsUnforeseen && !errors.Is(err, errNoSlot) {
 		return v.showHomepage(ctx, home, &notice{Text: clip.Text(failure.Message, maxMessage), Of: clip.Text(of.Label, maxLabel), IsProblem: true})
 	}
-	return redirection(query.Encode()), v.unfilled(err)
+	return redirection(query.Encode()), v.explain(err)
 }
 
 // swap has two slots change places.
-func (v *visit) swap(ctx context.Context, home handlers.ActiveHomepage, one curation.Slot, with string) error {
+func (v *visit) swap(ctx context.Context, home ActiveHomepage, one curation.Slot, with string) error {
 	_, other, ok := home.Find(splitSlot(with))
 	if !ok {
 		return errNoSlot
@@ -423,4 +404,4 @@ func first(posts []platform.Post) string {
 	return posts[0].ID
 }
 
-var errNoSlot = &refusal{http.StatusNotFound, "The active theme has no such slot. Go back to Homepage Curation."}
+var errNoSlot = refusal(http.StatusNotFound, "The active theme has no such slot. Go back to Homepage Curation.")

@@ -4,6 +4,7 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -11,7 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/web/desk"
@@ -42,14 +43,14 @@ func (d *Desk) folder() string { return d.Path[:strings.LastIndex(d.Path, "/")+1
 
 // Site is a site as the desk sees it.
 type Site struct {
-	*handlers.CurationSite
+	*CurationSite
 
 	// Members returns what the desk needs of the site's members. An error means that
 	// the store is away. It is nil for a site without the members API.
 	Members func() (*Members, error)
 
 	// Events is nil for a site without events.
-	Events *handlers.EventsSite
+	Events *api.EventsSite
 }
 
 // visit is one request for a page.
@@ -66,7 +67,7 @@ type page struct {
 	title string
 
 	// may reports who is let in.
-	may func(platform.Permissions) bool
+	may api.Permission
 
 	// needsMembers means that sites without the members API have no such page.
 	needsMembers bool
@@ -98,18 +99,15 @@ type page struct {
 // redirection is the query with which a page is asked for again, after a form.
 type redirection string
 
-func mayManage(p platform.Permissions) bool     { return p.ManageManifests }
-func mayAdminister(p platform.Permissions) bool { return p.Administer }
-
 // pages are all, by name, and order is that of those in the navigation.
 var (
 	pages = map[string]page{
-		"curation":       {title: "Homepage Curation", may: mayManage, show: showCuration, act: fillSlot, isLong: true},
-		"events":         {title: "Events", may: mayManage, needsEvents: true, show: showEvents, act: changeEvents, isLong: true, maxForm: maxEventForm, assets: "events"},
-		"event-settings": {title: "Event Settings", may: mayManage, needsEvents: true, show: showEventSettings, act: saveEventSettings, maxForm: maxEventForm, assets: "events", of: "events"},
-		"themes":         {title: "Themes", may: mayManage, show: showThemes, act: refreshTheme, isLong: true},
-		"integrations":   {title: "Integrations", may: mayAdminister, needsMembers: true, show: showIntegrations, act: changeIntegrations},
-		"sync":           {title: "Sync", may: mayAdminister, needsMembers: true, show: showSync, act: tryNow},
+		"curation":       {title: "Homepage Curation", may: api.MayManage, show: showCuration, act: fillSlot, isLong: true},
+		"events":         {title: "Events", may: api.MayManage, needsEvents: true, show: showEvents, act: changeEvents, isLong: true, maxForm: maxEventForm, assets: "events"},
+		"event-settings": {title: "Event Settings", may: api.MayManage, needsEvents: true, show: showEventSettings, act: saveEventSettings, maxForm: maxEventForm, assets: "events", of: "events"},
+		"themes":         {title: "Themes", may: api.MayManage, show: showThemes, act: refreshTheme, isLong: true},
+		"integrations":   {title: "Integrations", may: api.MayAdminister, needsMembers: true, show: showIntegrations, act: changeIntegrations},
+		"sync":           {title: "Sync", may: api.MayAdminister, needsMembers: true, show: showSync, act: tryNow},
 	}
 	order = []string{"curation", "events", "themes", "integrations", "sync"}
 )
@@ -137,28 +135,29 @@ const (
 
 // Serve answers a request below Path from an address, for a site or for no site if that
 // is nil. Operations are the names of the pages, admin and other.
-func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) handlers.Served {
+func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) api.Served {
 	secure(w.Header())
 	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, d.Path+Path), "/")
 	if asset, ok := desk.Assets[name]; ok {
-		serveAsset(w, r, asset)
-		return handlers.Served{Operation: "other", Outcome: handlers.Done}
+		file := api.Asset(asset)
+		file.ServeOwnSite(w, r)
+		return api.Served{Operation: "other", Outcome: api.Done}
 	}
 	if name == adminData {
 		return d.serveAdmin(w, r, site, address)
 	}
 	if strings.HasSuffix(name, "/") && pages[strings.TrimRight(name, "/")].show != nil { // addresses in pages are relative
 		http.Redirect(w, r, d.Path+Path+"/"+strings.TrimRight(name, "/"), http.StatusPermanentRedirect)
-		return handlers.Served{Operation: "other", Outcome: handlers.Done}
+		return api.Served{Operation: "other", Outcome: api.Done}
 	}
 	v := &visit{desk: d, site: site, request: r}
 	shown, ok := pages[name]
 	switch {
 	case site == nil:
-		return d.refuse(w, v, "other", &refusal{http.StatusNotFound, "There is no site with a " + d.Platforms + " at this address."})
+		return d.refuse(w, v, "other", refusal(http.StatusNotFound, "There is no site with a "+d.Platforms+" at this address."))
 	case name == "":
 		http.Redirect(w, r, d.Path+Path+"/themes", http.StatusSeeOther)
-		return handlers.Served{Operation: "other", Outcome: handlers.Done}
+		return api.Served{Operation: "other", Outcome: api.Done}
 	case !ok || !shown.isFor(site):
 		return d.refuse(w, v, "other", errNoPage)
 	}
@@ -178,28 +177,29 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address
 	} else {
 		d.write(w, http.StatusOK, v, shown.title, name, content)
 	}
-	return handlers.Served{Operation: name, Outcome: handlers.Done}
+	return api.Served{Operation: name, Outcome: api.Done}
 }
 
 // answer returns what a page's template is given, or a redirection.
 func (d *Desk) answer(ctx context.Context, w http.ResponseWriter, v *visit, shown page, address netip.Addr) (content any, err error) {
-	do, allow := shown.show, "GET, HEAD"
+	do, methods := shown.show, []string{http.MethodGet, http.MethodHead}
 	if shown.act != nil {
-		allow += ", POST"
+		methods = append(methods, http.MethodPost)
 	}
 	isPost := v.request.Method == http.MethodPost
 	if isPost {
 		do = shown.act
 	}
 	if do == nil || !isPost && v.request.Method != http.MethodGet && v.request.Method != http.MethodHead {
-		w.Header().Set("Allow", allow)
+		api.Allow(w.Header(), methods...)
 		return nil, errMethod
 	}
-	if v.visitor, v.member, err = v.site.Staff.Member(ctx, v.request, address); err != nil {
-		return nil, err
-	}
-	if !shown.may(v.member.Permissions) {
+	v.visitor, v.member, err = v.site.Staff.Authorize(ctx, v.request, address, shown.may)
+	if errors.Is(err, api.ErrRole) {
 		return nil, errNotYours
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := v.request.ParseForm(); err != nil {
 		return nil, errForm

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 )
 
@@ -37,8 +37,8 @@ var eventQuestions = map[string]eventQuestion{
 }
 
 var (
-	errNoQuestion = &refusal{http.StatusNotFound, "There is no such thing to do with an event. Go back to Events."}
-	errNoType     = &refusal{http.StatusConflict, "The active theme has no such event type any more. Load the page again."}
+	errNoQuestion = refusal(http.StatusNotFound, "There is no such thing to do with an event. Go back to Events.")
+	errNoType     = refusal(http.StatusConflict, "The active theme has no such event type any more. Load the page again.")
 )
 
 // ask shows the question before something is done.
@@ -179,11 +179,11 @@ func (r *eventRoom) refused(ctx context.Context, shown input, of typed, err erro
 		shown.event.Revision = cmp.Or(of.revision, -1) // so that the form overwrites nothing
 		return r.editor(ctx, shown)
 	}
-	if failure := handlers.FailureOf(err); !failure.IsUnforeseen && !errors.Is(err, context.Canceled) && !errors.Is(err, events.ErrNotFound) {
+	if failure := api.FailureOf(err); !failure.IsUnforeseen && !errors.Is(err, context.Canceled) && !errors.Is(err, events.ErrNotFound) {
 		shown.notice = &notice{Text: clip.Text(failure.Message, maxMessage), IsProblem: true}
 		return r.editor(ctx, shown)
 	}
-	return nil, r.failed(err)
+	return nil, r.explain(err)
 }
 
 // change does what was confirmed.
@@ -217,13 +217,13 @@ func (r *eventRoom) change(ctx context.Context, do string) (any, error) {
 // unchanged shows an event, and why something was not done to it.
 func (r *eventRoom) unchanged(ctx context.Context, id string, err error) (any, error) {
 	var said string
-	switch failure := handlers.FailureOf(err); {
+	switch failure := api.FailureOf(err); {
 	case errors.Is(err, events.ErrChanged):
 		said = "Somebody changed this event meanwhile, so nothing was done. This is how it is now."
 	case errors.Is(err, events.ErrNoPost):
 		said = "The event is not published, so nothing was done."
 	case errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled):
-		return nil, r.failed(err)
+		return nil, r.explain(err)
 	default:
 		said = clip.Text(failure.Message, maxMessage)
 	}

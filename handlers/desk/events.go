@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/handlers"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -225,26 +224,12 @@ func dateOf(values map[string]any) string {
 	return text
 }
 
-var errNoEvent = &refusal{http.StatusNotFound, "There is no such event any more. Go back to Events."}
+var errNoEvent = refusal(http.StatusNotFound, "There is no such event any more. Go back to Events.")
 
 // find returns an event.
 func (r *eventRoom) find(ctx context.Context, id string) (events.Event, error) {
 	e, err := r.service.Find(ctx, r.site.Name, id)
-	if err != nil {
-		return e, r.failed(err)
-	}
-	return e, nil
-}
-
-// failed returns the error for an event that cannot be shown or changed.
-func (r *eventRoom) failed(err error) error {
-	switch {
-	case errors.Is(err, events.ErrNotFound):
-		return errNoEvent
-	case err != nil && handlers.FailureOf(err).IsUnforeseen && !isRefusal(err):
-		return away(err)
-	}
-	return err
+	return e, r.explain(err)
 }
 
 // done returns what the query says was just done, nil for nothing.

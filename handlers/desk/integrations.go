@@ -151,7 +151,7 @@ func (p *integrationsPage) mayChange(name string) bool {
 	return p.MayManage && ok && !i.IsDeclared
 }
 
-var errSwitchedOff = &refusal{http.StatusForbidden, "The operator of this service has not switched this on for the site."}
+var errSwitchedOff = refusal(http.StatusForbidden, "The operator of this service has not switched this on for the site.")
 
 // changeIntegrations adds, rotates and revokes.
 func changeIntegrations(ctx context.Context, v *visit) (any, error) {

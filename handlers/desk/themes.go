@@ -9,7 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -101,12 +101,12 @@ func (v *visit) themesPage(ctx context.Context, said *notice) (*themesPage, erro
 // unlisted returns the error for a platform that does not say which themes it has.
 func (v *visit) unlisted(err error) error {
 	if errors.Is(err, platform.ErrNotStaff) {
-		return &refusal{http.StatusUnauthorized, "Sign in to " + v.site.Kind.Title + "'s admin on this site first."}
+		return refusal(http.StatusUnauthorized, "Sign in to "+v.site.Kind.Title+"'s admin on this site first.")
 	}
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &causedRefusal{&refusal{http.StatusBadGateway, v.site.Kind.Title + " does not say which themes it has. Try again in a moment."}, err}
+	return silent(v.site.Kind.Title+" does not say which themes it has. Try again in a moment.", err)
 }
 
 func (v *visit) listTheme(installed platform.InstalledTheme, kept map[string]themes.Summary) listedTheme {
@@ -143,7 +143,7 @@ func refreshTheme(ctx context.Context, v *visit) (any, error) {
 		}
 		return redirection(url.Values{"refreshed": {theme}, "as": {as}}.Encode()), nil
 	}
-	failure := handlers.FailureOf(err)
+	failure := api.FailureOf(err)
 	if failure.IsUnforeseen {
 		return nil, away(err)
 	}

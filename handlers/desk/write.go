@@ -9,48 +9,61 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/web/desk"
 )
 
 // This file writes pages, and those that say why there is none.
 
-// refusal is an error of the desk's own.
-type refusal struct {
-	status  int
-	message string
-}
-
-func (e *refusal) Error() string { return e.message }
-
 var (
-	errNoPage   = &refusal{http.StatusNotFound, "There is no such page."}
-	errNotYours = &refusal{http.StatusForbidden, "Your role may not see this page. Ask an owner or an administrator of the site."}
-	errMethod   = &refusal{http.StatusMethodNotAllowed, "This page cannot be asked for that way. Open it again."}
-	errForm     = &refusal{http.StatusBadRequest, "The form could not be read. Go back and send it again."}
-	errAway     = &refusal{http.StatusServiceUnavailable, "Lychgate's store does not answer, so there is nothing to show. Nothing is lost, and the site goes on working. Try again in a moment."}
+	errNoPage   = refusal(http.StatusNotFound, "There is no such page.")
+	errNotYours = refusal(http.StatusForbidden, "Your role may not see this page. Ask an owner or an administrator of the site.")
+	errMethod   = refusal(http.StatusMethodNotAllowed, "This page cannot be asked for that way. Open it again.")
+	errForm     = refusal(http.StatusBadRequest, "The form could not be read. Go back and send it again.")
+	errAway     = &api.Error{
+		Status: http.StatusServiceUnavailable, Outcome: api.Failed, IsLogged: true,
+		Message: "Lychgate's store does not answer, so there is nothing to show. Nothing is lost, and the site goes on working. Try again in a moment.",
+	}
 )
 
-// away returns the error for a failure of the store.
+// refusal is an error of the desk's own.
+func refusal(status int, message string) *api.Error {
+	return &api.Error{Status: status, Outcome: api.Rejected, Message: message}
+}
+
+// away is the error for a failure of the store.
 func away(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &causedRefusal{errAway, err}
+	return errAway.Because(err)
 }
 
-// causedRefusal is a refusal for a fault that is logged.
-type causedRefusal struct {
-	*refusal
-	cause error
+// explain is the error for a page that cannot be shown, or whose form was not done.
+func (v *visit) explain(err error) error {
+	switch {
+	case err == nil:
+	case errors.Is(err, curation.ErrPlatform) && !errors.Is(err, context.Canceled):
+		return silent(v.site.Kind.Title+" does not say what the homepage holds. Try again in a moment.", err)
+	case errors.Is(err, events.ErrNotFound):
+		return errNoEvent
+	case api.FailureOf(err).IsUnforeseen:
+		return away(err)
+	}
+	return err
 }
 
-func (e *causedRefusal) Error() string { return e.message + " (" + e.cause.Error() + ")" }
+// silent is the error for a platform that did not answer.
+func silent(message string, err error) error {
+	failure := &api.Error{Status: http.StatusBadGateway, Outcome: api.Failed, IsLogged: true, Message: message}
+	return failure.Because(err)
+}
 
 // titles are those of pages that say what is wrong, by status.
 var titles = map[int]string{
@@ -67,9 +80,9 @@ var titles = map[int]string{
 const maxAgain = 2000
 
 // refuse shows a page that says what is wrong.
-func (d *Desk) refuse(w http.ResponseWriter, v *visit, operation string, err error) handlers.Served {
+func (d *Desk) refuse(w http.ResponseWriter, v *visit, operation string, err error) api.Served {
 	failure := d.failureOf(v, operation, err)
-	failure.SetHeader(w.Header())
+	failure.SetRetryAfter(w.Header())
 	message := struct{ Message, SignIn, Platform, Again string }{Message: clip.Text(failure.Message, maxMessage)}
 	if failure.Status == http.StatusUnauthorized {
 		message.SignIn, message.Platform, message.Again = d.Path+"/", v.platform(), operation
@@ -82,21 +95,17 @@ func (d *Desk) refuse(w http.ResponseWriter, v *visit, operation string, err err
 		title = "Something went wrong"
 	}
 	d.write(w, failure.Status, v, title, "message", message)
-	return handlers.Served{Operation: operation, Outcome: failure.Outcome}
+	return api.Served{Operation: operation, Outcome: failure.Outcome}
 }
 
 // failureOf returns what is told of an error, and logs what is not the visitor's.
-func (d *Desk) failureOf(v *visit, operation string, err error) handlers.Failure {
-	failure := handlers.FailureOf(err)
-	if caused, ok := errors.AsType[*causedRefusal](err); ok {
-		d.log(v, operation, err)
-		failure = handlers.Failure{Status: caused.status, Outcome: handlers.Failed, Message: caused.message}
-	} else if own, ok := errors.AsType[*refusal](err); ok {
-		failure = handlers.Failure{Status: own.status, Outcome: handlers.Rejected, Message: own.message}
-	}
+func (d *Desk) failureOf(v *visit, operation string, err error) api.Failure {
+	failure := api.FailureOf(err)
 	if failure.IsUnforeseen {
-		d.log(v, operation, err)
 		failure.Message = "Something went wrong here. The operator of this service finds it in the log."
+	}
+	if failure.IsUnforeseen || failure.IsLogged {
+		d.log(v, operation, err)
 	}
 	return failure
 }
@@ -186,16 +195,4 @@ func (d *Desk) write(w http.ResponseWriter, status int, v *visit, title, name st
 	w.Header().Set("Content-Security-Policy", fmt.Sprintf(pagePolicy, f.Nonce))
 	w.WriteHeader(status)
 	_, _ = w.Write(page.Bytes()) // an error means that the reader has left
-}
-
-// serveAsset answers with a file. Under its version it is kept for a year.
-func serveAsset(w http.ResponseWriter, r *http.Request, asset desk.Asset) {
-	header := w.Header()
-	header.Set("Cache-Control", "public, max-age=3600")
-	if r.URL.RawQuery == "v="+asset.Version {
-		header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	}
-	header.Set("Content-Type", asset.Type)
-	header.Set("Etag", `"`+asset.Version+`"`)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(asset.Content))
 }

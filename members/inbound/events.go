@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -26,10 +27,10 @@ const (
 
 // ErrGone means that the platform sends webhook events to an address that is no
 // longer this site's, and should stop.
-var ErrGone = errors.New("no webhook events are wanted at this address")
+var ErrGone = errcode.New(errcode.Gone, "no webhook events are wanted at this address", "No webhook events are wanted at this address.")
 
 // ErrTooMany means that no more webhook events can be kept.
-var ErrTooMany = errors.New("too many webhook events at once")
+var ErrTooMany = errcode.New(errcode.Busy, "too many webhook events at once", "There are too many webhook events at once.")
 
 // WebhookURL returns the address of a site's webhook events that has a token at
 // its end. Errors: ErrGone.

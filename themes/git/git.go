@@ -28,6 +28,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	requests "github.com/lychgate/caddy-lychgate/internal/transport"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
@@ -59,15 +60,15 @@ var (
 
 	// ErrUnreachable is a server that cannot be talked to: no such host, no
 	// connection, no trust in its certificate, no answer in time.
-	ErrUnreachable = errors.New("the repository cannot be reached")
+	ErrUnreachable = errcode.New(errcode.Unreachable, "the repository cannot be reached", "")
 
 	// ErrRejected is a server that does not take the token, or wants one.
-	ErrRejected = errors.New("the repository does not let us in")
+	ErrRejected = errcode.New(errcode.TokenRejected, "the repository does not let us in", "")
 
 	// ErrFailed is everything else: no such repository, or none that the token
 	// may see; no such branch; a repository without commits; one that is too
 	// large; a symbolic link, which is not followed; an answer that is not git's.
-	ErrFailed = errors.New("reading the repository failed")
+	ErrFailed = errcode.New(errcode.RequestFailed, "reading the repository failed", "")
 )
 
 // Error is why the file could not be had.
@@ -79,6 +80,12 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Kind.Error() + ": " + e.Reason }
+
+// Describe has the code of the kind, and the whole text.
+func (e *Error) Describe() errcode.Description {
+	kind, _ := errcode.Of(e.Kind)
+	return errcode.Description{Code: kind.Code, Message: e.Error()}
+}
 
 // Unwrap returns the kind of the error and, if the caller's context ended it,
 // that context's error.

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -21,13 +21,13 @@ import (
 // request is that.
 func (r *room) answersEvents(w http.ResponseWriter, request *http.Request) bool {
 	path := strings.TrimPrefix(request.URL.Path, "/ghost")
-	switch isPage := path == handlers.EventsPath && handlers.WantsPage(request); {
+	switch isPage := path == eventhandlers.EventsPath && eventhandlers.WantsPage(request); {
 	case strings.HasSuffix(path, "/presence"):
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		json.NewEncoder(w).Encode(map[string]any{"others": r.others, "revision": 1})
-	case !isPage && (strings.HasPrefix(path, handlers.EventsPath+"/") || path == handlers.EventsPath || path == handlers.LabelsPath):
-		api := handlers.EventsAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}
+	case !isPage && (strings.HasPrefix(path, eventhandlers.EventsPath+"/") || path == eventhandlers.EventsPath || path == eventhandlers.LabelsPath):
+		api := eventhandlers.StaffAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}
 		answer := httptest.NewRecorder()
 		api.Serve(answer, request, r.Site.Events, netip.MustParseAddr("192.0.2.1"))
 		maps.Copy(w.Header(), answer.Header())
@@ -103,7 +103,7 @@ func TestTypedWhileTheFormIsOnItsWay(t *testing.T) {
 	arrived, let := make(chan struct{}), make(chan struct{})
 	r.mu.Lock()
 	r.before = func(request *http.Request) {
-		if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, handlers.EventsPath) {
+		if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, eventhandlers.EventsPath) {
 			close(arrived)
 			<-let
 		}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/desk"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
@@ -287,9 +287,9 @@ func New(t testing.TB) *House {
 		done.Wait()
 	})
 	h.Site = &desk.Site{
-		CurationSite: &handlers.CurationSite{
-			ThemesSite: &handlers.ThemesSite{
-				Name: "daily", Platform: h.Ghost, Staff: handlers.NewStaff("daily", "Ghost", h.Ghost, handlers.NewStrangers(limiter)),
+		CurationSite: &desk.CurationSite{
+			Site: &api.Site{
+				Name: "daily", Platform: h.Ghost, Staff: api.NewStaff("daily", "Ghost", h.Ghost, api.NewAuthLimiter(limiter)),
 				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", ImagesAPI: "/api/admin/images/upload/"},
 				Themes: func() (*themes.Service, error) { return h.Themes, h.Away },
 			},
@@ -297,7 +297,7 @@ func New(t testing.TB) *House {
 		},
 		Members: func() (*desk.Members, error) { return h.Members, h.Away },
 	}
-	h.Site.Events = &handlers.EventsSite{ThemesSite: h.Site.ThemesSite, Host: h.Ghost, Events: func() (*events.Service, error) { return h.Events, h.Away }}
+	h.Site.Events = &api.EventsSite{Site: h.Site.CurationSite.Site, Host: h.Ghost, Events: func() (*events.Service, error) { return h.Events, h.Away }}
 	return h
 }
 

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// EventsSite is a site with events as its staff see it.
+type EventsSite struct {
+	*Site
+
+	Host platform.EventHost
+
+	// Events returns what keeps the events. An error means that the store is away.
+	Events func() (*events.Service, error)
+}
+
+// Type returns an event type of a theme, by its latest manifest, nil if there is none.
+// Errors are those of the store.
+func (s *EventsSite) Type(ctx context.Context, theme, key string) (*events.Type, error) {
+	declared, _, err := s.Declared(ctx, theme)
+	if err != nil || declared == nil {
+		return nil, err
+	}
+	t, _ := events.NewType(declared, key)
+	return t, nil
+}
+
+// Declared returns the event types of a theme, nil if it has none, and the findings on its
+// latest manifest. Errors are those of the store.
+func (s *EventsSite) Declared(ctx context.Context, theme string) (*manifest.Events, []manifest.Finding, error) {
+	themesOf, err := s.Themes()
+	if err != nil || !IsText(theme) {
+		return nil, nil, err
+	}
+	kept, err := themesOf.Find(ctx, theme)
+	if errors.Is(err, themes.ErrNotFound) {
+		return nil, nil, nil
+	}
+	return kept.Events(), kept.Findings, err
+}
+
+// NoEventType returns the error of an event type that a theme does not have. It says
+// which there are.
+func NoEventType(key string, events *manifest.Events) error {
+	message := fmt.Sprintf("The theme has no event type %q.", key)
+	if events != nil {
+		var keys []string
+		for _, eventType := range events.Types {
+			keys = append(keys, fmt.Sprintf("%q", eventType.Key))
+		}
+		message += " It has " + strings.Join(keys, ", ") + "."
+	}
+	return Invalid(message)
+}
+
+// IsText reports whether a store may have a text: PostgreSQL fails at others.
+func IsText(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }

@@ -1,0 +1,364 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/test/stafftest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// newStaff returns the Staff of a site on a platform, with the default rate limit.
+func newStaff(t testing.TB, p platform.Authenticator) *Staff {
+	return NewStaff("daily", "Ghost", p, NewAuthLimiter(stafftest.Limiter(t)))
+}
+
+// authorize returns why a request that manages manifests is refused.
+func authorize(t testing.TB, s *Staff, r *http.Request, address netip.Addr) error {
+	_, _, err := s.Authorize(t.Context(), r, address, MayManage)
+	return err
+}
+
+// What the platform said of a session is asked for once in 15 seconds, and what
+// it could not say is asked again.
+func TestSessionsAreKeptAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &stafftest.Platform{Delay: time.Second}
+		s := newStaff(t, r)
+		ask := func(cookie, origin string) error {
+			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
+			request.Header.Set("Cookie", cookie)
+			if origin != "" {
+				request.Header.Set("Origin", origin)
+			}
+			return authorize(t, s, request, netip.Addr{})
+		}
+		count := func(of string, want int) {
+			t.Helper()
+			if got := r.Asked()[of]; got != want {
+				t.Errorf("%s: asked %d times, want %d", of, got, want)
+			}
+		}
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() {
+				if err := ask("owner", "https://a"); err != nil {
+					t.Errorf("the owner: %v, want no error", err)
+				}
+			})
+		}
+		wg.Wait()
+		count("owner https://a", 1)
+		time.Sleep(sessionTTL - time.Second - time.Nanosecond)
+		ask("owner", "https://a")
+		count("owner https://a", 1)
+		time.Sleep(2 * time.Second)
+		ask("owner", "https://a")
+		count("owner https://a", 2)
+
+		ask("owner", "https://b")
+		count("owner https://b", 1)
+		ask("owner", "") // from the address bar
+		count("owner https://news.example.com", 1)
+		for range 2 {
+			if err := ask("stranger", "https://a"); !errors.Is(err, ErrNotStaff) {
+				t.Errorf("a stranger: %v, want %v", err, ErrNotStaff)
+			}
+		}
+		count("stranger https://a", 2)
+
+		// Not more are known than there is room for.
+		for i := range maxVisitors {
+			ask("owner", fmt.Sprint("https://", i))
+		}
+		if n := len(s.known); n > maxVisitors {
+			t.Errorf("%d are known", n)
+		}
+		r.Away = true
+		if err := ask("owner", "https://new"); !errors.Is(err, ErrStaffUnknown) {
+			t.Errorf("while the platform is away: %v, want %v", err, ErrStaffUnknown)
+		}
+	})
+}
+
+// An address whose sessions are not valid has the platform asked 30 times a minute
+// and then no longer. Who is signed in is served meanwhile, and so is an address
+// that somebody was signed in at.
+func TestSessionsThatAreNotValid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &stafftest.Platform{Delay: time.Second}
+		s := newStaff(t, r)
+		ask := func(cookie, address string) error {
+			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
+			request.Header.Set("Cookie", cookie)
+			return authorize(t, s, request, netip.MustParseAddr(address))
+		}
+		refusals := func(address string) (refused, tooMany int) {
+			for i := range 40 {
+				err := ask(fmt.Sprint("stranger ", i), address)
+				if errors.Is(err, ErrRateLimited) {
+					tooMany++
+				} else if errors.Is(err, ErrNotStaff) {
+					refused++
+				}
+			}
+			return refused, tooMany
+		}
+		if refused, tooMany := refusals("192.0.2.1"); refused != 30 || tooMany != 10 || len(r.Asked()) != 30 {
+			t.Errorf("%d refused, %d too many, %d asked", refused, tooMany, len(r.Asked()))
+		}
+		if err := ask("owner", "192.0.2.1"); !errors.Is(err, ErrRateLimited) {
+			t.Errorf("another session from there: %v, want %v", err, ErrRateLimited)
+		}
+		for _, address := range []string{"192.0.2.2", "2001:db8::1"} {
+			if err := ask("owner", address); err != nil {
+				t.Errorf("the owner at %s: %v, want no error", address, err)
+			}
+			refusals(address)
+			time.Sleep(time.Second)
+			if err := ask("owner", address); err != nil {
+				t.Errorf("the owner at %s, beside a stranger: %v, want no error", address, err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if err := ask("owner", "192.0.2.1"); err != nil {
+			t.Errorf("the owner a minute later: %v, want no error", err)
+		}
+	})
+}
+
+// Staff may do here what the platform lets them do, whatever it calls their roles.
+func TestPermissions(t *testing.T) {
+	type allowed struct {
+		Manage error
+		Upload bool
+	}
+	for cookie, want := range map[string]allowed{
+		"owner":    {nil, true},
+		"editor":   {nil, false},
+		"author":   {ErrRole, false},
+		"stranger": {ErrNotStaff, false},
+	} {
+		s := newStaff(t, new(stafftest.Platform))
+		r := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
+		r.Header.Set("Cookie", cookie)
+		got := allowed{authorize(t, s, r, netip.Addr{}), s.MayUpload(t.Context(), r, netip.Addr{})}
+		if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {
+			t.Errorf("%s: %s", cookie, diff)
+		}
+	}
+}
+
+// A page of another site may not even read.
+func TestPagesOfOtherSites(t *testing.T) {
+	s := newStaff(t, new(stafftest.Platform))
+	for _, test := range []struct {
+		method, fetchSite, mode, dest string
+		want                          error
+	}{
+		{"GET", "cross-site", "", "", errElsewhere},
+		{"HEAD", "cross-site", "", "", errElsewhere},
+		{"POST", "cross-site", "", "", errElsewhere},
+		{"GET", "cross-site", "no-cors", "image", errElsewhere},
+		{"GET", "cross-site", "navigate", "iframe", errElsewhere},
+		{"POST", "cross-site", "navigate", "document", errElsewhere},
+		{"GET", "cross-site", "navigate", "document", ErrNotStaff}, // a link, such as in a mail
+		{"GET", "same-origin", "", "", ErrNotStaff},
+		{"GET", "none", "", "", ErrNotStaff},
+		{"GET", "", "", "", ErrNotStaff},
+	} {
+		r := httptest.NewRequest(test.method, "https://news.example.com/ghost/lychgate/themes", nil)
+		if test.fetchSite != "" {
+			r.Header.Set("Sec-Fetch-Site", test.fetchSite)
+			r.Header.Set("Sec-Fetch-Mode", test.mode)
+			r.Header.Set("Sec-Fetch-Dest", test.dest)
+		}
+		if err := authorize(t, s, r, netip.Addr{}); !errors.Is(err, test.want) {
+			t.Errorf("%s %q: %v", test.method, test.fetchSite, err)
+		}
+	}
+}
+
+// Headers of which one says that the request comes from here, and the other that it does not,
+// are no browser's. They are refused, whatever is asked for.
+func TestHeadersThatDisagree(t *testing.T) {
+	const here, host = "https://news.example.com", "news.example.com"
+	for _, test := range []struct {
+		name      string
+		fetchSite []string
+		origin    []string
+		host      string
+		want      error
+	}{
+		{"another origin", []string{"same-origin"}, []string{"https://elsewhere.example"}, host, errElsewhere},
+		{"another origin, typed in", []string{"none"}, []string{"https://elsewhere.example"}, host, errElsewhere},
+		{"a host below this one", []string{"same-origin"}, []string{"https://x.news.example.com"}, host, errElsewhere},
+		{"a host that begins as this one", []string{"same-origin"}, []string{here + ".elsewhere.example"}, host, errElsewhere},
+		{"a user that is named as this host", []string{"same-origin"}, []string{here + "@elsewhere.example"}, host, errElsewhere},
+		{"no address", []string{"same-origin"}, []string{"https://[news.example.com"}, host, errElsewhere},
+		{"a host without a scheme", []string{"same-origin"}, []string{host}, host, errElsewhere},
+		{"two origins", []string{"same-origin"}, []string{here, "https://elsewhere.example"}, host, errElsewhere},
+		{"two claims", []string{"same-origin", "cross-site"}, []string{here}, host, errElsewhere},
+		{"this one", []string{"same-origin"}, []string{here}, host, nil},
+		{"this one in capitals", []string{"same-origin"}, []string{"https://News.Example.com"}, host, nil},
+		{"another port, behind a proxy", []string{"same-origin"}, []string{here + ":8443"}, host + ":443", nil},
+		{"without TLS, behind a proxy", []string{"same-origin"}, []string{"http://news.example.com"}, host, nil},
+		{"IPv6", []string{"same-origin"}, []string{"http://[::1]:8443"}, "[::1]:80", nil},
+		{"a page that hides where it is", []string{"same-origin"}, []string{"null"}, host, nil},
+		{"typed in", []string{"none"}, nil, host, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
+				r := httptest.NewRequest(method, here+"/ghost/lychgate/themes", nil)
+				r.Host = test.host
+				r.Header["Cookie"] = []string{"owner"}
+				r.Header["Sec-Fetch-Site"], r.Header["Origin"] = test.fetchSite, test.origin
+				asked := &origins{}
+				if err := authorize(t, newStaff(t, asked), r, netip.Addr{}); !errors.Is(err, test.want) {
+					t.Errorf("%s: %v, want %v", method, err, test.want)
+				}
+				if isAsked := asked.visitor.Cookie != ""; isAsked != (test.want == nil) {
+					t.Errorf("%s: Ghost was asked: %t", method, isAsked)
+				}
+			}
+		})
+	}
+}
+
+// origins remembers who asked.
+type origins struct {
+	stafftest.Platform
+	visitor platform.Visitor
+	err     error
+}
+
+func (o *origins) Staff(_ context.Context, visitor platform.Visitor) (platform.StaffMember, error) {
+	o.visitor = visitor
+	return stafftest.Staff["owner"], o.err
+}
+
+// Ghost's own check of the origin is given up only where ours has certainly passed.
+func TestSameOrigin(t *testing.T) {
+	const here, other = "https://news.example.com", "https://www.example.com"
+	for _, test := range []struct {
+		name       string
+		method     string
+		header     []string
+		wantOrigin string
+		want       bool
+	}{
+		{"a page", "GET", []string{"Sec-Fetch-Site", "same-origin", "Referer", here + "/ghost/"}, "", true},
+		{"a page that changes something", "POST", []string{"Sec-Fetch-Site", "same-origin", "Origin", here}, here, true},
+		{"a page behind a proxy with TLS", "POST", []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://news.example.com:8443"}, "https://news.example.com:8443", true},
+		{"the address bar", "GET", []string{"Sec-Fetch-Site", "none"}, here, true},
+		{"another host of the site", "GET", []string{"Sec-Fetch-Site", "same-site", "Origin", other}, other, false},
+		{"another host of the site, without its origin", "GET", []string{"Sec-Fetch-Site", "same-site"}, here, false},
+		{"a link of another host", "GET", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Referer", other + "/"}, here, true},
+		{"a client that is no browser", "GET", nil, here, true},
+		{"one with the origin", "POST", []string{"Origin", here}, here, true},
+		{"one with another origin", "GET", []string{"Origin", other}, other, false},
+		{"an HTTP page and an old browser", "POST", []string{"Origin", "http://news.example.com"}, "http://news.example.com", false},
+		{"a page and an old browser", "GET", []string{"Referer", here + "/ghost/"}, "", false},
+		{"an opaque origin", "GET", []string{"Origin", "null"}, "null", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := new(origins)
+			r := httptest.NewRequest(test.method, here+"/ghost/lychgate/themes", nil)
+			r.Header.Set("Cookie", "owner")
+			for i := 0; i < len(test.header); i += 2 {
+				r.Header.Set(test.header[i], test.header[i+1])
+			}
+			err := authorize(t, newStaff(t, asked), r, netip.Addr{})
+			got := asked.visitor
+			if err != nil || got.Origin != test.wantOrigin || got.SameOrigin != test.want {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// What Ghost says of the session's origin is said to the visitor.
+func TestReasonOfSession(t *testing.T) {
+	asked := &origins{err: &platform.SessionError{Reason: "Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'."}}
+	r := httptest.NewRequest(http.MethodGet, "https://b.example/ghost/lychgate/themes", nil)
+	r.Header.Set("Cookie", "owner")
+	err := authorize(t, newStaff(t, asked), r, netip.Addr{})
+	const want = "Ghost refuses this session: Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'. Sign in to Ghost's admin at the expected origin."
+	if got := FailureOf(err); got.Message != want || got.Status != http.StatusUnauthorized || got.Outcome != Forbidden {
+		t.Errorf("got %+v, want 401, forbidden and: %s", got, want)
+	}
+}
+
+// Sessions that come at once are no more than those that come in turn.
+func TestManySessionsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &stafftest.Platform{Delay: time.Second}
+		s := newStaff(t, r)
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
+				if i%2 == 0 {
+					request.Header.Set("Authorization", fmt.Sprint("made up ", i))
+				} else {
+					request.Header.Set("Cookie", fmt.Sprint("made up ", i))
+				}
+				s.MayUpload(t.Context(), request, netip.Addr{})
+			})
+		}
+		wg.Wait()
+		if n := len(r.Asked()); n != 30 {
+			t.Errorf("asked about %d", n)
+		}
+	})
+}
+
+// Which addresses sent valid credentials is remembered for 24 hours, for each site,
+// of so many.
+func TestAuthLimiterRemembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewAuthLimiter(stafftest.Limiter(t))
+		address := netip.MustParseAddr("192.0.2.1")
+		tries := func(site string) (n int) {
+			for n < 100 {
+				attempt, wait := s.Begin(t.Context(), site, address)
+				if wait > 0 || attempt.Fail(t.Context()) > 0 && !attempt.counted {
+					break
+				}
+				n++
+			}
+			return n
+		}
+		attempt, _ := s.Begin(t.Context(), "daily", address)
+		attempt.Succeed()
+		time.Sleep(validTTL - time.Second)
+		if n := tries("weekly"); n != 30 {
+			t.Errorf("%d tries at another site", n)
+		}
+		if _, wait := s.Begin(t.Context(), "daily", address); wait > 0 {
+			t.Errorf("the address waits for %s", wait)
+		}
+		time.Sleep(time.Second)
+		if _, wait := s.Begin(t.Context(), "daily", address); wait == 0 {
+			t.Error("the address is remembered for more than 24 hours")
+		}
+		for i := range 2 * maxValid {
+			s.trust(sender{"daily", ratelimit.AddrKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))})
+		}
+		if n := len(s.valid); n < maxValid*9/10 || n > maxValid {
+			t.Errorf("%d are remembered", n)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package desk
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// maxAdminSettings bounds the answer of a platform to which a script is added, in bytes.
+// Ghost's has 700.
+const maxAdminSettings = 256 << 10
+
+// AddAdminScript passes a request on with which a platform's own admin asks for its
+// settings (see [platform.AdminScript]), and adds the address of a script to the answer.
+// An answer that is too long, or not as expected, goes through as it is. The error is that
+// of next.
+func AddAdminScript(w http.ResponseWriter, r *http.Request, kind *platform.AdminScript, script string, next api.Next) error {
+	passed := r.Clone(r.Context())
+	passed.Header.Set("Accept-Encoding", "identity") // so that the answer can be read
+	// The platform knows no answer that was changed.
+	passed.Header.Del("If-None-Match")
+	passed.Header.Del("If-Modified-Since")
+	held := &api.HeldResponse{ResponseWriter: w, Max: maxAdminSettings, HoldsGzip: true}
+	err := next(held, passed)
+	if err == nil && held.IsHeld() && held.Status == http.StatusOK {
+		if r.Method == http.MethodHead { // what GET would be told is not known
+			w.Header().Del("Etag")
+			w.Header().Del("Content-Length")
+		} else if answer, ok := unzipped(held); ok {
+			if changed, ok := kind.Add(answer, script); ok {
+				w.Header().Del("Content-Encoding")
+				held.Replace(changed)
+			}
+		}
+	}
+	held.Release()
+	return err
+}
+
+// AsksForSettings reports whether a platform's own admin asks for its settings with a
+// request, on behalf of somebody who may be signed in. The path is that behind the path of
+// the admin.
+func AsksForSettings(r *http.Request, site *api.Site, path string) bool {
+	return site.Kind.AdminScript != nil && path == site.Kind.AdminScript.Path &&
+		(r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Range") == "" &&
+		site.Platform.HasSession(r.Header.Get("Cookie")) && !site.Platform.HasToken(r.Header.Get("Authorization"))
+}
+
+// unzipped returns the body that is held, without compression, unless it is too long.
+func unzipped(held *api.HeldResponse) ([]byte, bool) {
+	if !strings.EqualFold(held.Header().Get("Content-Encoding"), "gzip") {
+		return held.Body.Bytes(), true
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(held.Body.Bytes()))
+	if err != nil {
+		return nil, false
+	}
+	body, err := io.ReadAll(io.LimitReader(unpacked, maxAdminSettings+1))
+	return body, err == nil && len(body) <= maxAdminSettings
+}

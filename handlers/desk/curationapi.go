@@ -1,0 +1,325 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// CurationAPI answers what the publication's staff ask about the slots of their homepage,
+// and fills them. All fields are required.
+type CurationAPI struct {
+	// Path is that of the platform's admin, such as /ghost.
+	Path string
+
+	// Platforms are the titles of those that have posts, such as Ghost.
+	Platforms string
+
+	Logger *zap.Logger
+}
+
+// CurationSite is a site as the curation API sees it.
+type CurationSite struct {
+	*api.Site
+
+	Posts platform.PostHost
+
+	// Curator returns what fills the slots. An error means that the store is away.
+	Curator func() (*curation.Curator, error)
+}
+
+// CurationPath is where, behind the path of the platform's admin, the API is.
+const CurationPath = "/lychgate/curation"
+
+// ActiveHomepage is the homepage that the active theme declares.
+type ActiveHomepage struct {
+	*curation.Homepage
+	Theme string
+
+	// IsLatest means that the theme's latest manifest is the one that is used, and not an
+	// earlier one without findings.
+	IsLatest bool
+}
+
+// Homepage returns the homepage that the active theme declares, as the platform tells a
+// visitor. Errors are those of [api.FailureOf].
+func (s *CurationSite) Homepage(ctx context.Context, visitor platform.Visitor) (ActiveHomepage, error) {
+	theme, err := s.Active(ctx, visitor)
+	if err != nil {
+		return ActiveHomepage{}, err
+	}
+	themes, err := s.Themes()
+	if err != nil {
+		return ActiveHomepage{}, err
+	}
+	kept, err := themes.Find(ctx, theme)
+	if err != nil {
+		return ActiveHomepage{}, err
+	}
+	declared := kept.Curation()
+	if declared == nil {
+		return ActiveHomepage{}, api.ErrNotCurated
+	}
+	curator, err := s.Curator()
+	if err != nil {
+		return ActiveHomepage{}, err
+	}
+	home := &curation.Homepage{Site: s.Name, Posts: s.Posts, Curator: curator, Declared: declared}
+	return ActiveHomepage{home, theme, len(kept.Findings) == 0}, nil
+}
+
+// These are the answers. Each has its lists, empty ones too.
+type (
+	homepageAnswer struct {
+		Theme    string          `json:"theme"`
+		IsLatest bool            `json:"is_latest"`
+		Sections []sectionAnswer `json:"sections"`
+	}
+
+	sectionAnswer struct {
+		Key         string          `json:"key"`
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Picker      manifest.Picker `json:"picker"`
+		Slots       []slotAnswer    `json:"slots"`
+	}
+
+	slotAnswer struct {
+		manifest.Slot
+		Posts   []postAnswer   `json:"posts"`
+		Total   int            `json:"total"`   // of the posts that carry the tag
+		Pending *pendingAnswer `json:"pending"` // null unless the platform does not have it yet
+	}
+
+	pendingAnswer struct {
+		Post    *string `json:"post"` // null for none
+		Since   string  `json:"since"`
+		Problem string  `json:"problem"`
+	}
+
+	postAnswer struct {
+		ID          string   `json:"id"`
+		Title       string   `json:"title"`
+		Status      string   `json:"status"`
+		Picture     *string  `json:"picture"`
+		Authors     []string `json:"authors"`
+		PublishedAt *string  `json:"published_at"`
+		Edit        string   `json:"edit"` // the path of its editor
+	}
+)
+
+// Serve answers a request below CurationPath from an address, for a site or for no site if
+// that is nil. Operations are show, pick, fill, clear and other.
+func (h *CurationAPI) Serve(w http.ResponseWriter, r *http.Request, site *CurationSite, address netip.Addr) api.Served {
+	routes, keys := h.find(r)
+	staff := api.StaffAPI[*curationRequest]{
+		Platforms: h.Platforms, Subject: "the homepage", MaxBody: maxChoice, IsBounded: true, Logger: h.Logger,
+		Prepare: func(ctx context.Context, r *api.StaffRequest) (*curationRequest, error) {
+			home, err := site.Homepage(ctx, r.Visitor)
+			return &curationRequest{r, site, home, h.Path, keys}, err
+		},
+	}
+	var of *api.Site
+	if site != nil {
+		of = site.Site
+	}
+	served, _ := staff.Serve(w, r, of, address, routes)
+	return served
+}
+
+var (
+	showRoutes = []api.Route[*curationRequest]{{Operation: "show", Method: http.MethodGet, Do: (*curationRequest).show}}
+	slotRoutes = []api.Route[*curationRequest]{
+		{Operation: "fill", Method: http.MethodPut, Do: (*curationRequest).fill},
+		{Operation: "clear", Method: http.MethodDelete, Do: (*curationRequest).fill},
+	}
+	// A slot's key may be picker, too.
+	pickerRoutes = slices.Concat([]api.Route[*curationRequest]{{Operation: "pick", Method: http.MethodGet, Do: (*curationRequest).pick}}, slotRoutes)
+)
+
+// find returns the routes at the path of a request, and its keys: of a section and a slot.
+func (h *CurationAPI) find(r *http.Request) (routes []api.Route[*curationRequest], keys []string) {
+	rest := strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), h.Path+CurationPath), "/")
+	if rest == "" {
+		return showRoutes, nil
+	}
+	for key := range strings.SplitSeq(rest, "/") {
+		plain, err := url.PathUnescape(key)
+		if err != nil {
+			return nil, nil
+		}
+		keys = append(keys, plain)
+	}
+	switch {
+	case len(keys) != 2:
+		return nil, nil
+	case keys[1] == "picker":
+		return pickerRoutes, keys
+	}
+	return slotRoutes, keys
+}
+
+// maxChoice bounds the body of a choice, in bytes.
+const maxChoice = 16 << 10
+
+// curationRequest is a request of somebody who may make it.
+type curationRequest struct {
+	*api.StaffRequest
+
+	site  *CurationSite
+	home  ActiveHomepage
+	admin string   // the path of the platform's admin
+	keys  []string // see [CurationAPI.find]
+}
+
+func (a *curationRequest) show(ctx context.Context) (response api.Response, err error) {
+	var slots []manifest.Slot
+	for _, section := range a.home.Declared.Sections {
+		slots = append(slots, section.Slots...)
+	}
+	shown, err := a.home.Show(ctx, slots)
+	if err != nil {
+		return response, a.failed(err)
+	}
+	answer := homepageAnswer{a.home.Theme, a.home.IsLatest, []sectionAnswer{}}
+	for _, section := range a.home.Declared.Sections {
+		of := sectionAnswer{section.Key, section.Name, section.Description, section.Picker, nil}
+		for range section.Slots {
+			of.Slots = append(of.Slots, a.slot(shown[0]))
+			shown = shown[1:]
+		}
+		answer.Sections = append(answer.Sections, of)
+	}
+	return api.Response{Body: answer}, nil
+}
+
+// Errors of the curation API.
+var (
+	errUnknownSection = &api.Error{Status: http.StatusNotFound, Outcome: api.NotFound, Message: "The active theme has no such section. Load the page again."}
+	errUnknownSlot    = &api.Error{Status: http.StatusNotFound, Outcome: api.NotFound, Message: "The active theme has no such slot. Load the page again."}
+	errNoView         = api.Invalid("The view is recent or search.")
+	errNoChoice       = api.Invalid(`Send JSON such as {"post": "5ddc9141c35e7700383b2937"}.`)
+	errSwitched       = &api.Error{Status: http.StatusConflict, Outcome: api.Rejected, Message: "Another theme was made the active one meanwhile. Load the page again."}
+)
+
+func (a *curationRequest) pick(ctx context.Context) (response api.Response, err error) {
+	of, ok := a.home.Section(a.keys[0])
+	if !ok {
+		return response, errUnknownSection
+	}
+	query := a.URL.Query()
+	view := query.Get("view")
+	if view == "" {
+		view = of.Picker.DefaultView
+	}
+	var found []platform.Post
+	switch view {
+	case manifest.RecentView:
+		found, err = a.home.Recent(ctx, of)
+	case manifest.SearchView:
+		found, err = a.home.Search(ctx, of, query.Get("q"))
+	default:
+		return response, errNoView
+	}
+	if err != nil {
+		return response, a.failed(err)
+	}
+	response.Body = struct {
+		View  string       `json:"view"`
+		Posts []postAnswer `json:"posts"`
+	}{view, a.posts(found)}
+	return response, nil
+}
+
+// slotChoice is the body of a request to fill a slot.
+type slotChoice struct {
+	Post    string `json:"post"`
+	FromAll bool   `json:"from_all"` // though readers see the tag, and several posts carry it
+	Theme   string `json:"theme"`    // that was active when the choice was made, "" if that does not matter
+}
+
+// choice reads the body, which may be empty when a slot is cleared.
+func (a *curationRequest) choice() (c slotChoice, err error) {
+	text, err := a.ReadBody()
+	if errors.Is(err, api.ErrTooLarge) {
+		return c, err
+	}
+	hasPost := a.Method == http.MethodPut
+	if err != nil || (hasPost || len(text) > 0) && api.Unmarshal(text, &c) != nil || hasPost != (c.Post != "") {
+		return c, errNoChoice
+	}
+	return c, nil
+}
+
+// fill fills a slot, or clears it.
+func (a *curationRequest) fill(ctx context.Context) (response api.Response, err error) {
+	c, err := a.choice()
+	if err != nil {
+		return response, err
+	}
+	if c.Theme != "" && c.Theme != a.home.Theme {
+		return response, errSwitched
+	}
+	_, of, ok := a.home.Find(a.keys[0], a.keys[1])
+	if !ok {
+		return response, errUnknownSlot
+	}
+	err = a.home.Fill(ctx, of, c.Post, c.FromAll)
+	if errors.Is(err, curation.ErrPending) {
+		response.Status, err = http.StatusAccepted, nil
+	}
+	if err != nil {
+		return response, a.failed(err)
+	}
+	shown, err := a.home.Show(ctx, []manifest.Slot{of})
+	if err != nil { // which changes nothing of what was done
+		shown = []curation.Slot{{Slot: of}}
+	}
+	response.Body = a.slot(shown[0])
+	return response, nil
+}
+
+// failed returns the error of a homepage that cannot be shown, or filled.
+func (a *curationRequest) failed(err error) error {
+	if errors.Is(err, curation.ErrPlatform) {
+		return a.site.Unanswered(err)
+	}
+	return err
+}
+
+func (a *curationRequest) slot(s curation.Slot) slotAnswer {
+	answer := slotAnswer{Slot: s.Slot, Posts: a.posts(s.Posts), Total: s.Total}
+	if m := s.Move; m != nil {
+		answer.Pending = &pendingAnswer{Since: api.Time(m.WantedAt), Problem: m.Problem}
+		if m.Post != "" {
+			answer.Pending.Post = &m.Post
+		}
+	}
+	return answer
+}
+
+func (a *curationRequest) posts(list []platform.Post) []postAnswer {
+	answers := []postAnswer{}
+	for _, p := range list {
+		answer := postAnswer{ID: p.ID, Title: p.Title, Status: p.Status, Authors: append([]string{}, p.Authors...), Edit: a.admin + p.Edit}
+		if p.Picture != "" {
+			answer.Picture = &p.Picture
+		}
+		if !p.PublishedAt.IsZero() {
+			answer.PublishedAt = new(api.Time(p.PublishedAt))
+		}
+		answers = append(answers, answer)
+	}
+	return answers
+}

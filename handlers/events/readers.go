@@ -1,0 +1,208 @@
+package events
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+)
+
+// Readers answers what readers' browsers and calendars ask about the events of a
+// site (docs/events.md). All fields are required.
+type Readers struct {
+	// Path is where the list is, such as /ghost/lychgate/events. Behind it are the events.
+	Path string
+
+	// Limiter holds the allowance of each reader.
+	Limiter ratelimit.Limiter
+
+	Logger *zap.Logger
+}
+
+const (
+	// eventsPerPage is how many events a page has, unless the reader asks for another number.
+	eventsPerPage = 100
+
+	// keepEvents is how long browsers and proxies may keep an answer.
+	keepEvents = "public, max-age=30"
+
+	calendarType = "text/calendar; charset=utf-8"
+)
+
+// Serve answers a request at or below Path from a reader, for a site, which is called as its
+// name says. feed returns an error if the store is away.
+func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, feed func() (*events.Feed, error), reader netip.Addr) api.Outcome {
+	if outcome, ok := api.Reads(w, r); !ok {
+		return outcome
+	}
+	if wait := h.Limiter.Take(r.Context(), ratelimit.AddrKey(reader)); wait > 0 {
+		api.WritePublicError(w, api.RateLimited("requests", wait))
+		return api.TooMany
+	}
+	asked, parameter, message := h.parse(r)
+	if message != "" {
+		api.WritePublicFailure(w, http.StatusUnprocessableEntity, parameter, message)
+		return api.Rejected
+	}
+	answer, err := h.answer(r, site, feed, asked)
+	switch {
+	case errors.Is(err, events.ErrNotFound):
+		api.WritePublicFailure(w, http.StatusNotFound, "", "There is no event at this address.")
+		return api.NotFound
+	case err != nil:
+		message := "The events are not available now. Try again in a moment."
+		if errors.Is(err, events.ErrBusy) {
+			message = "Too many readers are being served. Try again in a moment."
+		} else if r.Context().Err() == nil {
+			h.Logger.Error("the events cannot be read", zap.String("site", site), zap.Error(err))
+		}
+		w.Header().Set("Retry-After", "5")
+		api.WritePublicFailure(w, http.StatusServiceUnavailable, "", message)
+		return api.Failed
+	}
+	defer answer.Close()
+	writeEvents(w, r, asked, answer)
+	return api.Done
+}
+
+// asked is what a reader asks for: an event if there is a slug, and otherwise a list.
+type askedEvents struct {
+	slug  string
+	query events.PublicQuery
+	form  events.Form
+}
+
+// parse reads a request. If it is not valid, it returns the parameter, and what is wrong.
+func (h *Readers) parse(r *http.Request) (asked askedEvents, parameter, message string) {
+	rest := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, h.Path), "/")
+	asked.form = events.JSON
+	if path, ok := strings.CutSuffix(rest, ".ics"); ok {
+		rest, asked.form = path, events.Calendar
+	}
+	// What is kept of a request must not keep the whole of it in memory.
+	asked.slug = strings.Clone(strings.TrimPrefix(rest, "/"))
+	if asked.slug != "" {
+		return asked, "", ""
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return asked, "query", "The query cannot be read: write it as ?type=webinar&limit=10."
+	}
+	q := events.PublicQuery{Past: query.Has("past"), Type: strings.Clone(query.Get("type")), Most: eventsPerPage}
+	if asked.form == events.Calendar {
+		q.Most = events.MaxPublic
+	}
+	if len(q.Type) > maxEventType || !api.IsText(q.Type) {
+		return asked, "type", "There is no such event type."
+	}
+	for _, number := range []struct {
+		name string
+		into *int
+		most int
+	}{{"limit", &q.Most, events.MaxPublic}, {"from", &q.From, maxFrom}} {
+		if !query.Has(number.name) {
+			continue
+		}
+		n, err := strconv.Atoi(query.Get(number.name))
+		if least := min(1, *number.into); err != nil || n < least || n > number.most {
+			return asked, number.name, "Write a number from " + strconv.Itoa(least) + " to " + strconv.Itoa(number.most) + ", such as ?" + number.name + "=10."
+		}
+		*number.into = n
+	}
+	asked.query = q
+	return asked, "", ""
+}
+
+const (
+	maxEventType = 200     // bytes
+	maxFrom      = 1000000 // events
+)
+
+func (h *Readers) answer(r *http.Request, site string, feed func() (*events.Feed, error), asked askedEvents) (*events.Response, error) {
+	if len(asked.slug) > 4*191 || strings.Contains(asked.slug, "/") || !api.IsText(asked.slug) { // no platform has such slugs
+		return nil, events.ErrNotFound
+	}
+	of, err := feed()
+	if err != nil {
+		return nil, err
+	}
+	if asked.slug != "" {
+		return of.Event(r.Context(), site, asked.slug, asked.form)
+	}
+	return of.List(r.Context(), site, site, asked.query, asked.form)
+}
+
+// writeEvents writes an answer, or that the reader has it.
+func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answer *events.Response) {
+	header := w.Header()
+	api.AllowAnyOrigin(header)
+	header.Set("Cache-Control", keepEvents)
+	header.Set("Etag", api.ETag(answer.Tag))
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Type", "application/json")
+	if asked.form == events.Calendar {
+		name := "events.ics"
+		if asked.slug != "" {
+			name = "event.ics"
+		}
+		header.Set("Content-Type", calendarType)
+		header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	}
+	if strings.Contains(r.Header.Get("Range"), ",") { // each of many ranges costs more than it asks for (RFC 9110, section 14.2)
+		whole := *r
+		whole.Header = r.Header.Clone()
+		whole.Header.Del("Range")
+		r = &whole
+	}
+	http.ServeContent(&pacedWriter{w, answer.Size(), answer.IsUrgent, time.Now()}, r, "", time.Time{}, answer)
+}
+
+const (
+	// chunkTime is how long a reader may take for the next chunk of an answer, of 32 KB, and
+	// urgentTime how long for a whole one while others are refused for want of memory.
+	chunkTime  = 10 * time.Second
+	urgentTime = 5 * time.Second
+
+	// graceTime and leastRate bound how long a reader may take for a whole answer: the time,
+	// and a second for each so many bytes.
+	graceTime = 30 * time.Second
+	leastRate = 16 << 10
+)
+
+var errSlowReader = errors.New("the reader takes too long")
+
+// pacedWriter writes an answer, and fails if its reader takes too long: what it is read from
+// is in memory as long.
+type pacedWriter struct {
+	http.ResponseWriter
+
+	size     int64 // of the answer, in bytes
+	isUrgent func() bool
+	began    time.Time
+}
+
+// Write writes a chunk, and bounds how long the reader may take for it.
+func (w *pacedWriter) Write(chunk []byte) (int, error) {
+	now := time.Now()
+	end := w.began.Add(graceTime + time.Duration(w.size)*time.Second/leastRate)
+	if now.After(end) || now.Sub(w.began) > urgentTime && w.isUrgent() {
+		return 0, errSlowReader
+	}
+	if chunkEnd := now.Add(chunkTime); chunkEnd.Before(end) {
+		end = chunkEnd
+	}
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(end) // a writer without deadlines has those of Caddy
+	return w.ResponseWriter.Write(chunk)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

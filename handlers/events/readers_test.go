@@ -1,0 +1,156 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+)
+
+type unlimited struct{ ratelimit.Limiter }
+
+func (unlimited) Take(context.Context, ratelimit.Key) time.Duration { return 0 }
+
+// Text that no database keeps is nothing that a store fails at.
+func TestReadersWithOddText(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := events.NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := events.NewFeed(store)
+		h := Readers{Path: "/events", Limiter: unlimited{}, Logger: zap.NewNop()}
+		got := make(map[string]api.Outcome)
+		wanted := map[string]api.Outcome{
+			"/events/%ff": api.NotFound, "/events/a%00b": api.NotFound, "/events/%c3.ics": api.NotFound,
+			"/events?type=%00": api.Rejected, "/events?type=a%ff": api.Rejected, "/events.ics?type=%00": api.Rejected,
+		}
+		for target := range wanted {
+			w := httptest.NewRecorder()
+			got[target] = h.Serve(w, httptest.NewRequest(http.MethodGet, target, nil), "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{})
+		}
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// slowWriter takes each chunk after a time, unless its deadline is over before.
+type slowWriter struct {
+	http.ResponseWriter
+	each     time.Duration
+	deadline time.Time
+	taken    int
+}
+
+func (w *slowWriter) SetWriteDeadline(t time.Time) error {
+	w.deadline = t
+	return nil
+}
+
+func (w *slowWriter) Write(chunk []byte) (int, error) {
+	if time.Now().Add(w.each).After(w.deadline) {
+		time.Sleep(time.Until(w.deadline))
+		return 0, os.ErrDeadlineExceeded
+	}
+	time.Sleep(w.each)
+	w.taken += len(chunk)
+	return len(chunk), nil
+}
+
+// A reader who takes an answer slowly is cut off, and one on a slow line gets all of it.
+func TestSlowReaders(t *testing.T) {
+	tests := map[string]struct {
+		each     time.Duration // for 32 KB
+		isUrgent bool
+		all      bool
+		longest  time.Duration
+	}{
+		"at once":                      {0, false, true, 0},
+		"on a slow line":               {1900 * time.Millisecond, false, true, time.Minute},
+		"on a slow line, while urgent": {1900 * time.Millisecond, true, false, 10 * time.Second},
+		"just within each deadline":    {9 * time.Second, false, false, 50 * time.Second},
+		"one who takes nothing":        {time.Hour, false, false, 10 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const size = 256 << 10
+				w := &slowWriter{ResponseWriter: httptest.NewRecorder(), each: test.each}
+				began := time.Now()
+				http.ServeContent(&pacedWriter{w, size, func() bool { return test.isUrgent }, began},
+					httptest.NewRequest(http.MethodGet, "/", nil), "", time.Time{}, strings.NewReader(strings.Repeat("x", size)))
+				if took := time.Since(began); took > test.longest || (w.taken == size) != test.all {
+					t.Errorf("%d bytes in %v, want all: %v, in at most %v", w.taken, took, test.all, test.longest)
+				}
+			})
+		})
+	}
+}
+
+// Whatever else a request says, what is kept of it is bounded: a kept list does not keep the
+// line of its request in memory.
+func TestKeptListsAreSmall(t *testing.T) {
+	store, err := events.NewSQL(t.Context(), dbtest.SQLite(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := events.NewFeed(store)
+	h := Readers{Path: "/events", Limiter: unlimited{}, Logger: zap.NewNop()}
+	heap := func() int64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	before := heap()
+	const requests, most = 2000, 4 << 10
+	for n := range requests {
+		target := fmt.Sprintf("/events?type=z%d&j=%s", n, strings.Repeat("x", 16<<10))
+		if got := h.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, target, nil), "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{}); got != api.Done {
+			t.Fatalf("request %d: %v, want %v", n, got, api.Done)
+		}
+	}
+	if used := heap() - before; used > requests*most {
+		t.Errorf("%d kept lists take %d KB, want at most %d KB each", requests, used>>10, most>>10)
+	}
+	runtime.KeepAlive(of)
+}
+
+// One range of an answer is served. Of many, each of which would cost more than it asks for,
+// nothing is but the whole.
+func TestRangesOfEvents(t *testing.T) {
+	store, err := events.NewSQL(t.Context(), dbtest.SQLite(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := events.NewFeed(store)
+	h := Readers{Path: "/events", Limiter: unlimited{}, Logger: zap.NewNop()}
+	got := make(map[string]string)
+	for _, ranges := range []string{"bytes=2-7", "bytes=0-0,2-7", "bytes=0-0" + strings.Repeat(",0-0", 3000)} {
+		r, w := httptest.NewRequest(http.MethodGet, "/events", nil), httptest.NewRecorder()
+		r.Header.Set("Range", ranges)
+		h.Serve(w, r, "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{})
+		got[ranges[:min(len(ranges), 13)]] = fmt.Sprintf("%d %s", w.Code, w.Body)
+	}
+	const whole = `200 {"events":[],"total":0,"next":null,"messages":{}}`
+	if diff := cmp.Diff(map[string]string{"bytes=2-7": "206 events", "bytes=0-0,2-7": whole, "bytes=0-0,0-0": whole}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,410 @@
+// Package events answers what readers, and the publication's staff, ask about events
+// (docs/events.md).
+package events
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+// StaffAPI answers what the publication's staff ask about events, and changes them
+// (docs/events.md). All fields are required.
+type StaffAPI struct {
+	// Path is that of the platform's admin, such as /ghost.
+	Path string
+
+	// Platforms are the titles of those that have events, such as Ghost.
+	Platforms string
+
+	Logger *zap.Logger
+}
+
+// EventsPath and LabelsPath are where, behind the path of the platform's admin, the API is.
+const (
+	EventsPath = "/lychgate/desk/events"
+	LabelsPath = "/lychgate/desk/event-labels"
+)
+
+// These are the answers.
+type (
+	eventsAnswer struct {
+		Events []eventAnswer `json:"events"`
+		Total  int           `json:"total"`
+		Next   *string       `json:"next"` // the after of the next page
+	}
+
+	eventAnswer struct {
+		ID          string             `json:"id"`
+		Theme       string             `json:"theme"`
+		Type        string             `json:"type"`
+		Status      events.Status      `json:"status"`
+		Values      map[string]any     `json:"values"`
+		Revision    int64              `json:"revision"`
+		Post        *eventPostAnswer   `json:"post"` // null while there is none
+		PostDeleted bool               `json:"post_deleted"`
+		Pending     *eventPending      `json:"pending"`
+		Problems    []manifest.Problem `json:"problems"` // for which it could not be published
+		CreatedAt   string             `json:"created_at"`
+		UpdatedAt   string             `json:"updated_at"`
+	}
+
+	eventPostAnswer struct {
+		ID     string `json:"id"`
+		URL    string `json:"url"`
+		Edit   string `json:"edit"` // the path of its editor
+		Status string `json:"status"`
+	}
+
+	eventPending struct {
+		Since   string `json:"since"`
+		Tries   int    `json:"tries"`
+		Problem string `json:"problem"`
+	}
+
+	// eventBody is an event as it is sent.
+	eventBody struct {
+		Theme  string         `json:"theme"`
+		Type   string         `json:"type"`
+		Values map[string]any `json:"values"`
+	}
+)
+
+// maxEventJSON bounds the body of an event, in bytes.
+const maxEventJSON = 256 << 10
+
+// Errors of the events API.
+var (
+	errNoEventBody = api.Invalid(`Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`)
+	errNotJSON     = &api.Error{Status: http.StatusUnsupportedMediaType, Outcome: api.Other, Message: "Send the header Content-Type: application/json."}
+	errLongKey     = api.Invalid("The Idempotency-Key has more than 255 characters.")
+	errNoTag       = api.Invalid(`The header If-Match must have the ETag of the event, such as "12".`)
+)
+
+type route = api.Route[*eventRequest]
+
+var (
+	listRoutes = []route{
+		{Operation: "list_events", Method: http.MethodGet, Do: (*eventRequest).list},
+		{Operation: "create_event", Method: http.MethodPost, Do: (*eventRequest).create},
+	}
+	eventRoutes = []route{
+		{Operation: "show_event", Method: http.MethodGet, Do: (*eventRequest).show},
+		{Operation: "save_event", Method: http.MethodPut, Do: (*eventRequest).save},
+		{Operation: "delete_event", Method: http.MethodDelete, Do: (*eventRequest).remove},
+	}
+	actionRoutes = map[string][]route{
+		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish}},
+		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish}},
+		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel}},
+		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
+		"presence":  {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
+	}
+	labelRoutes = []route{{Operation: "labels", Method: http.MethodGet, Do: (*eventRequest).labels}}
+)
+
+// find returns the routes at a path, and the ID of the event.
+func (h *StaffAPI) find(path string) (routes []route, id string) {
+	if h.isLabels(path) {
+		return labelRoutes, ""
+	}
+	rest := strings.Trim(strings.TrimPrefix(path, h.Path+EventsPath), "/")
+	id, action, hasAction := strings.Cut(rest, "/")
+	switch {
+	case rest == "":
+		return listRoutes, ""
+	case hasAction:
+		return actionRoutes[action], id
+	}
+	return eventRoutes, id
+}
+
+func (h *StaffAPI) isLabels(path string) bool {
+	return strings.TrimSuffix(path, "/") == h.Path+LabelsPath
+}
+
+// Serve answers a request below EventsPath or at LabelsPath from an address, for a site or for
+// no site if that is nil. Operations are those of the routes, and other.
+func (h *StaffAPI) Serve(w http.ResponseWriter, r *http.Request, site *api.EventsSite, address netip.Addr) api.Served {
+	routes, id := h.find(r.URL.Path)
+	staff := api.StaffAPI[*eventRequest]{
+		Platforms: h.Platforms, Subject: "events", MaxBody: maxEventJSON, IsBounded: true, Logger: h.Logger,
+		Prepare: func(_ context.Context, r *api.StaffRequest) (*eventRequest, error) { return h.prepare(r, site, id) },
+	}
+	var of *api.Site
+	if site != nil {
+		of = site.Site
+	}
+	served, _ := staff.Serve(w, r, of, address, routes)
+	return served
+}
+
+func (h *StaffAPI) prepare(r *api.StaffRequest, site *api.EventsSite, id string) (a *eventRequest, err error) {
+	a = &eventRequest{StaffRequest: r, site: site, admin: h.Path, id: id, types: make(map[[2]string]*events.Type)}
+	if !h.isLabels(r.URL.Path) { // labels are the platform's
+		if a.service, err = site.Events(); err != nil {
+			return nil, err
+		}
+	}
+	a.revision, err = revisionOf(r.Header.Get("If-Match"))
+	return a, err
+}
+
+// revisionOf returns the revision that a value of If-Match names, 0 for any. Errors: errNoTag.
+func revisionOf(value string) (int64, error) {
+	if value == "" || value == "*" {
+		return 0, nil
+	}
+	revision, err := strconv.ParseInt(api.TagOf(value), 10, 64)
+	if err != nil || revision < 1 {
+		return 0, errNoTag
+	}
+	return revision, nil
+}
+
+// eventRequest is a request of somebody who may make it.
+type eventRequest struct {
+	*api.StaffRequest
+
+	site     *api.EventsSite
+	service  *events.Service
+	admin    string // the path of the platform's admin
+	id       string
+	revision int64                      // that the request is for, 0 for any
+	types    map[[2]string]*events.Type // that were asked for, by theme and key
+}
+
+func (a *eventRequest) list(ctx context.Context) (api.Response, error) {
+	query := a.URL.Query()
+	q := events.Query{View: events.View(query.Get("view")), Text: clip.Text(query.Get("q"), maxLabelText), After: query.Get("after"), Most: maxPerPage}
+	switch q.View {
+	case events.AllEvents, events.Upcoming, events.Past, events.Drafts:
+	default:
+		return api.Response{}, api.Invalid("The view is upcoming, past or drafts.")
+	}
+	page, err := a.service.List(ctx, a.site.Name, q)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if looked, err := a.service.Look(ctx, a.site.Name, page.Events); err == nil { // else as they are kept
+		page.Events = looked
+	}
+	answer := eventsAnswer{Events: []eventAnswer{}, Total: page.Total}
+	if page.Next != "" {
+		answer.Next = &page.Next
+	}
+	for _, e := range page.Events {
+		one, err := a.event(ctx, e)
+		if err != nil {
+			return api.Response{}, err
+		}
+		answer.Events = append(answer.Events, one)
+	}
+	return api.Response{Body: answer}, nil
+}
+
+// maxPerPage is how many events a list has at most.
+const maxPerPage = 50
+
+// event returns the answer about an event.
+func (a *eventRequest) event(ctx context.Context, e events.Event) (eventAnswer, error) {
+	t, err := a.typeOf(ctx, e.Theme, e.Type)
+	if err != nil {
+		return eventAnswer{}, err
+	}
+	answer := eventAnswer{
+		ID: e.ID, Theme: e.Theme, Type: e.Type, Status: e.Status, Values: e.Values, Revision: e.Revision, PostDeleted: e.Post.IsLost,
+		Problems: a.service.Problems(e, t), CreatedAt: api.Time(e.CreatedAt), UpdatedAt: api.Time(e.UpdatedAt),
+	}
+	if e.Post.ID != "" {
+		answer.Post = &eventPostAnswer{e.Post.ID, e.Post.URL, a.admin + e.Post.Edit, e.Post.Status}
+	}
+	if e.Pending != nil {
+		answer.Pending = &eventPending{api.Time(e.Pending.Since), e.Pending.Tries, e.Pending.Problem}
+	}
+	return answer, nil
+}
+
+// respond answers with an event, and its ETag.
+func (a *eventRequest) respond(ctx context.Context, status int, e events.Event) (api.Response, error) {
+	answer, err := a.event(ctx, e)
+	if err == nil {
+		a.Response.Header().Set("Etag", api.ETag(strconv.FormatInt(e.Revision, 10)))
+	}
+	return api.Response{Status: status, Body: answer}, err
+}
+
+// made answers with an event that was made.
+func (a *eventRequest) made(ctx context.Context, e events.Event) (api.Response, error) {
+	a.Response.Header().Set("Location", a.admin+EventsPath+"/"+e.ID)
+	return a.respond(ctx, http.StatusCreated, e)
+}
+
+// changed answers with an event that was changed.
+func (a *eventRequest) changed(ctx context.Context, e events.Event, err error) (api.Response, error) {
+	if err != nil {
+		return api.Response{}, err
+	}
+	status := http.StatusOK
+	if e.Pending != nil {
+		status = http.StatusAccepted
+	}
+	return a.respond(ctx, status, e)
+}
+
+// body reads the event that is sent.
+func (a *eventRequest) body() (eventBody, error) {
+	var body eventBody
+	if kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
+		return body, errNotJSON
+	}
+	err := a.ReadJSON(&body, errNoEventBody)
+	return body, err
+}
+
+// create keeps a draft. A type that the theme does not have is a mistake here, though an
+// event whose theme loses its type stays.
+func (a *eventRequest) create(ctx context.Context) (api.Response, error) {
+	body, err := a.body()
+	if err != nil {
+		return api.Response{}, err
+	}
+	declared, _, err := a.site.Declared(ctx, body.Theme)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if declared == nil {
+		return api.Response{}, api.Invalid(fmt.Sprintf("There is no theme %q with event types on this site.", body.Theme))
+	}
+	if _, ok := declared.Type(body.Type); !ok {
+		return api.Response{}, api.NoEventType(body.Type, declared)
+	}
+	var e events.Event
+	switch key := a.Header.Get("Idempotency-Key"); {
+	case key == "":
+		e, err = a.service.Create(ctx, a.site.Name, events.Edit(body))
+	case len(key) > api.MaxIdempotencyKey:
+		err = errLongKey
+	default:
+		e, err = a.service.CreateOnce(ctx, a.site.Name, a.Member.ID, key, events.Edit(body))
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	return a.made(ctx, e)
+}
+
+func (a *eventRequest) show(ctx context.Context) (api.Response, error) {
+	e, err := a.service.Find(ctx, a.site.Name, a.id)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if looked, err := a.service.Look(ctx, a.site.Name, []events.Event{e}); err == nil { // else as it is kept
+		e = looked[0]
+	}
+	return a.respond(ctx, http.StatusOK, e)
+}
+
+func (a *eventRequest) save(ctx context.Context) (api.Response, error) {
+	body, err := a.body()
+	if err != nil {
+		return api.Response{}, err
+	}
+	t, err := a.typeOf(ctx, body.Theme, body.Type)
+	if err != nil {
+		return api.Response{}, err
+	}
+	e, err := a.service.Save(ctx, a.site.Name, a.id, a.revision, events.Edit(body), t)
+	return a.changed(ctx, e, err)
+}
+
+func (a *eventRequest) remove(ctx context.Context) (api.Response, error) {
+	return api.Response{Status: http.StatusNoContent}, a.service.Delete(ctx, a.site.Name, a.id, a.revision)
+}
+
+func (a *eventRequest) publish(ctx context.Context) (api.Response, error) {
+	e, err := a.service.Find(ctx, a.site.Name, a.id)
+	if err != nil {
+		return api.Response{}, err
+	}
+	t, err := a.typeOf(ctx, e.Theme, e.Type)
+	if err != nil {
+		return api.Response{}, err
+	}
+	e, err = a.service.Publish(ctx, a.site.Name, a.id, a.revision, t)
+	return a.changed(ctx, e, err)
+}
+
+func (a *eventRequest) unpublish(ctx context.Context) (api.Response, error) {
+	e, err := a.service.Unpublish(ctx, a.site.Name, a.id, a.revision)
+	return a.changed(ctx, e, err)
+}
+
+func (a *eventRequest) cancel(ctx context.Context) (api.Response, error) {
+	e, err := a.service.Cancel(ctx, a.site.Name, a.id, a.revision)
+	return a.changed(ctx, e, err)
+}
+
+func (a *eventRequest) duplicate(ctx context.Context) (api.Response, error) {
+	e, err := a.service.Duplicate(ctx, a.site.Name, a.id)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return a.made(ctx, e)
+}
+
+// attend notes that the member of the staff has the event open.
+func (a *eventRequest) attend(ctx context.Context) (api.Response, error) {
+	others, revision, err := a.service.Attend(ctx, a.site.Name, a.id, a.Member.ID, a.Member.Name)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.Response{Body: struct {
+		Others   []string `json:"others"`
+		Revision int64    `json:"revision"`
+	}{append([]string{}, others...), revision}}, nil
+}
+
+// maxLabelText bounds what is searched for: labels in bytes, names of events in code points.
+const maxLabelText = 200
+
+func (a *eventRequest) labels(ctx context.Context) (api.Response, error) {
+	text := a.URL.Query().Get("q")
+	found, err := a.site.Host.Labels(ctx, strings.ToValidUTF8(text[:min(len(text), maxLabelText)], ""))
+	if err != nil {
+		return api.Response{}, a.site.Unanswered(err)
+	}
+	return api.Response{Body: struct {
+		Labels []string `json:"labels"`
+	}{append([]string{}, found...)}}, nil
+}
+
+// WantsPage reports whether a request at EventsPath is for the page, not for its JSON:
+// browsers say that they take HTML.
+func WantsPage(r *http.Request) bool {
+	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
+	return strings.Contains(r.Header.Get("Accept"), "text/html") && (r.Method != http.MethodPost || !isJSON)
+}
+
+// typeOf returns an event type of a theme, nil if the theme does not have it. Errors are
+// those of the store.
+func (a *eventRequest) typeOf(ctx context.Context, theme, key string) (*events.Type, error) {
+	if t, ok := a.types[[2]string{theme, key}]; ok {
+		return t, nil
+	}
+	t, err := a.site.Type(ctx, theme, key)
+	if err == nil {
+		a.types[[2]string{theme, key}] = t
+	}
+	return t, err
+}

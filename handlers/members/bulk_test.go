@@ -1,0 +1,78 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// bulkChanger is a platform of which one request changes many members.
+type bulkChanger struct{ platform.Platform }
+
+func (bulkChanger) ChangesInBulk(method, path string) ([]time.Duration, bool) {
+	return nil, method == http.MethodPut && path == "/bulk"
+}
+
+// However the answer to a change of many members ends, if it was one of success, the
+// members are compared.
+func TestPass(t *testing.T) {
+	status := func(code int) api.Next {
+		return func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(code); return nil }
+	}
+	for name, test := range map[string]struct {
+		path string
+		next api.Next
+		want int64
+	}{
+		"done":            {"/bulk", status(http.StatusOK), 1},
+		"done, and more":  {"/bulk", status(http.StatusAccepted), 1},
+		"done, in a body": {"/bulk", func(w http.ResponseWriter, _ *http.Request) error { _, err := w.Write(nil); return err }, 1},
+		"done, and the answer breaks off": {"/bulk", func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusOK)
+			panic(http.ErrAbortHandler)
+		}, 1},
+		"refused":   {"/bulk", status(http.StatusForbidden), 0},
+		"no answer": {"/bulk", func(http.ResponseWriter, *http.Request) error { return errors.New("cut off") }, 0},
+		"another":   {"/other", status(http.StatusOK), 0},
+		"hints first": {"/bulk", func(w http.ResponseWriter, r *http.Request) error {
+			w.WriteHeader(http.StatusEarlyHints)
+			return status(404)(w, r)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, err := memberstore.NewSQL(t.Context(), dbtest.SQLite(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			site := &Site{
+				Members: members.New(members.Config{Site: "daily", Store: store}),
+				Inbound: inbound.New(inbound.Config{
+					Store: store, Sites: map[string]inbound.Site{"daily": {Platform: bulkChanger{}}}, Logger: zap.NewNop(),
+				}),
+			}
+			h := &API{Logger: zap.NewNop()}
+			ctx, leave := context.WithCancel(t.Context())
+			leave() // whoever asked has left by then
+			func() {
+				defer func() { _ = recover() }()
+				_ = h.Pass(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPut, test.path, nil), site, test.next)
+			}()
+			c, err := store.FindComparison(t.Context(), "daily")
+			if c.Requested != test.want || err != nil {
+				t.Errorf("%d comparisons requested, %v, want %d", c.Requested, err, test.want)
+			}
+		})
+	}
+}

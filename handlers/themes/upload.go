@@ -1,0 +1,149 @@
+package themes
+
+import (
+	"context"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// MayChange reports whether a request may change a theme on some platform. That is
+// quick to tell; Changes is asked next.
+func (h *API) MayChange(r *http.Request) bool {
+	p := r.URL.Path
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions &&
+		len(p) >= len(h.Path) && strings.EqualFold(p[:len(h.Path)], h.Path)
+}
+
+// Changes returns the change that a request makes to the themes of a site's platform, for
+// which it is to be watched.
+func (h *API) Changes(r *http.Request, site *api.Site) (platform.ThemeChange, bool) {
+	if !h.MayChange(r) {
+		return platform.ThemeChange{}, false
+	}
+	return site.Platform.ChangesTheme(r.Method, r.URL.Path[len(h.Path):])
+}
+
+// storeTimeout bounds the time to store a manifest.
+const storeTimeout = 10 * time.Second
+
+// Watch passes a request on that makes a change, as [API.Changes] says. If the
+// platform took a theme, its manifest is taken over, and the findings are added to the
+// platform's answer, which its admin shows (docs/theme_manifest.md#uploads); if it removed one, what is kept of
+// it is cleared. If it refused, nothing changes.
+//
+// An upload is scanned as it is passed on, and never kept whole. The platform is asked
+// first whether the session or the token of the request, which is from an address,
+// is valid; if not, nothing is scanned. The error is that of next.
+func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, change platform.ThemeChange, address netip.Addr, next api.Next) (api.Served, error) {
+	ctx, cancel := api.Outlive(r.Context())
+	defer cancel()
+	passed := r.Clone(ctx)
+	passed.Header.Set("Accept-Encoding", "identity") // so that the answer can be read
+	held := &api.HeldResponse{ResponseWriter: w}
+	served := api.Served{Operation: "remove", Outcome: api.Other}
+	if change.Deleted != "" {
+		err := next(held, passed)
+		if err == nil && held.IsHeld() {
+			served.Outcome = h.removed(ctx, site, change.Deleted)
+		}
+		held.Release()
+		return served, err
+	}
+	served.Operation = "upload"
+	_, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || parameters["boundary"] == "" || r.Body == nil {
+		return served, next(w, r) // the platform refuses it
+	}
+	upload := &upload{ReadCloser: passed.Body, scans: h.Scans, site: site.Name, title: site.Kind.Title}
+	switch {
+	case !site.Staff.MayUpload(ctx, r, address):
+		upload.unread = errUnknown(upload.title)
+	case !h.Scans.acquire(ctx, site.Name):
+		upload.unread = errBusy
+	default:
+		upload.begin(parameters["boundary"], change.Field, h.FileName)
+	}
+	defer upload.drop()
+	held.Passing = upload.drop
+	passed.Body = upload
+	err = next(held, passed)
+	switch {
+	case err == nil && held.IsHeld():
+		served.Outcome = h.uploaded(ctx, site, held, upload)
+	case err == nil && held.Status >= http.StatusOK && held.Status < http.StatusMultipleChoices:
+		h.Logger.Error(site.Kind.Title+"'s answer to an upload cannot be read, so its manifest was not looked at", zap.String("site", site.Name))
+		served.Outcome = api.Failed
+	}
+	held.Release()
+	return served, err
+}
+
+// removed clears what is kept of a theme.
+func (h *API) removed(ctx context.Context, site *api.Site, theme string) api.Outcome {
+	report, err := h.take(ctx, site, theme, func(context.Context) ([]byte, error) { return nil, themes.ErrNoManifest })
+	if err != nil {
+		return api.Failed
+	}
+	return outcomeOf(report)
+}
+
+// uploaded takes over the manifest of a theme that the platform took, and adds what was
+// found to its answer.
+func (h *API) uploaded(ctx context.Context, site *api.Site, held *api.HeldResponse, upload *upload) api.Outcome {
+	theme, err := site.Platform.ReadUploaded(held.Body.Bytes())
+	if err != nil {
+		h.Logger.Error(site.Kind.Title+"'s answer to an upload has no theme, so its manifest was not looked at", zap.String("site", site.Name), zap.Error(err))
+		return api.Failed
+	}
+	report, err := h.take(ctx, site, theme, upload.source())
+	var kept *themes.Theme
+	if err != nil {
+		report.Findings = append(report.Findings, manifest.Finding{
+			Field: "manifest", Severity: manifest.Error, Message: "the manifest could not be stored, so what was stored before stays; upload the theme again",
+		})
+	} else if len(report.Findings) > 0 {
+		kept = h.kept(ctx, site, theme)
+	}
+	held.Replace(site.Platform.AddFindings(held.Body.Bytes(), encodeFindings(report.Findings), h.notice(report, kept)))
+	if err != nil {
+		return api.Failed
+	}
+	return outcomeOf(report)
+}
+
+func encodeFindings(findings []manifest.Finding) []byte {
+	list, err := json.Marshal(findings)
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return list
+}
+
+// take takes over a manifest. The report comes with the error, which is of the
+// store.
+func (h *API) take(ctx context.Context, site *api.Site, theme string, source themes.Source) (themes.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	service, err := site.Themes()
+	var report themes.Report
+	if err == nil {
+		report, err = service.Take(ctx, theme, source)
+	} else {
+		report, _ = themes.Read(ctx, source) // its errors are findings
+	}
+	if err != nil {
+		h.Logger.Error("what "+site.Kind.Title+" took could not be stored", zap.String("site", site.Name), zap.String("theme", theme), zap.Error(err))
+	}
+	return report, err
+}

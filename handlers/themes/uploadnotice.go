@@ -1,0 +1,103 @@
+package themes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// What the platform's admin shows of a manifest is bounded, for a dialog that is read by
+// people. All findings are in `_errors`.
+const (
+	maxNoticed        = 50
+	maxNoticedWhere   = 120 // code points
+	maxNoticedMessage = 400
+)
+
+// notice returns what the platform's admin tells whoever uploaded a theme. It is nil if
+// that is off, and where there is nothing to tell.
+func (h *API) notice(report themes.Report, kept *themes.Theme) *platform.UploadNotice {
+	if h.OmitsNotice || len(report.Findings) == 0 {
+		return nil
+	}
+	return &platform.UploadNotice{
+		Title:    "Theme manifest: " + count(len(report.Findings), "finding"),
+		Meaning:  meaning(report, kept),
+		Findings: notedFindings(report.Findings),
+	}
+}
+
+// kept returns what is kept of a theme, nil if that cannot be told now.
+func (*API) kept(ctx context.Context, site *api.Site, theme string) *themes.Theme {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	service, err := site.Themes()
+	if err != nil {
+		return nil
+	}
+	found, err := service.Find(ctx, theme)
+	if err != nil {
+		return nil
+	}
+	return &found
+}
+
+// meaning says what becomes of event types and of Homepage Curation, with a manifest that
+// has findings.
+func meaning(report themes.Report, kept *themes.Theme) string {
+	const again = " Upload the theme again when its manifest is mended."
+	if kept == nil {
+		return "What was in use before stays in use." + again
+	}
+	var text string
+	switch {
+	case report.Manifest == nil && kept.Events() != nil:
+		text = "This manifest is not in use. Event types stay those of the manifest before it."
+	case report.Manifest == nil:
+		text = "This manifest is not in use, so the theme has no event types."
+	case report.Manifest.Events == nil:
+		text = "The theme has no event types."
+	default:
+		text = "Event types are those that are valid in this manifest."
+	}
+	if kept.Curation() != nil {
+		text += " Homepage Curation goes on with the last manifest that had no finding."
+	} else {
+		text += " Homepage Curation is inactive: it needs a manifest without findings."
+	}
+	return text + again
+}
+
+// notedFindings returns findings for people. No two are at the same place.
+func notedFindings(findings []manifest.Finding) []platform.NoticedFinding {
+	list := make([]platform.NoticedFinding, 0, min(len(findings), maxNoticed+1))
+	taken := make(map[string]int)
+	for _, finding := range findings[:min(len(findings), maxNoticed)] {
+		where := clip.Text(finding.Field, maxNoticedWhere)
+		if finding.Line > 0 {
+			where += fmt.Sprintf(", line %d", finding.Line)
+		}
+		taken[where]++
+		if n := taken[where]; n > 1 {
+			where += fmt.Sprintf(" (%d)", n)
+		}
+		list = append(list, platform.NoticedFinding{Where: where, Message: clip.Text(finding.Message, maxNoticedMessage)})
+	}
+	if more := len(findings) - len(list); more > 0 {
+		list = append(list, platform.NoticedFinding{Where: "…", Message: "and " + count(more, "more finding")})
+	}
+	return list
+}
+
+// count returns a number of things in words: 1 finding, 3 findings.
+func count(n int, of string) string {
+	if n != 1 {
+		of += "s"
+	}
+	return fmt.Sprintf("%d %s", n, of)
+}
