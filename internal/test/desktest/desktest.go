@@ -302,7 +302,7 @@ func New(t testing.TB) *House {
 		},
 		Members: func() (*desk.Members, error) { return h.Members, h.Away },
 	}
-	h.Site.Events = &api.EventsSite{Site: h.Site.CurationSite.Site, Host: h.Ghost, Events: func() (*events.Service, error) { return h.Events, h.Away }}
+	h.Site.Events = &api.EventsSite{Site: h.Site.Site, Host: h.Ghost, Events: func() (*events.Service, error) { return h.Events, h.Away }}
 	return h
 }
 
