@@ -36,7 +36,7 @@ func (s *curationState) begin(ctx context.Context, db *database.DB, _ func(func(
 	if err != nil {
 		return err
 	}
-	s.curator.Store(curation.New(store, s.store.work, s.posts, sampled(s.app.logger)))
+	s.curator.Store(curation.New(store, s.store.work.Load(), s.posts, sampled(s.app.logger)))
 	return nil
 }
 

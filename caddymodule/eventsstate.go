@@ -41,7 +41,7 @@ func (s *eventsState) begin(ctx context.Context, db *database.DB, run func(func(
 	if err != nil {
 		return err
 	}
-	service := events.New(store, s.store.work, s.host, sampled(s.app.logger))
+	service := events.New(store, s.store.work.Load(), s.host, sampled(s.app.logger))
 	run(service.Run)
 	s.serving.Store(&servingEvents{service, events.NewFeed(store)})
 	return nil

@@ -85,7 +85,7 @@ var (
 
 func registerMetrics(registry *prometheus.Registry) error {
 	for _, c := range []prometheus.Collector{
-		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp{}, membersBehind{}, storedSitesCount{},
+		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp{}, membersBehind{}, pendingCount{}, storedSitesCount{},
 	} {
 		if err := registry.Register(c); err != nil {
 			return err

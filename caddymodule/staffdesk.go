@@ -146,7 +146,7 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		h.desk.Serve(w, r, nil, h.app.clientAddr(r))
 		return nil
 	}
-	visited := &desk.Site{CurationSite: of, Events: h.eventsSite(site)}
+	visited := &desk.Site{CurationSite: of, Events: h.eventsSite(site), Pending: h.app.pending}
 	if state := h.app.members; state != nil {
 		visited.Members = func() (*desk.Members, error) { return state.deskOf(site) }
 	}
@@ -214,7 +214,6 @@ func (s *membersState) deskOf(site *Site) (*desk.Members, error) {
 		return nil, errStoreAway
 	}
 	found := &desk.Members{
-		Outbox:    serving.outbox,
 		Keys:      &members.KeyService{Store: serving.store, Now: serving.now},
 		Path:      s.path,
 		Check:     checkForm,

@@ -144,7 +144,7 @@ func (s *storedSites) begin(ctx context.Context, db *database.DB, run func(func(
 	if err != nil {
 		return err
 	}
-	s.forgets = []func(context.Context, string) error{members.Forget, themes.Forget, curation.Forget, events.Forget, s.app.store.work.Forget}
+	s.forgets = []func(context.Context, string) error{members.Forget, themes.Forget, curation.Forget, events.Forget, s.app.store.work.Load().Forget}
 	s.members = members
 	s.store.Store(store)
 	if err := s.refresh(ctx); err != nil {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -388,7 +390,7 @@ func (q *Queue) startDue(ctx context.Context) error {
 
 // startSite starts what is due at a site, within its bound, unless its breaker is open.
 func (q *Queue) startSite(ctx context.Context, site string) error {
-	for _, name := range q.names() {
+	for _, name := range q.Kinds() {
 		_, b, isServed := q.kind(site, name)
 		if !isServed || !b.IsClosed() {
 			continue
@@ -409,7 +411,8 @@ func (q *Queue) startSite(ctx context.Context, site string) error {
 	return nil
 }
 
-func (q *Queue) names() []string {
+// Kinds returns the names of the kinds that this process does.
+func (q *Queue) Kinds() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Sorted(maps.Keys(q.kinds))
@@ -450,7 +453,7 @@ func (q *Queue) probe(ctx context.Context) error {
 // first returns what is due first at a site and this process does, also if that is later, the
 // zero Task for nothing.
 func (q *Queue) first(ctx context.Context, site string) (Task, error) {
-	for _, name := range q.names() {
+	for _, name := range q.Kinds() {
 		if _, _, isServed := q.kind(site, name); !isServed {
 			continue
 		}
@@ -515,11 +518,18 @@ func (q *Queue) Refused(ctx context.Context, site string, most int) ([]Task, err
 	return q.list(ctx, listRefused, site, most)
 }
 
-// GiveUp removes the note that the platform refused something. If there is none, nothing
-// happens.
-func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) error {
-	_, err := q.db.Write.ExecContext(ctx, giveUpTask, site, kind, key)
-	return wrap("giving up work", err)
+// GiveUp removes the note that the platform refused something, and reports whether there was
+// one. What is pending stays.
+func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) (bool, error) {
+	if !utf8.ValidString(kind+key) || strings.Contains(kind+key, "\x00") { // PostgreSQL cannot be asked for some
+		return false, nil
+	}
+	result, err := q.db.Write.ExecContext(ctx, giveUpTask, site, kind, key)
+	if err != nil {
+		return false, wrap("giving up work", err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }
 
 // Forget removes all work of a site that is not served any more.
