@@ -16,6 +16,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/warnings"
 )
 
 const (
@@ -62,6 +63,7 @@ const (
 type Queue struct {
 	store
 	logger  *zap.Logger
+	warn    *warnings.Log
 	limiter *limiter.Limiter
 	serial  *limiter.Limiter // one slot for each site and kind that is serial
 	wake    chan struct{}
@@ -90,7 +92,7 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 		now = db.Now
 	}
 	q := &Queue{
-		store: store{db, now}, logger: logger, limiter: limiter.New(maxTasks, maxOfSite), serial: limiter.New(0, 1),
+		store: store{db, now}, logger: logger, warn: warnings.New(logger, now), limiter: limiter.New(maxTasks, maxOfSite), serial: limiter.New(0, 1),
 		wake: make(chan struct{}, 1), kinds: make(map[string]Kind), breakers: make(map[string]*breaker),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
@@ -324,12 +326,17 @@ func (q *Queue) keep(ctx context.Context, lost context.CancelFunc, t Task) (stop
 func (q *Queue) judge(ctx context.Context, b *breaker, t Task, r Result) {
 	if r.IsUnanswered {
 		if ctx.Err() == nil && b.Fail(t.Kind+" "+t.Key, t.Attempts > 0, q.now()) {
-			q.logger.Warn("the platform does not respond, so work is queued without being tried until it does", zap.String("site", t.Site))
+			const opened = "the platform does not respond, so work is queued without being tried until it does"
+			if q.warn.Warn(t.Site, opened) {
+				b.NoteLogged()
+			}
 		}
 		return
 	}
-	if closes, _ := b.Succeed(); closes {
-		q.logger.Info("the platform responds again", zap.String("site", t.Site))
+	if closes, isLogged := b.Succeed(); closes {
+		if isLogged {
+			q.logger.Info("the platform responds again", zap.String("site", t.Site))
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 		defer cancel()
 		if _, err := q.MakeDue(ctx, t.Site); err != nil {
