@@ -36,7 +36,7 @@ func (s *Curation) begin(ctx context.Context, db *database.DB, _ func(func(conte
 	if err != nil {
 		return err
 	}
-	s.curator.Store(curation.New(store, s.store.work, s.posts, Sampled(s.edge.Logger)))
+	s.curator.Store(curation.New(store, s.store.work.Load(), s.posts, Sampled(s.edge.Logger)))
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -27,8 +28,8 @@ type openStore struct {
 	stopped  bool
 	err      error // of opening, for good
 	db       *database.DB
-	work     *work.Queue
-	ctx      context.Context // of what runs in the background
+	work     atomic.Pointer[work.Queue] // nil while the store is away
+	ctx      context.Context            // of what runs in the background
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 	releases pool.Releases
@@ -134,12 +135,12 @@ func (s *openStore) tryOpen() error {
 		s.db = db
 		s.run(s.readClock)
 	}
-	if s.work == nil {
+	if s.work.Load() == nil {
 		queue, err := work.New(ctx, s.db, Sampled(s.logger), nil)
 		if err != nil {
 			return err
 		}
-		s.work = queue
+		s.work.Store(queue)
 		s.run(queue.Run)
 	}
 	for len(s.users) > 0 {

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/warnings"
 )
 
 const (
@@ -60,6 +63,7 @@ const (
 type Queue struct {
 	store
 	logger  *zap.Logger
+	warn    *warnings.Log
 	limiter *limiter.Limiter
 	serial  *limiter.Limiter // one slot for each site and kind that is serial
 	wake    chan struct{}
@@ -88,7 +92,7 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 		now = db.Now
 	}
 	q := &Queue{
-		store: store{db, now}, logger: logger, limiter: limiter.New(maxTasks, maxOfSite), serial: limiter.New(0, 1),
+		store: store{db, now}, logger: logger, warn: warnings.New(logger, now), limiter: limiter.New(maxTasks, maxOfSite), serial: limiter.New(0, 1),
 		wake: make(chan struct{}, 1), kinds: make(map[string]Kind), breakers: make(map[string]*breaker),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
@@ -322,12 +326,17 @@ func (q *Queue) keep(ctx context.Context, lost context.CancelFunc, t Task) (stop
 func (q *Queue) judge(ctx context.Context, b *breaker, t Task, r Result) {
 	if r.IsUnanswered {
 		if ctx.Err() == nil && b.Fail(t.Kind+" "+t.Key, t.Attempts > 0, q.now()) {
-			q.logger.Warn("the platform does not respond, so work is queued without being tried until it does", zap.String("site", t.Site))
+			const opened = "the platform does not respond, so work is queued without being tried until it does"
+			if q.warn.Warn(t.Site, opened) {
+				b.NoteLogged()
+			}
 		}
 		return
 	}
-	if closes, _ := b.Succeed(); closes {
-		q.logger.Info("the platform responds again", zap.String("site", t.Site))
+	if closes, isLogged := b.Succeed(); closes {
+		if isLogged {
+			q.logger.Info("the platform responds again", zap.String("site", t.Site))
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 		defer cancel()
 		if _, err := q.MakeDue(ctx, t.Site); err != nil {
@@ -388,7 +397,7 @@ func (q *Queue) startDue(ctx context.Context) error {
 
 // startSite starts what is due at a site, within its bound, unless its breaker is open.
 func (q *Queue) startSite(ctx context.Context, site string) error {
-	for _, name := range q.names() {
+	for _, name := range q.Kinds() {
 		_, b, isServed := q.kind(site, name)
 		if !isServed || !b.IsClosed() {
 			continue
@@ -409,7 +418,8 @@ func (q *Queue) startSite(ctx context.Context, site string) error {
 	return nil
 }
 
-func (q *Queue) names() []string {
+// Kinds returns the names of the kinds that this process does.
+func (q *Queue) Kinds() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Sorted(maps.Keys(q.kinds))
@@ -450,7 +460,7 @@ func (q *Queue) probe(ctx context.Context) error {
 // first returns what is due first at a site and this process does, also if that is later, the
 // zero Task for nothing.
 func (q *Queue) first(ctx context.Context, site string) (Task, error) {
-	for _, name := range q.names() {
+	for _, name := range q.Kinds() {
 		if _, _, isServed := q.kind(site, name); !isServed {
 			continue
 		}
@@ -515,11 +525,18 @@ func (q *Queue) Refused(ctx context.Context, site string, most int) ([]Task, err
 	return q.list(ctx, listRefused, site, most)
 }
 
-// GiveUp removes the note that the platform refused something. If there is none, nothing
-// happens.
-func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) error {
-	_, err := q.db.Write.ExecContext(ctx, giveUpTask, site, kind, key)
-	return wrap("giving up work", err)
+// GiveUp removes the note that the platform refused something, and reports whether there was
+// one. What is pending stays.
+func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) (bool, error) {
+	if !utf8.ValidString(kind+key) || strings.Contains(kind+key, "\x00") { // PostgreSQL cannot be asked for some
+		return false, nil
+	}
+	result, err := q.db.Write.ExecContext(ctx, giveUpTask, site, kind, key)
+	if err != nil {
+		return false, wrap("giving up work", err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }
 
 // Forget removes all work of a site that is not served any more.

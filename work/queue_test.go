@@ -251,13 +251,18 @@ func TestRefusedForGood(t *testing.T) {
 			t.Error(err)
 		}
 		b.settleAll()
-		if err := b.GiveUp(t.Context(), "daily", "posts", "2"); err != nil {
-			t.Error(err)
+		if found, err := b.GiveUp(t.Context(), "daily", "posts", "2"); !found || err != nil {
+			t.Errorf("given up: %t, %v; want true", found, err)
 		}
 		refused("given up")
+		for _, key := range []string{"\x00", "\xff"} {
+			if found, err := b.GiveUp(t.Context(), "daily", "posts", key); found || err != nil {
+				t.Errorf("given up %q: %t, %v; want false", key, found, err)
+			}
+		}
 		b.add("daily", "posts", "3", false)
-		if err := b.GiveUp(t.Context(), "daily", "posts", "3"); err != nil {
-			t.Error(err)
+		if found, err := b.GiveUp(t.Context(), "daily", "posts", "3"); found || err != nil {
+			t.Errorf("given up what is pending: %t, %v; want false", found, err)
 		}
 		b.wantLeft("what is pending cannot be given up", "3 0 ")
 		b.settleAll()

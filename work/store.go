@@ -11,6 +11,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
@@ -26,6 +27,9 @@ const maxDueSites = 1000
 
 // ErrLost means that the lease of a task was lost: another process may be at it.
 var ErrLost = errors.New("another process does this")
+
+// maxTitle bounds a title, in code points: it is for lists.
+const maxTitle = 200
 
 const (
 	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until`
@@ -103,6 +107,7 @@ func timeOf(milliseconds int64) time.Time {
 // lease, the caller has the lease afterwards, unless somebody else has it.
 func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Task, error) {
 	now := s.now().UTC().Truncate(time.Millisecond)
+	t.Title = clip.Text(t.Title, maxTitle)
 	t.Since, t.DueAt, t.revision = now, now, mathrand.Int64()
 	var holder string
 	if lease {

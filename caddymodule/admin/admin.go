@@ -27,6 +27,9 @@ func init() {
 // publishing platform does not have yet, and why, and has it tried at once.
 //
 //	GET  /lychgate/health           whether the store answers
+//	GET  /lychgate/pending          all that is pending, by site and kind; ?site=daily for one
+//	DELETE /lychgate/pending        give up what was refused; ?site=daily&kind=curation&key=…
+//	POST /lychgate/pending/try      try all now; ?site=daily for that of one
 //	GET  /lychgate/members/behind   members that are behind, by site; ?site=daily for one
 //	POST /lychgate/members/try      try them now; ?site=daily for those of one
 //	     /lychgate/sites            the sites in the store
@@ -46,6 +49,8 @@ func (API) CaddyModule() caddy.ModuleInfo {
 func (API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(serveHealth)},
+		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(servePending)},
+		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(servePendingTry)},
 		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(serveBehind)},
 		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(serveTry)},
 		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(serveSites)},

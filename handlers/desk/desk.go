@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/pending"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/web/desk"
 )
@@ -48,6 +49,10 @@ type Site struct {
 	// Members returns what the desk needs of the site's members. An error means that
 	// the store is away. It is nil for a site without the members API.
 	Members func() (*Members, error)
+
+	// Pending returns what the platform does not have yet. An error means that nobody can say
+	// now.
+	Pending func() (pending.View, error)
 
 	// Events is nil for a site without events.
 	Events *api.EventsSite
@@ -107,7 +112,7 @@ var (
 		"event-settings": {title: "Event Settings", may: api.MayManage, needsEvents: true, show: showEventSettings, act: saveEventSettings, maxForm: maxEventForm, assets: "events", of: "events"},
 		"themes":         {title: "Themes", may: api.MayManage, show: showThemes, act: refreshTheme, isLong: true},
 		"integrations":   {title: "Integrations", may: api.MayAdminister, needsMembers: true, show: showIntegrations, act: changeIntegrations},
-		"sync":           {title: "Sync", may: api.MayAdminister, needsMembers: true, show: showSync, act: tryNow},
+		"sync":           {title: "Sync", may: api.MayAdminister, show: showSync, act: changeSync},
 	}
 	order = []string{"curation", "events", "themes", "integrations", "sync"}
 )

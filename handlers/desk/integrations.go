@@ -20,8 +20,7 @@ import (
 
 // Members is what the desk needs of the members of a site.
 type Members struct {
-	Outbox Outbox
-	Keys   *members.KeyService
+	Keys *members.KeyService
 
 	// Path is that of the members API.
 	Path string
