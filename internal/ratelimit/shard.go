@@ -109,6 +109,7 @@ func (s *shard) dropIdle(limit int, now, window ticks) {
 }
 
 // add gives key a slot, that of the key that was idle longest if there are maxKeys.
+// The slot is in a ring of its own until the caller links it.
 func (s *shard) add(key uint64) int32 {
 	if len(s.byKey) == s.maxKeys {
 		s.drop(s.slots[0].newer)
@@ -118,8 +119,7 @@ func (s *shard) add(key uint64) int32 {
 	}
 	n := s.unused
 	s.unused = s.slots[n].newer
-	s.slots[n] = slot{key: key}
-	s.linkNewest(n)
+	s.slots[n] = slot{key: key, older: n, newer: n}
 	s.byKey[key] = n
 	return n
 }
