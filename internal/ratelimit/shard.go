@@ -54,7 +54,11 @@ func (s *shard) ask(key uint64, now, window ticks, take bool) ticks {
 		return window - slot.age(times, now)
 	}
 	if take {
-		times[(int(slot.head)+int(slot.count))%s.requests] = uint32(now)
+		free := int(slot.head) + int(slot.count)
+		if free >= s.requests {
+			free -= s.requests
+		}
+		times[free] = uint32(now)
 		slot.count++
 		slot.last = now
 		s.unlink(n)
