@@ -1,10 +1,15 @@
 // Package classifier tells which webmail provider stands behind an email
 // domain.
 //
-// A [Classifier] answers from three places, cheapest first: the built-in list
-// of 30 domains, a [Cache], and the domain's MX records, which a [Resolver]
-// reads. The rules are those of docs/inbox_provider.md, one to a file: [ParseDomain] (domain.go), the built-in
-// list (provider.go) and [Decide] (mx.go).
+// Check what a reader typed with [ParseDomain], and ask [Classifier.Classify]. It
+// answers from three places, cheapest first: the built-in list of 30 domains
+// (provider.go), a [Cache], and the domain's MX records, which a [Resolver] reads and
+// [Decide] judges. docs/inbox_provider.md has the rules. To add a provider, add it to
+// provider.go.
+//
+// Readers can make the edge ask DNS servers for any domain, so everything is
+// bounded: the answers kept, the lookups at once, and each network's share of them
+// (turns.go).
 package classifier
 
 import (

@@ -33,7 +33,7 @@ func newClassifier(t testing.TB, mx mxFunc, now func() time.Duration) *Classifie
 	t.Helper()
 	cache, err := NewCache(CacheConfig{Size: 1000, Clock: now, Random: func(time.Duration) time.Duration { return 0 }})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	t.Cleanup(cache.Close)
 	return &Classifier{MX: mx, Cache: cache}
@@ -78,7 +78,7 @@ func TestClassify(t *testing.T) {
 		clock.advance(step.advance)
 		got, err := c.Classify(t.Context(), step.domain, netip.Addr{})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s: %s", step.name, diff)
@@ -100,7 +100,7 @@ func TestCallersShareALookup(t *testing.T) {
 		answer := make(chan struct{})
 		cache, err := NewCache(CacheConfig{Size: 1000})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		defer cache.Close()
 		c := &Classifier{Cache: cache, MX: mxFunc(func(ctx context.Context, _ string) ([]net.MX, error) {
@@ -156,7 +156,7 @@ func TestOneLookupForEachDomain(t *testing.T) {
 		wg.Go(func() {
 			for i := range domains {
 				if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", i), netip.Addr{}); err != nil {
-					t.Error(err)
+					t.Errorf("error %v, want none", err)
 				}
 			}
 		})
@@ -171,7 +171,7 @@ func TestCloseEndsLookups(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	cache, err := NewCache(CacheConfig{Size: 10})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	started := make(chan struct{})
 	c := &Classifier{Cache: cache, MX: mxFunc(func(ctx context.Context, _ string) ([]net.MX, error) {
@@ -200,7 +200,7 @@ func TestCloseBesideReaders(t *testing.T) {
 	for range 20 {
 		cache, err := NewCache(CacheConfig{Size: 10})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		c := &Classifier{Cache: cache, MX: mxFunc(func(context.Context, string) ([]net.MX, error) { return google, nil })}
 		var wg sync.WaitGroup
@@ -208,7 +208,7 @@ func TestCloseBesideReaders(t *testing.T) {
 			wg.Go(func() {
 				for n := range 2000 {
 					if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", (i*n)%20), netip.Addr{}); err != nil {
-						t.Error(err)
+						t.Errorf("error %v, want none", err)
 					}
 				}
 			})
@@ -222,12 +222,12 @@ func TestCacheSizeIsBounded(t *testing.T) {
 	for _, size := range []int64{1, 64} {
 		cache, err := NewCache(CacheConfig{Size: size})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		c := &Classifier{Cache: cache, MX: mxFunc(func(context.Context, string) ([]net.MX, error) { return nil, nil })}
 		for i := range 1000 {
 			if _, err := c.Classify(t.Context(), fmt.Sprintf("%d.example", i), netip.Addr{}); err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 		}
 		if n := cache.Len(); n != int(size) {
@@ -243,7 +243,7 @@ func TestKnownAnswersAllocateNothing(t *testing.T) {
 	for _, domain := range []string{"gmail.com", "workspace.example"} {
 		n := testing.AllocsPerRun(1000, func() {
 			if _, err := c.Classify(t.Context(), domain, netip.Addr{}); err != nil {
-				t.Error(err)
+				t.Errorf("error %v, want none", err)
 			}
 		})
 		if n != 0 {

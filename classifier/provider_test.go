@@ -16,7 +16,7 @@ func TestBuiltInDomainsPerProvider(t *testing.T) {
 		Gmail: 3, Yahoo: 7, Outlook: 9, Proton: 4, ICloud: 3, Hey: 1, AOL: 1, MailRu: 1, Feedbin: 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(builtIn) != 30 {
 		t.Errorf("%d built-in domains, want 30", len(builtIn))
@@ -26,7 +26,7 @@ func TestBuiltInDomainsPerProvider(t *testing.T) {
 func TestProviders(t *testing.T) {
 	want := []Provider{"gmail", "yahoo", "outlook", "proton", "icloud", "hey", "aol", "mailru", "feedbin"}
 	if diff := cmp.Diff(want, Providers()); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -44,10 +44,10 @@ func TestBuiltIn(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(builtIn, answered); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(Providers(), order); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(names) != len(order) || names[""] {
 		t.Errorf("each provider needs a name of its own: %v", names)

@@ -33,7 +33,7 @@ func startDNS(t testing.TB, handler dnstest.Handler) *dnstest.Server {
 	t.Helper()
 	server, err := dnstest.Start(handler)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	t.Cleanup(server.Close)
 	return server
@@ -266,7 +266,7 @@ func TestLookupMX(t *testing.T) {
 			server := startDNS(t, test.handler)
 			got, err := NewResolver(patient(server.Addr)).LookupMX(t.Context(), "example.com", netip.Prefix{})
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if !errors.Is(err, test.err) {
 				t.Errorf("error %v, want %v", err, test.err)
@@ -310,7 +310,7 @@ func TestResolverDefaults(t *testing.T) {
 	got := []any{r.tryTimeout, r.timeout, r.turns.limit, restTime}
 	want := []any{2 * time.Second, 4 * time.Second, 256, 30 * time.Second}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -340,7 +340,7 @@ func TestQueriesInFlightAreBounded(t *testing.T) {
 	}
 	close(release)
 	if err := <-first; err != nil {
-		t.Error(err)
+		t.Errorf("error %v, want none", err)
 	}
 	if server.Queries("second.example") != 0 {
 		t.Error("the second query went out beside the first")
@@ -362,7 +362,7 @@ func TestObserve(t *testing.T) {
 	}
 	NewResolver(cfg).LookupMX(t.Context(), "example.com", netip.Prefix{})
 	if diff := cmp.Diff([]error{ErrRefused}, observed, cmpopts.EquateErrors()); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -380,7 +380,7 @@ func FuzzAnswer(f *testing.F) {
 	} {
 		packet, err := dnstest.Reply(question, records...).Pack()
 		if err != nil {
-			f.Fatal(err)
+			f.Fatalf("error %v, want none", err)
 		}
 		f.Add(packet)
 	}

@@ -65,7 +65,7 @@ func TestSilentServerRests(t *testing.T) {
 	resolver := NewResolver(cfg)
 	for range 3 {
 		if _, err := resolver.LookupMX(t.Context(), "example.com", netip.Prefix{}); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 	}
 	if got := [2]int{dead.Total(), alive.Total()}; got != [2]int{1, 3} {
@@ -141,14 +141,14 @@ func TestReadServers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "resolv.conf")
 			if err := os.WriteFile(path, []byte(test.file), 0o600); err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 			var got []string
 			for _, server := range readServers(path) {
 				got = append(got, server.String())
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

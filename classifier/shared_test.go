@@ -24,7 +24,7 @@ func connect(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
 	client, err := redis.New(redis.Config{URL: "redis://" + server.Address, Patience: time.Second})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	client.Start()
 	t.Cleanup(client.Close)
@@ -45,7 +45,7 @@ func newEdge(t *testing.T, redis Scripts, mx mxFunc) *Classifier {
 	t.Helper()
 	cache, err := NewCache(CacheConfig{Size: 1000, Redis: redis})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	t.Cleanup(cache.Close)
 	return &Classifier{MX: mx, Cache: cache}
@@ -97,7 +97,7 @@ func TestSharedAnswers(t *testing.T) {
 		t.Helper()
 		answer, err := newEdge(t, client, mx).Classify(t.Context(), domain, netip.Addr{})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		return answer
 	}
@@ -113,7 +113,7 @@ func TestSharedAnswers(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"workspace.example": 1, "nobody.example": 1, "broken.example": 1}, lookups); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if left := server.Command("PTTL " + keyOf("broken.example")); len(left) != 5 { // up to 30,000 ms
 		t.Errorf("a failure stands for %s ms", left)
@@ -123,7 +123,7 @@ func TestSharedAnswers(t *testing.T) {
 	}
 	edge := newEdge(t, client, mx)
 	if _, err := edge.Classify(t.Context(), "broken.example", netip.Addr{}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	if e, _ := edge.Cache.entry("broken.example"); e.expires-edge.Cache.clock() > failureTTL {
 		t.Errorf("a failure that another edge met is kept for %s", e.expires-edge.Cache.clock())

@@ -101,7 +101,7 @@ func TestTurnsAreShared(t *testing.T) {
 			count[<-served]++
 		}
 		if diff := cmp.Diff(map[int]int{1: 2, 2: 2, 3: 2, 4: 2, 5: 2}, count); diff != "" {
-			t.Error(diff)
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 		wg.Wait()
 		if turns.used != 0 || turns.waiting != 0 || len(turns.networks) != 0 || len(turns.ring) != 0 {
@@ -287,7 +287,7 @@ func TestBusyIsNotKept(t *testing.T) {
 		stranger, reader := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")
 		cache, err := NewCache(CacheConfig{Size: 1000})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		defer cache.Close()
 		c := &Classifier{Cache: cache, MX: fromFunc(func(from netip.Prefix) ([]net.MX, error) {
@@ -329,7 +329,7 @@ func TestAnswersGoAtRandom(t *testing.T) {
 		return 2 * time.Hour
 	}})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	defer cache.Close()
 	c := &Classifier{Cache: cache, MX: fromFunc(func(netip.Prefix) ([]net.MX, error) { return google, nil })}
@@ -366,7 +366,7 @@ func TestNoQueriesAtTheDeadline(t *testing.T) {
 		wg.Go(func() {
 			_, err := resolver.LookupMX(t.Context(), fmt.Sprintf("%d.example", i), network(i))
 			if !errors.Is(err, ErrNoAnswer) && !errors.Is(err, ErrBusy) {
-				t.Error(err)
+				t.Errorf("error %v, want ErrNoAnswer or ErrBusy", err)
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func BenchmarkYAML(b *testing.B) {
 			for b.Loop() {
 				var node yaml.Node
 				if err := yaml.Unmarshal(text, &node); err != nil {
-					b.Fatal(err)
+					b.Fatalf("error %v, want none", err)
 				}
 			}
 		})

@@ -31,15 +31,15 @@ func TestCasesAreWritten(t *testing.T) {
 	if *update {
 		text, err := json.MarshalIndent(cases, "", " ")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		if err := os.WriteFile("testdata/cases.json", append(text, '\n'), 0o644); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 	}
 	var got []written
 	if err := json.Unmarshal(fixture(t, "cases.json"), &got); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	if diff := cmp.Diff(cases, got); diff != "" {
 		t.Errorf("not up to date; run `go test ./manifest -update` (-want +got):\n%s", diff)

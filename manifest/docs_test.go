@@ -12,7 +12,7 @@ import (
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../docs/manifest.md")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
 	if len(blocks) < 2 {

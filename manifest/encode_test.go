@@ -18,7 +18,7 @@ import (
 func TestJSON(t *testing.T) {
 	text, err := json.MarshalIndent(full, "", "  ")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	if diff := cmp.Diff(strings.TrimSpace(string(fixture(t, "full.json"))), string(text)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -105,7 +105,7 @@ func FuzzParse(f *testing.F) {
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			f.Fatal(err)
+			f.Fatalf("error %v, want none", err)
 		}
 		f.Add(text)
 	}
@@ -194,7 +194,7 @@ func TestLikelyFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, err := json.Marshal(declared.Draw(t, "manifest"))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		// A JSON text is YAML, but for two characters that YAML wants escaped.
 		escaped := strings.NewReplacer("\x7f", `\u007f`, "\u0085", `\u0085`).Replace(string(text))

@@ -6,7 +6,9 @@
 // an event before it is published. Everything here is a function of its
 // arguments: no files, no network, no database.
 //
-// docs/manifest.md describes the file to those who write one.
+// docs/manifest.md describes the file to those who write one. Here, parse.go reads it
+// from the top, events.go and curation.go its two parts, and names.go has the names
+// that it may use: standard fields, types of custom fields, messaging states.
 package manifest
 
 // Version is the only manifest_version there is.

@@ -14,7 +14,7 @@ func fixture(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	return text
 }
@@ -97,7 +97,7 @@ func TestParse(t *testing.T) {
 func TestFindingJSON(t *testing.T) {
 	text, err := json.Marshal(Parse([]byte(inEvents("default_tags: a"))).Findings)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	want := "[{\"field\":\"events.default_tags\",\"message\":\"`default_tags` is `a`, so it is ignored; make it a list\",\"severity\":\"warning\"}]"
 	if diff := cmp.Diff(want, string(text)); diff != "" {

@@ -115,7 +115,7 @@ func TestUnknownKeysAreNoFindingsOfParse(t *testing.T) {
 func TestKeysAreThoseOfTheSchema(t *testing.T) {
 	text, err := os.ReadFile("../docs/manifest.schema.json")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	type object struct {
 		Properties map[string]*struct {
@@ -127,7 +127,7 @@ func TestKeysAreThoseOfTheSchema(t *testing.T) {
 		Defs map[string]object `json:"$defs"`
 	}
 	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	keysOf := func(o object) []string { return slices.Collect(maps.Keys(o.Properties)) }
 	inside := func(o object, key string) []string { return slices.Collect(maps.Keys(o.Properties[key].Properties)) }
@@ -174,7 +174,7 @@ events:
 		{"custom-a.hbs", "events.types.g.post_template", 12, 24},
 	}
 	if diff := cmp.Diff(want, PostTemplates([]byte(in))); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, in := range []string{"", "a: [", clean, file("events:"), file("events: {types: [a]}")} {
 		if got := PostTemplates([]byte(in)); got != nil {

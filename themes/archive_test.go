@@ -62,11 +62,11 @@ func zipOf(t testing.TB, entries ...entry) []byte {
 			_, err = io.WriteString(content, e.text)
 		}
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	return out.Bytes()
 }
@@ -221,15 +221,15 @@ func TestZipLimits(t *testing.T) {
 		archive := zipOf(t, entry{name: name, text: text})
 		r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		raw, err := r.File[0].OpenRaw()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		packed, err := io.ReadAll(raw)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		return string(packed)
 	}
@@ -268,7 +268,7 @@ func TestZipLimits(t *testing.T) {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -366,10 +366,10 @@ func TestOpen(t *testing.T) {
 	write := func(path, text string) string {
 		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		return path
 	}
@@ -382,7 +382,7 @@ func TestOpen(t *testing.T) {
 	tooLong := write("too long/"+name, strings.Repeat("#", manifest.MaxSize+7))
 	tooLongZip := write("too long.zip", string(zipOf(t, entry{name: name, text: strings.Repeat("#", manifest.MaxSize+1)})))
 	if err := os.Symlink("nowhere", filepath.Join(dir, "dangling")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 
 	for path, want := range map[string]File{
@@ -410,7 +410,7 @@ func TestOpen(t *testing.T) {
 		}
 		parsed := manifest.Parse(make([]byte, got.Size)).Findings
 		if diff := cmp.Diff(parsed, []manifest.Finding{got.Finding()}); diff != "" {
-			t.Error(diff)
+			t.Errorf("(-parsed +finding):\n%s", diff)
 		}
 	}
 	for path, want := range map[string]error{"none": ErrNoManifest, "nowhere": fs.ErrNotExist, "dangling": fs.ErrNotExist} {
@@ -419,10 +419,10 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	if _, err := Open(filepath.Join(dir, "folder"), name); err == nil || !strings.Contains(err.Error(), "is not a file; put a file there") {
-		t.Error(err)
+		t.Errorf("a folder: error %v, want one that says to put a file there", err)
 	}
 	if _, err := Open(write("text.zip", "manifest_version: 1"), name); !isArchiveError(err) {
-		t.Error(err)
+		t.Errorf("text that is named a zip: error %v, want an ArchiveError", err)
 	}
 }
 

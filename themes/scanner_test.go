@@ -99,11 +99,11 @@ func TestScanStaysSmall(t *testing.T) {
 			_, err = content.Write(noise)
 		}
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	runtime.ReadMemStats(&after)
 	if all := after.TotalAlloc - before.TotalAlloc; all > 64<<20 {
@@ -115,7 +115,7 @@ func TestScanStaysSmall(t *testing.T) {
 		t.Errorf("%d bytes are kept", kept)
 	}
 	if _, err := s.Manifest(); !errors.Is(err, ErrNoManifest) {
-		t.Error(err)
+		t.Errorf("error %v, want %v", err, ErrNoManifest)
 	}
 }
 

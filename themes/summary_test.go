@@ -33,16 +33,16 @@ func TestList(t *testing.T) {
 			{"removed", curated},
 		} {
 			if _, err := s.Take(t.Context(), upload[0], file(upload[1])); err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 		}
 		if _, err := s.Take(t.Context(), "removed", func(context.Context) ([]byte, error) { return nil, ErrNoManifest }); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		for _, most := range []int{3, 30, AllFindings} {
 			list, err := s.List(t.Context(), most)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 			want := []Summary{
 				{Name: "curated", IsCurated: true},
@@ -59,7 +59,7 @@ func TestList(t *testing.T) {
 			for _, theme := range list {
 				kept, err := s.Find(t.Context(), theme.Name)
 				if err != nil {
-					t.Fatal(err)
+					t.Fatalf("error %v, want none", err)
 				}
 				first := kept.Findings[:min(most, len(kept.Findings))]
 				if diff := cmp.Diff(first, theme.Findings); diff != "" {

@@ -88,7 +88,7 @@ func TestCheckTemplates(t *testing.T) {
 				got = append(got, fmt.Sprintf("%d %s: %s", f.Line, f.Field, f.Message))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestTemplates(t *testing.T) {
 		t.Helper()
 		file = filepath.Join(dir, file)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 	}
 	for _, file := range []string{
@@ -118,7 +118,7 @@ func TestTemplates(t *testing.T) {
 		write("many/"+strconv.Itoa(i), "")
 	}
 	if err := os.Symlink("theme", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	all := []string{"custom-a.hbs", "index.hbs", "templates/custom-b.HBS"}
 	for _, c := range []struct {

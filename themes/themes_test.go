@@ -61,7 +61,7 @@ func each(t *testing.T, test func(t *testing.T, s *Service)) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		test(t, &Service{Site: "daily", Store: store, Now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }})
 	})
@@ -81,7 +81,7 @@ func stateOf(t testing.TB, s *Service) state {
 		return state{}
 	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	now := state{Status: theme.Report().Status}
 	if curation := theme.Curation(); curation != nil {
@@ -125,7 +125,7 @@ func TestTransitions(t *testing.T) {
 			each(t, func(t *testing.T, s *Service) {
 				for _, source := range test.before {
 					if _, err := s.Take(t.Context(), "nightly", source); err != nil {
-						t.Fatal(err)
+						t.Fatalf("error %v, want none", err)
 					}
 				}
 				report, err := s.Take(t.Context(), "nightly", test.source)
@@ -136,7 +136,7 @@ func TestTransitions(t *testing.T) {
 					t.Errorf("reported %+v", report)
 				}
 				if diff := cmp.Diff(test.want, stateOf(t, s)); diff != "" {
-					t.Error(diff)
+					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})
 		})
@@ -148,12 +148,12 @@ func TestStore(t *testing.T) {
 	each(t, func(t *testing.T, s *Service) {
 		for _, name := range []string{"z", "a"} {
 			if _, err := s.Take(t.Context(), name, file(warned(name))); err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 		}
 		list, err := s.Store.List(t.Context(), "daily", AllFindings)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		var want []Summary
 		for _, name := range []string{"a", "z"} {
@@ -169,7 +169,7 @@ func TestStore(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, list); diff != "" {
-			t.Error(diff)
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if list, err := s.Store.List(t.Context(), "other", 30); err != nil || len(list) != 0 {
 			t.Errorf("%v, %v", list, err)
@@ -185,7 +185,7 @@ func TestForget(t *testing.T) {
 		other.Site = "other"
 		for _, site := range []*Service{s, &other} {
 			if _, err := site.Take(t.Context(), "nightly", file(clean("A"))); err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 		}
 		store := s.Store.(*SQL)
@@ -193,7 +193,7 @@ func TestForget(t *testing.T) {
 			return []byte(clean("B")), store.Forget(t.Context(), "daily")
 		}
 		if _, err := s.Take(t.Context(), "nightly", forget); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		if list, err := store.List(t.Context(), "daily", 30); err != nil || len(list) != 0 {
 			t.Errorf("%v, %v", list, err)
@@ -213,7 +213,7 @@ func TestLateChange(t *testing.T) {
 				var want state
 				slow := func(context.Context) ([]byte, error) {
 					if _, err := s.Take(t.Context(), "nightly", later); err != nil {
-						t.Error(err)
+						t.Errorf("error %v, want none", err)
 					}
 					want = stateOf(t, s)
 					return []byte(clean("A")), nil
@@ -223,10 +223,10 @@ func TestLateChange(t *testing.T) {
 					t.Errorf("%+v, %v", report, err)
 				}
 				if diff := cmp.Diff(want, stateOf(t, s)); diff != "" {
-					t.Error(diff)
+					t.Errorf("(-want +got):\n%s", diff)
 				}
 				if _, err := s.Take(t.Context(), "nightly", file(clean("C"))); err != nil {
-					t.Error(err)
+					t.Errorf("error %v, want none", err)
 				}
 				if diff := cmp.Diff(state{"C", 1, "Valid"}, stateOf(t, s)); diff != "" {
 					t.Errorf("the next: %s", diff)
@@ -247,7 +247,7 @@ func TestStoreFails(t *testing.T) {
 			t.Errorf("%+v, %v", report, err)
 		}
 		if _, err := s.Refresh(t.Context(), "nightly"); !errors.Is(err, ErrNoRepository) {
-			t.Error(err)
+			t.Errorf("error %v, want %v", err, ErrNoRepository)
 		}
 	})
 }
@@ -259,14 +259,14 @@ func TestConcurrentUploads(t *testing.T) {
 		for i := range 16 {
 			wg.Go(func() {
 				if _, err := s.Take(context.Background(), "nightly", file(clean(fmt.Sprint("S", i)))); err != nil {
-					t.Error(err)
+					t.Errorf("error %v, want none", err)
 				}
 			})
 		}
 		wg.Wait()
 		theme, err := s.Store.Find(t.Context(), "daily", "nightly")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		if diff := cmp.Diff(theme.Manifest, theme.KnownGood); diff != "" {
 			t.Errorf("half of one, half of another: %s", diff)

@@ -41,11 +41,11 @@ func TestTimeIsLinear(t *testing.T) {
 					name := test.entry(i)
 					listed += 46 + len(name)
 					if _, err := w.CreateHeader(&zip.FileHeader{Name: name}); err != nil {
-						t.Fatal(err)
+						t.Fatalf("error %v, want none", err)
 					}
 				}
 				if err := w.Close(); err != nil {
-					t.Fatal(err)
+					t.Fatalf("error %v, want none", err)
 				}
 				return b.Bytes()
 			}, func(text []byte) {

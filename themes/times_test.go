@@ -40,12 +40,12 @@ func TestTimesOfTheKnownGoodCopy(t *testing.T) {
 				for i, change := range test.changes {
 					s.Now = func() time.Time { return first.Add(time.Duration(i) * time.Hour) }
 					if _, err := s.Take(t.Context(), "nightly", change); err != nil {
-						t.Fatal(err)
+						t.Fatalf("error %v, want none", err)
 					}
 				}
 				theme, err := s.Find(t.Context(), "nightly")
 				if err != nil {
-					t.Fatal(err)
+					t.Fatalf("error %v, want none", err)
 				}
 				hours := func(at time.Time) int {
 					if at.IsZero() {
@@ -54,7 +54,7 @@ func TestTimesOfTheKnownGoodCopy(t *testing.T) {
 					return int(at.Sub(first).Hours())
 				}
 				if diff := cmp.Diff(test.want, times{hours(theme.UpdatedAt), hours(theme.KnownGoodAt), hours(theme.CurationAt)}); diff != "" {
-					t.Error(diff)
+					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})
 		})
@@ -67,11 +67,11 @@ func TestTimesOfEarlierThemes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		first, err := migrations.ReadFile("migrations/00001_themes.sql")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		earlier := database.Schema{Name: Schema.Name, Files: fstest.MapFS{"migrations/00001_themes.sql": {Data: first}}}
 		if err := earlier.Migrate(t.Context(), db); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		const curated, plain = `{"manifest_version":1,"homepage_curation":{"recent_limit":5}}`, `{"manifest_version":1}`
 		const finding = `[{"field":"events","message":"wrong","severity":"error"}]`
@@ -81,16 +81,16 @@ func TestTimesOfEarlierThemes(t *testing.T) {
 			_, err := db.Write.ExecContext(t.Context(), `INSERT INTO themes (site, name, manifest, known_good, findings, updated_at, begun, changed)
 				VALUES ('daily', $1, $2, $2, $3, 3600000, 1, 1)`, name, row[0], row[1])
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 		}
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		got, err := store.List(t.Context(), "daily", 30)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		stored := time.UnixMilli(3600000).UTC()
 		want := []Summary{
@@ -102,7 +102,7 @@ func TestTimesOfEarlierThemes(t *testing.T) {
 			},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }

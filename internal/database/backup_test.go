@@ -24,11 +24,11 @@ func numberedStore(t *testing.T) (db *database.DB, folder string) {
 	folder = t.TempDir()
 	db, err := database.Open(t.Context(), database.SQLite, filepath.Join(folder, "lychgate.db"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	t.Cleanup(func() { db.Close() })
 	if _, err := db.Write.ExecContext(t.Context(), "CREATE TABLE numbers (n INTEGER PRIMARY KEY, text TEXT)"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	return db, folder
 }
@@ -38,7 +38,7 @@ func names(t *testing.T, folder string) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	for _, entry := range entries {
 		list = append(list, entry.Name())
@@ -57,7 +57,7 @@ func TestBackupWhileWriting(t *testing.T) {
 		for n := int64(1); ctx.Err() == nil; n++ {
 			_, err := db.Write.ExecContext(context.WithoutCancel(ctx), "INSERT INTO numbers (n, text) VALUES ($1, $2)", n, fmt.Sprintf("%01000d", n))
 			if err != nil {
-				t.Error(err)
+				t.Errorf("error %v, want none", err)
 			}
 			if last.Store(n); n == 200 {
 				close(begun)
@@ -69,16 +69,16 @@ func TestBackupWhileWriting(t *testing.T) {
 		path := filepath.Join(folder, fmt.Sprintf("backup-%d.db", i))
 		before := last.Load()
 		if err := database.Backup(t.Context(), filepath.Join(folder, "lychgate.db"), path); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		after := last.Load()
 		copied, err := database.Open(t.Context(), database.SQLite, path)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		var n, most int64
 		if err := copied.Read.QueryRowContext(t.Context(), "SELECT count(*), max(n) FROM numbers").Scan(&n, &most); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		if n != most || most < before || most > after+1 {
 			t.Errorf("%d numbers up to %d, want all up to one from %d to %d", n, most, before, after)
@@ -98,7 +98,7 @@ func TestBackupFiles(t *testing.T) {
 		t.Errorf("into a folder that is not there: %v", err)
 	}
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -109,7 +109,7 @@ func TestBackupFiles(t *testing.T) {
 		t.Errorf("after it failed: %s", diff)
 	}
 	if err := database.Backup(t.Context(), filepath.Join(folder, "lychgate.db"), path); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode() != 0o600 {
@@ -117,10 +117,10 @@ func TestBackupFiles(t *testing.T) {
 	}
 	whole, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	if err := os.Symlink("nowhere", filepath.Join(folder, "a", "link.db")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	for _, name := range []string{"backup.db", "link.db", "../lychgate.db", "../lychgate.db-wal"} {
 		if err := database.Backup(t.Context(), filepath.Join(folder, "lychgate.db"), filepath.Join(folder, "a", name)); !errors.Is(err, fs.ErrExist) {
@@ -132,7 +132,7 @@ func TestBackupFiles(t *testing.T) {
 		t.Errorf("the first backup was changed, %v", err)
 	}
 	if diff := cmp.Diff([]string{"backup.db", "link.db"}, names(t, filepath.Dir(path))); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -141,16 +141,16 @@ func TestBackupOfDeleted(t *testing.T) {
 	db, folder := numberedStore(t)
 	for _, statement := range []string{"INSERT INTO numbers (n, text) VALUES (1, 'jane@example.com'), (2, 'joe@example.com')", "DELETE FROM numbers WHERE n = 1"} {
 		if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 	}
 	path := filepath.Join(folder, "backup.db")
 	if err := database.Backup(t.Context(), filepath.Join(folder, "lychgate.db"), path); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	for name, want := range map[string]bool{"jane@example.com": false, "joe@example.com": true} {
 		if got := bytes.Contains(text, []byte(name)); got != want {

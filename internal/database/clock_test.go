@@ -22,7 +22,7 @@ func TestNow(t *testing.T) {
 				}
 			}
 			if err := db.ReadClock(t.Context()); err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 			if wrong := time.Until(db.Now()).Abs(); wrong > time.Second {
 				t.Errorf("%s off", wrong)

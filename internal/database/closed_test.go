@@ -16,12 +16,12 @@ import (
 func TestClosedConnections(t *testing.T) {
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	closeAll := startProxy(t, source)
 	db, err := database.Open(t.Context(), database.Postgres, source.String())
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	t.Cleanup(func() { db.Close() })
 	inAll := func() { // in as many connections
@@ -35,7 +35,7 @@ func TestClosedConnections(t *testing.T) {
 					return nil
 				})
 				if err != nil {
-					t.Error(err)
+					t.Errorf("error %v, want none", err)
 					ready.Done()
 				}
 			})
@@ -56,7 +56,7 @@ func startProxy(t *testing.T, source *url.URL) (closeAll func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	server := source.Host
 	source.Host = listener.Addr().String()

@@ -18,14 +18,14 @@ func numbers(t *testing.T, db *database.DB) map[int]bool {
 	t.Helper()
 	rows, err := db.Read.QueryContext(t.Context(), "SELECT n FROM numbers")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	defer rows.Close()
 	found := make(map[int]bool)
 	for rows.Next() {
 		var n int
 		if err := rows.Scan(&n); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		found[n] = true
 	}
@@ -35,7 +35,7 @@ func numbers(t *testing.T, db *database.DB) map[int]bool {
 func withNumbers(t *testing.T, db *database.DB) {
 	t.Helper()
 	if _, err := db.Write.ExecContext(t.Context(), "CREATE TABLE numbers (n BIGINT PRIMARY KEY)"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestTransactionsOfManyCallers(t *testing.T) {
 	}
 	wg.Wait()
 	if diff := cmp.Diff(want, numbers(t, db)); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -127,7 +127,7 @@ func together(t *testing.T, db *database.DB, works ...func(*sql.Tx) error) []err
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	wg.Wait()
 	return errs
@@ -158,7 +158,7 @@ func TestSharedTransactionBreaks(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(map[int]bool{4: true, 5: true}, numbers(t, db)); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -184,10 +184,10 @@ func TestLeavingBeforeTheTurn(t *testing.T) {
 		return nil
 	})
 	if err != nil {
-		t.Error(err)
+		t.Errorf("error %v, want none", err)
 	}
 	if diff := cmp.Diff(map[int]bool{}, numbers(t, db)); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -198,12 +198,12 @@ func TestKeptStatements(t *testing.T) {
 	withNumbers(t, db)
 	const query = "SELECT * FROM numbers WHERE n >= $1"
 	if _, err := db.Write.ExecContext(t.Context(), insert, 1); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	columns := func() int {
 		rows, err := db.Write.QueryContext(t.Context(), query, 0)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		defer rows.Close()
 		names, err := rows.Columns()
@@ -216,7 +216,7 @@ func TestKeptStatements(t *testing.T) {
 		t.Errorf("%d columns", n)
 	}
 	if _, err := db.Write.ExecContext(t.Context(), "ALTER TABLE numbers ADD COLUMN more TEXT NOT NULL DEFAULT ''"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	if n := columns(); n != 2 {
 		t.Errorf("%d columns after another was added", n)
@@ -241,7 +241,7 @@ func TestKeptStatements(t *testing.T) {
 		return nil
 	})
 	if err != nil {
-		t.Error(err)
+		t.Errorf("error %v, want none", err)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestSoonIsForOneTransaction(t *testing.T) {
 	) (n int) {
 		t.Helper()
 		if err := e.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&n); err != nil {
-			t.Error(err)
+			t.Errorf("error %v, want none", err)
 		}
 		return n
 	}
@@ -285,7 +285,7 @@ func TestSoonIsForOneTransaction(t *testing.T) {
 			return nil
 		})
 		if err != nil {
-			t.Error(err)
+			t.Errorf("error %v, want none", err)
 		}
 	}
 }

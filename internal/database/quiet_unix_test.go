@@ -22,15 +22,15 @@ func connPair(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	defer listener.Close()
 	if client, err = net.Dial("tcp4", listener.Addr().String()); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	t.Cleanup(func() { client.Close() })
 	if server, err = listener.Accept(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	t.Cleanup(func() { server.Close() })
 	return client, server
@@ -64,10 +64,10 @@ func TestQuiet(t *testing.T) {
 		t.Fatal("it waits for whoever reads")
 	}
 	if _, err := server.Write([]byte("ab")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	if err := <-read; err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	for database.IsQuiet(client) { // until the second byte has arrived
 		runtime.Gosched()
@@ -121,7 +121,7 @@ func (c slowConn) Write(p []byte) (int, error) {
 func TestSlowWrites(t *testing.T) {
 	config, err := pgx.ParseConfig(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	var isSlow atomic.Bool
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -140,7 +140,7 @@ func TestSlowWrites(t *testing.T) {
 		select {
 		case err := <-done:
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 		case <-time.After(10 * time.Second):
 			t.Fatal("a transaction does not begin")

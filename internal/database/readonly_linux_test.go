@@ -22,11 +22,11 @@ func TestOpenReadOnly(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(folder, 0); err != nil {
-			t.Error(err)
+			t.Errorf("error %v, want none", err)
 		}
 	})
 	if err := syscall.Mount("", folder, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	path := filepath.Join(folder, "lychgate.db")
 	db, err := database.Open(t.Context(), database.SQLite, path)
@@ -35,6 +35,6 @@ func TestOpenReadOnly(t *testing.T) {
 	}
 	want := "opening the sqlite store: " + path + " cannot be written: give it and its folder to the user that Caddy runs as, or write another path: open " + path + ": read-only file system"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

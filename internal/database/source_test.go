@@ -16,7 +16,7 @@ func notes(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(path, []byte("Notes of what is to be done, and by whom."), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	return path
 }
@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 	folder, text := t.TempDir(), notes(t)
 	empty := filepath.Join(t.TempDir(), "empty.db")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	const emptyHost = "the connection string has an empty host: write one such as host=127.0.0.1, or leave host out for the socket of this machine"
 	for _, test := range []struct {
@@ -55,7 +55,7 @@ func TestCheck(t *testing.T) {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -75,7 +75,7 @@ func TestOpenExplains(t *testing.T) {
 				t.Fatal("no error", db.Close())
 			}
 			if diff := cmp.Diff(test.want, strings.TrimSpace(err.Error())); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 func newMemory(t testing.TB, cfg MemoryConfig) *Memory {
 	m, err := NewMemory(cfg)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	return m
 }

@@ -58,7 +58,7 @@ func TestPerKey(t *testing.T) {
 		clock.advance(time.Minute)
 		got = append(got, taken(crm, five), taken(form, Limit{Requests: -1}), taken(form, Limit{Requests: 3, Window: time.Minute}))
 		if diff := cmp.Diff([]int{5, 3, 0, 3, 5, 3, 0}, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestPerKeyChangedLimit(t *testing.T) {
 				clock.advance(time.Millisecond)
 				got = append(got, take(test.to))
 				if diff := cmp.Diff(test.want, got); diff != "" {
-					t.Error(diff)
+					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})
 		})

@@ -1,8 +1,15 @@
-// Package ratelimit counts requests against an exact sliding-window allowance:
-// at most so many in any span of so long, for each key.
+// Package ratelimit is an exact sliding-window rate limit for each key, such as a
+// reader's address: at most 10 requests in any 60 seconds, for example. There is no
+// moment at which all counts start anew.
 //
-// [Limiter] is the contract. [Memory] implements it inside one process, and [Shared] by
-// Redis for several. [PerKey] gives keys limits of their own.
+// Make a [Memory] to limit inside one process, and give each request to its Take:
+// zero means that the request may pass, anything else is how long to wait.
+// [RetryAfter] turns that into a response's header. [AddrKey] makes the key of an
+// address.
+//
+// A [Shared] counts in Redis for several processes, and goes on with a Memory while
+// Redis is away. A [PerKey] is for keys that have limits of their own. All three
+// keep the promises of [Limiter].
 package ratelimit
 
 import (

@@ -54,7 +54,11 @@ func (s *shard) ask(key uint64, now, window ticks, take bool) ticks {
 		return window - slot.age(times, now)
 	}
 	if take {
-		times[(int(slot.head)+int(slot.count))%s.requests] = uint32(now)
+		free := int(slot.head) + int(slot.count)
+		if free >= s.requests {
+			free -= s.requests
+		}
+		times[free] = uint32(now)
 		slot.count++
 		slot.last = now
 		s.unlink(n)
@@ -109,6 +113,7 @@ func (s *shard) dropIdle(limit int, now, window ticks) {
 }
 
 // add gives key a slot, that of the key that was idle longest if there are maxKeys.
+// The slot is in a ring of its own until the caller links it.
 func (s *shard) add(key uint64) int32 {
 	if len(s.byKey) == s.maxKeys {
 		s.drop(s.slots[0].newer)
@@ -118,8 +123,7 @@ func (s *shard) add(key uint64) int32 {
 	}
 	n := s.unused
 	s.unused = s.slots[n].newer
-	s.slots[n] = slot{key: key}
-	s.linkNewest(n)
+	s.slots[n] = slot{key: key, older: n, newer: n}
 	s.byKey[key] = n
 	return n
 }

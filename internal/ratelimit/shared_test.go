@@ -18,7 +18,7 @@ func newClient(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
 	client, err := redis.New(redis.Config{URL: "redis://" + server.Address, Patience: time.Second})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	client.Start()
 	t.Cleanup(client.Close)
@@ -94,7 +94,7 @@ func TestSharedRefusalsAskNobody(t *testing.T) {
 	f := newFleet(t, 2, scripts, Limit{Requests: 3, Window: time.Hour}, nil)
 	for range 3 {
 		if wait := f.edges[0].Take(t.Context(), Key{}); wait != 0 {
-			t.Fatal(wait)
+			t.Fatalf("wait %s, want none", wait)
 		}
 	}
 	for range 100 {
@@ -159,7 +159,7 @@ func TestSharedClock(t *testing.T) {
 	start := time.Now()
 	for range 2 {
 		if wait := f.Take(t.Context(), Key{}); wait != 0 {
-			t.Fatal(wait)
+			t.Fatalf("wait %s, want none", wait)
 		}
 	}
 	refused := f.edges[1].Take(t.Context(), Key{})
@@ -188,7 +188,7 @@ func TestSharedClockSetBack(t *testing.T) {
 		// Each is another edge, whose own count knows nothing.
 		f := newFleet(t, 3, client, Limit{Requests: 1, Window: time.Minute}, clock)
 		if wait := f.edges[0].Take(t.Context(), Key{}); wait != 0 {
-			t.Fatal(wait)
+			t.Fatalf("wait %s, want none", wait)
 		}
 		clock.advance(-test.back)
 		if wait := f.edges[1].Wait(t.Context(), Key{}); wait != test.want {

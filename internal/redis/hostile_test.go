@@ -159,7 +159,7 @@ func suffer(t *testing.T, name, parameters string, faults map[string]string) *su
 	core, logs := observer.New(zapcore.InfoLevel)
 	client, err := New(Config{URL: "redis://" + server.address + parameters, Patience: patience, Logger: zap.New(core)})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	client.Start()
 	t.Cleanup(client.Close)
@@ -265,7 +265,7 @@ func TestPatienceWithResponses(t *testing.T) {
 				server := newStandIn(t)
 				client, err := New(Config{URL: "redis://" + server.address + mode.parameters})
 				if err != nil {
-					t.Fatal(err)
+					t.Fatalf("error %v, want none", err)
 				}
 				client.Start()
 				t.Cleanup(client.Close)

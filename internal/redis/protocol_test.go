@@ -119,7 +119,7 @@ func TestProtocolAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		p.wrote(ask)
 		if _, err := p.read(response); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 	}); n > 0 {
 		t.Errorf("%v allocations, want none", n)
@@ -139,7 +139,7 @@ func BenchmarkGuard(b *testing.B) {
 	dial := func(isGuarded bool) net.Conn {
 		conn, err := net.Dial("tcp", server.Address)
 		if err != nil {
-			b.Fatal(err)
+			b.Fatalf("error %v, want none", err)
 		}
 		b.Cleanup(func() { conn.Close() })
 		if isGuarded {
@@ -153,10 +153,10 @@ func BenchmarkGuard(b *testing.B) {
 		for i, conn := range conns { // in alternating rounds
 			begun := time.Now()
 			if _, err := conn.Write(ask); err != nil {
-				b.Fatal(err)
+				b.Fatalf("error %v, want none", err)
 			}
 			if _, err := io.ReadFull(conn, in); err != nil {
-				b.Fatal(err)
+				b.Fatalf("error %v, want none", err)
 			}
 			took[i] += time.Since(begun)
 		}

@@ -65,7 +65,7 @@ func start(t *testing.T, address string) (*Client, func() []string) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	client, err := New(Config{URL: "redis://" + address, Patience: patience, Logger: zap.New(core)})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	client.Start()
 	t.Cleanup(client.Close)
@@ -109,7 +109,7 @@ func newProxy(t *testing.T, to string) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	p := &proxy{address: listener.Addr().String(), closed: make(chan struct{})}
 	p.to.Store(&to)
@@ -187,7 +187,7 @@ func TestPatience(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := New(Config{URL: "redis://" + server.Address})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	t.Cleanup(client.Close)
 	if client.patience != 50*time.Millisecond {
@@ -245,7 +245,7 @@ func TestFaults(t *testing.T) {
 				t.Error(text, err)
 			}
 			if diff := cmp.Diff([]string{again, away, again}, logged()); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestManyCallersOfARedisThatHangs(t *testing.T) {
 	const patience = 200 * time.Millisecond
 	client, err := New(Config{URL: "redis://" + server.Address, Patience: patience})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	client.Start()
 	t.Cleanup(client.Close)
@@ -269,7 +269,7 @@ func TestManyCallersOfARedisThatHangs(t *testing.T) {
 	for range 6 * maxCalls {
 		callers.Go(func() {
 			if _, err := client.Run(echo, "key", "x"); !errors.Is(err, ErrAway) {
-				t.Error(err)
+				t.Errorf("error %v, want %v", err, ErrAway)
 			}
 		})
 	}
@@ -295,7 +295,7 @@ func TestFailover(t *testing.T) {
 	})
 	waitUp(t, client)
 	if _, err := client.Run(echo, "failover", "x"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	if got := second.Command("GET failover"); got != "x" {
 		t.Errorf("the second has %q", got)
@@ -309,7 +309,7 @@ func TestSlowConnecting(t *testing.T) {
 	p.slowStart.Store(int64(150 * time.Millisecond))
 	client, err := New(Config{URL: "redis://" + p.address, Patience: 100 * time.Millisecond})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	client.Start()
 	t.Cleanup(client.Close)
@@ -329,18 +329,18 @@ func TestSlowConnecting(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	server := redistest.Start(t)
 	if said := server.Command("ACL SETUSER caddy on >pw resetkeys ~lychgate:* -@all +hello +auth +ping +select +client +eval +evalsha +get +set +del +pttl +time"); said != "OK" {
-		t.Fatal(said)
+		t.Fatalf("Redis says %q, want OK", said)
 	}
 	client, err := New(Config{URL: "redis://caddy:pw@" + server.Address + "/2", Patience: patience})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	client.Start()
 	t.Cleanup(client.Close)
 	waitUp(t, client)
 	const all = `redis.call('TIME') redis.call('SET', KEYS[1], '1', 'PX', 9000) redis.call('PTTL', KEYS[1]) redis.call('DEL', KEYS[1]) return ''`
 	if _, err := client.Run(all, "lychgate:test"); err != nil {
-		t.Error(err)
+		t.Errorf("error %v, want none", err)
 	}
 }
 
@@ -356,12 +356,12 @@ func TestStartWithoutRedis(t *testing.T) {
 		return ""
 	})
 	if _, err := client.Run(echo, "key", "x"); !errors.Is(err, ErrAway) {
-		t.Error(err)
+		t.Errorf("error %v, want %v", err, ErrAway)
 	}
 	server.Restart()
 	waitUp(t, client)
 	if diff := cmp.Diff([]string{away, again}, logged()); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -371,7 +371,7 @@ func TestClose(t *testing.T) {
 	server.Stop()
 	client, err := New(Config{URL: "redis://" + server.Address})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	client.Start()
 	start := time.Now()

@@ -30,7 +30,7 @@ func newSaboteur(t *testing.T, server string) *saboteur {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	s := &saboteur{address: listener.Addr().String()}
 	var running sync.WaitGroup

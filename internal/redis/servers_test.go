@@ -21,7 +21,7 @@ func TestSentinel(t *testing.T) {
 	first := redistest.Start(t, "--requirepass "+secret, "--masterauth "+secret)
 	_, port, err := net.SplitHostPort(first.Address)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	second := redistest.Start(t, "--requirepass "+secret, "--masterauth "+secret, "--replicaof 127.0.0.1 "+port)
 	sentinel := redistest.StartSentinel(t, first, "sentinel auth-pass mymaster "+secret, "requirepass other")
@@ -41,7 +41,7 @@ func TestSentinel(t *testing.T) {
 	client, _ := start(t, address)
 	waitUp(t, client)
 	if _, err := client.Run(echo, "before", "x"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	first.Kill()
 	wait.Until(t, func() string {

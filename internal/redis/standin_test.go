@@ -30,7 +30,7 @@ func newStandIn(t *testing.T) *standIn {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	s := &standIn{address: listener.Addr().String()}
 	s.faults.Store(&map[string]string{})

@@ -128,7 +128,7 @@ func (s *site) refreshEach(ctx context.Context, ids []string, renew func() error
 			return err
 		}
 		// The others do not wait for this one.
-		s.warnings.Warn(s.name, "a member could not be compared with the platform's", zap.String("problem", members.ForLog(err)))
+		s.warnings.Warn(s.name, "cannot compare member with platform", zap.String("problem", members.ForLog(err)))
 		if errors.Is(err, errBusy) { // for a moment
 			s.queue.add(id, s.Now().Add(refreshInterval))
 			s.askRefresh()

@@ -40,7 +40,7 @@ func newComparing(b *membertest.Bench, p platform.Platform) *comparing {
 func (c *comparing) look() {
 	c.t.Helper()
 	if err := c.CompareIfDue(c.t.Context(), membertest.Site); err != nil {
-		c.t.Error(err)
+		c.t.Errorf("error %v, want none", err)
 	}
 }
 
@@ -48,7 +48,7 @@ func (c *comparing) look() {
 func (c *comparing) soon(later ...time.Duration) {
 	c.t.Helper()
 	if err := c.CompareSoon(c.t.Context(), membertest.Site, later...); err != nil {
-		c.t.Fatal(err)
+		c.t.Fatalf("error %v, want none", err)
 	}
 }
 
@@ -71,7 +71,7 @@ func stored(b *membertest.Bench) map[string]platform.Member {
 	b.T.Helper()
 	list, err := b.Store.OnPlatform(b.T.Context(), membertest.Site, "", 10_000)
 	if err != nil {
-		b.T.Fatal(err)
+		b.T.Fatalf("error %v, want none", err)
 	}
 	members := make(map[string]platform.Member)
 	for _, r := range list {
@@ -87,7 +87,7 @@ func same(b *membertest.Bench) {
 	b.T.Helper()
 	ignored := cmpopts.IgnoreFields(platform.Member{}, "CreatedAt", "UpdatedAt", "Newsletters", "TierID")
 	if diff := cmp.Diff(b.Platform.Members, stored(b), ignored, cmpopts.EquateEmpty()); diff != "" {
-		b.T.Error(diff)
+		b.T.Errorf("the store differs (-platform +store):\n%s", diff)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestCompare(t *testing.T) {
 		b.Platform.Staff(b.Get("m5@example.com").PlatformID, func(m *platform.Member) { m.Status = "complimentary" })
 		for _, email := range []string{"m2@example.com", "m6@example.com", "m7@example.com", "m8@example.com"} {
 			if err := b.Platform.Delete(t.Context(), b.Get(email).PlatformID); err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 		}
 
@@ -172,7 +172,7 @@ func TestCompareAfterManyHaveGone(t *testing.T) {
 				continue
 			}
 			if err := b.Platform.Delete(t.Context(), fmt.Sprintf("q-%04d", i)); err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 		}
 		edge.soon()
@@ -210,7 +210,7 @@ func TestCompareWhileWriting(t *testing.T) {
 		b.Platform.Staff(jane.PlatformID, func(m *platform.Member) { m.Note = "staff's" })
 		edge := newComparing(b, &stale{Platform: b.Platform, before: func() {
 			if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("After")}, nil); err != nil {
-				t.Error(err)
+				t.Errorf("error %v, want none", err)
 			}
 		}})
 		edge.look()
@@ -272,14 +272,14 @@ func TestCompareIsResumed(t *testing.T) {
 		two.soon()
 		lease := members.Lease{Owner: "three", Until: time.Now().Add(time.Hour)}
 		if _, err := b.Store.ClaimComparison(t.Context(), "daily", lease); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		if pages := lists(b, two.look); pages != 0 {
 			t.Errorf("two edges compare: %d pages", pages)
 		}
 		lease.Until = time.Time{}
 		if err := b.Store.SaveComparison(t.Context(), inbound.Comparison{Site: "daily"}, lease); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 
 		// A request after the first page.
@@ -316,7 +316,7 @@ func TestCompareEmailsThatWentOn(t *testing.T) {
 		edge := newComparing(b, b.Platform)
 		edge.look()
 		if err := b.Platform.Delete(t.Context(), "q-1"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		plant("q-2", "moved@example.com")
 		plant("q-3", "jane@example.com")
@@ -383,7 +383,7 @@ func TestCompareLaterOnce(t *testing.T) {
 		b.Now = b.Now.Add(time.Minute)
 	}
 	if diff := cmp.Diff([]int{5, 11, 17}, compared); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -417,7 +417,7 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 		t.Error("the new member is not here")
 	}
 	if err := b.Platform.Delete(t.Context(), "q-2"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	if pages := minutes(10); pages != 2 {
 		t.Errorf("one member less: %d pages, want 2", pages)
@@ -431,7 +431,7 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 			t.Errorf("one member more, again: %d pages, want 2", pages)
 		}
 		if err := b.Platform.Delete(t.Context(), id); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		if pages := minutes(10); pages != 2 {
 			t.Errorf("one member less, again: %d pages, want 2", pages)
@@ -455,7 +455,7 @@ func TestCompareLater(t *testing.T) {
 		b.Now = b.Now.Add(time.Minute)
 	}
 	if diff := cmp.Diff([]int{0, 1, 5}, compared); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for range 2 * inbound.MaxAlarms {
 		edge.AddAlarm(membertest.Site, b.Now)

@@ -47,7 +47,7 @@ func (s *site) countDue(ctx context.Context) (next, rest time.Duration) {
 		s.begin()
 	}
 	if err != nil && !s.isOver.Load() && !isEnding(ctx) {
-		s.warnings.Warn(s.name, "the members could not be compared with the platform's", zap.String("problem", members.ForLog(err)))
+		s.warnings.Warn(s.name, "cannot compare members with platform", zap.String("problem", members.ForLog(err)))
 	}
 	if s.isSilent.Load() {
 		return countInterval, 0

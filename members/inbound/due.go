@@ -87,7 +87,7 @@ func (s *Sync) askWaiting(ctx context.Context) (next, rest time.Duration) {
 	defer cancel()
 	names, err := s.Store.WaitingComparisons(bounded)
 	if err != nil && ctx.Err() == nil {
-		s.warnings.Warn("", "it could not be looked for comparisons that were asked for", zap.Error(err))
+		s.warnings.Warn("", "cannot read requested comparisons", zap.Error(err))
 	}
 	for _, name := range names {
 		if found, ok := s.find(name); ok {
@@ -112,7 +112,7 @@ func (s *site) compareDue(ctx context.Context) (next, rest time.Duration) {
 	}
 	s.compared.isKnown = false
 	if !s.isOver.Load() && !isEnding(ctx) {
-		s.warnings.Warn(s.name, "the members could not be compared with the platform's", zap.String("problem", members.ForLog(err)))
+		s.warnings.Warn(s.name, "cannot compare members with platform", zap.String("problem", members.ForLog(err)))
 	}
 	return countInterval, max(took, countInterval)
 }
@@ -220,7 +220,7 @@ func (s *site) compareAll(ctx context.Context, c Comparison, lease members.Lease
 		}
 	}
 	s.note(c)
-	s.logger().Info("the members were compared with the platform's", zap.Int("added", added), zap.Int("changed", changed),
+	s.logger().Info("compared members with platform", zap.Int("added", added), zap.Int("changed", changed),
 		zap.Int("removed", removed), zap.Int("skipped", c.Surplus), zap.Int("failed", failed))
 	return nil
 }

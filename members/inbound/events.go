@@ -163,6 +163,6 @@ func (s *site) refreshEvent(ctx context.Context, id string) {
 	}
 	s.queue.add(id, s.Now().Add(refreshInterval))
 	if ctx.Err() == nil {
-		s.warnings.Warn(s.name, "a member that was changed on the platform could not be refreshed", zap.String("problem", members.ForLog(err)))
+		s.warnings.Warn(s.name, "cannot refresh changed member", zap.String("problem", members.ForLog(err)))
 	}
 }

@@ -32,7 +32,7 @@ func TestImport(t *testing.T) {
 		b.Platform.Staff(known.PlatformID, func(m *platform.Member) { m.Name = "Known" })
 		b.Platform.Break(membertest.ErrDown)
 		if _, err := b.Service.Delete(ctx, byEmail, "gone@example.com", nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		b.Platform.Mend()
 
@@ -42,7 +42,7 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s, %v", diff, err)
 		}
 		if diff := cmp.Diff([][2]int{{3, 9}, {6, 9}, {9, 9}}, told); diff != "" {
-			t.Error(diff)
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 		m, err := b.Store.Find(ctx, members.Key{Site: "daily", Email: "m6@example.com"})
 		if err != nil || m.PlatformID != "q-6" || len(m.Labels) != 1 || m.Applied != m.Version {

@@ -431,7 +431,7 @@ func TestManyHangingPlatforms(t *testing.T) {
 		}
 		asked := time.Now()
 		if err := s.CompareSoon(t.Context(), siteName(sites-1)); err != nil {
-			t.Error(err)
+			t.Errorf("error %v, want none", err)
 		}
 		<-time.After(10 * time.Second)
 		if when := c.at("list", func(site string) bool { return site == siteName(sites-1) }); when[0].Before(asked) {
@@ -463,7 +463,7 @@ func TestMemoryOfASite(t *testing.T) {
 	}
 	logger, err := zap.NewProduction()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	p := &empty{}
 	names := make([]string, sites)

@@ -75,7 +75,7 @@ func TestListRepeatsIsLogged(t *testing.T) {
 		Sites: map[string]inbound.Site{membertest.Site: {Platform: carousel{b.Platform, 1, 1, new(int)}, WebhookURL: "https://edge/webhooks"}},
 	})
 	sync.Run(ctx)
-	want := `{"msg":"what is changed on the platform may be seen late","site":"daily","problem":"` + inbound.ErrListRepeats.Error() + `"}` + "\n"
+	want := `{"msg":"cannot get changes from platform, they may be seen late","site":"daily","problem":"` + inbound.ErrListRepeats.Error() + `"}` + "\n"
 	if logged != want {
 		t.Errorf("logged %q, want %q", logged, want)
 	}

@@ -34,7 +34,7 @@ func (s *site) readThrough(ctx context.Context, email string) (members.Record, e
 	case errors.Is(err, platform.ErrNotFound):
 		return members.Record{}, members.ErrNotFound
 	case err != nil:
-		s.warnings.Warn(s.name, "a member could not be looked up on the platform", zap.String("problem", members.ForLog(err)))
+		s.warnings.Warn(s.name, "cannot fetch member from platform", zap.String("problem", members.ForLog(err)))
 		return members.Record{}, &members.InvalidError{
 			Message: "The member is not known here, and the publishing platform does not answer. Try again later.",
 			Code:    members.CodePlatformAway,

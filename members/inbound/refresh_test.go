@@ -70,7 +70,7 @@ func TestRefresh(t *testing.T) {
 					want.Version, want.Applied, want.UpdatedAt = 2, 2, found.UpdatedAt
 				}
 				if diff := cmp.Diff(want, b.Get(found.Email), cmpopts.EquateEmpty()); diff != "" {
-					t.Error(diff)
+					t.Errorf("(-want +got):\n%s", diff)
 				}
 				if b.Pending() != 0 {
 					t.Errorf("%d are pending", b.Pending())
@@ -105,7 +105,7 @@ func TestRefreshOfPending(t *testing.T) {
 		m := b.Record(b.Create(byEmail, with("jane@example.com", name("Jane"))))
 		b.Platform.Break(membertest.ErrDown)
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("mine")}, nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		if err := b.Sync.Refresh(t.Context(), membertest.Site, m.PlatformID); !errors.Is(err, membertest.ErrDown) {
 			t.Errorf("%v", err)
@@ -133,7 +133,7 @@ func TestRefreshComingAndGoing(t *testing.T) {
 			t.Errorf("%+v, %v", m, err)
 		}
 		if err := b.Platform.Delete(t.Context(), "p-7"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		b.Refresh("p-7")
 		if _, err := b.Service.Get(t.Context(), byEmail, "new@example.com"); !errors.Is(err, members.ErrNotFound) {
@@ -142,7 +142,7 @@ func TestRefreshComingAndGoing(t *testing.T) {
 		gone := b.Record(b.Create(byEmail, with("gone@example.com")))
 		b.Platform.Break(membertest.ErrDown)
 		if _, err := b.Service.Delete(t.Context(), byEmail, "gone@example.com", nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		b.Platform.Mend()
 		b.Refresh(gone.PlatformID)
@@ -167,7 +167,7 @@ func TestEventBeforeTheAnswer(t *testing.T) {
 	}, true)
 	b.Create(byEmail, with("jane@example.com"))
 	if err := <-done; err != nil {
-		t.Error(err)
+		t.Errorf("error %v, want none", err)
 	}
 	if m := b.Get("jane@example.com"); m.Version != 1 || m.PlatformID != "p-1" {
 		t.Errorf("%+v", m)

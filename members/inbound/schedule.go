@@ -1,7 +1,6 @@
 package inbound
 
 import (
-	"container/heap"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -10,16 +9,17 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
 )
 
-// schedule does tasks when they are due, each at most once at a time. However many
-// tasks there are, only those that are being done have a goroutine, and only those
-// that are due are looked at.
+// schedule runs tasks when they are due, each at most once at a time. However many
+// tasks there are, only those that run have a goroutine: the others are timers of
+// the runtime's.
 type schedule struct {
-	now  func() time.Time
-	wake chan struct{} // another task is first by now
+	now   func() time.Time
+	doing atomic.Int64 // tasks that are being done
 
-	doing   atomic.Int64 // tasks that are being done
 	mu      sync.Mutex
-	waiting taskHeap // those that are due some time, but for those that are being done
+	ctx     context.Context // of run; nil before it
+	waiting map[*task]bool  // the tasks that have a timer, or get one with run
+	running sync.WaitGroup
 }
 
 // task is something that is done from time to time.
@@ -33,18 +33,17 @@ type task struct {
 	lanes  *limiter.Lanes // that a turn is taken in to do it; nil for none
 	isSlow atomic.Bool    // in the slow lane
 
-	due       time.Time // zero if it is not
+	timer     *time.Timer // nil until the task is due for the first time
+	due       time.Time   // zero for on request only
 	notBefore time.Time
-	again     time.Time // when it is to be done again, asked for while it is being done; or zero
-	place     int       // in the heap
-	isWaiting bool      // in the heap
+	again     time.Time // when to run again, requested during a run; or zero
 	isDoing   bool      // or waits for a turn
-	isOver    bool      // never to be done again
+	isOver    bool      // never to run again
 	cancel    context.CancelFunc
 }
 
 func newSchedule(now func() time.Time) *schedule {
-	return &schedule{now: now, wake: make(chan struct{}, 1)}
+	return &schedule{now: now, waiting: make(map[*task]bool)}
 }
 
 // add adds a task that is first due at some time, or on request only.
@@ -86,11 +85,17 @@ func (t *task) finish(cutOff bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.isOver = true
-	if t.isWaiting {
-		heap.Remove(&t.waiting, t.place)
-	}
+	t.stop()
 	if cutOff && t.cancel != nil {
 		t.cancel()
+	}
+}
+
+// stop takes the task's timer back. The caller holds the lock.
+func (t *task) stop() {
+	delete(t.waiting, t)
+	if t.timer != nil {
+		t.timer.Stop()
 	}
 }
 
@@ -102,63 +107,75 @@ func (t *task) at() time.Time {
 	return t.due
 }
 
-// wait puts the task into the heap, at its place, if it is due some time. The
-// caller holds the lock.
+// wait sets the task's timer, if it is due some time. The caller holds the lock.
 func (t *task) wait() {
+	if t.due.IsZero() || t.isDoing || t.isOver || t.ctx != nil && t.ctx.Err() != nil {
+		return
+	}
+	t.waiting[t] = true
 	switch {
-	case t.isWaiting:
-		heap.Fix(&t.waiting, t.place)
-	case t.due.IsZero() || t.isDoing || t.isOver:
-		return
+	case t.ctx == nil: // run does it
+	case t.timer == nil:
+		t.timer = time.AfterFunc(t.at().Sub(t.now()), t.fire)
 	default:
-		heap.Push(&t.waiting, t)
-	}
-	if t.place > 0 {
-		return
-	}
-	select {
-	case t.wake <- struct{}{}:
-	default:
+		t.timer.Reset(t.at().Sub(t.now()))
 	}
 }
 
-// run does what is due until ctx is done, and waits for what was begun.
+// run runs what is due until ctx is done, and waits for what was begun.
 func (s *schedule) run(ctx context.Context) {
-	var doing sync.WaitGroup
-	defer doing.Wait()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ctx.Err() == nil {
-		for _, t := range s.due() {
-			doing.Add(1)
-			t.start(ctx, doing.Done)
-		}
-		timer.Reset(s.pause())
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-s.wake:
-		}
+	s.mu.Lock()
+	s.ctx = ctx
+	for t := range s.waiting {
+		t.wait()
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	for t := range s.waiting { // or they would stay in memory until they are due
+		t.stop()
+	}
+	s.mu.Unlock()
+	s.running.Wait() // ctx is done, so no task begins any more
+}
+
+// fire runs the task, if it is due, once there is a turn.
+func (t *task) fire() {
+	t.mu.Lock()
+	begun := t.begin()
+	if begun {
+		t.running.Add(1)
+	}
+	ctx := t.ctx
+	t.mu.Unlock()
+	switch {
+	case !begun:
+	case t.lanes == nil:
+		defer t.running.Done()
+		t.perform(ctx)
+	default:
+		t.lanes.Ask(t.isSlow.Load(), func(turn *limiter.Slot) {
+			go func() {
+				defer t.running.Done()
+				defer turn.End()
+				t.perform(turn.Begin(ctx, func() {}))
+			}()
+		})
 	}
 }
 
-// start has the task done once there is a turn. Then ended is called.
-func (t *task) start(ctx context.Context, ended func()) {
-	if t.lanes == nil {
-		go func() {
-			defer ended()
-			t.perform(ctx)
-		}()
-		return
+// begin reports whether the task is to be done now. The caller holds the lock.
+func (t *task) begin() bool {
+	switch {
+	case !t.waiting[t] || t.ctx != nil && t.ctx.Err() != nil: // the run ended
+		return false
+	case t.at().After(t.now()): // the clock was set, or the task has its rest
+		t.wait()
+		return false
 	}
-	t.lanes.Ask(t.isSlow.Load(), func(turn *limiter.Slot) {
-		go func() {
-			defer ended()
-			defer turn.End()
-			t.perform(turn.Begin(ctx, func() {}))
-		}()
-	})
+	delete(t.waiting, t)
+	t.isDoing, t.again = true, time.Time{}
+	return true
 }
 
 // perform does a task that has begun, unless it or the run is over by now.
@@ -177,40 +194,6 @@ func (t *task) perform(ctx context.Context) {
 	t.end(t.do(ctx))
 }
 
-// due begins the tasks that are to be done now, and returns them.
-func (s *schedule) due() (tasks []*task) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.waiting) > 0 {
-		first := s.waiting[0]
-		if !first.begin() {
-			break
-		}
-		tasks = append(tasks, first)
-	}
-	return tasks
-}
-
-// begin reports whether the task is to be done now. The caller holds the lock.
-func (t *task) begin() bool {
-	if !t.isWaiting || t.at().After(t.now()) {
-		return false
-	}
-	heap.Remove(&t.waiting, t.place)
-	t.isDoing, t.again = true, time.Time{}
-	return true
-}
-
-// pause returns how long it is to the next task.
-func (s *schedule) pause() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.waiting) == 0 {
-		return time.Hour // it is woken before
-	}
-	return max(s.waiting[0].at().Sub(s.now()), time.Millisecond)
-}
-
 // end notes that the task was done.
 func (t *task) end(next, rest time.Duration) {
 	t.mu.Lock()
@@ -221,31 +204,4 @@ func (t *task) end(next, rest time.Duration) {
 		t.due = first(t.due, now.Add(next))
 	}
 	t.wait()
-}
-
-// taskHeap has the task that is first to be done at its top.
-type taskHeap []*task
-
-func (h taskHeap) Len() int           { return len(h) }
-func (h taskHeap) Less(i, j int) bool { return h[i].at().Before(h[j].at()) }
-
-func (h taskHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-// Push implements [heap.Interface].
-func (h *taskHeap) Push(x any) {
-	t := x.(*task)
-	t.place, t.isWaiting = len(*h), true
-	*h = append(*h, t)
-}
-
-// Pop implements [heap.Interface].
-func (h *taskHeap) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = nil
-	*h, t.isWaiting = (*h)[:last], false
-	return t
 }

@@ -72,7 +72,7 @@ func TestSchedule(t *testing.T) {
 	}
 	want := []string{"when it is due", "when it is due again", "requested meanwhile", "on request"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestEventsOfAReplacedSite(t *testing.T) {
 		m := b.Platform.Staff(id, func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
 		emails = append(emails, m.Email)
 		if err := send(sync, membertest.Site, id); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 	}
 	sync.Put(membertest.Site, inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks"})
@@ -155,10 +155,10 @@ func TestSitesChangeWhileRunning(t *testing.T) {
 				s.ChangesInBulk(name, "POST", "/")
 				s.CompareLater(name)
 				if err := s.CompareSoon(t.Context(), name, time.Minute); err != nil {
-					t.Error(err)
+					t.Errorf("error %v, want none", err)
 				}
 				if _, err := s.WebhookURL(t.Context(), name, "token"); err != nil && !errors.Is(err, inbound.ErrGone) {
-					t.Error(err)
+					t.Errorf("error %v, want none but ErrGone", err)
 				}
 				s.Remove(name)
 			}

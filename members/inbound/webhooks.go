@@ -56,7 +56,7 @@ func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
 	}
 	if err != nil {
 		if !s.isOver.Load() && !isEnding(ctx) {
-			s.warnings.Warn(s.name, "what is changed on the platform may be seen late", zap.String("problem", members.ForLog(err)))
+			s.warnings.Warn(s.name, "cannot get changes from platform, they may be seen late", zap.String("problem", members.ForLog(err)))
 		}
 		return webhookInterval, 0
 	}

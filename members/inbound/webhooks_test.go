@@ -62,7 +62,7 @@ func TestWebhooks(t *testing.T) {
 		m := b.Record(b.Create(byEmail, with("jane@example.com")))
 		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Name = "Jane" })
 		if err := send(first, m.PlatformID); err != nil {
-			t.Fatal(err)
+			t.Fatalf("error %v, want none", err)
 		}
 		b.Sync.RefreshDue(ctx, membertest.Site)
 		if got := b.Get("jane@example.com"); got.Name != "Jane" {
@@ -91,7 +91,7 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("to the old address, after that: %v", err)
 		}
 		if err := send(b.Platform.URLs[1], m.PlatformID); err != nil {
-			t.Error(err)
+			t.Errorf("error %v, want none", err)
 		}
 	})
 }
@@ -106,7 +106,7 @@ func TestCatchUp(t *testing.T) {
 		step := func() {
 			t.Helper()
 			if err := errors.Join(sync.Register(ctx, membertest.Site), sync.CatchUp(ctx, membertest.Site)); err != nil && !errors.Is(err, membertest.ErrDown) {
-				t.Error(err)
+				t.Errorf("error %v, want none but ErrDown", err)
 			}
 		}
 		plant := func(name string, when time.Time) {

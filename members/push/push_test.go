@@ -98,7 +98,7 @@ func TestPush(t *testing.T) {
 		}
 		want = pushed{Counts: push.Counts{Created: 1, Updated: 3, Refused: 2}, Refused: refused}
 		if diff := cmp.Diff(want, run(t, b, byEmail, list)); diff != "" {
-			t.Error(diff)
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 		b.SameOnPlatform("known@example.com Renamed", "new@example.com Newer", "staff@example.com Of the CRM")
 		unchanged := rows(with("new@example.com", name("Newer")), with("known@example.com"), with("staff@example.com"))
@@ -126,7 +126,7 @@ func TestPushDuplicates(t *testing.T) {
 		for n := range 20 {
 			m, err := b.Service.Get(t.Context(), byID, fmt.Sprint("c-", n))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 			got = append(got, fmt.Sprint(m.Member.Email, " ", m.Member.Subscribed))
 			want := fmt.Sprintf("m%d@example.com true", n/2)
@@ -136,7 +136,7 @@ func TestPushDuplicates(t *testing.T) {
 			wanted = append(wanted, want)
 		}
 		if diff := cmp.Diff(wanted, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }
@@ -188,10 +188,10 @@ func TestPushWaits(t *testing.T) {
 	got := run(t, b, byEmail, rows(all...), waiting)
 	want := pushed{Counts: push.Counts{Created: 10, Refused: 1}, Refused: []string{"12 refused@example.com: Ghost does not like it."}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{membertest.ErrDown.Error(), ""}, said); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if n := len(b.Platform.Emails()); n != 10 || b.Pending() != 0 {
 		t.Errorf("%d members on the platform, %d pending", n, b.Pending())
@@ -233,7 +233,7 @@ func TestPushEnds(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if err := b.DB.Close(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	got = run(t, b, byEmail, rows(with("b@example.com")))
 	if got.Err == nil || !strings.HasPrefix(got.Err.Error(), "line 2: ") {
@@ -247,11 +247,11 @@ func TestPushAfterARefusal(t *testing.T) {
 	b.Platform.Break(membertest.ErrDown)
 	queued, err := b.Service.Create(t.Context(), byEmail, with("jane@example.com", name("Jane")))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	b.Platform.Break(nil)
 	if err := b.Store.RefuseCreate(t.Context(), queued.Member.GUID, 1, "There is no newsletter 1.", time.Now()); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	got := run(t, b, byEmail, rows(with("jane@example.com", name("Jane"))))
 	if diff := cmp.Diff(pushed{Counts: push.Counts{Created: 1}}, got); diff != "" {

@@ -38,7 +38,7 @@ func newRepository(t *testing.T, cfg Config) *Repository {
 	t.Helper()
 	repository, err := New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	return repository
 }
@@ -105,7 +105,7 @@ func TestReadFile(t *testing.T) {
 	s.Commit("theme", nil)
 	s.Git("theme", "checkout", "-q", "-b", "linked")
 	if err := os.Symlink("package.json", filepath.Join(s.Root, "theme", name)); err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	s.Commit("theme", nil)
 	s.Git("theme", "checkout", "-q", "-b", "folder", "removed")
@@ -170,7 +170,7 @@ func TestReadFile(t *testing.T) {
 				if test.kind != nil {
 					expect(t, err, test.kind, test.text)
 				} else if err != nil {
-					t.Fatal(err)
+					t.Fatalf("error %v, want none", err)
 				}
 				if !bytes.Equal(got, test.want) || (got == nil) != (test.want == nil) {
 					t.Errorf("%d bytes that start with %.40q, want %d with %.40q", len(got), got, len(test.want), test.want)

@@ -31,13 +31,13 @@ func TestUnpack(t *testing.T) {
 	pack, commit := aPack(t)
 	found, err := unpack(t.Context(), bytes.NewReader(pack), 64<<10)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 	if got, err := find(found, commit, name, false); err != nil || string(got) != "a\n" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := find(found, commit, "three", false); !errors.Is(err, ErrNoFile) {
-		t.Error(err)
+		t.Errorf("error %v, want %v", err, ErrNoFile)
 	}
 	if got, err := find(found, plumbing.ZeroHash, name, true); err == nil || errors.Is(err, ErrNoFile) {
 		t.Errorf("a commit that is not there: %q, %v", got, err)
@@ -46,7 +46,7 @@ func TestUnpack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := unpack(ctx, bytes.NewReader(pack), 64<<10); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 	for n := range pack {
 		if _, err := unpack(t.Context(), bytes.NewReader(pack[:n]), 64<<10); err == nil {
@@ -56,7 +56,7 @@ func TestUnpack(t *testing.T) {
 	many := bytes.Clone(pack)
 	many[8] = 1 // 16 million
 	if _, err := unpack(t.Context(), bytes.NewReader(many), 64<<10); err == nil || !strings.Contains(err.Error(), "too large") {
-		t.Error(err)
+		t.Errorf("error %v, want one of a repository that is too large", err)
 	}
 }
 
