@@ -10,7 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule/inboxprovider"
+	"github.com/lychgate/caddy-lychgate/caddymodule/permission"
+	"github.com/lychgate/caddy-lychgate/caddymodule/staffdesk"
+	"github.com/lychgate/caddy-lychgate/caddymodule/thememanifest"
+	"github.com/lychgate/caddy-lychgate/caddymodule/upstreams"
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 )
 
@@ -33,13 +39,13 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "site without name", lychgate: "site {\n}", want: []string{"lychgate: site has the wrong number of arguments", "site daily", "Caddyfile:3"}},
 		{name: "site with an odd name", lychgate: "site daily.news {\n}", want: []string{`site "daily.news": a name has 1 to 63 letters`, "Caddyfile:3"}},
 		{name: "site twice", lychgate: site + "\n" + site, want: []string{"site demo is given twice", "Caddyfile:6"}},
-		{name: "site without hosts", lychgate: "site demo {\n}", want: []string{"site demo: needs at least one host, such as: hosts news.example.com", "Caddyfile:4"}},
+		{name: "site without hosts", lychgate: "site demo {\n}", want: []string{"site demo: needs at least one host, such as hosts news.example.com", "Caddyfile:3"}},
 		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, platform, staff_integrations, theme`, "Caddyfile:4"}},
 		{name: "host with port", lychgate: "site demo {\n hosts localhost:8080\n}", want: []string{`site demo: hosts "localhost:8080" has a port: write the host name without it`, "Caddyfile:4"}},
 		{name: "host is a URL", lychgate: "site demo {\n hosts https://news.example.com\n}", want: []string{"is a URL: write only the host name", "Caddyfile:4"}},
 		{name: "host is a pattern", lychgate: "site demo {\n hosts *.example.com\n}", want: []string{"is a pattern: write each host name out", "Caddyfile:4"}},
 		{name: "host is no name", lychgate: "site demo {\n hosts exa!mple.com\n}", want: []string{`"exa!mple.com" is not a host name`, "Caddyfile:4"}},
-		{name: "hosts with a comma", lychgate: "site demo {\n hosts a.example,b.example\n}", want: []string{`"a.example,b.example" has a comma: separate host names by spaces`, "Caddyfile:4"}},
+		{name: "hosts with a comma", lychgate: "site demo {\n hosts a.example,b.example\n}", want: []string{`"a.example,b.example" has a comma: write each host name by itself`, "Caddyfile:4"}},
 		{name: "host with an empty label", lychgate: "site demo {\n hosts news..example.com\n}", want: []string{`"news..example.com" is not a host name`, "Caddyfile:4"}},
 		{name: "resolver without port number", lychgate: "resolvers 1.1.1.1:0", want: []string{`"1.1.1.1:0" is not an IP address`, "Caddyfile:3"}},
 		{name: "host of two sites", lychgate: site + "\n site other {\n hosts LOCALHOST\n}", want: []string{"site other: host localhost already belongs to site demo", "Caddyfile:7"}},
@@ -49,7 +55,7 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "limit without window", lychgate: site, inbox: "{\nlimit 10\n}", want: []string{"inbox_provider: limit has the wrong number of arguments: write it as in: limit 10 1m", "Caddyfile:10"}},
 		{name: "limit in the wrong order", lychgate: site, inbox: "{\nlimit 1m 10\n}", want: []string{`limit "1m" is not a number of requests`, "10 1m", "Caddyfile:10"}},
 		{name: "limit of a bare number", lychgate: site, inbox: "{\nlimit 10 60\n}", want: []string{`limit "60" is not a duration, such as 90s`, "Caddyfile:10"}},
-		{name: "limit of none", lychgate: site, inbox: "{\nlimit 0 1m\n}", want: []string{"limit 0 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as 10 1m", "Caddyfile:10"}},
+		{name: "limit of none", lychgate: site, inbox: "{\nlimit 0 1m\n}", want: []string{"limit 0 requests in 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as 10 1m", "Caddyfile:10"}},
 		{name: "relative path", lychgate: site, inbox: "{\npath ghost/inbox-provider\n}", want: []string{`path "ghost/inbox-provider": write a path of two or more segments, such as /ghost/inbox-provider`, "Caddyfile:10"}},
 		{name: "path of one segment", lychgate: site, inbox: "{\npath /inbox-provider\n}", want: []string{"two or more segments", "Caddyfile:10"}},
 		{name: "path with a wildcard", lychgate: site, inbox: "{\npath /ghost/*\n}", want: []string{"without wildcards", "Caddyfile:10"}},
@@ -174,11 +180,11 @@ http://localhost:8080 {
 	if err := json.Unmarshal(adapted, &got); err != nil {
 		t.Fatal(err)
 	}
-	wantApp := `{"resolvers":["1.1.1.1","[::1]:5353","{env.RESOLVER}"],"sites":{"demo":{"hosts":["localhost","münchen.example","{env.HOST}"]}},"lines":{"resolvers":"Caddyfile:4","sites.demo":"Caddyfile:5","sites.demo.hosts":"Caddyfile:6"}}`
+	wantApp := `{"resolvers":["1.1.1.1","[::1]:5353","{env.RESOLVER}"],"sites":{"demo":{"hosts":["localhost","münchen.example","{env.HOST}"]}}}`
 	if diff := cmp.Diff(wantApp, string(got.Apps.Lychgate)); diff != "" {
 		t.Error(diff)
 	}
-	wantHandler := `{"cache_size":100,"cache_ttl":43200000000000,"handler":"inbox_provider","limit":{"requests":20,"window":90000000000},"line":"Caddyfile:11","path":"/ghost/inbox-provider","reject_to":"/help"}`
+	wantHandler := `{"cache_size":100,"cache_ttl":43200000000000,"handler":"inbox_provider","limit":{"requests":20,"window":90000000000},"path":"/ghost/inbox-provider","reject_to":"/help"}`
 	if diff := cmp.Diff(wantHandler, string(got.Apps.HTTP.Servers["srv0"].Routes[0].Handle[0].Routes[0].Handle[0])); diff != "" {
 		t.Error(diff)
 	}
@@ -266,4 +272,21 @@ var packageDir, _ = os.Getwd()
 
 // The doc comments of config fields are what Caddy's site shows, so the types
 // must be exported.
-var _ = []any{caddymodule.App{}, caddymodule.Site{}, caddymodule.InboxProvider{}, caddymodule.Limit{}, caddymodule.ThemeManifest{}, caddymodule.Theme{}, caddymodule.Repository{}, caddymodule.Redis{}, caddymodule.Permission{}, caddymodule.Upstreams{}, caddymodule.StaffDesk{}}
+var _ = []any{app.App{}, config.Site{}, inboxprovider.InboxProvider{}, config.Limit{}, thememanifest.ThemeManifest{}, config.Theme{}, config.Repository{}, config.Redis{}, permission.Permission{}, upstreams.Upstreams{}, staffdesk.StaffDesk{}}
+
+// A line that is added to a Caddyfile makes no other configuration of it, so that a reload
+// has nothing to do.
+func TestLinesAreNotInJSON(t *testing.T) {
+	const caddyfile = "{\n\tlychgate {\n\t\tsite demo {\n\t\t\thosts localhost\n\t\t\tplatform none\n\t\t}\n\t}\n}\nhttp://localhost {\n\tinbox_provider {\n\t\treject_to {env.HOME}\n\t}\n\tmembers_api\n\treverse_proxy {\n\t\tdynamic lychgate\n\t}\n}\n"
+	before, err := inprocess.Adapt(caddyfile)
+	if err != nil {
+		t.Fatalf("adapting: %v", err)
+	}
+	after, err := inprocess.Adapt("# A comment.\n" + strings.ReplaceAll(caddyfile, "\tmembers_api\n", "\t# Another.\n\tmembers_api\n"))
+	if err != nil {
+		t.Fatalf("adapting with two more lines: %v", err)
+	}
+	if diff := cmp.Diff(string(before), string(after)); diff != "" {
+		t.Errorf("two comments changed the configuration (-before +after):\n%s", diff)
+	}
+}

@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/config"
 )
 
 // registered returns the names of the series of Lychgate's metrics. A histogram has three.
@@ -22,7 +23,7 @@ func registered(t *testing.T) map[string]bool {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
 	registry := ctx.GetMetricsRegistry()
-	app := &caddymodule.App{Resolvers: []string{"127.0.0.1"}}
+	app := &app.App{Config: config.Config{Resolvers: []string{"127.0.0.1"}}}
 	if err := app.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}

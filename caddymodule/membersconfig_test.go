@@ -16,7 +16,7 @@ func TestMembersConfigMistakes(t *testing.T) {
 		members  string // after members_api, in line 11
 		want     []string
 	}{
-		{name: "no such store", lychgate: "store mysql x", site: "platform none", want: []string{`store "mysql": write store sqlite <file>`, "Caddyfile:3"}},
+		{name: "no such store", lychgate: "store mysql x", site: "platform none", want: []string{`store "mysql" is not a kind of store`, "Caddyfile:3"}},
 		{name: "store without source", lychgate: "store sqlite", site: "platform none", want: []string{"store: write the kind and one argument, as in: store sqlite /var", "Caddyfile:3"}},
 		{name: "connection string", lychgate: "store postgres postgres://[", site: "platform none", want: []string{"store postgres: ", "not a connection string"}},
 		{name: "no platform", want: []string{"site demo, at Caddyfile:4, needs a platform: write platform none, or platform ghost", "Caddyfile:11"}},
@@ -43,7 +43,7 @@ func TestMembersConfigMistakes(t *testing.T) {
 		{name: "path", site: "platform none", members: "{\npath /integration/\n}", want: []string{`path "/integration/": write a plain path of ASCII letters, without a slash at its end`, "Caddyfile:12"}},
 		{name: "path with an accent", site: "platform none", members: "{\npath /intégration\n}", want: []string{`path "/intégration": write a plain path of ASCII letters`, "Caddyfile:12"}},
 		{name: "two paths", site: "platform none", members: "\nmembers_api /b/* {\npath /b\n}", want: []string{"members_api: the path is /b here and /integration at Caddyfile:11: write the same", "Caddyfile:12"}},
-		{name: "limit", site: "platform none", members: "{\nlimit 0 1m\n}", want: []string{"limit 0 1m0s", "Caddyfile:12"}},
+		{name: "limit", site: "platform none", members: "{\nlimit 0 1m\n}", want: []string{"limit 0 requests in 1m0s", "Caddyfile:12"}},
 		{name: "max_body", site: "platform none", members: "{\nmax_body much\n}", want: []string{`max_body "much" is not a size of 1GiB or less, such as 64KiB`, "Caddyfile:12"}},
 		{name: "max_body of nothing", site: "platform none", members: "{\nmax_body 0\n}", want: []string{"max_body 0: write a size of 1 byte or more", "Caddyfile:12"}},
 	}

@@ -259,12 +259,12 @@ func TestComparisonWithSecondPlatform(t *testing.T) {
 func TestMistakesOfSecondPlatform(t *testing.T) {
 	addShelf(t)
 	for _, test := range []struct{ name, site, serve, want string }{
-		{"address", "platform shelf books", "members_api", `platform shelf: "books" is not a shelf, such as shelf:books, at Caddyfile:5`},
+		{"address", "platform shelf books", "members_api", `site daily: platform shelf: "books" is not a shelf, such as shelf:books, at Caddyfile:5`},
 		{"no address", "platform shelf", "members_api", "platform: write platform none, or platform ghost http://127.0.0.1:2368 {\n\tadmin_key {env.GHOST_ADMIN_KEY}\n}, or platform shelf shelf:books, at Caddyfile:5"},
 		{"nobody there", "platform shelf shelf:none", "members_api", "site daily: platform shelf: there is no such shelf, at Caddyfile:5"},
 		{"a key", "platform shelf shelf:books {\nadmin_key x\n}", "members_api", `platform shelf has no option "admin_key": it belongs into the block of platform ghost, at Caddyfile:6`},
 		{"webhooks", "platform shelf shelf:books {\nwebhooks off\n}", "members_api", `platform shelf has no option "webhooks": it belongs into the block of platform ghost, at Caddyfile:6`},
-		{"reconcile", "platform shelf shelf:books {\nreconcile never\n}", "members_api", `platform shelf: reconcile "never": write off, or a duration of a minute or more, such as 6h, at Caddyfile:6`},
+		{"reconcile", "platform shelf shelf:books {\nreconcile never\n}", "members_api", `site daily: platform shelf: reconcile "never": write off, or a duration of a minute or more, such as 6h, at Caddyfile:6`},
 		{"a theme", "platform shelf shelf:books\ntheme nightly {\nrepository https://git.example.com/a.git\n}", "members_api", "site daily: theme nightly: a site with platform shelf has no themes: take the theme out, or write platform ghost, at Caddyfile:6"},
 		{"theme_manifest", "platform shelf shelf:books", "theme_manifest", "theme_manifest: needs a site with a Ghost: write platform ghost http://127.0.0.1:2368 into a site, at Caddyfile:10"},
 	} {

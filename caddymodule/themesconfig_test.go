@@ -7,7 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 )
 
@@ -32,17 +33,17 @@ func TestThemesConfigMistakes(t *testing.T) {
 		{name: "theme's name", site: ghost + "theme a/b", want: []string{`theme "a/b": write the theme's name as Ghost's settings show it, such as nightly`, "Caddyfile:10"}},
 		{name: "theme without name", site: ghost + "theme", want: []string{"site demo: theme has the wrong number of arguments: write it as in: theme nightly", "Caddyfile:10"}},
 		{name: "theme twice", site: theme("repository https://git.example.com/a.git") + "\ntheme nightly", want: []string{"theme nightly is given twice: write one block", "Caddyfile:13"}},
-		{name: "theme without repository", site: ghost + "theme nightly", want: []string{"theme nightly: needs a repository to be refreshed from, such as: repository https://git.example.com/acme/nightly.git", "Caddyfile:10"}},
+		{name: "theme without repository", site: ghost + "theme nightly", want: []string{"theme nightly: needs a repository to be refreshed from, such as repository https://git.example.com/acme/nightly.git", "Caddyfile:10"}},
 		{name: "unknown option", site: theme("branch main"), want: []string{`theme nightly has no option "branch": it belongs into the block of repository`, "Caddyfile:11"}},
 		{name: "unknown repository option", site: theme("repository https://git.example.com/a.git {\nref main\n}"), want: []string{`repository has no option "ref": known are branch, token, user`, "Caddyfile:12"}},
 		{name: "over SSH", site: theme("repository git@git.example.com:acme/nightly.git"), want: []string{"theme nightly: repository: only HTTPS is spoken here: write the address that git clones from over HTTPS", "Caddyfile:11"}},
 		{name: "over plain HTTP", site: theme("repository http://git.example.com/a.git"), want: []string{"http is for repositories on this machine: use https for git.example.com", "Caddyfile:11"}},
 		{name: "with a password", site: theme("repository https://jane:secret@git.example.com/a.git"), want: []string{"credentials in a repository's address end up in logs: write the token on its own", "Caddyfile:11"}},
 		{name: "an empty token", site: theme("repository https://git.example.com/a.git {\ntoken \"\"\n}"), want: []string{"repository: token is empty: write it as in: token {env.THEME_TOKEN}, or leave it out", "Caddyfile:12"}},
-		{name: "a whole reference", site: theme("repository https://git.example.com/a.git {\nbranch refs/heads/main\n}"), want: []string{`repository: branch "refs/heads/main": write the branch's name alone, such as main`, "Caddyfile:13"}},
-		{name: "no branch", site: theme("repository https://git.example.com/a.git {\nbranch \"ma in\"\n}"), want: []string{`repository: branch "ma in": write the name of a branch, such as main`, "Caddyfile:13"}},
-		{name: "a shell's variable", site: theme("repository https://git.example.com/a.git {\ntoken $THEME_TOKEN\n}"), want: []string{"repository: token: $THEME_TOKEN is for a shell: write {env.THEME_TOKEN} for the variable of that name", "Caddyfile:13"}},
-		{name: "a user without token", site: theme("repository https://git.example.com/a.git {\nuser jane\n}"), want: []string{"repository: user goes with a token: write that too", "Caddyfile:13"}},
+		{name: "a whole reference", site: theme("repository https://git.example.com/a.git {\nbranch refs/heads/main\n}"), want: []string{`repository: branch "refs/heads/main": write the branch's name alone, such as main`, "Caddyfile:12"}},
+		{name: "no branch", site: theme("repository https://git.example.com/a.git {\nbranch \"ma in\"\n}"), want: []string{`repository: branch "ma in": write the name of a branch, such as main`, "Caddyfile:12"}},
+		{name: "a shell's variable", site: theme("repository https://git.example.com/a.git {\ntoken $THEME_TOKEN\n}"), want: []string{"repository: token: $THEME_TOKEN is for a shell: write {env.THEME_TOKEN} for the variable of that name", "Caddyfile:12"}},
+		{name: "a user without token", site: theme("repository https://git.example.com/a.git {\nuser jane\n}"), want: []string{"repository: user goes with a token: write that too", "Caddyfile:12"}},
 		{name: "a variable that is not set", site: theme("repository https://git.example.com/a.git {\ntoken {env.NOBODY_SETS_THIS}\n}"), want: []string{"site demo: theme nightly: repository: token: ", "{env.NOBODY_SETS_THIS}", "set it where Caddy runs", "Caddyfile:12"}},
 		{name: "theme outside of a site", lychgate: "theme nightly", site: ghost, want: []string{`lychgate has no option "theme": it belongs into the block of site`, "Caddyfile:3"}},
 		{name: "service in a site", site: ghost + "service outpost", want: []string{`site demo has no option "service": it belongs into the block of lychgate`, "Caddyfile:10"}},
@@ -90,19 +91,19 @@ func TestThemesJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var config struct {
-		Apps struct{ Lychgate caddymodule.App }
+	var parsed struct {
+		Apps struct{ Lychgate app.App }
 	}
-	if err := json.Unmarshal(adapted, &config); err != nil {
+	if err := json.Unmarshal(adapted, &parsed); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]*caddymodule.Theme{"nightly": {Repository: &caddymodule.Repository{
+	want := map[string]*config.Theme{"nightly": {Repository: &config.Repository{
 		URL: "https://git.example.com/a.git", Branch: "next", Token: "abc", User: "oauth2",
 	}}}
-	if diff := cmp.Diff(want, config.Apps.Lychgate.Sites["demo"].Themes); diff != "" || config.Apps.Lychgate.Service != "outpost" {
-		t.Errorf("%q, %s", config.Apps.Lychgate.Service, diff)
+	if diff := cmp.Diff(want, parsed.Apps.Lychgate.Sites["demo"].Themes); diff != "" || parsed.Apps.Lychgate.Service != "outpost" {
+		t.Errorf("%q, %s", parsed.Apps.Lychgate.Service, diff)
 	}
-	if !strings.Contains(string(adapted), `{"handler":"theme_manifest","line":"Caddyfile:20","path":"/blog/ghost"}`) {
+	if !strings.Contains(string(adapted), `{"handler":"theme_manifest","path":"/blog/ghost"}`) {
 		t.Errorf("%s", adapted)
 	}
 	for themes, want := range map[string]string{

@@ -57,18 +57,16 @@ func TestAccessIsOneThingEverywhere(t *testing.T) {
 			}
 			e := newEvent(values)
 			e.Shape.Fields = manifest.StandardFields()
-			public := e.public()
-			got.Readers, got.Link = public.Access, public.PlatformURL != nil
-			entry, err := calendarEntry(e.bodyOf(public))
+			public := e.public(e.Post).values()
+			got.Readers, got.Link = textOf(public, "access"), public["platform_url"] != nil
+			entry, err := calendarEntry(e.publicJSON())
 			if err != nil {
 				t.Fatal(err)
 			}
 			got.Calendar = strings.Contains(entry, "meet.example.com")
-			if free := public.linkedData().IsFree; free != nil {
-				got.Free = *free
-			}
+			got.Free = linkedData(public).values()["isAccessibleForFree"]
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("access %#v (-want +got): %s", test.value, diff)
 			}
 		})
 	}

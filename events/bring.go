@@ -241,7 +241,7 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event) 
 	switch {
 	case e.Post.ID != "":
 		p, err = host.ChangePost(ctx, e.Post.ID, e.onto)
-	case e.Status.isOut():
+	case e.Status.isPublic():
 		p, err = host.AddPost(ctx, draftSlug(e.ID), e.Pending.Tries == 0, e.onto, func(id string) error {
 			e.Post = Post{ID: id}
 			if e.Pending.Tries > 0 { // one of which may have made another
@@ -286,9 +286,6 @@ func (e *Event) title() string {
 	return cmp.Or(e.text("name"), e.Shape.Label, "(Untitled)")
 }
 
-// has reports whether the type of an event has a field.
-func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
-
 // text returns the value of a field that is text, "" if the type does not have the field.
 func (e *Event) text(key string) string {
 	if !e.has(key) {
@@ -300,7 +297,7 @@ func (e *Event) text(key string) string {
 // onto returns what a post is to be. What an editor has not changed since it was last
 // brought stays as staff have it on the platform.
 func (e *Event) onto(p platform.EventPost) platform.EventPost {
-	if !e.Status.isOut() {
+	if !e.Status.isPublic() {
 		if p.Status == platform.Published {
 			p.Status = platform.Draft
 		}
@@ -327,7 +324,7 @@ func (e *Event) onto(p platform.EventPost) platform.EventPost {
 		p.Status = platform.Published
 	}
 	merged := e.with(p)
-	p.Head = withHead(p.Head, merged.public().head())
+	p.Head = withHead(p.Head, merged.head())
 	return p
 }
 
@@ -433,7 +430,7 @@ func (e *Event) bringBack(sent *Event, p platform.EventPost) {
 		}
 	}
 	tags := sent.Post.Tags
-	if sent.Status.isOut() {
+	if sent.Status.isPublic() {
 		for _, tag := range sent.Shape.Tags {
 			if !slices.Contains(tags, tag) {
 				tags = append(slices.Clip(tags), tag)
@@ -441,14 +438,14 @@ func (e *Event) bringBack(sent *Event, p platform.EventPost) {
 		}
 	}
 	template := sent.Post.Template
-	if sent.Status.isOut() {
+	if sent.Status.isPublic() {
 		template = sent.Shape.Template
 	}
 	e.Post = postOf(p, template, tags)
 	e.body = ""
-	if e.Status.isOut() && sent.Status.isOut() && e.Post.isShown() {
+	if e.Status.isPublic() && sent.Status.isPublic() && e.Post.isShown() {
 		merged.Post = e.Post
-		e.body = merged.bodyOf(merged.public())
+		e.body = merged.publicJSON()
 	}
 }
 

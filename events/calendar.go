@@ -34,25 +34,19 @@ func calendarFrame(name string) (start, end string) {
 // for one without a date. Times are in UTC, so that no calendar needs the rules of a time
 // zone.
 func calendarEntry(body string) (string, error) {
-	var p Public
-	if err := json.Unmarshal([]byte(body), &p); err != nil {
+	var public map[string]any
+	if err := json.Unmarshal([]byte(body), &public); err != nil || textOf(public, "start") == "" {
 		return "", err
 	}
-	if p.Date == "" || p.Start == nil {
-		return "", nil
+	updatedAt, err := time.Parse(time.RFC3339, textOf(public, "updated_at"))
+	if err != nil {
+		return "", err
 	}
-	return p.calendarEvent().Serialize(serialization), nil
-}
-
-func (p Public) calendarEvent() *ical.VEvent {
-	when := whenOf(map[string]any{
-		"event_date": p.Date, "event_time_start": p.TimeStart, "event_time_end": p.TimeEnd, "event_time_zone": p.TimeZone,
-	})
-	e := ical.NewEvent(p.ID + "@lychgate")
-	e.SetDtStampTime(p.UpdatedAt)
-	e.SetLastModifiedAt(p.UpdatedAt)
-	e.SetSequence(p.sequence())
-	if when.AllDay {
+	e := ical.NewEvent(textOf(public, "id") + "@lychgate")
+	e.SetDtStampTime(updatedAt)
+	e.SetLastModifiedAt(updatedAt)
+	e.SetSequence(sequence(updatedAt))
+	if when := whenOf(public); when.AllDay {
 		e.SetAllDayStartAt(dateIn(when.Start))
 		e.SetAllDayEndAt(dateIn(when.End))
 	} else {
@@ -61,42 +55,29 @@ func (p Public) calendarEvent() *ical.VEvent {
 			e.SetEndAt(when.End.UTC())
 		}
 	}
-	e.SetSummary(oneLine(p.Name))
-	if p.Description != "" {
-		e.SetDescription(lines(p.Description))
+	e.SetSummary("") // which each entry has, also of an event without a name
+	for _, f := range standardFields {
+		text := oneLine(textOf(public, f.Key))
+		if f.Kind == "textarea" {
+			text = lines(textOf(public, f.Key))
+		}
+		if p := e.GetProperty(f.calendar); text != "" && f.calendar != "" && (p == nil || p.Value == "") {
+			e.SetProperty(f.calendar, text)
+		}
 	}
-	switch {
-	case p.Location != "":
-		e.SetLocation(oneLine(p.Location))
-	case p.PlatformURL != nil:
-		e.SetLocation(*p.PlatformURL)
-	}
-	if p.URL != "" {
-		e.SetURL(p.URL)
+	if url := textOf(public, "url"); url != "" {
+		e.SetURL(url)
 	}
 	e.SetStatus(ical.ObjectStatusConfirmed)
-	if p.Status == Cancelled {
+	if textOf(public, "status") == string(Cancelled) {
 		e.SetStatus(ical.ObjectStatusCancelled)
 	}
-	return e
+	return e.Serialize(serialization), nil
 }
 
 // sequence returns a number that grows with the changes of the event, by which a calendar that
 // has it takes the newer one (RFC 5545, section 3.8.7.4): the seconds from the beginning of
 // 2026 to the last change. Calendars have room for them until 2094.
-func (p Public) sequence() int {
-	return max(int(p.UpdatedAt.Unix()-time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix()), 0)
+func sequence(updatedAt time.Time) int {
+	return max(int(updatedAt.Unix()-time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix()), 0)
 }
-
-// dateIn returns a date as a time in UTC, where it is the same date.
-func dateIn(t time.Time) time.Time {
-	year, month, day := t.Date()
-	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
-}
-
-// lines has line breaks as calendars escape them.
-func lines(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
-}
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

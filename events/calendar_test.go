@@ -18,11 +18,11 @@ func TestCalendar(t *testing.T) {
 		{"event_date": "2026-12-31", "event_time_zone": "Pacific/Kiritimati", "description": "One\r\ntwo\rthree\nfour, " + strings.Repeat("é", 40)},
 	} {
 		e := newEvent(values)
-		bodies = append(bodies, e.bodyOf(e.public()))
+		bodies = append(bodies, e.publicJSON())
 	}
 	cancelled := newEvent(map[string]any{"event_date": "2026-10-25", "event_time_start": "03:30", "event_time_zone": "Europe/Berlin", "access": "anyone", "platform_url": "https://meet.example.com/?a,b;c"})
 	cancelled.Status = Cancelled
-	bodies = append(bodies, cancelled.bodyOf(cancelled.public()))
+	bodies = append(bodies, cancelled.publicJSON())
 	const before, after = `
 BEGIN:VEVENT
 UID:abcdefghijklmnopqrstuvwxyz@lychgate
@@ -63,18 +63,18 @@ END:VEVENT`,
 		for _, body := range bodies {
 			entry, err := calendarEntry(body)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("entry of %s: %v", body, err)
 			}
 			parts = append(parts, entry)
 		}
 		got := strings.Join(append(parts, end), "")
 		folded := strings.Split(strings.TrimSuffix(got, "\r\n"), "\r\n")
 		if i := slices.IndexFunc(folded, func(line string) bool { return len(line) > 75 || strings.ContainsAny(line, "\r\n") }); i >= 0 {
-			t.Errorf("the line %q", folded[i])
+			t.Errorf("the line %q, want at most 75 bytes, without a line break", folded[i])
 		}
 		unfolded := strings.ReplaceAll(strings.ReplaceAll(got, "\r\n ", ""), "\r\n", "\n")
 		if diff := cmp.Diff(want, unfolded); diff != "" {
-			t.Errorf("named %q: %s", name, diff)
+			t.Errorf("named %q (-want +got): %s", name, diff)
 		}
 	}
 }

@@ -7,8 +7,7 @@ package events
 
 import (
 	"fmt"
-	"maps"
-	"reflect"
+	"slices"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
@@ -50,16 +49,8 @@ type Event struct {
 	body        string    // what readers get, "" if they do not find it
 }
 
-// isAs reports whether an event is as an editor leaves it, but for a slug that the platform
-// has made since.
-func (e *Event) isAs(d Edit) bool {
-	values := e.Values
-	if _, ok := d.Values["slug"]; !ok && e.Post.Slug != "" && values["slug"] == e.Post.Slug {
-		values = maps.Clone(values)
-		delete(values, "slug")
-	}
-	return e.Theme == d.Theme && e.Type == d.Type && reflect.DeepEqual(values, d.Values)
-}
+// has reports whether the type of an event has a field.
+func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
 
 // isDue reports whether the event is to be brought to the platform, or looked for there.
 func (e *Event) isDue() bool { return e.Pending != nil || !e.lateAt.IsZero() }
@@ -89,8 +80,8 @@ const (
 	deleted Status = "deleted"
 )
 
-// isOut reports whether readers are to find the event.
-func (s Status) isOut() bool { return s == Published || s == Cancelled }
+// isPublic reports whether readers find the event, once its post is published.
+func (s Status) isPublic() bool { return s == Published || s == Cancelled }
 
 // Post is the post of an event, as the platform last had it. The zero value is none.
 type Post struct {
@@ -130,6 +121,16 @@ type Settings struct {
 	// empty is the theme's to choose.
 	Messages map[string]string `json:"messages"`
 }
+
+const (
+	// MaxMade is how many events a site's staff may make in madeSpan: two a second, which no
+	// desk does by hand, and 15 MB of values.
+	MaxMade  = 120
+	madeSpan = time.Minute
+
+	// MaxDrafts is how many drafts a site may have: 256 MB of values.
+	MaxDrafts = 2000
+)
 
 // Errors.
 var (

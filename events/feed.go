@@ -14,62 +14,48 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Feed answers readers. What it has answered is kept a moment, in bounded memory, and is
-// answered again while the store is away. It may be used by many goroutines at once.
+// Feed answers readers. Its responses are cached for a moment, in bounded memory, and are
+// repeated while the store is away. It may be used by many goroutines at once.
 //
 // A stranger may ask for a list in a million ways. So a site's events are put in order once
-// for all lists of a version, and an event that several answers have is in memory once.
+// for all lists of a version, and an event that several responses have is in memory once.
 type Feed struct {
-	store   Store
-	asking  singleflight.Group
-	reading *semaphore.Weighted // questions to the store
-	pages   pageHolder
+	store    Store
+	flights  singleflight.Group
+	reads    *semaphore.Weighted // of the store
+	pages    pageCache
+	listings listings
 
-	mu       sync.Mutex
-	sites    map[string]siteVersion
-	listings map[listingKey]*listing
-	listed   int // entries of all listings
+	mu    sync.Mutex
+	sites map[string]siteVersion
 }
 
 // NewFeed returns a Feed of a store.
 func NewFeed(store Store) *Feed {
-	return &Feed{
-		store: store, reading: semaphore.NewWeighted(maxReading), pages: pageHolder{kept: make(map[feedKey]*page), most: maxHeld},
-		sites: make(map[string]siteVersion), listings: make(map[listingKey]*listing),
+	f := &Feed{
+		store: store, reads: semaphore.NewWeighted(maxReads), sites: make(map[string]siteVersion),
+		pages: pageCache{pages: make(map[pageKey]*page), maxSize: maxPageBytes},
 	}
+	f.listings = listings{store: store, pages: &f.pages, cached: make(map[listingKey]*listing)}
+	return f
 }
 
-// Answer is what a reader gets. It must be closed.
-type Answer struct {
+// Response is what a reader gets. It must be closed.
+type Response struct {
 	*io.SectionReader
 
 	Tag string // that changes with the body
 
 	page  *page
-	pages *pageHolder
+	pages *pageCache
 }
 
-// Close releases what the answer is read from. It must be called once.
-func (a *Answer) Close() { a.pages.release(a.page) }
+// Close releases what the response is read from. It must be called once.
+func (r *Response) Close() { r.pages.release(r.page) }
 
 // IsUrgent reports whether other readers were refused a moment ago because readers like this
 // one hold all the memory that they may.
-func (a *Answer) IsUrgent() bool { return a.pages.isShort() }
-
-// Form is what an answer is written as.
-type Form string
-
-// The forms.
-const (
-	JSON     Form = "json"
-	Calendar Form = "ics" // RFC 5545
-)
-
-type feedKey struct {
-	site, slug string
-	query      PublicQuery
-	form       Form
-}
+func (r *Response) IsUrgent() bool { return r.pages.wasFull() }
 
 // siteVersion is what the store last said of a site.
 type siteVersion struct {
@@ -79,151 +65,141 @@ type siteVersion struct {
 }
 
 const (
-	// versionTTL is how long the version of a site is taken to be the one that it was.
+	// versionTTL is how old a list may be that a reader gets.
 	versionTTL = time.Second
 
-	// answerTTL is how long an answer is kept: with time, events are over.
-	answerTTL = time.Minute
-
-	// maxSites bounds the sites of which the version is kept.
+	// maxSites bounds the sites of which the version is cached, with their settings.
 	maxSites = 10000
 
-	// maxReading bounds the connections to the store that readers may use at once, so that
+	// maxReads bounds the connections to the store that readers may use at once, so that
 	// others get one: SQLite has four for reading, and PostgreSQL 16.
-	maxReading = 2
+	maxReads = 2
 
-	// readingTimeout is how long a reader waits for one of these.
-	readingTimeout = 2 * time.Second
+	// waitTimeout is how long a reader waits for one of these.
+	waitTimeout = 2 * time.Second
 
-	// askTimeout bounds a question to the store, for which several readers may wait.
-	askTimeout = 5 * time.Second
+	// readTimeout bounds a read of the store, for which several readers may wait.
+	readTimeout = 5 * time.Second
 )
 
 // List returns a page of a site's events, as JSON or as a calendar. That is called as name
 // says, unless the site's settings say something else. It ends early where it has maxPage
 // or maxCalendar. Errors: ErrBusy, those of the store.
-func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form Form) (*Answer, error) {
-	key := feedKey{site: site, query: q, form: form}
-	return f.answer(ctx, key, func(ctx context.Context, of siteVersion) (made, error) {
-		all, err := f.listing(ctx, listingKey{site, q.Past}, of.version)
+func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form Form) (*Response, error) {
+	key := pageKey{site: site, query: q, form: form}
+	return f.respond(ctx, key, func(ctx context.Context, of siteVersion) (*page, error) {
+		all, err := f.listings.get(ctx, listingKey{site, q.Past}, of.version)
 		if err != nil {
-			return made{}, err
+			return nil, err
 		}
-		chosen := all.choose(q.Type)
+		chosen := all.ofType(q.Type)
 		from := min(q.From, len(chosen))
-		read, err := f.read(ctx, site, chosen[from:min(from+q.Most, len(chosen))], form)
+		read, err := f.listings.read(ctx, site, chosen[from:min(from+q.Most, len(chosen))], form)
 		if err != nil {
-			return made{}, err
-		}
-		if form == Calendar {
-			start, end := calendarFrame(cmp.Or(of.settings.CalendarName, name))
-			return made{newPage(key, start, "", end, read.pieces), read.taken}, nil
+			return nil, err
 		}
 		next := "null"
 		if from += read.entries; from < len(chosen) && read.entries > 0 {
 			next = strconv.Itoa(from)
 		}
-		end := fmt.Sprintf(`],"total":%d,"next":%s,"messages":%s}`, len(chosen), next, encode(of.settings.messages()))
-		return made{newPage(key, `{"events":[`, ",", end, read.pieces), read.taken}, nil
+		start, separator := `{"events":[`, ","
+		end := fmt.Sprintf(`],"total":%d,"next":%s,"messages":%s}`, len(chosen), next, of.settings.messages())
+		if form == Calendar {
+			separator = ""
+			start, end = calendarFrame(cmp.Or(of.settings.CalendarName, name))
+		}
+		p := newPage(key, start, separator, end, read.pieces)
+		p.borrowed = read.borrowed
+		return p, nil
 	})
 }
 
 // Event returns the event whose page has a slug, as JSON or as a calendar. Errors:
 // ErrNotFound, ErrBusy, those of the store.
-func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (*Answer, error) {
-	key := feedKey{site: site, slug: slug, form: form}
-	return f.answer(ctx, key, func(ctx context.Context, of siteVersion) (made, error) {
+func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (*Response, error) {
+	key := pageKey{site: site, slug: slug, form: form}
+	return f.respond(ctx, key, func(ctx context.Context, of siteVersion) (*page, error) {
 		body, err := f.store.Body(ctx, site, slug)
 		if err != nil {
-			return made{}, err
+			return nil, err
 		}
-		one, err := writePiece(body, form)
+		event, err := writePiece(body, form)
 		if err != nil {
-			return made{}, err
+			return nil, err
 		}
 		if form == Calendar {
 			start, end := calendarFrame("")
-			return made{page: newPage(key, start, "", end, []*piece{one})}, nil
+			return newPage(key, start, "", end, []*piece{event}), nil
 		}
-		one = newPiece(body[:len(body)-1], len(body))
-		return made{page: newPage(key, "", "", `,"messages":`+encode(of.settings.messages())+"}", []*piece{one})}, nil
+		event = newPiece(body[:len(body)-1], len(body))
+		return newPage(key, "", "", `,"messages":`+of.settings.messages()+"}", []*piece{event}), nil
 	})
 }
 
-// messages returns the texts of messaging states, an empty object for none.
-func (s Settings) messages() map[string]string {
+// messages returns the texts of messaging states as JSON, an empty object for none.
+func (s Settings) messages() string {
 	if s.Messages == nil {
-		return map[string]string{}
+		return "{}"
 	}
-	return s.Messages
+	return encode(s.Messages)
 }
 
-// made is a new page, and the pieces that were taken for it.
-type made struct {
-	page  *page
-	taken []*piece
-}
-
-// answer returns the page that is kept, or makes it. Errors: ErrBusy, those of write, and of
+// respond returns the page that is cached, or makes it. Errors: ErrBusy, those of write, and of
 // the store.
-func (f *Feed) answer(ctx context.Context, key feedKey, write func(context.Context, siteVersion) (made, error)) (*Answer, error) {
-	kept := f.pages.find(key)
+func (f *Feed) respond(ctx context.Context, key pageKey, write func(context.Context, siteVersion) (*page, error)) (*Response, error) {
+	cached := f.pages.acquire(key)
 	site, err := f.site(ctx, key.site)
-	if kept != nil && (err != nil || kept.version == site.version && time.Now().Before(kept.until)) {
-		return f.give(kept), nil //nolint:nilerr // what was answered before is answered while the store is away
+	if cached != nil && (err != nil || cached.version == site.version && time.Now().Before(cached.until)) {
+		return f.response(cached), nil //nolint:nilerr // while the store is away, responses are repeated
 	}
 	if err != nil {
 		return nil, err
 	}
-	done, err, _ := f.asking.Do(fmt.Sprintf("%d %q", site.version, fmt.Sprint(key)), func() (any, error) {
-		var of *page
-		err := f.ask(ctx, func(ctx context.Context) error {
-			made, err := write(ctx, site)
-			if err != nil {
-				return err
+	made, err, _ := f.flights.Do(fmt.Sprintf("%d %q", site.version, fmt.Sprint(key)), func() (any, error) {
+		var p *page
+		err := f.read(ctx, func(ctx context.Context) (err error) {
+			if p, err = write(ctx, site); err == nil {
+				p.version, p.until = site.version, time.Now().Add(responseTTL)
+				f.pages.put(p)
 			}
-			of = made.page
-			of.version, of.until = site.version, time.Now().Add(answerTTL)
-			f.pages.keep(of)
-			f.pages.drop(made.taken)
-			return nil
+			return err
 		})
-		return of, err
+		return p, err
 	})
-	if err != nil && kept != nil && kept.version == site.version && !errors.Is(err, ErrNotFound) {
-		return f.give(kept), nil
+	if err != nil && cached != nil && cached.version == site.version && !errors.Is(err, ErrNotFound) {
+		return f.response(cached), nil
 	}
-	if kept != nil {
-		f.pages.release(kept)
+	if cached != nil {
+		f.pages.release(cached)
 	}
 	if err != nil {
 		return nil, err
 	}
-	of := done.(*page)
-	if !f.pages.use(of) {
+	p := made.(*page)
+	if !f.pages.retain(p) {
 		return nil, ErrBusy
 	}
-	return f.give(of), nil
+	return f.response(p), nil
 }
 
-// give hands a page, of which a use was taken, to a reader.
-func (f *Feed) give(p *page) *Answer {
-	return &Answer{io.NewSectionReader(p, 0, p.size), p.tag, p, &f.pages}
+// response hands a page, which was acquired, to a reader.
+func (f *Feed) response(p *page) *Response {
+	return &Response{io.NewSectionReader(p, 0, p.size), p.etag, p, &f.pages}
 }
 
-// ask asks the store something on behalf of all readers who wait for it, so that one who
-// leaves does not cancel it. Errors: ErrBusy, those of question.
-func (f *Feed) ask(ctx context.Context, question func(context.Context) error) error {
+// read reads the store on behalf of all readers who wait for it, so one who leaves does not
+// cancel it. Errors: ErrBusy, those of query.
+func (f *Feed) read(ctx context.Context, query func(context.Context) error) error {
 	ctx = context.WithoutCancel(ctx)
-	waiting, cancel := context.WithTimeout(ctx, readingTimeout)
+	waiting, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
-	if f.reading.Acquire(waiting, 1) != nil {
+	if f.reads.Acquire(waiting, 1) != nil {
 		return ErrBusy
 	}
-	defer f.reading.Release(1)
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer f.reads.Release(1)
+	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return question(asking)
+	return query(reading)
 }
 
 // site returns the version of a site, and its settings.
@@ -234,10 +210,10 @@ func (f *Feed) site(ctx context.Context, site string) (siteVersion, error) {
 	if ok && time.Now().Before(known.until) {
 		return known, nil
 	}
-	asked, err, _ := f.asking.Do("version "+site, func() (any, error) {
-		asked := siteVersion{until: time.Now().Add(versionTTL)}
-		err := f.ask(ctx, func(ctx context.Context) (err error) {
-			asked.version, asked.settings, err = f.store.Version(ctx, site)
+	found, err, _ := f.flights.Do("version "+site, func() (any, error) {
+		now := siteVersion{until: time.Now().Add(versionTTL)}
+		err := f.read(ctx, func(ctx context.Context) (err error) {
+			now.version, now.settings, err = f.store.Version(ctx, site)
 			return err
 		})
 		if err != nil {
@@ -248,8 +224,8 @@ func (f *Feed) site(ctx context.Context, site string) (siteVersion, error) {
 		if len(f.sites) >= maxSites {
 			clear(f.sites)
 		}
-		f.sites[site] = asked
-		return asked, nil
+		f.sites[site] = now
+		return now, nil
 	})
-	return asked.(siteVersion), err
+	return found.(siteVersion), err
 }

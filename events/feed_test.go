@@ -65,15 +65,15 @@ func (s *oddStore) Body(ctx context.Context, site, slug string) (string, error) 
 }
 
 // bodyOf returns what a reader gets, and ends the answer.
-func bodyOf(t *testing.T, answer *Answer, err error) string {
+func bodyOf(t *testing.T, answer *Response, err error) string {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("want a response, got %v", err)
 	}
 	defer answer.Close()
 	text, err := io.ReadAll(answer)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("reading the response: %v", err)
 	}
 	return string(text)
 }
@@ -89,12 +89,12 @@ func TestFeedOfAStoreThatGoesAway(t *testing.T) {
 	}
 	first := list()
 	store.isAway = true
-	for _, kept := range f.pages.kept {
+	for _, kept := range f.pages.pages {
 		kept.until = time.Time{}
 	}
-	clear(f.listings)
+	clear(f.listings.cached)
 	if diff := cmp.Diff(first, list()); diff != "" {
-		t.Errorf("while the store is away: %s", diff)
+		t.Errorf("while the store is away (-want +got): %s", diff)
 	}
 	q.Past = true
 	if _, err := f.List(t.Context(), "daily", "", q, JSON); !errors.Is(err, errDown) {
@@ -112,7 +112,7 @@ func fill(t *testing.T, db *database.DB, count, size int) *SQL {
 		if e.Type = "webinar"; n%3 == 0 {
 			e.Type = "party"
 		}
-		e.body = e.bodyOf(e.public())
+		e.body = e.publicJSON()
 		if err := store.Insert(t.Context(), *e); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestReadersShareEvents(t *testing.T) {
 	const size = 20 << 10
 	store := fill(t, dbtest.SQLite(t), 60, size)
 	f := NewFeed(store)
-	var answers []*Answer
+	var answers []*Response
 	for n := range 200 {
 		form, kind := JSON, ""
 		if n%2 > 0 {
@@ -179,7 +179,7 @@ func TestReadersShareEvents(t *testing.T) {
 		if n%4 > 1 {
 			kind = "webinar"
 		}
-		answers = append(answers, want[*Answer](t)(f.List(t.Context(), "daily", "", PublicQuery{From: n % 40, Most: 1000 - n, Type: kind}, form)))
+		answers = append(answers, want[*Response](t)(f.List(t.Context(), "daily", "", PublicQuery{From: n % 40, Most: 1000 - n, Type: kind}, form)))
 	}
 	if most := 60*(size+4096) + 200*4096; f.pages.size > most {
 		t.Errorf("200 readers hold %d bytes, want at most %d", f.pages.size, most)
@@ -189,13 +189,13 @@ func TestReadersShareEvents(t *testing.T) {
 	}
 	f.pages.mu.Lock()
 	defer f.pages.mu.Unlock()
-	for _, kept := range f.pages.kept {
-		f.pages.forget(kept)
+	for _, kept := range f.pages.pages {
+		f.pages.evict(kept)
 	}
 	if f.pages.size != 0 {
 		t.Errorf("with no page left, %d bytes are counted", f.pages.size)
 	}
-	for _, l := range f.listings {
+	for _, l := range f.listings.cached {
 		for i := range l.entries {
 			if l.entries[i].json != nil || l.entries[i].calendar != nil {
 				t.Fatalf("with no page left, event %s is still in memory", l.entries[i].ID)
@@ -208,27 +208,27 @@ func TestReadersShareEvents(t *testing.T) {
 // some have gone.
 func TestReadersHoldAllThatTheyMay(t *testing.T) {
 	f := NewFeed(fill(t, dbtest.SQLite(t), 60, 20<<10))
-	f.pages.most = 600 << 10
-	ask := func(from int) (*Answer, error) {
+	f.pages.maxSize = 600 << 10
+	ask := func(from int) (*Response, error) {
 		return f.List(t.Context(), "daily", "", PublicQuery{From: from, Most: 10}, JSON)
 	}
-	first, second := want[*Answer](t)(ask(0)), want[*Answer](t)(ask(10))
+	first, second := want[*Response](t)(ask(0)), want[*Response](t)(ask(10))
 	if first.IsUrgent() {
-		t.Error("it is urgent before anybody is refused")
+		t.Error("it is urgent before anybody is refused, want not urgent")
 	}
 	if _, err := ask(20); !errors.Is(err, ErrBusy) {
 		t.Errorf("with no room left: %v, want %v", err, ErrBusy)
 	}
 	if !first.IsUrgent() {
-		t.Error("it is not urgent though a reader was refused")
+		t.Error("it is not urgent though a reader was refused, want urgent")
 	}
-	same := want[*Answer](t)(ask(0)) // which takes no more room
+	same := want[*Response](t)(ask(0)) // which takes no more room
 	first.Close()
 	if _, err := ask(20); !errors.Is(err, ErrBusy) {
 		t.Errorf("with a page that another reader still has: %v, want %v", err, ErrBusy)
 	}
 	same.Close()
-	want[*Answer](t)(ask(20)).Close()
+	want[*Response](t)(ask(20)).Close()
 	second.Close()
 }
 
@@ -250,8 +250,8 @@ func TestReadersConnections(t *testing.T) {
 		store.goOn <- struct{}{}
 	}
 	wg.Wait()
-	if store.most != maxReading {
-		t.Errorf("%d questions to the store at once, want %d", store.most, maxReading)
+	if store.most != maxReads {
+		t.Errorf("%d questions to the store at once, want %d", store.most, maxReads)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestPageReader(t *testing.T) {
 			pieces = append(pieces, newPiece(text, len(text)))
 		}
 		start, end := rapid.StringN(0, 3, 9).Draw(t, "start"), rapid.StringN(0, 3, 9).Draw(t, "end")
-		p := newPage(feedKey{}, start, separator, end, pieces)
+		p := newPage(pageKey{}, start, separator, end, pieces)
 		if err := iotest.TestReader(io.NewSectionReader(p, 0, p.size), []byte(start+strings.Join(texts, separator)+end)); err != nil {
 			t.Fatalf("%q, %q: %v", texts, separator, err)
 		}

@@ -3,19 +3,26 @@ package events
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 const (
 	// maxPage bounds the events on a page of a list, and maxCalendar those that a calendar
-	// is made of, in bytes of JSON. Only one that is larger is still there, alone.
+	// is made of, in bytes of JSON. One event that is larger than that is on a page of its own.
 	maxPage     = 256 << 10
 	maxCalendar = 4 << 20
 
-	// maxEntries bounds the entries of all listings that are kept: about 100 bytes each.
+	// maxEntries bounds the entries of all listings that are cached: about 100 bytes each.
 	maxEntries = 20 * MaxListed
+
+	// responseTTL is how long pages and listings are cached: with time, events are over.
+	responseTTL = time.Minute
 )
 
 type listingKey struct {
@@ -38,16 +45,15 @@ type entry struct {
 	json, calendar *piece
 }
 
-// place returns where the entry has its piece of a form.
-func (e *entry) place(form Form) **piece {
+func (e *entry) slot(form Form) **piece {
 	if form == Calendar {
 		return &e.calendar
 	}
 	return &e.json
 }
 
-// choose returns the entries of a type, "" for any.
-func (l *listing) choose(kind string) []*entry {
+// ofType returns the entries of a type, "" for any.
+func (l *listing) ofType(kind string) []*entry {
 	var chosen []*entry
 	for i := range l.entries {
 		if e := &l.entries[i]; kind == "" || e.Type == kind {
@@ -57,72 +63,76 @@ func (l *listing) choose(kind string) []*entry {
 	return chosen
 }
 
-// listing returns the events of a version of a site.
-func (f *Feed) listing(ctx context.Context, key listingKey, version int64) (*listing, error) {
-	f.mu.Lock()
-	known := f.listings[key]
-	f.mu.Unlock()
+// listings caches listings, and reads the events of them.
+type listings struct {
+	store Store
+	pages *pageCache
+	loads singleflight.Group
+
+	mu     sync.Mutex
+	cached map[listingKey]*listing
+	size   int // entries of all listings, and one more for each
+}
+
+// get returns the events of a version of a site.
+func (c *listings) get(ctx context.Context, key listingKey, version int64) (*listing, error) {
+	c.mu.Lock()
+	known := c.cached[key]
+	c.mu.Unlock()
 	if known != nil && known.version == version && time.Now().Before(known.until) {
 		return known, nil
 	}
-	asked, err, _ := f.asking.Do(fmt.Sprintf("listing %d %v %s", version, key.past, key.site), func() (any, error) {
-		list, err := f.store.PublicEntries(ctx, key.site, key.past)
+	loaded, err, _ := c.loads.Do(fmt.Sprintf("%d %v %s", version, key.past, key.site), func() (any, error) {
+		list, err := c.store.PublicEntries(ctx, key.site, key.past)
 		if err != nil {
 			return nil, err
 		}
-		l := &listing{version: version, until: time.Now().Add(answerTTL), entries: make([]entry, len(list))}
+		l := &listing{version: version, until: time.Now().Add(responseTTL), entries: make([]entry, len(list))}
 		for i := range list {
 			l.entries[i].PublicEntry = list[i]
 		}
-		f.keepListing(key, l)
+		c.put(key, l)
 		return l, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return asked.(*listing), nil
+	return loaded.(*listing), nil
 }
 
-func (f *Feed) keepListing(key listingKey, l *listing) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	forget := func(key listingKey) {
-		if known, ok := f.listings[key]; ok {
-			f.listed -= len(known.entries) + 1
-			delete(f.listings, key)
+func (c *listings) put(key listingKey, l *listing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other, known := range c.cached { // in no order
+		if other == key || c.size+len(l.entries)+1 > maxEntries {
+			c.size -= len(known.entries) + 1
+			delete(c.cached, other)
 		}
 	}
-	forget(key)
-	for other := range f.listings { // in no order
-		if f.listed+len(l.entries)+1 <= maxEntries {
-			break
-		}
-		forget(other)
-	}
-	f.listings[key] = l
-	f.listed += len(l.entries) + 1
+	c.cached[key] = l
+	c.size += len(l.entries) + 1
 }
 
-// reading is what was read for a page.
-type reading struct {
-	pieces  []*piece
-	taken   []*piece // to be dropped once the page is kept
-	entries int      // how many entries the pieces are of
+// readEvents are those of a page.
+type readEvents struct {
+	pieces   []*piece
+	borrowed []*piece // to be released once the page is cached
+	entries  int      // how many entries the pieces are of
 }
 
 // read returns the pieces of entries, up to what a page may have. An event that readers do
 // not find any more has none.
-func (f *Feed) read(ctx context.Context, site string, entries []*entry, form Form) (r reading, err error) {
+func (c *listings) read(ctx context.Context, site string, entries []*entry, form Form) (r readEvents, err error) {
 	most := maxPage
 	if form == Calendar {
 		most = maxCalendar
 	}
 	for cost := 0; r.entries < len(entries); {
 		batch := entries[r.entries:min(r.entries+PublicBatch, len(entries))]
-		pieces, err := f.readBatch(ctx, site, batch, form, &r)
+		pieces, err := c.readBatch(ctx, site, batch, form, &r)
 		if err != nil {
-			f.pages.drop(r.taken)
-			return reading{}, err
+			c.pages.releasePieces(r.borrowed)
+			return readEvents{}, err
 		}
 		for _, piece := range pieces {
 			if piece != nil {
@@ -138,13 +148,13 @@ func (f *Feed) read(ctx context.Context, site string, entries []*entry, form For
 }
 
 // readBatch returns the pieces of at most PublicBatch entries, nil for those that are gone.
-func (f *Feed) readBatch(ctx context.Context, site string, batch []*entry, form Form, r *reading) ([]*piece, error) {
-	places := make([]**piece, len(batch))
+func (c *listings) readBatch(ctx context.Context, site string, batch []*entry, form Form, r *readEvents) ([]*piece, error) {
+	slots := make([]**piece, len(batch))
 	for i, e := range batch {
-		places[i] = e.place(form)
+		slots[i] = e.slot(form)
 	}
-	pieces := f.pages.take(places)
-	r.taken = append(r.taken, pieces...)
+	pieces := c.pages.acquirePieces(slots)
+	r.borrowed = append(r.borrowed, pieces...)
 	var missing []string
 	for i, e := range batch {
 		if pieces[i] == nil {
@@ -154,7 +164,7 @@ func (f *Feed) readBatch(ctx context.Context, site string, batch []*entry, form 
 	if len(missing) == 0 {
 		return pieces, nil
 	}
-	bodies, err := f.store.Bodies(ctx, site, missing)
+	bodies, err := c.store.Bodies(ctx, site, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +176,7 @@ func (f *Feed) readBatch(ctx context.Context, site string, batch []*entry, form 
 		if pieces[i], err = writePiece(body, form); err != nil {
 			return nil, fmt.Errorf("writing event %s of site %s: %w", e.ID, site, err)
 		}
-		pieces[i].home = places[i]
+		pieces[i].slot = slots[i]
 	}
 	return pieces, nil
 }
@@ -175,7 +185,7 @@ func (f *Feed) readBatch(ctx context.Context, site string, batch []*entry, form 
 func writePiece(body string, form Form) (*piece, error) {
 	if form == JSON {
 		if !json.Valid([]byte(body)) {
-			return nil, fmt.Errorf("not JSON")
+			return nil, errors.New("not JSON")
 		}
 		return newPiece(body, len(body)), nil
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
 
-// crowd has as many drafts and as many that were made lately as a test says.
-type crowd struct {
+// crowdedStore has as many drafts and as many that were made lately as a test says.
+type crowdedStore struct {
 	*SQL
 	drafts, made int
 }
@@ -61,7 +61,7 @@ func TestListOfLargeEvents(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("events of all pages (-want +got): %s", diff)
 		}
 	})
 }
@@ -83,7 +83,7 @@ func TestMemoryOfLists(t *testing.T) {
 		asking.Go(func() {
 			var err error
 			if pages[i], err = r.List(t.Context(), "daily", Query{Most: 50}); err != nil {
-				t.Error(err)
+				t.Errorf("list %d: %v", i, err)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestMemoryOfLists(t *testing.T) {
 }
 
 // CountMade implements [Store].
-func (c *crowd) CountMade(ctx context.Context, site string, span time.Duration) (int, int, error) {
+func (c *crowdedStore) CountMade(ctx context.Context, site string, span time.Duration) (int, int, error) {
 	drafts, made, err := c.SQL.CountMade(ctx, site, span)
 	return drafts + c.drafts, made + c.made, err
 }
@@ -104,12 +104,12 @@ func (c *crowd) CountMade(ctx context.Context, site string, span time.Duration) 
 // Nobody makes more drafts than a site may have, or more in a minute than a desk needs.
 func TestTooManyDrafts(t *testing.T) {
 	for name, test := range map[string]struct {
-		crowd crowd
+		crowd crowdedStore
 		want  []error // of each event that is made
 	}{
-		"the last draft":    {crowd{drafts: MaxDrafts - 1}, []error{nil, ErrTooMany}},
-		"too fast":          {crowd{made: MaxMade - 1}, []error{nil, ErrTooFast}},
-		"a desk in a hurry": {crowd{drafts: 500, made: 20}, []error{nil, nil}},
+		"the last draft":    {crowdedStore{drafts: MaxDrafts - 1}, []error{nil, ErrTooMany}},
+		"too fast":          {crowdedStore{made: MaxMade - 1}, []error{nil, ErrTooFast}},
+		"a desk in a hurry": {crowdedStore{drafts: 500, made: 20}, []error{nil, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, err := NewSQL(t.Context(), dbtest.SQLite(t))

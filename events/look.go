@@ -79,7 +79,7 @@ func (s *Service) takeOver(ctx context.Context, e Event, p *platform.EventPost) 
 		before := now.body
 		now.UpdatedAt = s.store.Now().UTC().Truncate(time.Millisecond)
 		now.follow(*p)
-		if now.Status.isOut() && (before == "" || now.Post.isShown()) {
+		if now.Status.isPublic() && (before == "" || now.Post.isShown()) {
 			now.Pending, now.dueAt = &Pending{Since: s.store.Now()}, s.store.Now()
 		}
 		return nil
@@ -114,14 +114,14 @@ func (e *Event) follow(p platform.EventPost) {
 	case p.Status == last.Status:
 	case p.Status == platform.Published && e.Status == Draft && e.Shape.Checked != "":
 		e.Status = e.Shape.Checked
-	case p.Status != platform.Published && e.Status.isOut():
+	case p.Status != platform.Published && e.Status.isPublic():
 		e.Status = Draft
 	}
 	e.Post = postOf(p, last.Template, last.Tags)
 	e.Revision = newRevision()
 	e.body = ""
-	if e.Status.isOut() && e.Post.isShown() {
-		e.body = e.bodyOf(e.public())
+	if e.Status.isPublic() && e.Post.isShown() {
+		e.body = e.publicJSON()
 	}
 }
 

@@ -10,71 +10,101 @@ import (
 	"time"
 )
 
-// maxHeld bounds what all pages take that are kept or that readers have, in bytes. A piece
+// This file caches responses to readers in bounded memory. Pages share the pieces that are
+// written once for each event, and both are counted by references.
+
+// maxPageBytes bounds the memory of all pages that are cached or that readers have. A piece
 // counts once, however many pages have it.
-const maxHeld = 64 << 20
+const maxPageBytes = 64 << 20
 
-// shortTime is how long room is taken to be short after a reader was refused.
-const shortTime = 10 * time.Second
+// fullTime is how long the cache is taken to be full after a reader was refused.
+const fullTime = 10 * time.Second
 
-// ErrBusy means that readers hold as much as they may. They are cut off soon, so another try
-// a few seconds later is answered.
+// ErrBusy means that readers hold as much memory as they may. They are cut off soon, so another
+// try a few seconds later succeeds.
 var ErrBusy = errors.New("readers hold as much of the events as they may")
 
-// piece is an event as it is written, which pages share.
+// Form is what a response is written as.
+type Form string
+
+// The forms.
+const (
+	JSON     Form = "json"
+	Calendar Form = "ics" // RFC 5545
+)
+
+// piece is an event as it is written in a form.
 type piece struct {
 	text string
 	sum  [sha256.Size]byte
 	cost int     // the bytes that were read to write it
-	home **piece // where it is found while a page has it; nil for nowhere
-	uses int     // how many pages have it, or are made of it
+	slot **piece // where other pages find it while it has references; nil for nowhere
+	refs int
 }
 
 func newPiece(text string, cost int) *piece {
 	return &piece{text: text, sum: sha256.Sum256([]byte(text)), cost: cost}
 }
 
-// page is an answer: pieces, and what stands around them.
-type page struct {
-	key                   feedKey
-	start, separator, end string
-	pieces                []*piece
-	ends                  []int64 // of the pieces and the separators behind them, in the answer
-	size                  int64
-	tag                   string
-	version               int64
-	until                 time.Time
-	uses                  int // how many readers have it
-	isKept                bool
+// pageKey is of a single event if it has a slug, and of a list otherwise.
+type pageKey struct {
+	site, slug string
+	query      PublicQuery
+	form       Form
 }
 
-// newPage makes a page of pieces.
-func newPage(key feedKey, start, separator, end string, pieces []*piece) *page {
-	p := &page{key: key, start: start, separator: separator, end: end, pieces: pieces, ends: make([]int64, len(pieces))}
-	hash := sha256.New()
-	hash.Write([]byte(start))
-	p.size = int64(len(start))
-	for i, piece := range pieces {
-		hash.Write(piece.sum[:])
-		p.size += int64(len(piece.text))
-		if i < len(pieces)-1 {
-			p.size += int64(len(separator))
-		}
+// page is the body of a response: pieces, and what stands around them.
+type page struct {
+	key                   pageKey
+	start, separator, end string
+	pieces                []*piece
+	ends                  []int64 // offsets behind each part
+	size                  int64
+	etag                  string
+	version               int64 // of the site
+	until                 time.Time
+	refs                  int // of readers
+	isCached              bool
+
+	// borrowed are pieces that the page was made of, to be released once it has references to
+	// them of its own.
+	borrowed []*piece
+}
+
+func newPage(key pageKey, start, separator, end string, pieces []*piece) *page {
+	p := &page{key: key, start: start, separator: separator, end: end, pieces: pieces, ends: make([]int64, max(2*len(pieces)+1, 2))}
+	for i := range p.ends {
+		p.size += int64(len(p.part(i)))
 		p.ends[i] = p.size
 	}
+	hash := sha256.New()
+	hash.Write([]byte(start))
+	for _, piece := range pieces {
+		hash.Write(piece.sum[:])
+	}
 	hash.Write([]byte(end))
-	p.size += int64(len(end))
-	p.tag = hex.EncodeToString(hash.Sum(nil)[:8])
+	p.etag = hex.EncodeToString(hash.Sum(nil)[:8])
 	return p
 }
 
-// ReadAt implements [io.ReaderAt].
+// part returns the start, a piece or a separator by turns, or the end.
+func (p *page) part(i int) string {
+	switch {
+	case i == 0:
+		return p.start
+	case i == len(p.ends)-1:
+		return p.end
+	case i%2 == 1:
+		return p.pieces[i/2].text
+	}
+	return p.separator
+}
+
+// ReadAt makes a page an [io.ReaderAt], of which readers get ranges without a copy of it.
 func (p *page) ReadAt(b []byte, offset int64) (n int, err error) {
-	for n < len(b) && offset < p.size {
-		text, at := p.part(offset)
-		copied := copy(b[n:], text[offset-at:])
-		n += copied
-		offset += int64(copied)
+	for i, _ := slices.BinarySearch(p.ends, offset+1); n < len(b) && i < len(p.ends); i++ {
+		text := p.part(i)
+		n += copy(b[n:], text[offset+int64(n)-p.ends[i]+int64(len(text)):])
 	}
 	if n < len(b) {
 		return n, io.EOF
@@ -82,179 +112,151 @@ func (p *page) ReadAt(b []byte, offset int64) (n int, err error) {
 	return n, nil
 }
 
-// part returns the part of the answer in which an offset is, and where that part begins.
-func (p *page) part(offset int64) (text string, at int64) {
-	if offset < int64(len(p.start)) {
-		return p.start, 0
-	}
-	i, _ := slices.BinarySearchFunc(p.ends, offset, func(end, offset int64) int {
-		if end <= offset {
-			return -1
-		}
-		return 1
-	})
-	if i == len(p.pieces) {
-		return p.end, p.size - int64(len(p.end))
-	}
-	at = int64(len(p.start))
-	if i > 0 {
-		at = p.ends[i-1]
-	}
-	if behind := at + int64(len(p.pieces[i].text)); offset >= behind {
-		return p.separator, behind
-	}
-	return p.pieces[i].text, at
-}
-
-// overhead is what a page takes besides its pieces, in bytes, roughly.
+// overhead is what a page takes besides its pieces, in bytes, roughly: the struct, a map entry,
+// and for each piece a pointer and two offsets.
 func (p *page) overhead() int {
-	return 512 + len(p.key.slug) + len(p.key.query.Type) + len(p.start) + len(p.end) + 16*len(p.pieces)
+	return 512 + len(p.key.slug) + len(p.key.query.Type) + len(p.start) + len(p.end) + 24*len(p.pieces)
 }
 
-// pageHolder keeps pages for the next reader, and counts what they take together with those
-// that readers have. It may be used by many goroutines at once.
-type pageHolder struct {
-	mu   sync.Mutex
-	kept map[feedKey]*page
-	size int // bytes
-	most int // bytes
+// pageCache keeps pages for the next reader. It may be used by many goroutines at once.
+type pageCache struct {
+	mu      sync.Mutex
+	pages   map[pageKey]*page
+	size    int // bytes of all pages that are cached or that readers have
+	maxSize int
 
-	refused time.Time // when there was no room the last time
+	refusedAt time.Time
 }
 
-// find returns the page that is kept at a key, nil for none. It is released later.
-func (h *pageHolder) find(key feedKey) *page {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p := h.kept[key]
+// acquire returns the page that is cached for a key, nil for none. It must be released.
+func (c *pageCache) acquire(key pageKey) *page {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pages[key]
 	if p != nil {
-		p.uses++
+		p.refs++
 	}
 	return p
 }
 
-// use gives a page to one more reader, who releases it later. It returns false if there is no
-// room for it, and for one that is not kept any more.
-func (h *pageHolder) use(p *page) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if p.uses == 0 && !p.isKept && !h.count(p) {
+// retain gives a page to one more reader, who must release it. It returns false if there is
+// no room for a page that was evicted meanwhile.
+func (c *pageCache) retain(p *page) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.refs == 0 && !p.isCached && !c.add(p) {
 		return false
 	}
-	p.uses++
+	p.refs++
 	return true
 }
 
-// keep keeps a new page in place of the one at its key. It returns false if there is no room.
-func (h *pageHolder) keep(p *page) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if before := h.kept[p.key]; before != nil {
-		h.forget(before)
+// put caches a new page in place of the one at its key, unless there is no room.
+func (c *pageCache) put(p *page) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before := c.pages[p.key]; before != nil {
+		c.evict(before)
 	}
-	if !h.count(p) {
-		return false
+	if c.add(p) {
+		p.isCached = true
+		c.pages[p.key] = p
 	}
-	p.isKept = true
-	h.kept[p.key] = p
-	return true
+	c.releaseAll(p.borrowed)
+	p.borrowed = nil
 }
 
-// release ends the use of a page.
-func (h *pageHolder) release(p *page) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if p.uses--; p.uses == 0 && !p.isKept {
-		h.discount(p)
+func (c *pageCache) release(p *page) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.refs--; p.refs == 0 && !p.isCached {
+		c.remove(p)
 	}
 }
 
-// take returns the pieces at some places, nil for those that no page has. Those that it
-// returns stay there until they are dropped.
-func (h *pageHolder) take(places []**piece) []*piece {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	taken := make([]*piece, len(places))
-	for i, place := range places {
-		if taken[i] = *place; taken[i] != nil {
-			taken[i].uses++
+// acquirePieces returns the pieces in some slots, nil for those that no page has. They must be
+// released.
+func (c *pageCache) acquirePieces(slots []**piece) []*piece {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pieces := make([]*piece, len(slots))
+	for i, slot := range slots {
+		if pieces[i] = *slot; pieces[i] != nil {
+			pieces[i].refs++
 		}
 	}
-	return taken
+	return pieces
 }
 
-// drop ends what take began.
-func (h *pageHolder) drop(taken []*piece) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, piece := range taken {
-		if piece != nil {
-			h.leave(piece)
+func (c *pageCache) releasePieces(pieces []*piece) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.releaseAll(pieces)
+}
+
+func (c *pageCache) releaseAll(pieces []*piece) {
+	for _, p := range pieces {
+		if p == nil {
+			continue
+		}
+		if p.refs--; p.refs > 0 {
+			continue
+		}
+		c.size -= len(p.text)
+		if p.slot != nil && *p.slot == p {
+			*p.slot = nil
 		}
 	}
 }
 
-// isShort reports whether a reader was refused a moment ago, for want of room.
-func (h *pageHolder) isShort() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return time.Since(h.refused) < shortTime
+// wasFull reports whether a reader was refused a moment ago, for want of memory.
+func (c *pageCache) wasFull() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.refusedAt) < fullTime
 }
 
-// count counts a page and its pieces, and forgets others that no reader has if there is too
+// add counts a page and its pieces, and evicts others that no reader has if there is too
 // little room. It returns false if there still is.
-func (h *pageHolder) count(p *page) bool {
-	need := p.overhead()
+func (c *pageCache) add(p *page) bool {
+	c.size += p.overhead()
 	for _, piece := range p.pieces {
-		if piece.uses == 0 {
-			need += len(piece.text)
+		if piece.refs == 0 {
+			c.size += len(piece.text)
 		}
-		piece.uses++
+		piece.refs++
 	}
-	h.size += need
-	for _, other := range h.kept { // in no order
-		if h.size <= h.most {
+	for _, other := range c.pages { // in no order
+		if c.size <= c.maxSize {
 			break
 		}
-		if other.uses == 0 {
-			h.forget(other)
+		if other.refs == 0 {
+			c.evict(other)
 		}
 	}
-	if h.size > h.most {
-		h.discount(p)
-		h.refused = time.Now()
+	if c.size > c.maxSize {
+		c.remove(p)
+		c.refusedAt = time.Now()
 		return false
 	}
 	for _, piece := range p.pieces {
-		if piece.home != nil && *piece.home == nil {
-			*piece.home = piece
+		if piece.slot != nil && *piece.slot == nil {
+			*piece.slot = piece
 		}
 	}
 	return true
 }
 
-func (h *pageHolder) discount(p *page) {
-	h.size -= p.overhead()
-	for _, piece := range p.pieces {
-		h.leave(piece)
-	}
+func (c *pageCache) remove(p *page) {
+	c.size -= p.overhead()
+	c.releaseAll(p.pieces)
 }
 
-func (h *pageHolder) leave(p *piece) {
-	if p.uses--; p.uses > 0 {
-		return
-	}
-	h.size -= len(p.text)
-	if p.home != nil && *p.home == p {
-		*p.home = nil
-	}
-}
-
-// forget keeps a page no longer.
-func (h *pageHolder) forget(p *page) {
-	delete(h.kept, p.key)
-	p.isKept = false
-	if p.uses == 0 {
-		h.discount(p)
+// evict has no more readers get a page.
+func (c *pageCache) evict(p *page) {
+	delete(c.pages, p.key)
+	p.isCached = false
+	if p.refs == 0 {
+		c.remove(p)
 	}
 }

@@ -120,25 +120,26 @@ func TestPublic(t *testing.T) {
 				test.change(e)
 			}
 			public := strings.NewReplacer("ALWAYS", strings.Replace(always, "published", string(e.Status), 1), "AFTER", after).Replace(test.public)
-			if diff := cmp.Diff(public, e.bodyOf(e.public())); diff != "" {
-				t.Errorf("for scripts: %s", diff)
+			if diff := cmp.Diff(public, e.publicJSON()); diff != "" {
+				t.Errorf("for scripts (-want +got): %s", diff)
 			}
-			scripts := scriptsOf(t, e.public().head())
+			scripts := scriptsOf(t, e.head())
 			if diff := cmp.Diff(strings.Replace(test.linked, "LINKED", linked, 1), scripts[`type="application/ld+json"`]); diff != "" {
-				t.Errorf("for search engines: %s", diff)
+				t.Errorf("for search engines (-want +got): %s", diff)
 			}
 
 			// The page has the same as the answer, apart from where it is.
-			var inPage, inAnswer Public
+			var inPage, inAnswer map[string]any
 			if err := json.Unmarshal([]byte(scripts[`type="application/json" id="lychgate-event"`]), &inPage); err != nil {
 				t.Fatal(err)
 			}
 			if err := json.Unmarshal([]byte(public), &inAnswer); err != nil {
 				t.Fatal(err)
 			}
-			inAnswer.Slug, inAnswer.URL = "", ""
+			delete(inAnswer, "slug")
+			delete(inAnswer, "url")
 			if diff := cmp.Diff(inAnswer, inPage); diff != "" {
-				t.Errorf("in the page: %s", diff)
+				t.Errorf("in the page (-want +got): %s", diff)
 			}
 		})
 	}
@@ -150,14 +151,14 @@ func scriptsOf(t *testing.T, head string) map[string]string {
 	t.Helper()
 	lines := strings.Split(head, "\n")
 	if len(lines) != 4 || lines[0] != headStart || lines[3] != headEnd {
-		t.Fatal(head)
+		t.Fatalf("the head is\n%s\nwant two scripts between %q and %q", head, headStart, headEnd)
 	}
 	scripts := make(map[string]string)
 	for _, line := range lines[1:3] {
 		attributes, content, _ := strings.Cut(strings.TrimPrefix(line, "<script "), ">")
 		content, isClosed := strings.CutSuffix(content, "</script>")
 		if !isClosed || strings.ContainsAny(content, "<>&\u2028\u2029") {
-			t.Errorf("%s", line)
+			t.Errorf("%q, want one script without markup in it", line)
 		}
 		scripts[attributes] = content
 	}
@@ -176,16 +177,16 @@ func TestWithHead(t *testing.T) {
 		{"in its place", "a\n" + part + "b", other, "a\n" + other + "b"},
 		{"in place of one that was cut off", "a\n" + strings.TrimSuffix(part, headEnd), other, "a\n" + other},
 		{"away with one that was cut off", headStart + "\nold", "", ""},
-		{"before what follows one without its end", "a\n" + strings.TrimSuffix(Public{}.head(), headEnd) + "<meta>\n<script>x</script>", other, "a\n" + other + "\n<meta>\n<script>x</script>"},
+		{"before what follows one without its end", "a\n" + strings.TrimSuffix(new(Event).head(), headEnd) + "<meta>\n<script>x</script>", other, "a\n" + other + "\n<meta>\n<script>x</script>"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := withHead(test.html, test.part)
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("the head (-want +got): %s", diff)
 			}
 			if again := withHead(got, test.part); again != got {
-				t.Errorf("a second time it is %q", again)
+				t.Errorf("a second time it is %q, want %q", again, got)
 			}
 		})
 	}
@@ -193,24 +194,24 @@ func TestWithHead(t *testing.T) {
 
 // Whatever staff write there, it stays, an event has one part of it, and that can be taken away.
 func FuzzWithHead(f *testing.F) {
-	part := Public{Name: "Gates"}.head()
+	part := newEvent(map[string]any{}).head()
 	for _, html := range []string{"", "<meta>", part, "a" + part + "b", headEnd + headStart, headStart + headID + "</script>", "\n" + part + "\n\n"} {
 		f.Add(html)
 	}
 	f.Fuzz(func(t *testing.T, html string) {
 		with := withHead(html, part)
 		if strings.Count(with, part) != 1 && strings.Count(html, headStart) < 2 {
-			t.Errorf("%q is %q", html, with)
+			t.Errorf("%q is %q, want one part of the event in it", html, with)
 		}
 		if again := withHead(with, part); again != with {
-			t.Errorf("%q is %q, and then %q", html, with, again)
+			t.Errorf("%q is %q the second time, want %q", html, again, with)
 		}
 		if strings.Contains(html, headStart) {
 			return
 		}
 		without := strings.Trim(withHead(with, ""), "\n")
 		if diff := cmp.Diff(strings.Trim(html, "\n"), without); diff != "" {
-			t.Error(diff)
+			t.Errorf("without its part, %q (-want +got): %s", html, diff)
 		}
 	})
 }

@@ -2,12 +2,10 @@ package events
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 	"sync"
@@ -47,31 +45,6 @@ func New(store Store, hosts func(site string) platform.EventHost, logger *zap.Lo
 	s := &Service{store: store, hosts: hosts, logger: logger, busy: busy{of: make(map[string]int)}, listing: semaphore.NewWeighted(maxLists), looked: make(map[string]looked)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
-}
-
-// idLength is that of an event's ID: 130 random bits.
-const idLength = 26
-
-const (
-	// MaxMade is how many events a site's staff may make in madeSpan: two a second, which no
-	// desk does by hand, and 15 MB of values.
-	MaxMade  = 120
-	madeSpan = time.Minute
-
-	// MaxDrafts is how many drafts a site may have: 256 MB of values.
-	MaxDrafts = 2000
-)
-
-// newID returns an ID, which is a valid part of a slug.
-func newID() string { return strings.ToLower(rand.Text()) }
-
-// newRevision returns a revision that no event had.
-func newRevision() int64 {
-	n, err := rand.Int(rand.Reader, big.NewInt(1<<53))
-	if err != nil {
-		panic(err) // which crypto/rand never returns
-	}
-	return n.Int64() + 1
 }
 
 // maxLists bounds the lists that are read at once, for all sites of a process. One is read in
@@ -174,9 +147,10 @@ func (s *Service) Duplicate(ctx context.Context, site, id string) (Event, error)
 		return Event{}, err
 	}
 	values := maps.Clone(e.Values)
-	for _, key := range []string{"slug", "event_date", "registration_deadline"} {
-		delete(values, key)
-	}
+	maps.DeleteFunc(values, func(key string, _ any) bool {
+		f, ok := StandardField(key)
+		return ok && f.isUnique
+	})
 	return s.Create(ctx, site, Edit{e.Theme, e.Type, values})
 }
 
@@ -200,10 +174,10 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		}
 		now := s.store.Now().UTC().Truncate(time.Millisecond)
 		e.Revision, e.UpdatedAt = newRevision(), now
-		if !e.Status.isOut() {
+		if !e.Status.isPublic() {
 			e.body = ""
 		}
-		if e.Status.isOut() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
+		if e.Status.isPublic() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
 			tries := 0
 			if e.Pending != nil {
 				tries = e.Pending.Tries // one of which may still make a post
@@ -231,7 +205,7 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 	e, err := s.change(ctx, site, id, revision, func(e *Event) error {
 		isSame := e.isAs(d)
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
-		if !e.Status.isOut() {
+		if !e.Status.isPublic() {
 			if !isSame {
 				e.Shape.Checked = ""
 			}
@@ -272,7 +246,7 @@ func (s *Service) shape(e *Event, t *Type) error {
 	}
 	e.Shape = t.shape()
 	e.Shape.Checked = e.Status
-	if most := s.limits(e.Site).Head; most > 0 && len(e.public().head()) > most {
+	if most := s.limits(e.Site).Head; most > 0 && len(e.head()) > most {
 		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
 	}
 	return nil
@@ -300,7 +274,7 @@ func (s *Service) Problems(e Event, t *Type) []manifest.Problem {
 // text. Errors: ErrNotFound, ErrChanged, ErrNoPost, those of the store.
 func (s *Service) Unpublish(ctx context.Context, site, id string, revision int64) (Event, error) {
 	return s.change(ctx, site, id, revision, func(e *Event) error {
-		if !e.Status.isOut() {
+		if !e.Status.isPublic() {
 			return ErrNoPost
 		}
 		e.Status = Draft
@@ -312,7 +286,7 @@ func (s *Service) Unpublish(ctx context.Context, site, id string, revision int64
 // Publish takes that back. Errors: those of Unpublish.
 func (s *Service) Cancel(ctx context.Context, site, id string, revision int64) (Event, error) {
 	return s.change(ctx, site, id, revision, func(e *Event) error {
-		if !e.Status.isOut() {
+		if !e.Status.isPublic() {
 			return ErrNoPost
 		}
 		e.Status, e.Shape.Checked = Cancelled, Cancelled

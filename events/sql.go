@@ -112,21 +112,13 @@ func (e *Event) args() []any {
 // span returns when an event starts and is over, as lists have it.
 func (e *Event) span() (starts, over time.Time) {
 	w := whenOf(e.Values)
-	if e.Status.isOut() {
+	if e.Status.isPublic() {
 		w = whenOf(e.shown())
 	}
 	if w.Start.IsZero() {
 		return noDate, noDate
 	}
 	return w.Start, w.Over()
-}
-
-func encode(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // values come from JSON
-	}
-	return string(text)
 }
 
 func scanEvent(row interface{ Scan(...any) error }) (Event, error) {

@@ -29,7 +29,7 @@ func TestWhatTheTypeDoesNotHaveStays(t *testing.T) {
 	e := want[Event](t)(r.Create(ctx, "daily", draft))
 	e = want[Event](t)(r.Publish(ctx, "daily", e.ID, 0, party))
 	if p := r.all()[0]; p.Title != "Party" {
-		t.Errorf("%+v", p)
+		t.Errorf("the post is called %q, want Party", p.Title)
 	}
 
 	type texts struct{ Title, Excerpt, Picture string }
@@ -38,7 +38,7 @@ func TestWhatTheTypeDoesNotHaveStays(t *testing.T) {
 		t.Helper()
 		p := r.all()[0]
 		if diff := cmp.Diff(theirs, texts{p.Title, p.Excerpt, p.Picture}); diff != "" {
-			t.Errorf("%s: %s", when, diff)
+			t.Errorf("%s (-want +got): %s", when, diff)
 		}
 	}
 	r.edit(e.Post.ID, func(p *platform.EventPost) {
@@ -68,7 +68,7 @@ func TestFieldsOfTheTypeBefore(t *testing.T) {
 		Tags: []string{"event", "#listed", "Webinar"}, URL: "https://example.com/ball/", Edit: "/edit/" + e.Post.ID,
 	}
 	if diff := cmp.Diff(wanted, p); diff != "" {
-		t.Error(diff)
+		t.Errorf("the post (-want +got): %s", diff)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestLookAtWhatWas(t *testing.T) {
 			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
 			now, p := want[Event](t)(r.Find(ctx, "daily", e.ID)), r.all()[0]
 			if diff := cmp.Diff([]string{string(test.after), string(test.after)}, []string{string(now.Status), p.Status}); diff != "" {
-				t.Error(diff)
+				t.Errorf("the event and its post (-want +got): %s", diff)
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestTwoLooks(t *testing.T) {
 	other := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
 	looked := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
 	if got := []Status{e.Status, other[0].Status, looked[0].Status}; !slices.Equal(got, []Status{Published, Draft, Draft}) {
-		t.Error(got)
+		t.Errorf("before, for the other and for this one: %s, want published, draft, draft", got)
 	}
 }
 
@@ -157,21 +157,21 @@ func TestManyChanges(t *testing.T) {
 	r.mu0(func() { r.fail = func(string) (error, bool) { return errors.New("away"), false } })
 	for range 2 {
 		if err := r.lookAt(ctx, r.host, "daily", before); err == nil || !since().Equal(before) {
-			t.Error(err, since())
+			t.Errorf("%v, missed since %v, want an error and %v", err, since(), before)
 		}
 		before = before.Add(-time.Second) // the earlier time counts
 	}
 	r.mu0(func() { r.fail = func(string) (error, bool) { return nil, true } })
 	if reached, err := r.lookAtChanges(ctx, r.host, "daily", since().Add(-overlap)); err != nil || !reached.IsZero() {
-		t.Fatal(reached, err)
+		t.Fatalf("reached %v, %v, want all that was changed", reached, err)
 	}
 	for _, e := range list {
 		if now := want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Values["description"] != "Edited." {
-			t.Errorf("%v", now.Values)
+			t.Errorf("the event has the description %q, want Edited.", now.Values["description"])
 		}
 	}
 	if err := r.lookAt(ctx, r.host, "daily", time.Now()); err != nil || !since().IsZero() {
-		t.Error(err, since())
+		t.Errorf("%v, missed since %v, want nothing missed", err, since())
 	}
 }
 
@@ -215,8 +215,8 @@ func TestPublishedByStaff(t *testing.T) {
 				e = step(r, e)
 			}
 			p := r.all()[0]
-			if e.Status != test.status || p.Status != "published" || e.Pending != nil || (e.body != "") != test.status.isOut() {
-				t.Errorf("%s, %s: %q", e.Status, p.Status, e.body)
+			if e.Status != test.status || p.Status != "published" || e.Pending != nil || (e.body != "") != test.status.isPublic() {
+				t.Errorf("the event is %s, its post %s, readers get %q, pending %+v, want %s with a published post", e.Status, p.Status, e.body, e.Pending, test.status)
 			}
 		})
 	}
@@ -249,12 +249,12 @@ func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
 			now := want[Event](t)(r.Find(ctx, "daily", e.ID))
 			if posts := r.all(); len(posts) != 1 || posts[0].Status != test.theirs || !now.lateAt.IsZero() || now.holder != "" {
-				t.Errorf("%+v, %+v", posts, now)
+				t.Errorf("posts %+v of %+v, want one that is %s, and no other looked for", posts, now, test.theirs)
 			}
 			want[[]Event](t)(r.Look(ctx, "daily", []Event{now}))
 			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
 			if now = want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Status != test.after || r.all()[0].Status != test.theirs {
-				t.Errorf("%s, %+v", now.Status, r.all())
+				t.Errorf("the event is %s, with the posts %+v, want %s and %s", now.Status, r.all(), test.after, test.theirs)
 			}
 		})
 	}
@@ -279,11 +279,11 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 				return nil
 			}))
 			if err := end(r, e.ID); err != nil {
-				t.Fatal(err)
+				t.Fatalf("ending it: %v", err)
 			}
 			now := want[Event](t)(r.store.Find(ctx, "daily", e.ID))
 			if now.lateAt.Before(time.Now()) || now.Pending != nil {
-				t.Fatalf("%+v", now)
+				t.Fatalf("%+v, want nothing pending, and a post to be looked for later", now)
 			}
 			r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
 			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error {
@@ -292,10 +292,10 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 			}))
 			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
 			if posts := r.all(); posts != nil {
-				t.Errorf("%+v", posts)
+				t.Errorf("posts %+v, want none", posts)
 			}
 			if _, err := r.store.Find(ctx, "daily", e.ID); (name == "deleted") != errors.Is(err, ErrNotFound) {
-				t.Error(err)
+				t.Errorf("finding an event that was %s: %v", name, err)
 			}
 		})
 	}
@@ -315,30 +315,30 @@ func TestAskedAgain(t *testing.T) {
 		all.Wait()
 		for _, e := range made {
 			if diff := cmp.Diff(made[0], e, cmp.AllowUnexported(Event{})); diff != "" || e.ID == "" {
-				t.Errorf("%q: %s", e.ID, diff)
+				t.Errorf("event %q, want the same for all who asked (-want +got): %s", e.ID, diff)
 			}
 		}
 		page := want[Page](t)(r.List(ctx, "daily", Query{Most: 10}))
 		if page.Total != 1 || page.Events[0].ID != made[0].ID {
-			t.Errorf("%+v", page)
+			t.Errorf("%d events: %+v, want one", page.Total, page.Events)
 		}
 		other := Edit{"solo", "webinar", map[string]any{"name": "Ball"}}
 		if e, err := r.CreateOnce(ctx, "daily", "ada", "1", other); !errors.Is(err, ErrKeyUsed) || e.ID != made[0].ID {
-			t.Errorf("%+v, %v", e, err)
+			t.Errorf("another event with the key: %+v, %v, want %v", e, err, ErrKeyUsed)
 		}
 		for _, by := range [][3]string{{"daily", "ada", "2"}, {"daily", "bea", "1"}, {"nightly", "ada", "1"}, {"daily", "ad", "a1"}} {
 			if e := want[Event](t)(r.CreateOnce(ctx, by[0], by[1], by[2], d)); e.ID == made[0].ID {
-				t.Errorf("%v", by)
+				t.Errorf("%v gets the event of another site, editor or key, want one of its own", by)
 			}
 		}
 
 		saved := want[Event](t)(r.Save(ctx, "daily", made[0].ID, made[0].Revision, other, nil))
 		again := want[Event](t)(r.Save(ctx, "daily", made[0].ID, made[0].Revision, other, nil))
 		if again.Revision != saved.Revision {
-			t.Error("it was saved twice")
+			t.Errorf("the second save made revision %d, want %d", again.Revision, saved.Revision)
 		}
 		if _, err := r.Save(ctx, "daily", made[0].ID, made[0].Revision, d, nil); !errors.Is(err, ErrChanged) {
-			t.Error(err)
+			t.Errorf("saving something else: %v, want %v", err, ErrChanged)
 		}
 	})
 }
@@ -354,14 +354,14 @@ func TestTypesThatGhostWouldNotTake(t *testing.T) {
 	_, err := r.Publish(ctx, "daily", e.ID, 0, party)
 	invalid, ok := errors.AsType[*InvalidError](err)
 	if !ok {
-		t.Fatal(err)
+		t.Fatalf("publishing: %v, want an InvalidError", err)
 	}
 	if diff := cmp.Diff([]manifest.Problem{
 		{Field: "type", Message: "The event has no name, and the type's label, which would be the title, must have 255 characters at most; it has 256."},
 		{Field: "type", Message: "The name of the type's template must have 100 characters at most; it has 101."},
 		{Field: "type", Message: "The type's tag " + strings.Repeat("t", 40) + "… must have 191 characters at most; it has 192."},
 	}, invalid.Problems); diff != "" {
-		t.Error(diff)
+		t.Errorf("problems (-want +got): %s", diff)
 	}
 }
 
@@ -383,7 +383,7 @@ func TestTemplateOfStaff(t *testing.T) {
 	webinar.PostTemplate = "custom-talk"
 	save()
 	if diff := cmp.Diff([]string{"custom-wide", "custom-wide", "custom-wide", "custom-talk"}, templates); diff != "" {
-		t.Error(diff)
+		t.Errorf("templates (-want +got): %s", diff)
 	}
 }
 
@@ -399,11 +399,11 @@ func TestSlugOfThePlatform(t *testing.T) {
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 		_, err := r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", e.Values}, webinar)
 		if e.Values["slug"] != slug || err != nil {
-			t.Error(e.Values["slug"], err)
+			t.Errorf("the slug is %q, saved with %v, want %q", e.Values["slug"], err, slug)
 		}
 		_, err = r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01", "slug": slug + "_"}}, webinar)
 		if invalid, ok := errors.AsType[*InvalidError](err); !ok || len(invalid.Problems) != 1 || invalid.Problems[0].Field != "slug" {
-			t.Error(err)
+			t.Errorf("an editor's slug of that form: %v, want one problem of the slug", err)
 		}
 	}
 }
@@ -419,16 +419,19 @@ func TestTimeOfStaffsChange(t *testing.T) {
 	}))
 	e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
 	if !e.UpdatedAt.Equal(old) {
-		t.Errorf("nothing was changed: %v", e.UpdatedAt)
+		t.Errorf("updated at %v though nothing was changed, want %v", e.UpdatedAt, old)
 	}
 	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Title = "Ball" })
 	e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
 	r.bring(ctx, r.host, Key{"daily", e.ID}, true)
-	var p Public
+	var p struct {
+		Name      string
+		UpdatedAt time.Time `json:"updated_at"`
+	}
 	if err := json.Unmarshal([]byte(want[Event](t)(r.Find(ctx, "daily", e.ID)).body), &p); err != nil {
 		t.Fatal(err)
 	}
 	if !p.UpdatedAt.After(old.Add(time.Minute)) || p.Name != "Ball" {
-		t.Errorf("%+v", p)
+		t.Errorf("%q, updated at %v, want Ball, after %v", p.Name, p.UpdatedAt, old)
 	}
 }

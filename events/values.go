@@ -1,94 +1,40 @@
 package events
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
-	"slices"
+	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
-// Edit is an event as an editor leaves it.
-type Edit struct {
-	Theme, Type string
-	Values      map[string]any
+// This file reads values, and writes JSON of them.
+
+// maxNumber is the largest whole number that each reader of JSON reads exactly.
+const maxNumber = 1 << 53
+
+// textOf returns a value that is text, without the space around it, "" if it is none.
+func textOf(values map[string]any, key string) string {
+	text, _ := values[key].(string)
+	return strings.TrimSpace(text)
 }
 
-const (
-	// maxValues bounds the values of an event as JSON, in bytes.
-	maxValues = 128 << 10
-
-	// maxKey bounds the keys of themes, types and fields, in bytes.
-	maxKey = 200
-
-	// maxList bounds a value that is a list.
-	maxList = 1000
-)
-
-// checked returns the values of an edit, without those that are nothing. A draft may have
-// values that publishing refuses, but none that no field has, such as an object. Errors:
-// *InvalidError.
-func (d Edit) checked() (map[string]any, error) {
-	var problems []manifest.Problem
-	wrong := func(field, message string) {
-		problems = append(problems, manifest.Problem{Field: field, Message: message})
-	}
-	if !isKey(d.Theme) {
-		wrong("theme", "The theme must be named, with 200 bytes at most.")
-	}
-	if !isKey(d.Type) {
-		wrong("type", "The event type must be named, with 200 bytes at most.")
-	}
-	values := make(map[string]any)
-	for key, value := range d.Values {
-		value = trimmed(key, value)
-		switch {
-		case !isKey(key):
-			wrong("values", "The key of a field must have 1 to 200 bytes, and no control characters.")
-		case value == nil || value == "":
-		case !isValue(value):
-			wrong(key, "The value must be text without control characters other than tabs and line breaks, a number, true or false, or a list of texts.")
-		default:
-			values[key] = value
+// wholeNumber returns a value that is a whole number, or text that is one, as an int64, and nil
+// for others.
+func wholeNumber(value any) any {
+	switch value := value.(type) {
+	case float64:
+		if value == math.Trunc(value) && math.Abs(value) <= maxNumber {
+			return int64(value)
+		}
+	case string:
+		if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil {
+			return n
 		}
 	}
-	if size := len(encode(values)); len(problems) == 0 && size > maxValues {
-		wrong("values", fmt.Sprintf("The values have %d bytes as JSON, and may have %d.", size, maxValues))
-	}
-	if len(problems) > 0 {
-		slices.SortFunc(problems, func(a, b manifest.Problem) int { return strings.Compare(a.Field, b.Field) })
-		return nil, &InvalidError{problems}
-	}
-	return values, nil
-}
-
-// trimmed returns the value of a field without white space around it, if the field is a
-// standard one: there it means nothing. A custom field is the theme's to read.
-func trimmed(key string, value any) any {
-	if text, ok := value.(string); ok && slices.Contains(manifest.StandardFields(), key) {
-		return strings.TrimSpace(text)
-	}
-	return value
-}
-
-func isKey(text string) bool {
-	return text != "" && len(text) <= maxKey && isText(text) && !strings.ContainsAny(text, "\t\r\n")
-}
-
-func isValue(value any) bool {
-	switch value := value.(type) {
-	case string:
-		return isText(value)
-	case bool, float64:
-		return true
-	case []any:
-		return len(value) <= maxList && !slices.ContainsFunc(value, func(entry any) bool {
-			text, ok := entry.(string)
-			return !ok || !isText(text)
-		})
-	}
-	return false
+	return nil
 }
 
 // isText reports whether a text can be kept and shown: PostgreSQL keeps no NUL, and XML
@@ -99,7 +45,67 @@ func isText(text string) bool {
 	})
 }
 
-// isID reports whether a text may be the ID of an event.
-func isID(text string) bool {
-	return len(text) == idLength && !strings.ContainsFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+func tooLong(text string, most int) string {
+	if n := utf8.RuneCountInString(text); n > most {
+		return fmt.Sprintf("must have %d characters at most; it has %d", most, n)
+	}
+	return ""
+}
+
+// lines has line breaks as calendars escape them.
+func lines(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// object is a JSON object whose members, at least one, keep their order.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+func (o *object) add(key string, value any) { *o = append(*o, member{key, value}) }
+
+// addFilled adds a value that is neither nil nor "".
+func (o *object) addFilled(key string, value any) {
+	if value != nil && value != "" {
+		o.add(key, value)
+	}
+}
+
+// values returns the members by their keys.
+func (o object) values() map[string]any {
+	values := make(map[string]any, len(o))
+	for _, m := range o {
+		values[m.key] = m.value
+	}
+	return values
+}
+
+// MarshalJSON leaves <, > and & as they are. [json.Marshal] escapes them in what it returns.
+func (o object) MarshalJSON() ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	for i, m := range o {
+		fmt.Fprintf(&text, "%c%q:", "{,"[min(i, 1)], m.key)
+		if err := encoder.Encode(m.value); err != nil {
+			return nil, err
+		}
+		text.Truncate(text.Len() - 1) // the line break
+	}
+	text.WriteByte('}')
+	return text.Bytes(), nil
+}
+
+// encode returns JSON in which <, > and & are escaped.
+func encode(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // values come from JSON
+	}
+	return string(text)
 }

@@ -2,7 +2,6 @@ package events
 
 import (
 	"path"
-	"strings"
 	"sync"
 	"time"
 	_ "time/tzdata" // an edge may be in a container without time zones
@@ -78,6 +77,28 @@ func at(date time.Time, clock time.Duration, zone *time.Location) time.Time {
 	return t
 }
 
+// dateIn returns a date as a time in UTC, where it is the same date.
+func dateIn(t time.Time) time.Time {
+	year, month, day := t.Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// format returns a time of the event as JSON has it: of the whole day its date alone.
+func (w When) format(t time.Time) any {
+	if w.AllDay {
+		return t.Format(dateFormat)
+	}
+	return rfc3339(t)
+}
+
+// rfc3339 returns a time as JSON has it, nil for the zero value.
+func rfc3339(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.Format(time.RFC3339)
+}
+
 // isSkipped reports whether the clocks of a zone leave a time of a date out.
 func isSkipped(date time.Time, clock time.Duration, zone *time.Location) bool {
 	t := at(date, clock, zone)
@@ -95,27 +116,10 @@ func zoneOf(values map[string]any) *time.Location {
 // maxZone is longer than any name of a time zone.
 const maxZone = 64
 
-// parseZone reads the IANA name of a time zone.
-func parseZone(name string) (*time.Location, bool) {
-	if zone, ok := zones.find(name); ok {
-		return zone, true
-	}
-	if name == "" || name == "Local" || len(name) > maxZone || path.Clean(name) != name || name[0] == '.' {
-		return nil, false
-	}
-	zone, err := time.LoadLocation(name)
-	if err == nil {
-		zones.keep(name, zone)
-	}
-	return zone, err == nil
-}
-
-// zones keeps the time zones that were asked for, which would be read from a file each time,
-// for an hour: their rules change. Some file systems know a zone by any number of names.
-var zones zoneCache
-
-type zoneCache struct {
-	mu    sync.Mutex
+// zones caches time zones, which would be read from a file each time, for an hour: their rules
+// change. Some file systems know a zone by any number of names.
+var zones struct {
+	sync.Mutex
 	known map[string]*time.Location
 	until time.Time
 }
@@ -125,20 +129,24 @@ const (
 	zoneTTL  = time.Hour
 )
 
-func (z *zoneCache) find(name string) (*time.Location, bool) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	zone, ok := z.known[name]
-	return zone, ok && time.Now().Before(z.until)
-}
-
-func (z *zoneCache) keep(name string, zone *time.Location) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if now := time.Now(); len(z.known) >= maxZones || !now.Before(z.until) {
-		z.known, z.until = make(map[string]*time.Location), now.Add(zoneTTL)
+// parseZone reads the IANA name of a time zone.
+func parseZone(name string) (*time.Location, bool) {
+	zones.Lock()
+	defer zones.Unlock()
+	if now := time.Now(); len(zones.known) >= maxZones || !now.Before(zones.until) {
+		zones.known, zones.until = make(map[string]*time.Location), now.Add(zoneTTL)
 	}
-	z.known[name] = zone
+	if zone, ok := zones.known[name]; ok {
+		return zone, true
+	}
+	if name == "" || name == "Local" || len(name) > maxZone || path.Clean(name) != name || name[0] == '.' {
+		return nil, false
+	}
+	zone, err := time.LoadLocation(name)
+	if err == nil {
+		zones.known[name] = zone
+	}
+	return zone, err == nil
 }
 
 // parseDate reads a date of a year from 1000 on.
@@ -157,8 +165,32 @@ func parseClock(text string) (time.Duration, bool) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err == nil
 }
 
-// textOf returns a value that is text, without the space around it, "" if it is none.
-func textOf(values map[string]any, key string) string {
-	text, _ := values[key].(string)
-	return strings.TrimSpace(text)
+// checkEnd says what is wrong with the end of an event that has a date.
+func checkEnd(text string, values map[string]any) string {
+	end, _ := parseClock(text)
+	start, hasStart := parseClock(textOf(values, "event_time_start"))
+	switch _, hasDate := parseDate(textOf(values, "event_date")); {
+	case !hasDate: // the date says so
+	case !hasStart:
+		return "needs a start time too"
+	case end < start:
+		return "must not be before the start time. An event that goes past midnight can end at 23:59, and say more in its description"
+	}
+	return ""
+}
+
+// checkDeadline says what is wrong with the last day to register. Without a time of day it may
+// be the day of the event.
+func checkDeadline(text string, values map[string]any) string {
+	date, _ := parseDate(text)
+	day, hasDay := parseDate(textOf(values, "event_date"))
+	isLate := hasDay && date.After(day)
+	if _, hasClock := parseClock(textOf(values, "deadline_time_end")); hasDay && hasClock {
+		w := whenOf(values)
+		isLate = w.Deadline.After(w.Over())
+	}
+	if isLate {
+		return "must not be after the event"
+	}
+	return ""
 }

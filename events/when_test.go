@@ -36,13 +36,13 @@ func TestDaysWithoutMidnight(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := whenOf(test.values)
-			over, late := w.Over(), w.Deadline
-			got := []string{*w.format(w.Start), *w.format(w.End), *rfc3339(over), ""}
-			if !late.IsZero() {
-				got[3] = *rfc3339(late)
+			late := rfc3339(w.Deadline)
+			if late == nil {
+				late = ""
 			}
-			if diff := cmp.Diff([]string{test.start, test.end, test.over, test.late}, got); diff != "" {
-				t.Error(diff)
+			got := []any{w.format(w.Start), w.format(w.End), rfc3339(w.Over()), late}
+			if diff := cmp.Diff([]any{test.start, test.end, test.over, test.late}, got); diff != "" {
+				t.Errorf("start, end, over, deadline (-want +got): %s", diff)
 			}
 		})
 	}
@@ -71,7 +71,7 @@ func TestDeadlineOfTheDay(t *testing.T) {
 				"event_time_zone": "Europe/Berlin", "registration_deadline": test.deadline, "deadline_time_end": test.clock,
 			}
 			if diff := cmp.Diff(test.want, webinar.Problems(values, limits)); diff != "" {
-				t.Error(diff)
+				t.Errorf("problems (-want +got): %s", diff)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func TestZones(t *testing.T) {
 	} {
 		for range 2 {
 			if zone, ok := parseZone(name); ok != isKnown || ok && zone.String() != name {
-				t.Errorf("%q: %v, %v", name, zone, ok)
+				t.Errorf("%q: %v, known %v, want known %v", name, zone, ok, isKnown)
 			}
 		}
 	}

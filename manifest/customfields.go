@@ -42,7 +42,7 @@ func (p *parser) customKey(c *CustomField, m mapping, in *path, entry *yaml.Node
 		c.Label = labelOf(c.Key)
 	}
 	at, place := in.child("key"), m.get("key").place()
-	_, standard := standardKinds[c.Key]
+	standard := slices.Contains(standardFields, c.Key)
 	switch {
 	case strings.ContainsFunc(c.Key, unicode.IsSpace):
 		p.report(Error, at, place, "the key %s contains a space, so the custom field is dropped; use %s",

@@ -123,13 +123,13 @@ func (p *parser) fieldConstraints(m mapping, at *path) FieldConstraints {
 		return list
 	}
 	for _, entry := range mappingOf(f.value) {
-		kind, known := standardKinds[entry.name]
+		hints, known := hintKeys[entry.name]
 		if !known {
 			p.report(Warning, at.child(f.name).child(entry.name), entry.key,
 				"%s is not a standard field, so it is dropped; %s", Quote(entry.name), instead{entry.name, standardFields})
 			continue
 		}
-		c := mappingOf(entry.value).constraints(constraintKeys[kind])
+		c := mappingOf(entry.value).constraints(hints)
 		if c != (Constraints{}) {
 			list = append(list, FieldConstraint{entry.name, c})
 		}

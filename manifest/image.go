@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -9,14 +10,14 @@ import (
 // the site says otherwise.
 const BuiltInImageSize = "1200 x 630 px"
 
-// FeatureImage returns the hint on the featured image, and whether there is any.
-func (t EventType) FeatureImage() (Constraints, bool) {
-	for _, c := range t.FieldConstraints {
-		if c.Field == "feature_image" {
-			return c.Constraints, true
+// Of returns the hints on a standard field, the zero value for none.
+func (list FieldConstraints) Of(key string) Constraints {
+	for _, c := range list {
+		if c.Field == key {
+			return c.Constraints
 		}
 	}
-	return Constraints{}, false
+	return Constraints{}
 }
 
 // ImagePhrase is what the editor shows under the Featured Image field and in the
@@ -24,13 +25,14 @@ func (t EventType) FeatureImage() (Constraints, bool) {
 // (docs/manifest.md, "Hints for standard fields"). siteSize is the site's Default Featured Image
 // Size, or "".
 func (t EventType) ImagePhrase(siteSize string) string {
-	c, there := t.FeatureImage()
-	if !there {
-		if isBlank(siteSize) {
-			return BuiltInImageSize
-		}
-		return siteSize
+	if isBlank(siteSize) {
+		siteSize = BuiltInImageSize
 	}
+	return cmp.Or(t.FieldConstraints.Of("feature_image").ImagePhrase(), siteSize)
+}
+
+// ImagePhrase says in words what is recommended for an image, "" for nothing.
+func (c Constraints) ImagePhrase() string {
 	var parts []string
 	if c.MinWidth > 0 {
 		parts = append(parts, fmt.Sprintf("%dpx wide", c.MinWidth))
@@ -42,11 +44,4 @@ func (t EventType) ImagePhrase(siteSize string) string {
 		parts = append(parts, c.AspectRatio+" aspect ratio")
 	}
 	return strings.Join(parts, ", ")
-}
-
-// CropRatio is the shape of the crop frame as width:height, or "" if it is free.
-// Only aspect_ratio shapes it.
-func (t EventType) CropRatio() string {
-	c, _ := t.FeatureImage()
-	return c.AspectRatio
 }

@@ -64,7 +64,7 @@ var (
 func constraintSets() *keySet {
 	set := &keySet{of: "`field_constraints`", keys: standardFields, isParsed: true, parts: make(map[string]part)}
 	for _, name := range standardFields {
-		set.parts[name] = part{set: &keySet{of: "the hints for " + Quote(name), keys: constraintKeys[standardKinds[name]]}}
+		set.parts[name] = part{set: &keySet{of: "the hints for " + Quote(name), keys: hintKeys[name]}}
 	}
 	return set
 }

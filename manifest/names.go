@@ -7,39 +7,46 @@ import (
 	"unicode/utf8"
 )
 
-// kind says which constraints a field can have.
-type kind int
-
-const (
-	otherKind kind = iota // none
-	textKind
-	imageKind
-	numberKind
-)
-
-// constraintKeys are the constraints of a standard field of a kind
-// (docs/manifest.md, "Hints for standard fields").
-var constraintKeys = map[kind][]string{
-	textKind:   {"max_length", "pattern"},
-	imageKind:  {"aspect_ratio", "min_width", "min_height"},
-	numberKind: {"min", "max"},
-}
-
-// standardFields and standardKinds are the fields that each event has
+// These are the constraints that standard fields can have as hints
 // (docs/manifest.md, "Hints for standard fields").
 var (
-	standardFields = []string{
-		"name", "slug", "description", "event_date", "event_time_start", "event_time_end", "event_time_zone", "location",
-		"platform_url", "max_attendees", "feature_image", "access", "rsvp_labels", "registration_deadline",
-		"deadline_time_end",
-	}
-	standardKinds = map[string]kind{
-		"name": textKind, "slug": textKind, "description": textKind, "event_date": otherKind,
-		"event_time_start": textKind, "event_time_end": textKind, "event_time_zone": textKind, "location": textKind,
-		"platform_url": textKind, "max_attendees": numberKind, "feature_image": imageKind, "access": otherKind,
-		"rsvp_labels": otherKind, "registration_deadline": otherKind, "deadline_time_end": textKind,
-	}
+	textHints   = []string{"max_length", "pattern"}
+	imageHints  = []string{"aspect_ratio", "min_width", "min_height"}
+	numberHints = []string{"min", "max"}
 )
+
+// contract lists the fields that each event has, in the order of the editor. What is done with
+// one stands in its row of the table in package events.
+var contract = []struct {
+	key   string
+	hints []string
+}{
+	{"name", textHints},
+	{"slug", textHints},
+	{"description", textHints},
+	{"event_date", nil},
+	{"event_time_start", textHints},
+	{"event_time_end", textHints},
+	{"event_time_zone", textHints},
+	{"location", textHints},
+	{"platform_url", textHints},
+	{"max_attendees", numberHints},
+	{"feature_image", imageHints},
+	{"access", nil},
+	{"rsvp_labels", nil},
+	{"registration_deadline", nil},
+	{"deadline_time_end", textHints},
+}
+
+// standardFields are the keys, and hintKeys the constraints, of the contract's fields.
+var standardFields, hintKeys = func() (keys []string, hints map[string][]string) {
+	hints = make(map[string][]string)
+	for _, field := range contract {
+		keys = append(keys, field.key)
+		hints[field.key] = field.hints
+	}
+	return keys, hints
+}()
 
 // customFieldTypes and typeProperties are those of docs/manifest.md, "Custom
 // fields"; the options of a select are read apart.

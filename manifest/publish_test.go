@@ -161,7 +161,7 @@ func TestCropRatio(t *testing.T) {
 		{"{}", ""},
 	} {
 		e := Parse([]byte(inType("field_constraints: {feature_image: " + test.constraints + "}"))).Manifest.Events.Types[0]
-		if got := e.CropRatio(); got != test.want {
+		if got := e.FieldConstraints.Of("feature_image").AspectRatio; got != test.want {
 			t.Errorf("%s: %q, want %q", test.constraints, got, test.want)
 		}
 	}

@@ -131,17 +131,16 @@ func TestKeysAreThoseOfTheSchema(t *testing.T) {
 	}
 	keysOf := func(o object) []string { return slices.Collect(maps.Keys(o.Properties)) }
 	inside := func(o object, key string) []string { return slices.Collect(maps.Keys(o.Properties[key].Properties)) }
-	constraints := func(k kind) []string { return constraintKeys[k] }
 	for name, keys := range map[string]struct{ ours, schemas []string }{
 		"a manifest":                 {topKeys.keys, keysOf(schema.object)},
 		"events":                     {eventsKeys.keys, inside(schema.object, "events")},
 		"homepage_curation":          {curationKeys.keys, inside(schema.object, "homepage_curation")},
 		"an event type":              {typeKeys.keys, keysOf(schema.Defs["eventType"])},
 		"field_constraints":          {typeKeys.parts["field_constraints"].set.keys, inside(schema.Defs["eventType"], "field_constraints")},
-		"hints for text":             {constraints(textKind), keysOf(schema.Defs["textConstraints"])},
-		"hints for an image":         {constraints(imageKind), keysOf(schema.Defs["imageConstraints"])},
-		"hints for a number":         {constraints(numberKind), keysOf(schema.Defs["numberConstraints"])},
-		"hints for any other":        {constraints(otherKind), keysOf(schema.Defs["noneConstraints"])},
+		"hints for text":             {textHints, keysOf(schema.Defs["textConstraints"])},
+		"hints for an image":         {imageHints, keysOf(schema.Defs["imageConstraints"])},
+		"hints for a number":         {numberHints, keysOf(schema.Defs["numberConstraints"])},
+		"hints for any other":        {nil, keysOf(schema.Defs["noneConstraints"])},
 		"a custom field":             {anyFieldKeys.keys, keysOf(schema.Defs["customField"])},
 		"a section":                  {sectionKeys.keys, keysOf(schema.Defs["section"])},
 		"a slot":                     {slotKeys.keys, keysOf(schema.Defs["slot"])},

@@ -14,7 +14,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
@@ -41,15 +42,15 @@ opened.
 		cmd.SilenceUsage = true
 		ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer cancel()
-		config, _, err := loadConfig(cmd)
+		text, _, err := loadConfig(cmd)
 		if err != nil {
 			return err
 		}
-		app, _, err := appOf(config)
+		configured, _, err := configOf(text)
 		if err != nil {
 			return err
 		}
-		kind, source, err := app.Store.Resolve()
+		kind, source, err := configured.Store.Resolve(app.Placeholders(), app.StoreFile())
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ opened.
 			}
 			return errors.New("no backup was made, because PostgreSQL has a command of its own: run the one above, with umask 077; give it the password in the file .pgpass")
 		}
-		return backUp(ctx, out, cmd.ErrOrStderr(), app, source, args[0])
+		return backUp(ctx, out, cmd.ErrOrStderr(), configured, source, args[0])
 	}
 	return command
 }
@@ -79,7 +80,7 @@ func printDump(out io.Writer, source, path string) error {
 }
 
 // backUp copies an SQLite store, and says what else belongs to a backup.
-func backUp(ctx context.Context, out, progress io.Writer, app *caddymodule.App, source, path string) error {
+func backUp(ctx context.Context, out, progress io.Writer, of *config.Config, source, path string) error {
 	if _, err := os.Stat(source); errors.Is(err, fs.ErrNotExist) {
 		return noStore(database.Place(database.SQLite, source))
 	}
@@ -101,7 +102,7 @@ func backUp(ctx context.Context, out, progress io.Writer, app *caddymodule.App, 
 	}
 	fmt.Fprintf(out, "Copied the store to %s: %s, checked.\n", path, humanize.IBytes(uint64(info.Size())))
 	fmt.Fprintln(out, "Keep the configuration and its environment too.")
-	if len(app.Secrets) > 0 {
+	if len(of.Secrets) > 0 {
 		fmt.Fprintln(out, "Keep the secret in another place: without it, keys of sites in the store cannot be opened.")
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/handlers/inbox"
 	"github.com/lychgate/caddy-lychgate/web"
 )
@@ -41,8 +41,8 @@ With --script it prints the script, to be copied into a theme.
 			return err
 		}
 		u, err := url.Parse(*lookup)
-		local := err == nil && u.Scheme == "" && u.Host == "" && caddymodule.CheckLookupPath(u.Path) == nil
-		if err != nil || !local && (u.Scheme == "" || caddymodule.CheckRejectTo(*lookup) != nil) || strings.Contains(*lookup, " ") || u.RawQuery != "" || u.Fragment != "" || caddymodule.CheckLookupPath(u.Path) != nil {
+		local := err == nil && u.Scheme == "" && u.Host == "" && config.CheckLookupPath(u.Path) == nil
+		if err != nil || !local && (u.Scheme == "" || config.CheckRejectTo(*lookup) != nil) || strings.Contains(*lookup, " ") || u.RawQuery != "" || u.Fragment != "" || config.CheckLookupPath(u.Path) != nil {
 			return fmt.Errorf("--lookup %q: write the path of inbox_provider, such as /ghost/inbox-provider, or a URL with it", *lookup)
 		}
 		if *sender != "" && !addressOnly.MatchString(*sender) {

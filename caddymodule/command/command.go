@@ -21,7 +21,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
@@ -66,15 +67,15 @@ func addConfigFlags(cmd *cobra.Command) {
 }
 
 // loadConfig returns the configuration that the flags name, in JSON, and its file.
-func loadConfig(cmd *cobra.Command) (config []byte, file string, err error) {
+func loadConfig(cmd *cobra.Command) (text []byte, file string, err error) {
 	file, _ = cmd.Flags().GetString("config")
 	adapter, _ := cmd.Flags().GetString("adapter")
 	caddy.BufferedLog() // never printed: Caddy says the same when it starts
-	config, file, _, err = caddycmd.LoadConfig(file, adapter)
-	if err == nil && len(config) == 0 {
+	text, file, _, err = caddycmd.LoadConfig(file, adapter)
+	if err == nil && len(text) == 0 {
 		err = errors.New("there is no Caddyfile in this folder: name the configuration with --config")
 	}
-	return config, file, err
+	return text, file, err
 }
 
 // addStoreFlags adds the flags that a siteStore is found by.
@@ -86,8 +87,8 @@ func addStoreFlags(cmd *cobra.Command) {
 // siteStore is what a command works on.
 type siteStore struct {
 	site     string
-	declared map[string]*caddymodule.Integration
-	platform *caddymodule.Platform
+	declared map[string]*config.Integration
+	platform *config.Platform
 	locked   error // why its keys cannot be opened
 	apiURL   string
 	store    *memberstore.SQL
@@ -132,21 +133,21 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		cmd.SilenceUsage = true
 		name, _ := cmd.Flags().GetString("site")
-		config, _, err := loadConfig(cmd)
+		text, _, err := loadConfig(cmd)
 		if err != nil {
 			return err
 		}
-		app, server, err := appOf(config)
+		configured, server, err := configOf(text)
 		if err == nil && server == nil {
 			err = errors.New("the configuration has no members_api directive, so no key would be of use: write members_api into the site's block")
 		}
 		if err != nil {
 			return err
 		}
-		if name, err = siteNamed(app, name); err != nil {
+		if name, err = siteNamed(configured, name); err != nil {
 			return err
 		}
-		db, file, err := openDatabase(cmd, app, mayMake)
+		db, file, err := openDatabase(cmd, configured, mayMake)
 		if err != nil {
 			return err
 		}
@@ -155,12 +156,12 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		site, err := findSite(cmd.Context(), app, db, name)
+		site, locked, err := findSite(cmd.Context(), configured, db, name)
 		if err != nil {
 			return err
 		}
 		return do(cmd.Context(), cmd.OutOrStdout(), &siteStore{
-			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: site.Locked(), store: store, now: db.Now,
+			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: locked, store: store, now: db.Now,
 			apiURL: server.url(caddy.NewReplacer().ReplaceKnown(site.Hosts[0], "")),
 		}, args)
 	}
@@ -168,8 +169,8 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 
 // openDatabase opens the store of a configuration, and returns its file, empty for
 // PostgreSQL.
-func openDatabase(cmd *cobra.Command, app *caddymodule.App, mayMake bool) (db *database.DB, file string, err error) {
-	kind, source, err := app.Store.Resolve()
+func openDatabase(cmd *cobra.Command, of *config.Config, mayMake bool) (db *database.DB, file string, err error) {
+	kind, source, err := of.Store.Resolve(app.Placeholders(), app.StoreFile())
 	if err != nil {
 		return nil, "", err
 	}
@@ -189,42 +190,44 @@ func noStore(place string) error {
 	return fmt.Errorf("there is no store at %s: see that store in the configuration is right, and run this in the environment of Caddy; Caddy makes it when it starts", place)
 }
 
-// findSite returns a site of the configuration, or of the store.
-func findSite(ctx context.Context, app *caddymodule.App, db *database.DB, name string) (*caddymodule.Site, error) {
-	if site := app.Sites[name]; site != nil {
-		return site, nil
+// findSite returns a site of the configuration, or of the store: then with why its keys cannot
+// be opened, if they cannot.
+func findSite(ctx context.Context, of *config.Config, db *database.DB, name string) (site *config.Site, locked, err error) {
+	if site := of.Sites[name]; site != nil {
+		return site, nil, nil
 	}
-	keys, err := app.Keyring()
+	keys, err := of.Keyring(app.Placeholders())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	store, err := sites.NewSQL(ctx, db, keys)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	kept, err := store.Find(ctx, name)
 	if errors.Is(err, sites.ErrNotFound) {
-		return nil, noSite(app, name)
+		err = noSite(of, name)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return caddymodule.FromStore(kept)
+	site, err = config.FromStore(kept)
+	return site, kept.Locked, err
 }
 
-func noSite(app *caddymodule.App, name string) error {
-	if len(app.Sites) == 0 {
+func noSite(of *config.Config, name string) error {
+	if len(of.Sites) == 0 {
 		return fmt.Errorf("there is no site %s: caddy lychgate site list shows those that there are", name)
 	}
-	return fmt.Errorf("the configuration has no site %s, nor has the store: the configuration has %s", name, strings.Join(slices.Sorted(maps.Keys(app.Sites)), ", "))
+	return fmt.Errorf("the configuration has no site %s, nor has the store: the configuration has %s", name, strings.Join(of.Names(), ", "))
 }
 
-// appOf takes the app out of a configuration, and the first HTTP server that has
+// configOf takes what is Lychgate's out of a configuration, and the first HTTP server that has
 // a members_api, nil for none.
-func appOf(config []byte) (*caddymodule.App, *apiServer, error) {
+func configOf(text []byte) (*config.Config, *apiServer, error) {
 	var parsed struct {
 		Apps struct {
-			Lychgate *caddymodule.App `json:"lychgate"`
+			Lychgate *config.Config `json:"lychgate"`
 			HTTP     struct {
 				HTTPPort  uint                  `json:"http_port"`
 				HTTPSPort uint                  `json:"https_port"`
@@ -232,11 +235,11 @@ func appOf(config []byte) (*caddymodule.App, *apiServer, error) {
 			} `json:"http"`
 		} `json:"apps"`
 	}
-	if err := json.Unmarshal(config, &parsed); err != nil {
+	if err := json.Unmarshal(text, &parsed); err != nil {
 		return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if parsed.Apps.Lychgate == nil {
-		return nil, nil, caddymodule.ErrNoSite
+		return nil, nil, config.ErrNoSite
 	}
 	servers := parsed.Apps.HTTP.Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -340,7 +343,7 @@ func membersPath(part any) (string, bool) {
 		if part["handler"] == "members_api" {
 			path, ok := part["path"].(string)
 			if !ok {
-				path = caddymodule.DefaultAPIPath
+				path = config.DefaultAPIPath
 			}
 			return path, true
 		}
@@ -354,14 +357,14 @@ func membersPath(part any) (string, bool) {
 }
 
 // siteNamed returns the name of a site that may exist, the only one for none.
-func siteNamed(a *caddymodule.App, name string) (string, error) {
-	names := slices.Sorted(maps.Keys(a.Sites))
+func siteNamed(of *config.Config, name string) (string, error) {
+	names := of.Names()
 	switch {
-	case a.Sites[name] != nil && len(a.Sites[name].Hosts) > 0:
+	case of.Sites[name] != nil && len(of.Sites[name].Hosts) > 0:
 		return name, nil
-	case name == "" && len(names) == 1 && len(a.Sites[names[0]].Hosts) > 0:
+	case name == "" && len(names) == 1 && len(of.Sites[names[0]].Hosts) > 0:
 		return names[0], nil
-	case name != "" && a.Sites[name] == nil:
+	case name != "" && of.Sites[name] == nil:
 		return name, nil // of the store, maybe
 	case len(names) == 0:
 		return "", errors.New("name the site with --site: caddy lychgate site list shows those that there are")

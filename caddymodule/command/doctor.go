@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/doctor"
 )
 
@@ -56,9 +56,9 @@ The exit code is 1 if a check failed. Warnings do not change it.
 		}
 		begin := func(subject string) { waiting.start(cmd.ErrOrStderr(), "Checking "+printable(subject)+" …") }
 		var checked doctor.Config
-		config, file, err := loadConfig(cmd)
+		text, file, err := loadConfig(cmd)
 		if err == nil {
-			checked, err = caddymodule.DoctorConfig(config)
+			checked, err = app.Needs(text)
 		}
 		if err != nil {
 			tell(doctor.Result{Subject: "configuration", Status: doctor.Failed, Message: provisioning.ReplaceAllString(err.Error(), "")})

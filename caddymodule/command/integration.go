@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -36,13 +36,13 @@ func integrationCommand() *cobra.Command {
 		}
 		options := s.declared[args[0]]
 		if options == nil {
-			options = &caddymodule.Integration{
+			options = &config.Integration{
 				Mode: *mode, AllowDuplicateEmails: *duplicates, PlaceholderDomain: *domain, SubscribeByDefault: subscribe, Limit: asked,
 			}
 		} else if options.Key != "" {
 			return fmt.Errorf("the configuration declares an integration %s with a key: choose another name, or take the key out there", args[0])
 		}
-		_, integration, err := options.Resolve(args[0])
+		integration, err := options.Plain(args[0])
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func integrationCommand() *cobra.Command {
 		keys, modes, used, limits := make(map[string]string), make(map[string]string), make(map[string]string), make(map[string]string)
 		for _, i := range integrations {
 			modes[i.Name], keys[i.Name] = string(i.Mode), "made "+i.CreatedAt.Format(time.DateOnly)
-			limits[i.Name] = caddymodule.ShowLimit(i.Limit)
+			limits[i.Name] = config.ShowLimit(i.Limit)
 			if !i.RevokedAt.IsZero() {
 				keys[i.Name] = "revoked " + i.RevokedAt.Format(time.DateOnly)
 			}
@@ -78,8 +78,8 @@ func integrationCommand() *cobra.Command {
 		}
 		for name, i := range s.declared {
 			modes[name], limits[name] = cmp.Or(i.Mode, string(members.EmailMode)), ""
-			if _, plain, err := i.Resolve(name); err == nil {
-				limits[name] = caddymodule.ShowLimit(plain.Limit)
+			if plain, err := i.Plain(name); err == nil {
+				limits[name] = config.ShowLimit(plain.Limit)
 			}
 			if i.Key != "" {
 				keys[name], used[name] = "in the configuration", "not kept"
@@ -135,22 +135,22 @@ members_api again.
 		if s.declared[args[0]] != nil {
 			return fmt.Errorf("the configuration declares the integration %s: write its limit there", args[0])
 		}
-		_, changed, err := (&caddymodule.Integration{Limit: asked}).Resolve(args[0])
+		changed, err := (&config.Integration{Limit: asked}).Plain(args[0])
 		if err != nil {
 			return err
 		}
 		if err := s.keys().Limit(ctx, s.site, args[0], changed.Limit); err != nil {
 			return s.unknown(err, args[0])
 		}
-		fmt.Fprintf(out, "The rate limit of %s is %s now.\n", args[0], cmp.Or(caddymodule.ShowLimit(changed.Limit), "that of members_api"))
+		fmt.Fprintf(out, "The rate limit of %s is %s now.\n", args[0], cmp.Or(config.ShowLimit(changed.Limit), "that of members_api"))
 		return nil
 	})
 	return update
 }
 
 // parseLimit returns the limit that a flag says.
-func parseLimit(text string) (*caddymodule.Limit, error) {
-	limit, err := caddymodule.ParseLimit(text)
+func parseLimit(text string) (*config.Limit, error) {
+	limit, err := config.ParseLimitText(text)
 	if err != nil {
 		return nil, fmt.Errorf("--%w", err)
 	}

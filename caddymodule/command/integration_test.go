@@ -24,7 +24,7 @@ func TestIntegrationLimits(t *testing.T) {
 		{[]string{"add", "crm", "--limit", "600 1m"}, added},
 		{[]string{"add", "plain"}, added},
 		{[]string{"add", "events", "--limit", "7 1m"}, added},
-		{[]string{"add", "wrong", "--limit", "0 1m"}, no("--limit 0 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as 10 1m")},
+		{[]string{"add", "wrong", "--limit", "0 1m"}, no("--limit 0 requests in 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as 10 1m")},
 		{[]string{"add", "wrong", "--limit", "600 1 m"}, no(`--limit "600 1 m": write a number of requests and a window, such as "600 1m"`)},
 		{[]string{"update", "plain", "--limit", "60000 24h"}, ran{"The rate limit of plain is 60000 24h now.\n", "", 0}},
 		{[]string{"update", "form", "--limit", "6 1m"}, no("the configuration declares the integration form: write its limit there")},

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -76,7 +77,7 @@ func (s *siteStore) connect() (to platform.Platform, end func() error, err error
 	if s.locked != nil {
 		return nil, nil, fmt.Errorf("the keys of site %s cannot be opened: %w: see that secret in the configuration has the one that sealed them", s.site, s.locked)
 	}
-	if to, err = s.platform.Connect(); err != nil {
+	if to, err = s.platform.Connect(app.Placeholders()); err != nil {
 		return nil, nil, fmt.Errorf("site %s: %w", s.site, err)
 	}
 	if closer, ok := to.(io.Closer); ok {

@@ -81,9 +81,7 @@ func (s *siteStore) pushAs(ctx context.Context, name string) (members.Integratio
 		}
 	}
 	for declared, i := range s.declared {
-		keyless := *i
-		keyless.Key = "" // which is not needed
-		_, plain, err := keyless.Resolve(declared)
+		plain, err := i.Plain(declared)
 		if err != nil {
 			return members.Integration{}, err
 		}
@@ -195,9 +193,7 @@ func (s *siteStore) service(ctx context.Context) (service *members.Service, end 
 	}
 	config := members.Config{Site: s.site, Store: s.store, Now: s.now, Integrations: s.store}
 	for name, options := range s.declared {
-		plain := *options
-		plain.Key = "" // which need not be set where this runs
-		_, declared, err := plain.Resolve(name)
+		declared, err := options.Plain(name)
 		if err != nil {
 			return nil, nil, errors.Join(err, closePlatform())
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
@@ -26,8 +26,8 @@ the old one out:
 `,
 	}
 	reseal.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, _ []string) error {
-		if len(s.app.Secrets) == 0 {
-			return errors.New("the configuration has no secret: " + caddymodule.WriteSecret)
+		if len(s.Secrets) == 0 {
+			return errors.New("the configuration has no secret: " + config.WriteSecret)
 		}
 		var resealed, failed int
 		err := s.each(ctx, func(kept sites.Site) error {

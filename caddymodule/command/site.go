@@ -15,7 +15,10 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/edge"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
@@ -38,7 +41,7 @@ type siteWork func(ctx context.Context, out io.Writer, s *sitesStore, args []str
 
 // sitesStore is what such a command works on.
 type sitesStore struct {
-	app     *caddymodule.App
+	*config.Editor
 	sites   *sites.SQL
 	members *memberstore.SQL
 }
@@ -47,22 +50,22 @@ type sitesStore struct {
 func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		cmd.SilenceUsage = true
-		config, _, err := loadConfig(cmd)
+		text, _, err := loadConfig(cmd)
 		if err != nil {
 			return err
 		}
-		app, server, err := appOf(config)
-		if err == nil && app.Store == nil && server == nil && !bytes.Contains(config, []byte(`"theme_manifest"`)) {
-			err = caddymodule.ErrNoStore
+		configured, server, err := configOf(text)
+		if err == nil && configured.Store == nil && server == nil && !bytes.Contains(text, []byte(`"theme_manifest"`)) {
+			err = edge.ErrNoStore
 		}
 		if err != nil {
 			return err
 		}
-		keys, err := app.Keyring()
+		keys, err := configured.Keyring(app.Placeholders())
 		if err != nil {
 			return err
 		}
-		db, _, err := openDatabase(cmd, app, mayMake)
+		db, _, err := openDatabase(cmd, configured, mayMake)
 		if err != nil {
 			return err
 		}
@@ -75,20 +78,23 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		return explainSites(do(cmd.Context(), cmd.OutOrStdout(), &sitesStore{app, store, members}, args))
+		editor := &config.Editor{
+			Config: configured, Placeholders: app.Placeholders(), Lines: blocks.LinesOf("lychgate", *configured), Store: store, CountPending: members.CountPending,
+		}
+		return explainSites(do(cmd.Context(), cmd.OutOrStdout(), &sitesStore{editor, store, members}, args))
 	}
 }
 
 // explainSites says what to do about an error of the store of sites.
 func explainSites(err error) error {
-	pending, invalid := (*caddymodule.PendingError)(nil), (*caddymodule.InvalidSiteError)(nil)
+	pending, invalid := (*config.PendingError)(nil), (*config.InvalidSiteError)(nil)
 	switch {
 	case errors.As(err, &invalid):
 		return errors.New(flagNames.Replace(err.Error()))
 	case errors.As(err, &pending):
 		return fmt.Errorf("%w: wait, or write --force to lose them", err)
 	case errors.Is(err, sites.ErrNoSecret):
-		return fmt.Errorf("%w: %s", err, caddymodule.WriteSecret)
+		return fmt.Errorf("%w: %s", err, config.WriteSecret)
 	case errors.Is(err, sites.ErrNotFound):
 		return fmt.Errorf("%w: caddy lychgate site list shows those in the store", err)
 	case errors.Is(err, sites.ErrLeaving):
@@ -123,7 +129,7 @@ added again.
 		if err := errors.Join(flags.checkComplete(), flags.readKey()); err != nil {
 			return err
 		}
-		prepared, err := s.app.PrepareSites(caddymodule.NamedSite{
+		prepared, err := s.Prepare(config.NamedSite{
 			Name: args[0], Hosts: *flags.hosts, Platform: &flags.platform, StaffIntegrations: flags.staffIntegrations,
 		})
 		if err != nil {
@@ -132,7 +138,7 @@ added again.
 		if err := s.sites.Add(ctx, prepared...); err != nil {
 			return err
 		}
-		if s.app.Sites[args[0]] != nil {
+		if s.Sites[args[0]] != nil {
 			fmt.Fprintf(out, "Site %s is added. The one of the configuration is served until it is taken out there; what is kept under the name is then this one's.\n", args[0])
 			return nil
 		}
@@ -182,13 +188,13 @@ func siteShowCommand() *cobra.Command {
 	asJSON := show.Flags().Bool("json", false, "As the admin API answers")
 	show.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, args []string) error {
 		kept, err := s.sites.Find(ctx, args[0])
-		if errors.Is(err, sites.ErrNotFound) && s.app.Sites[args[0]] != nil {
+		if errors.Is(err, sites.ErrNotFound) && s.Sites[args[0]] != nil {
 			return fmt.Errorf("site %s is in the configuration, not in the store: look there", args[0])
 		}
 		if err != nil {
 			return err
 		}
-		site := caddymodule.ShowSite(kept)
+		site := config.ShowSite(kept)
 		if *asJSON {
 			encoder := json.NewEncoder(out)
 			encoder.SetIndent("", "  ")
@@ -200,7 +206,7 @@ func siteShowCommand() *cobra.Command {
 }
 
 // print shows a site to people, and what is kept of it.
-func (s *sitesStore) print(ctx context.Context, out io.Writer, site caddymodule.ShownSite) error {
+func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.ShownSite) error {
 	integrations, err := s.members.ListIntegrations(ctx, site.Name)
 	if err != nil {
 		return err
@@ -209,7 +215,7 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site caddymodule.
 	if err != nil {
 		return err
 	}
-	var platform caddymodule.Platform // of a row that can be read
+	var platform config.Platform // of a row that can be read
 	if site.Platform != nil {
 		platform = *site.Platform
 	}
@@ -270,13 +276,13 @@ func siteListCommand() *cobra.Command {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NAME\tPLATFORM\tHOSTS\tKEYS")
 		err := s.each(ctx, func(kept sites.Site) error {
-			site := caddymodule.ShowSite(kept)
+			site := config.ShowSite(kept)
 			kind := "cannot be read"
 			if site.Platform != nil {
 				kind = site.Platform.Kind
 			}
 			keys := keysOf(kept)
-			if s.app.Sites[site.Name] != nil {
+			if s.Sites[site.Name] != nil {
 				keys += "; the configuration's is served"
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", site.Name, kind, strings.Join(site.Hosts, " "), keys)
@@ -345,11 +351,11 @@ Two sites exchange their hosts in one step on the admin API.
 		if err != nil {
 			return err
 		}
-		if err := s.app.PatchSites(ctx, s.members, s.sites, map[string]json.RawMessage{args[0]: patch}, *force); err != nil {
+		if err := s.Patch(ctx, map[string]json.RawMessage{args[0]: patch}, *force); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "Site %s is changed, everywhere within two seconds.\n", args[0])
-		if before.Locked != nil && len(caddymodule.ShowSite(before).Themes) > 0 {
+		if before.Locked != nil && len(config.ShowSite(before).Themes) > 0 {
 			fmt.Fprintln(out, "Tokens of its themes could not be opened, and are gone: give them again with caddy lychgate theme add --token -.")
 		}
 		return nil
@@ -371,10 +377,10 @@ While writes are pending, which Ghost does not have yet, a site is removed only 
 	}
 	force := remove.Flags().Bool("force", false, "Remove it although pending writes are lost")
 	remove.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, args []string) error {
-		if err := s.app.RemoveSite(ctx, s.members, s.sites, args[0], *force); err != nil {
+		if err := s.Remove(ctx, args[0], *force); err != nil {
 			return err
 		}
-		if s.app.Sites[args[0]] != nil {
+		if s.Sites[args[0]] != nil {
 			fmt.Fprintf(out, "Site %s is removed from the store. What is kept under its name stays, for the one of the configuration.\n", args[0])
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
@@ -125,7 +125,7 @@ func (s *sitesStore) readCSV(from io.Reader) ([]csvSite, error) {
 		if other, twice := seen[site.Name]; twice {
 			return nil, fmt.Errorf("line %d: site %s is in line %d too", line, site.Name, other)
 		}
-		prepared, err := s.app.PrepareSites(site)
+		prepared, err := s.Prepare(site)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %s", line, err.Error()) // which has no flags
 		}
@@ -141,7 +141,7 @@ func (s *sitesStore) readCSV(from io.Reader) ([]csvSite, error) {
 }
 
 // siteOfRow returns the site of a row.
-func siteOfRow(header, row []string) (caddymodule.NamedSite, error) {
+func siteOfRow(header, row []string) (config.NamedSite, error) {
 	values := make(map[string]string)
 	for i, column := range header {
 		values[column] = strings.TrimSpace(row[i])
@@ -150,17 +150,17 @@ func siteOfRow(header, row []string) (caddymodule.NamedSite, error) {
 	// What else may be wrong is said in the same words wherever a site comes from.
 	switch {
 	case managed != "" && managed != "on" && managed != "off":
-		return caddymodule.NamedSite{}, fmt.Errorf("staff_integrations %q: write on or off", managed)
+		return config.NamedSite{}, fmt.Errorf("staff_integrations %q: write on or off", managed)
 	case values["hosts"] == "":
-		return caddymodule.NamedSite{}, fmt.Errorf("site %s has no hosts: write one or more, with spaces between them", values["name"])
+		return config.NamedSite{}, fmt.Errorf("site %s has no hosts: write one or more, with spaces between them", values["name"])
 	case values["platform"] != "none" && values["platform"] != "ghost":
-		return caddymodule.NamedSite{}, fmt.Errorf("platform %q of site %s: write none, or ghost with its url and admin_key", values["platform"], values["name"])
+		return config.NamedSite{}, fmt.Errorf("platform %q of site %s: write none, or ghost with its url and admin_key", values["platform"], values["name"])
 	}
-	return caddymodule.NamedSite{
+	return config.NamedSite{
 		StaffIntegrations: managed == "on",
 
 		Name: values["name"], Hosts: strings.Fields(values["hosts"]),
-		Platform: &caddymodule.Platform{
+		Platform: &config.Platform{
 			Kind: values["platform"], URL: values["url"], AdminKey: values["admin_key"],
 			Webhooks: values["webhooks"], Reconcile: values["reconcile"],
 		},

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/config"
 )
 
 // siteFlags are those that say what a site is.
 type siteFlags struct {
 	cmd      *cobra.Command
 	hosts    *[]string
-	platform caddymodule.Platform
+	platform config.Platform
 	fromCSV  *string
 
 	staffIntegrations bool

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
+	"github.com/lychgate/caddy-lychgate/config"
 )
 
 func themeCommand() *cobra.Command {
@@ -97,18 +97,18 @@ func orNull(value string) any {
 }
 
 // themes returns those of a site in the store.
-func (s *sitesStore) themes(ctx context.Context, site string) (map[string]*caddymodule.Theme, error) {
+func (s *sitesStore) themes(ctx context.Context, site string) (map[string]*config.Theme, error) {
 	if site == "" {
 		return nil, errors.New("name a site in the store with --site: caddy lychgate site list shows them")
 	}
-	if s.app.Sites[site] != nil {
+	if s.Sites[site] != nil {
 		return nil, fmt.Errorf("site %s is in the configuration: its themes are there too", site)
 	}
 	kept, err := s.sites.Find(ctx, site)
 	if err != nil {
 		return nil, err
 	}
-	return caddymodule.ShowSite(kept).Themes, nil
+	return config.ShowSite(kept).Themes, nil
 }
 
 // patchTheme changes a theme of a site, or removes it for a nil change.
@@ -120,5 +120,5 @@ func (s *sitesStore) patchTheme(ctx context.Context, site, name string, change a
 	if err != nil {
 		return err
 	}
-	return s.app.PatchSites(ctx, s.members, s.sites, map[string]json.RawMessage{site: patch}, false)
+	return s.Patch(ctx, map[string]json.RawMessage{site: patch}, false)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"reflect"
 	"slices"
@@ -69,7 +70,7 @@ type input struct {
 	once     string
 }
 
-// edit shows the editor of an event, with another type if that is not "".
+// edit shows the editor of an event, with another type if typeKey is not "".
 func (r *eventRoom) edit(ctx context.Context, id, typeKey string) (any, error) {
 	e, err := r.find(ctx, id)
 	if err != nil {
@@ -166,59 +167,51 @@ func (r *eventRoom) editor(ctx context.Context, in input) (any, error) {
 // maxShownValue is how much of a value is shown where it is only read, in code points.
 const maxShownValue = 2000
 
-// shownValues returns all values as text, the standard ones first. Custom fields of a type,
-// which may be nil, have its labels.
+// shownValues writes all values as text, the standard ones first. t may be nil.
 func shownValues(values map[string]any, t *events.Type) (list []shownValue) {
-	var others []string
-	standard := manifest.StandardFields()
-	for key := range values {
-		if !slices.Contains(standard, key) {
-			others = append(others, key)
+	keys := manifest.StandardFields()
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if _, isStandard := events.StandardField(key); !isStandard {
+			keys = append(keys, key)
 		}
 	}
-	slices.Sort(others)
-	for _, key := range append(standard, others...) {
-		value := textOfValue(values[key])
-		if value == "" {
-			continue
+	for _, key := range keys {
+		if value := textOfValue(values[key]); value != "" {
+			list = append(list, shownValue{fieldLabel(key, t), clip.Text(value, maxShownValue)})
 		}
-		label := clip.Text(key, maxLabel)
-		if slices.Contains(standard, key) {
-			label = events.Label(key)
-		} else if t != nil {
-			for _, custom := range t.CustomFields {
-				if custom.Key == key {
-					label = clip.Text(custom.Label, maxLabel)
-				}
-			}
-		}
-		list = append(list, shownValue{label, clip.Text(value, maxShownValue)})
 	}
 	return list
 }
 
-// theirs returns what somebody else has made of an event, as far as it differs from what is
-// typed here.
+// fieldLabel is the key of a custom field that the type, which may be nil, does not have.
+func fieldLabel(key string, t *events.Type) string {
+	if f, ok := events.StandardField(key); ok {
+		return f.Label
+	}
+	if t != nil {
+		for _, custom := range t.CustomFields {
+			if custom.Key == key {
+				key = custom.Label
+			}
+		}
+	}
+	return clip.Text(key, maxLabel)
+}
+
+// theirs compares what somebody else has saved with what is typed here.
 func theirs(event events.Event, typed map[string]any, t *events.Type) *conflict {
-	of := &conflict{Revision: event.Revision}
-	differing := make(map[string]any)
-	for key := range typed {
-		if _, ok := event.Values[key]; !ok {
+	differing := maps.Clone(typed)
+	maps.Copy(differing, event.Values)
+	for key := range differing {
+		saved, isSaved := event.Values[key]
+		switch {
+		case reflect.DeepEqual(saved, typed[key]), isOff(saved) && isOff(typed[key]):
+			delete(differing, key)
+		case !isSaved:
 			differing[key] = "(empty)"
 		}
 	}
-	for key, value := range event.Values {
-		if !reflect.DeepEqual(value, typed[key]) {
-			differing[key] = value
-		}
-	}
-	for key := range differing {
-		if isOff(event.Values[key]) && isOff(typed[key]) {
-			delete(differing, key)
-		}
-	}
-	of.Theirs = shownValues(differing, t)
-	return of
+	return &conflict{event.Revision, shownValues(differing, t)}
 }
 
 // isOff reports whether the value of a toggle is off, as it is at first.

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -15,42 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// This file is about the fields of the event editor: what is shown of each, and what a form
-// says of it.
-
-// Kinds of inputs. A custom field's is its type in the manifest; these are those that only
-// standard fields have.
-const (
-	timeKind   = "time"
-	zoneKind   = "zone"
-	accessKind = "access"
-	labelsKind = "labels"
-)
-
-// standardKinds are the kinds of the standard fields. Others are text.
-var standardKinds = map[string]string{
-	"description": "textarea", "event_date": "date", "event_time_start": timeKind, "event_time_end": timeKind,
-	"event_time_zone": zoneKind, "platform_url": "url", "max_attendees": "number", "feature_image": "image",
-	"access": accessKind, "rsvp_labels": labelsKind, "registration_deadline": "date", "deadline_time_end": timeKind,
-}
-
-// standardHelp says what a standard field is for, where its label does not.
-var standardHelp = map[string]string{
-	"slug":                  "The end of the page's address. Left empty, it is made from the name.",
-	"description":           "Shown in lists of posts and in search results.",
-	"event_time_zone":       "An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.",
-	"platform_url":          "Readers see it on the page only where everybody may register.",
-	"max_attendees":         "Leave it empty for no limit.",
-	"access":                "Who may register.",
-	"rsvp_labels":           "For the members who register.",
-	"registration_deadline": "The last day to register.",
-	"deadline_time_end":     "Without a time, registration ends with the day.",
-}
-
-// accesses are the choices of who may register.
-var accesses = []choice{
-	{Value: events.AccessAnyone, Label: "Anyone"}, {Value: events.AccessFree, Label: "Members, free ones too"}, {Value: events.AccessPaid, Label: "Paid members"},
-}
+// This file turns the fields of an event into inputs of the editor, and its form into values.
 
 type choice struct {
 	Value, Label string
@@ -77,8 +43,6 @@ type eventField struct {
 	// Crop is how a picture is cut.
 	Crop    cropping
 	Picture string // where a browser finds it, "" if it would ask another site
-
-	ShowsZones bool // the field offers time zones
 }
 
 // cropping is how a picture is cut.
@@ -91,12 +55,11 @@ type cropping struct {
 // DescribedBy lists what a screen reader reads out with the input.
 func (f eventField) DescribedBy() string {
 	var ids []string
-	for part, text := range map[string]string{"help": f.Help, "hint": f.Hint, "problem": f.Problem} {
+	for i, text := range []string{f.Help, f.Hint, f.Problem} {
 		if text != "" {
-			ids = append(ids, f.ID+"-"+part)
+			ids = append(ids, f.ID+[]string{"-help", "-hint", "-problem"}[i])
 		}
 	}
-	slices.Sort(ids)
 	return strings.Join(ids, " ")
 }
 
@@ -117,8 +80,8 @@ type fieldsOf struct {
 // list returns the fields in the order of the editor.
 func (o fieldsOf) list() (fields []eventField) {
 	for _, key := range manifest.StandardFields() {
-		if slices.Contains(o.eventType.SupportedFields, key) {
-			fields = append(fields, o.standard(key))
+		if f, ok := events.StandardField(key); ok && slices.Contains(o.eventType.SupportedFields, key) {
+			fields = append(fields, o.standard(f))
 		}
 	}
 	for _, custom := range o.eventType.CustomFields {
@@ -130,27 +93,24 @@ func (o fieldsOf) list() (fields []eventField) {
 	return fields
 }
 
-func (o fieldsOf) standard(key string) eventField {
-	kind := standardKinds[key]
-	if kind == "" {
-		kind = "text"
+func (o fieldsOf) standard(field *events.Field) eventField {
+	f := o.field(field.Key, field.Label, field.Kind)
+	f.IsRequired = slices.Contains(o.eventType.RequiredFields, f.Key)
+	f.Help = field.Help
+	advised := o.eventType.FieldConstraints.Of(f.Key)
+	if field.Kind == "image" {
+		phrase := cmp.Or(advised.ImagePhrase(), o.imageSize, manifest.BuiltInImageSize)
+		f.Crop = cropping{advised.AspectRatio, advised.MinWidth, advised.MinHeight, phrase}
+		f.Hint = recommended(phrase)
+	} else { // nobody counts the characters of a picture's URL
+		f.Most, f.Advised, f.Hint = field.Limit(o.limits), advised.MaxLength, hintOf(advised)
 	}
-	f := o.field(key, events.Label(key), kind)
-	f.IsRequired = slices.Contains(o.eventType.RequiredFields, key)
-	f.Help = standardHelp[key]
-	f.Most = map[string]int{"name": o.limits.Title, "slug": o.limits.Slug, "description": o.limits.Excerpt}[key]
-	for _, c := range o.eventType.FieldConstraints {
-		if c.Field == key && key != "feature_image" {
-			f.Advised, f.Hint = c.MaxLength, hintOf(c.Constraints)
+	if len(field.Choices) > 0 {
+		var options []choice
+		for _, c := range field.Choices {
+			options = append(options, choice{Value: c.Value, Label: c.Label})
 		}
-	}
-	switch key {
-	case "feature_image":
-		c, _ := o.eventType.FeatureImage()
-		f.Crop = cropping{o.eventType.CropRatio(), c.MinWidth, c.MinHeight, o.eventType.ImagePhrase(o.imageSize)}
-		f.Hint = recommended(f.Crop.Phrase)
-	case "access":
-		f.Choices = choicesOf(accesses, strings.TrimSpace(f.Value)) // as it is published
+		f.Choices = choicesOf(options, strings.TrimSpace(f.Value)) // as it is published
 	}
 	return f
 }
@@ -175,10 +135,7 @@ func (o fieldsOf) custom(custom manifest.CustomField) eventField {
 		}
 		f.Choices = choicesOf(options, f.Value)
 	case "image":
-		f.Crop = cropping{Ratio: custom.AspectRatio, MinWidth: custom.MinWidth}
-		f.Crop.Phrase = manifest.EventType{FieldConstraints: manifest.FieldConstraints{{Field: "feature_image", Constraints: manifest.Constraints{
-			AspectRatio: custom.AspectRatio, MinWidth: custom.MinWidth, MinHeight: custom.MinHeight,
-		}}}}.ImagePhrase("")
+		f.Crop = cropping{Ratio: custom.AspectRatio, MinWidth: custom.MinWidth, Phrase: custom.ImagePhrase()}
 		parts := []string{f.Crop.Phrase}
 		if custom.MaxFileSizeKB > 0 {
 			parts = append(parts, fmt.Sprintf("%d KB at most", custom.MaxFileSizeKB))
@@ -188,7 +145,7 @@ func (o fieldsOf) custom(custom manifest.CustomField) eventField {
 	return f
 }
 
-// field returns what fields of all kinds have.
+// field makes what fields of all kinds have.
 func (o fieldsOf) field(key, label, kind string) eventField {
 	f := eventField{Key: key, Label: label, Kind: kind, Name: fieldNames + key, Value: textOfValue(o.values[key])}
 	for _, p := range o.problems {
@@ -196,30 +153,28 @@ func (o fieldsOf) field(key, label, kind string) eventField {
 			f.Problem = clip.Text(p.Message, maxMessage)
 		}
 	}
+	var err error
 	switch kind {
 	case "toggle":
 		f.IsOn = o.values[key] == true
 	case "image":
 		f.Picture = o.picture(f.Value)
-	case "date": // a browser shows nothing else in such an input, and sends that back
-		if _, err := time.Parse(time.DateOnly, f.Value); err != nil && f.Value != "" {
-			f.Kind = "text"
-		}
-	case timeKind:
-		_, err := time.Parse("15:04", f.Value)
-		_, err2 := time.Parse(time.TimeOnly, f.Value)
-		if err != nil && err2 != nil && f.Value != "" {
-			f.Kind = "text"
+	case "date":
+		_, err = time.Parse(time.DateOnly, f.Value)
+	case events.TimeKind:
+		if _, err = time.Parse("15:04", f.Value); err != nil {
+			_, err = time.Parse(time.TimeOnly, f.Value)
 		}
 	case "number":
-		if _, err := strconv.ParseFloat(f.Value, 64); err != nil && f.Value != "" {
-			f.Kind = "text"
-		}
+		_, err = strconv.ParseFloat(f.Value, 64)
+	}
+	if err != nil && f.Value != "" { // a browser would show nothing, and send that back
+		f.Kind = "text"
 	}
 	return f
 }
 
-// choicesOf returns options, one of which is chosen. A value that is none of them stays one.
+// choicesOf chooses an option. A value that is none of them stays one.
 func choicesOf(options []choice, value string) (list []choice) {
 	isKnown := value == ""
 	for _, option := range options {
@@ -233,7 +188,6 @@ func choicesOf(options []choice, value string) (list []choice) {
 	return list
 }
 
-// recommended returns a hint, "" for none.
 func recommended(what string) string {
 	if what == "" {
 		return ""
@@ -241,7 +195,6 @@ func recommended(what string) string {
 	return "Recommended: " + clip.Text(what, maxMessage) + "."
 }
 
-// hintOf returns the hint of a text or a number.
 func hintOf(c manifest.Constraints) string {
 	var parts []string
 	if c.MaxLength > 0 {
@@ -256,7 +209,7 @@ func hintOf(c manifest.Constraints) string {
 	return recommended(strings.Join(parts, ", "))
 }
 
-// rangeOf returns the bounds of a number in words, "" for none.
+// rangeOf says the bounds of a number in words, "" for none.
 func rangeOf(c manifest.Constraints) string {
 	switch from, to := bound(c.Min), bound(c.Max); {
 	case from != "" && to != "":
@@ -276,7 +229,7 @@ func bound(of *float64) string {
 	return strconv.FormatFloat(*of, 'f', -1, 64)
 }
 
-// textOfValue returns a value as its input has it.
+// textOfValue writes a value as its input has it.
 func textOfValue(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -304,8 +257,8 @@ func textOfValue(value any) string {
 	return string(text)
 }
 
-// valuesOf returns what a form says of the fields of a type, and as text what was typed into
-// fields that the type has lost while the form was open.
+// valuesOf reads the fields of a type from a form. What was typed into fields that the type has
+// lost while the form was open is text.
 func valuesOf(form url.Values, t *events.Type) map[string]any {
 	values := make(map[string]any)
 	for name := range form {
@@ -322,7 +275,7 @@ func valuesOf(form url.Values, t *events.Type) map[string]any {
 	return values
 }
 
-// formText returns what a form has, without characters that cannot be kept.
+// formText drops characters that cannot be kept.
 func formText(form url.Values, name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
@@ -347,7 +300,7 @@ func valueOf(form url.Values, f eventField) any {
 		if number, err := strconv.ParseFloat(text, 64); err == nil && strings.Trim(text, "+-.0123456789eE") == "" {
 			return number
 		}
-	case labelsKind:
+	case events.LabelsKind:
 		var labels []any
 		for line := range strings.Lines(text) {
 			if label := strings.TrimSpace(line); label != "" {

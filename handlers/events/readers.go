@@ -127,7 +127,7 @@ const (
 	maxFrom      = 1000000 // events
 )
 
-func (h *Readers) answer(r *http.Request, site string, feed func() (*events.Feed, error), asked askedEvents) (*events.Answer, error) {
+func (h *Readers) answer(r *http.Request, site string, feed func() (*events.Feed, error), asked askedEvents) (*events.Response, error) {
 	if len(asked.slug) > 4*191 || strings.Contains(asked.slug, "/") || !api.IsText(asked.slug) { // no platform has such slugs
 		return nil, events.ErrNotFound
 	}
@@ -142,7 +142,7 @@ func (h *Readers) answer(r *http.Request, site string, feed func() (*events.Feed
 }
 
 // writeEvents writes an answer, or that the reader has it.
-func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answer *events.Answer) {
+func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answer *events.Response) {
 	header := w.Header()
 	api.AllowAnyOrigin(header)
 	header.Set("Cache-Control", keepEvents)

@@ -174,8 +174,8 @@ type featureImage struct {
 }
 
 func listEventType(t manifest.EventType, siteSize string) listedEventType {
-	c, _ := t.FeatureImage()
-	return listedEventType{t.Key, t, featureImage{t.ImagePhrase(siteSize), t.CropRatio(), c.MinWidth, c.MinHeight}}
+	c := t.FieldConstraints.Of("feature_image")
+	return listedEventType{t.Key, t, featureImage{t.ImagePhrase(siteSize), c.AspectRatio, c.MinWidth, c.MinHeight}}
 }
 
 func (r *request) listEventTypes(ctx context.Context) (api.Response, error) {

@@ -1,0 +1,135 @@
+// Package app is the Caddy app "lychgate": it reads the configuration, and runs an edge for
+// the directives.
+package app
+
+import (
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/edge"
+)
+
+func init() {
+	caddy.RegisterModule(App{})
+}
+
+// App holds the sites that Lychgate serves and what its directives share.
+type App struct {
+	config.Config
+
+	// Edge is what runs. It is there once the app is provisioned.
+	Edge *edge.Edge `json:"-"`
+
+	// Lines are where a Caddyfile has the configuration, if this process has read it.
+	Lines config.Lines `json:"-"`
+
+	logger        *zap.Logger
+	warnedOfProxy *atomic.Bool // that is not trusted
+
+	readRoutes func() (routes.Servers, error)
+	readOnce   *sync.Once // of readRoutes
+	arrivals   routes.Servers
+}
+
+// CaddyModule returns the Caddy module information.
+func (App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "lychgate",
+		New: func() caddy.Module { return new(App) },
+	}
+}
+
+// StoreFile returns where the store is unless the configuration says it.
+func StoreFile() string { return filepath.Join(caddy.AppDataDir(), "lychgate", "lychgate.db") }
+
+// Placeholders replaces Caddy's placeholders.
+func Placeholders() config.Placeholders {
+	return config.Placeholders{Replacer: caddy.NewReplacer()}
+}
+
+// Provision sets up the app.
+func (a *App) Provision(ctx caddy.Context) (err error) {
+	a.logger = ctx.Logger()
+	a.warnedOfProxy = new(atomic.Bool)
+	a.readRoutes, a.readOnce = func() (routes.Servers, error) { return routes.Read(ctx) }, new(sync.Once)
+	a.Lines = blocks.LinesOf("lychgate", a.Config)
+	a.Edge, err = edge.New(edge.Options{
+		Config: &a.Config, Placeholders: Placeholders(), Lines: a.Lines, StoreFile: StoreFile(),
+		Logger: a.logger, Registry: ctx.GetMetricsRegistry(),
+	})
+	if err == nil {
+		a.log(a.Warnings(Placeholders(), a.Lines))
+	}
+	return err
+}
+
+func (a *App) log(warnings []config.Warning) {
+	for _, w := range warnings {
+		var fields []zap.Field
+		for _, field := range w.Fields {
+			fields = append(fields, zap.Any(field.Name, field.Value))
+		}
+		a.logger.Warn(w.Message, fields...)
+	}
+}
+
+// Start implements caddy.App.
+func (a *App) Start() error {
+	if err := a.Edge.Start(); err != nil {
+		return err
+	}
+	a.log(a.warningsOfHosts())
+	return nil
+}
+
+// Stop implements caddy.App.
+func (a *App) Stop() error {
+	a.Edge.Stop()
+	return nil
+}
+
+// Cleanup lets go of what outlives a configuration.
+func (a *App) Cleanup() error {
+	if a.Edge == nil {
+		return nil
+	}
+	return a.Edge.Close()
+}
+
+// CheckRoutes reads the routes to the app's directives, refuses those of which one gets no
+// request for what is its own, and logs what may be meant but seldom is. Each directive
+// that is provisioned calls it; the first finds all of them.
+func (a *App) CheckRoutes() (err error) {
+	a.readOnce.Do(func() {
+		if a.arrivals, err = a.readRoutes(); err != nil {
+			return
+		}
+		if err = a.arrivals.Check(); err == nil {
+			a.log(a.arrivals.Warnings(&a.Config, a.Edge.ConfiguredHosts()))
+		}
+	})
+	return err
+}
+
+// warningsOfHosts are about hosts that no site has. It takes an answer of the store, if it
+// may have the site.
+func (a *App) warningsOfHosts() []config.Warning {
+	if !a.Edge.KnowsAllSites() {
+		return nil
+	}
+	return a.arrivals.WarningsOfHosts(a.Edge.Hosts(), a.Edge.ConfiguredHosts())
+}
+
+// Interface guards
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

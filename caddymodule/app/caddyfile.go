@@ -1,0 +1,201 @@
+package app
+
+import (
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/config"
+)
+
+func init() {
+	httpcaddyfile.RegisterGlobalOption("lychgate", parse)
+}
+
+func parse(d *caddyfile.Dispenser, existing any) (any, error) {
+	if existing != nil {
+		d.Next()
+		return nil, d.Err("lychgate is given twice: write one block")
+	}
+	app := new(App)
+	if err := app.UnmarshalCaddyfile(d); err != nil {
+		return nil, err
+	}
+	return httpcaddyfile.App{Name: "lychgate", Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+// UnmarshalCaddyfile sets up the app from Caddyfile tokens. Syntax:
+//
+//	lychgate {
+//	    store sqlite <file> | postgres <connection string>
+//	    redis <url> {
+//	        timeout <duration>
+//	    }
+//	    secret <text...>
+//	    resolvers <address...>
+//	    service <name>
+//	    site <name> {
+//	        hosts <host...>
+//	        platform none | ghost <url> {
+//	            admin_key <key>
+//	            webhooks  <address> | off
+//	            reconcile <duration> | off
+//	        }
+//	        integration <name> {
+//	            key <key>
+//	            mode email | custom_id
+//	            allow_duplicate_emails
+//	            placeholder_domain <domain>
+//	            subscribe_by_default on | off
+//	            limit <requests> <window>
+//	        }
+//	        theme <name> {
+//	            repository <url> {
+//	                branch <name>
+//	                token  <token>
+//	                user   <name>
+//	            }
+//	        }
+//	        staff_integrations on | off
+//	    }
+//	}
+func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // its name
+	if d.NextArg() {
+		return d.Errf("lychgate takes no argument, got %q: write its options into a block", d.Val())
+	}
+	a.Sites = make(map[string]*config.Site)
+	in := blocks.Block{Name: "lychgate", Lines: make(config.Lines)}
+	err := blocks.Parse(d, in, map[string]blocks.Option{
+		"resolvers": {Example: "resolvers 1.1.1.1 9.9.9.9:53", Args: blocks.Many, Set: func(args []string) error {
+			a.Resolvers = args
+			return nil
+		}},
+		"store": {Example: "store sqlite /var/lib/lychgate/lychgate.db", Args: blocks.Many, Set: a.parseStore},
+		"redis": {Example: "redis redis://127.0.0.1:6379", Args: 1, Block: func(args []string, inner blocks.Block) error {
+			a.Redis = &config.Redis{URL: args[0]}
+			return parseRedis(d, a.Redis, inner)
+		}},
+		"secret": {Example: "secret {env.LYCHGATE_SECRET}", Args: blocks.Many, Field: "secrets", Set: func(args []string) error {
+			a.Secrets = args
+			return nil
+		}},
+		"service": {Example: "service lychgate", Args: 1, Set: func(args []string) error {
+			a.Service = args[0]
+			return nil
+		}},
+		"site": {Example: config.ExampleSite, Args: 1, Repeats: true, Field: "sites", Block: func(args []string, inner blocks.Block) error {
+			return add(d, "site", args[0], config.CheckSiteName, &a.Sites, func(site *config.Site) error {
+				inner.Name = "site " + args[0]
+				return parseSite(d, site, inner)
+			})
+		}},
+	})
+	if err == nil {
+		err = in.Explain(a.Check(Placeholders()))
+	}
+	if err == nil {
+		blocks.Remember(a.Config, in.Lines)
+	}
+	return err
+}
+
+// add parses a block with a name, and adds it to those of its kind.
+func add[T any](d *caddyfile.Dispenser, kind, name string, check func(string) error, to *map[string]*T, parse func(*T) error) error {
+	if err := check(name); err != nil {
+		return d.WrapErr(err)
+	}
+	if (*to)[name] != nil {
+		return d.Errf("%s %s is given twice: write one block", kind, name)
+	}
+	if *to == nil {
+		*to = make(map[string]*T)
+	}
+	(*to)[name] = new(T)
+	return parse((*to)[name])
+}
+
+func (a *App) parseStore(args []string) error {
+	a.Store = new(config.Store)
+	return a.Store.SetArgs(args)
+}
+
+func parseRedis(d *caddyfile.Dispenser, redis *config.Redis, in blocks.Block) error {
+	in.Name = "redis"
+	return blocks.Parse(d, in, map[string]blocks.Option{
+		"timeout": {Example: "timeout 50ms", Args: 1, Set: func(args []string) error { return redis.SetTimeout(args[0]) }},
+	})
+}
+
+func parseSite(d *caddyfile.Dispenser, site *config.Site, in blocks.Block) error {
+	return blocks.Parse(d, in, map[string]blocks.Option{
+		"hosts": {Example: "hosts news.example.com www.news.example.com", Args: blocks.Many, Set: func(args []string) error {
+			site.Hosts = args
+			return nil
+		}},
+		"platform": {Example: config.ExamplePlatform(), Args: blocks.Many, Block: func(args []string, inner blocks.Block) error {
+			site.Platform = new(config.Platform)
+			return parsePlatform(d, site.Platform, args, inner)
+		}},
+		"integration": {Example: "integration crm", Args: 1, Repeats: true, Field: "integrations", Block: func(args []string, inner blocks.Block) error {
+			return add(d, "integration", args[0], config.CheckIntegrationName, &site.Integrations, func(i *config.Integration) error {
+				inner.Name = "integration " + args[0]
+				return parseIntegration(d, i, inner)
+			})
+		}},
+		"theme": {Example: "theme nightly", Args: 1, Repeats: true, Field: "themes", Block: func(args []string, inner blocks.Block) error {
+			return add(d, "theme", args[0], config.CheckThemeName, &site.Themes, func(theme *config.Theme) error {
+				inner.Name = "theme " + args[0]
+				return parseTheme(d, theme, inner)
+			})
+		}},
+		"staff_integrations": blocks.Switch("staff_integrations", "on", func(on bool) { site.StaffIntegrations = on }),
+	})
+}
+
+func parsePlatform(d *caddyfile.Dispenser, p *config.Platform, args []string, in blocks.Block) error {
+	if err := p.SetArgs(args); err != nil {
+		return d.WrapErr(err)
+	}
+	in.Name = p.Block()
+	options := make(map[string]blocks.Option)
+	for name, option := range map[string]blocks.Option{
+		"admin_key": blocks.Text("admin_key", "{env.GHOST_ADMIN_KEY}", &p.AdminKey),
+		"webhooks":  blocks.Text("webhooks", "https://news.example.com", &p.Webhooks),
+		"reconcile": blocks.Text("reconcile", "6h", &p.Reconcile),
+	} {
+		if p.Has(name) {
+			options[name] = option
+		}
+	}
+	return blocks.Parse(d, in, options)
+}
+
+func parseIntegration(d *caddyfile.Dispenser, i *config.Integration, in blocks.Block) error {
+	return blocks.Parse(d, in, map[string]blocks.Option{
+		"key":                blocks.Text("key", "{env.CRM_KEY}", &i.Key),
+		"mode":               blocks.Text("mode", "custom_id", &i.Mode),
+		"placeholder_domain": blocks.Text("placeholder_domain", "members.invalid", &i.PlaceholderDomain),
+		"allow_duplicate_emails": {Example: "allow_duplicate_emails", Set: func([]string) error {
+			i.AllowDuplicateEmails = true
+			return nil
+		}},
+		"subscribe_by_default": blocks.Switch("subscribe_by_default", "off", func(on bool) { i.SubscribeByDefault = &on }),
+		"limit":                blocks.Limit("600 1m", &i.Limit),
+	})
+}
+
+func parseTheme(d *caddyfile.Dispenser, theme *config.Theme, in blocks.Block) error {
+	return blocks.Parse(d, in, map[string]blocks.Option{
+		"repository": {Example: "repository https://git.example.com/acme/nightly.git", Args: 1, Block: func(args []string, inner blocks.Block) error {
+			theme.Repository = &config.Repository{URL: args[0]}
+			inner.Name = "repository"
+			return blocks.Parse(d, inner, map[string]blocks.Option{
+				"branch": blocks.Text("branch", "main", &theme.Repository.Branch),
+				"token":  blocks.Text("token", "{env.THEME_TOKEN}", &theme.Repository.Token),
+				"user":   blocks.Text("user", "x-access-token", &theme.Repository.User),
+			})
+		}},
+	})
+}

@@ -1,0 +1,151 @@
+// Package blocks parses blocks of options in Caddyfiles, and remembers in which lines they
+// are written.
+package blocks
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/lychgate/caddy-lychgate/config"
+)
+
+// Option is an option of a block.
+type Option struct {
+	Example string // how it is written, for error messages
+	Args    int    // how many arguments it takes, or Many
+	Repeats bool   // whether it may be given several times
+	Field   string // its name in JSON, if that is another
+
+	// One of these takes the arguments. Set is for a value; its error is given the block's
+	// name and the line. Block parses a block of its own, whose errors have theirs.
+	Set   func(args []string) error
+	Block func(args []string, inner Block) error
+}
+
+// Many is for an option that takes one argument or more.
+const Many = -1
+
+// Block is a block that is parsed. The lines of its options are kept by their paths in
+// JSON.
+type Block struct {
+	Name string // in error messages
+	Path string // its own
+	config.Lines
+}
+
+// Below returns the block of a name inside of this one, at a path below its path.
+func (b Block) Below(name, path string) Block {
+	return Block{name, strings.TrimPrefix(b.Path+"."+path, "."), b.Lines}
+}
+
+// Mistake gives an error the block's name, and the line of the dispenser.
+func (b Block) Mistake(d *caddyfile.Dispenser, err error) error {
+	return d.WrapErr(config.In(b.Name, "", err))
+}
+
+// homes are the blocks in which options belong that are easily written elsewhere.
+var homes = map[string]string{
+	"store": "lychgate", "redis": "lychgate", "secret": "lychgate", "resolvers": "lychgate", "service": "lychgate", "site": "lychgate",
+	"hosts": "site", "platform": "site", "integration": "site", "theme": "site", "staff_integrations": "site",
+	"repository": "theme", "branch": "repository", "token": "repository", "user": "repository",
+	"admin_key": "platform", "webhooks": "platform", "reconcile": "platform", "key": "integration", "mode": "integration",
+}
+
+// homeOf returns the block in which an option belongs, "" if it is none of homes.
+func homeOf(option string) string {
+	if homes[option] == "platform" {
+		return config.PlatformWith(option)
+	}
+	return homes[option]
+}
+
+// Parse parses the block that follows, if one does. Space around arguments is left out.
+func Parse(d *caddyfile.Dispenser, in Block, known map[string]Option) error {
+	seen := make(map[string]bool)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		key := d.Val()
+		o, ok := known[key]
+		switch {
+		case key == "{":
+			return d.Errf("%s: unexpected {: the option before it has no block", in.Name)
+		case !ok && homeOf(key) != "" && !strings.HasPrefix(in.Name, homeOf(key)):
+			return d.Errf("%s has no option %q: it belongs into the block of %s", in.Name, key, homeOf(key))
+		case !ok && len(known) == 0:
+			return d.Errf("%s has no options: take %q out", in.Name, key)
+		case !ok:
+			return d.Errf("%s has no option %q: known are %s", in.Name, key,
+				strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		case seen[key] && !o.Repeats:
+			return d.Errf("%s: %s is given twice: write it once", in.Name, key)
+		}
+		seen[key] = true
+
+		args := d.RemainingArgs()
+		for i, arg := range args {
+			args[i] = strings.TrimSpace(arg)
+		}
+		if o.Args == Many && len(args) == 0 || o.Args != Many && len(args) != o.Args {
+			return d.Errf("%s: %s has the wrong number of arguments: write it as in: %s", in.Name, key, o.Example)
+		}
+		if err := o.take(d, in, cmp.Or(o.Field, key), args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o Option) take(d *caddyfile.Dispenser, in Block, field string, args []string) error {
+	inner := in.Below(in.Name, field)
+	if o.Block != nil {
+		if o.Repeats {
+			inner = in.Below(in.Name, field+"."+args[0])
+		}
+		in.Lines[inner.Path] = LineAt(d)
+		return o.Block(args, inner)
+	}
+	in.Lines[inner.Path] = LineAt(d)
+	if err := o.Set(args); err != nil {
+		return in.Mistake(d, err)
+	}
+	return nil
+}
+
+// LineAt returns the file and line that the dispenser is at, as WrapErr writes them.
+func LineAt(d *caddyfile.Dispenser) string {
+	return strings.TrimPrefix(d.WrapErr(errors.New("")).Error(), ", at ")
+}
+
+// Text is an option of one text, which must not be empty.
+func Text(name, example string, value *string) Option {
+	return Option{Example: name + " " + example, Args: 1, Set: func(args []string) error {
+		if *value = args[0]; *value == "" {
+			return &config.Mistake{Text: name + " is empty: write it as in: " + name + " " + example + ", or leave it out"}
+		}
+		return nil
+	}}
+}
+
+// Switch is an option that is on or off.
+func Switch(name, example string, set func(on bool)) Option {
+	return Option{Example: name + " " + example, Args: 1, Set: func(args []string) error {
+		if args[0] != "on" && args[0] != "off" {
+			return &config.Mistake{Option: name, Text: strconv.Quote(args[0]) + ": write on or off"}
+		}
+		set(args[0] == "on")
+		return nil
+	}}
+}
+
+// Limit is an option that is a rate limit.
+func Limit(example string, limit **config.Limit) Option {
+	return Option{Example: "limit " + example, Args: 2, Set: func(args []string) (err error) {
+		*limit, err = config.ParseLimit(args)
+		return err
+	}}
+}

@@ -1,0 +1,95 @@
+package blocks
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lychgate/caddy-lychgate/config"
+)
+
+// Lines are of no meaning to a configuration, so its JSON does not have them: an equal one
+// stays equal when a line is added to a Caddyfile. The process that has read a Caddyfile
+// remembers them instead, so that `caddy run` and `caddy validate` name the line of a value
+// that is only known when the configuration is loaded.
+
+// written are the lines of the last Caddyfile: those of each module, by its name and JSON.
+var written struct {
+	sync.Mutex
+	modules map[string]module
+}
+
+// module is where a Caddyfile has a module, or several that are equal to it.
+type module struct {
+	first  config.Lines
+	others []string // the further lines, mostPlaces at most
+}
+
+// mostPlaces bounds how many lines are named for one of several equal directives, and kept
+// for that.
+const mostPlaces = 3
+
+func keyOf(name string, of any) string {
+	text, err := json.Marshal(of)
+	if err != nil { // none of ours fails
+		return name
+	}
+	return name + " " + string(text)
+}
+
+// Remember keeps the lines of the app, with which each Caddyfile begins, and forgets those
+// of the Caddyfile before.
+func Remember(of any, lines config.Lines) {
+	written.Lock()
+	defer written.Unlock()
+	written.modules = map[string]module{keyOf("lychgate", of): {first: lines}}
+}
+
+// RememberDirective keeps the lines of a directive. That of its name has the path "".
+func RememberDirective(name string, of any, lines config.Lines) {
+	key := keyOf(name, of)
+	written.Lock()
+	defer written.Unlock()
+	if written.modules == nil {
+		written.modules = make(map[string]module)
+	}
+	m, found := written.modules[key]
+	switch place := withoutImports(lines[""]); {
+	case !found:
+		m.first = lines
+	case len(m.others) < mostPlaces && place != withoutImports(m.first[""]) && !slices.Contains(m.others, place):
+		m.others = append(m.others, place)
+	}
+	written.modules[key] = m
+}
+
+// withoutImports returns a line without the chain of snippets that it was imported by.
+func withoutImports(line string) string {
+	line, _, _ = strings.Cut(line, " import chain ")
+	return line
+}
+
+// LinesOf returns the lines of a module, as it was before anything was filled in. It is nil
+// for one that was written in JSON. If there are equal ones, they have the same mistakes, and
+// the lines are those of the first.
+func LinesOf(name string, of any) config.Lines {
+	written.Lock()
+	defer written.Unlock()
+	return written.modules[keyOf(name, of)].first
+}
+
+// PlaceOf returns the line of a directive, or the lines of all that are equal to it, "" if
+// they are many or none is known.
+func PlaceOf(name string, of any) string {
+	written.Lock()
+	defer written.Unlock()
+	m := written.modules[keyOf(name, of)]
+	switch len(m.others) {
+	case 0:
+		return m.first[""]
+	case mostPlaces:
+		return ""
+	}
+	return strings.Join(append([]string{withoutImports(m.first[""])}, m.others...), " or ")
+}

@@ -1,0 +1,203 @@
+// Package directive is what the directives have in common: how they are registered, parsed
+// and checked, and how they get at the edge.
+package directive
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
+	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/edge"
+	"github.com/lychgate/caddy-lychgate/internal/pool"
+)
+
+// Directive is a handler that has a directive in Caddyfiles.
+type Directive interface {
+	caddy.Module
+	routes.Directive
+
+	// Options returns those of its block.
+	Options() map[string]blocks.Option
+
+	// Check finds what is wrong with its own options.
+	Check(p config.Placeholders) error
+
+	// Fits finds what it lacks in the sites of a Caddyfile.
+	Fits(of *config.Config) error
+}
+
+// Register registers a handler and its directive. That stands just before handle, so ahead
+// of respond and reverse_proxy, and behind encode, header and authentication.
+func Register(construct func() Directive) {
+	caddy.RegisterModule(construct())
+	name := nameOf(construct())
+	httpcaddyfile.RegisterDirective(name, func(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
+		return parse(h, name, construct())
+	})
+	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "handle")
+}
+
+func nameOf(d Directive) string { return d.CaddyModule().ID.Name() }
+
+// parse parses a directive with its matcher, and checks what it needs of the rest of the
+// Caddyfile, so that a message has its line.
+func parse(h httpcaddyfile.Helper, name string, of Directive) ([]httpcaddyfile.ConfigValue, error) {
+	h.Next() // its name
+	matchers, err := h.ExtractMatcherSet()
+	if err != nil {
+		return nil, err
+	}
+	lines, err := Unmarshal(h.Dispenser, of)
+	if err != nil {
+		return nil, err
+	}
+	h.Reset()
+	h.Next()
+	blocks.RememberDirective(name, of, lines)
+	configured, err := parsedConfig(h)
+	if err == nil {
+		err = of.Fits(configured)
+	}
+	if err == nil {
+		err = routes.CheckMatcher(name, matchers, of.Routing(configured).Needs)
+	}
+	if err == nil {
+		err = checkSamePath(h, name, of)
+	}
+	if err != nil {
+		return nil, h.WrapErr(fmt.Errorf("%s: %w", name, err))
+	}
+	return h.NewRoute(matchers, of), nil
+}
+
+// Unmarshal parses a directive that is a name and a block of options, and returns the lines
+// of these.
+func Unmarshal(d *caddyfile.Dispenser, of Directive) (config.Lines, error) {
+	in := blocks.Block{Name: nameOf(of), Lines: make(config.Lines)}
+	d.Next() // its name
+	in.Lines[""] = blocks.LineAt(d)
+	if d.NextArg() {
+		return nil, d.Errf("%s takes no argument but a matcher, got %q: write its options into a block", in.Name, d.Val())
+	}
+	if err := blocks.Parse(d, in, of.Options()); err != nil {
+		return nil, err
+	}
+	return in.Lines, in.Explain(config.In(in.Name, "", of.Check(app.Placeholders().AsWritten())))
+}
+
+// parsedConfig returns what the global option says, which is parsed first. Errors:
+// config.ErrNoSite.
+func parsedConfig(h httpcaddyfile.Helper) (*config.Config, error) {
+	option, ok := h.Option("lychgate").(httpcaddyfile.App)
+	if !ok {
+		return nil, config.ErrNoSite
+	}
+	of := new(config.Config)
+	if err := json.Unmarshal(option.Value, of); err != nil {
+		return nil, err
+	}
+	return of, of.CheckHasSites()
+}
+
+// checkSamePath checks that all members_api of the server blocks have one path.
+func checkSamePath(h httpcaddyfile.Helper, name string, of Directive) error {
+	routing := of.Routing(new(config.Config))
+	if routing.KeyLimit == "" {
+		return nil
+	}
+	type first struct{ path, line string }
+	key := "lychgate." + name
+	other, found := h.State[key].(first)
+	if !found {
+		h.State[key] = first{routing.Path, blocks.LineAt(h.Dispenser)}
+		return nil
+	}
+	if other.path != routing.Path {
+		return fmt.Errorf("the path is %s here and %s at %s: write the same, so that %s knows where to send its webhook events",
+			routing.Path, other.path, other.line, config.TitlesOfEventSources())
+	}
+	return nil
+}
+
+// Provisioned is a directive with an edge.
+type Provisioned struct {
+	*app.App
+	pool.Releases
+}
+
+// Provision checks a directive, and returns what it runs on.
+func Provision(ctx caddy.Context, of Directive) (*Provisioned, error) {
+	name := nameOf(of)
+	lines := blocks.LinesOf(name, of)
+	if err := of.Check(app.Placeholders()); err != nil {
+		return nil, lines.Explain(config.In(name, "", err))
+	}
+	loaded, err := ctx.App("lychgate")
+	if err != nil {
+		return nil, err
+	}
+	p := &Provisioned{App: loaded.(*app.App)}
+	if err := p.CheckHasSites(); err != nil {
+		return nil, config.JSONText(err)
+	}
+	return p, p.CheckRoutes()
+}
+
+// Cleanup lets go of what outlives a configuration.
+func (p *Provisioned) Cleanup() error {
+	if p == nil { // it could not be provisioned
+		return nil
+	}
+	return p.Close()
+}
+
+// SetPlaceholders makes the placeholders of a request known. A function is all that most
+// requests pay for: values are only made for what asks.
+func SetPlaceholders(r *http.Request, site *edge.Site, provider classifier.Provider) {
+	replacer := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	replacer.Map(func(key string) (any, bool) {
+		switch key {
+		case "http.lychgate.site":
+			return site.Name, true
+		case "http.lychgate.provider":
+			return string(provider), true
+		}
+		return nil, false
+	})
+}
+
+// CheckPlatforms checks that each site of a Caddyfile has a platform.
+func CheckPlatforms(of *config.Config) error {
+	lines := blocks.LinesOf("lychgate", *of)
+	for _, name := range of.Names() {
+		if of.Sites[name].Platform == nil {
+			return fmt.Errorf("site %s, at %s, needs a %w", name, lines.Of("sites."+name), config.ErrNoPlatform())
+		}
+	}
+	return nil
+}
+
+// CheckThemeHosts checks that a site of a Caddyfile has a platform with themes.
+func CheckThemeHosts(of *config.Config) error {
+	if err := CheckPlatforms(of); err != nil {
+		return err
+	}
+	for _, site := range of.Sites {
+		if site.Platform.HasThemes() {
+			return nil
+		}
+	}
+	if of.Store != nil { // which may have one
+		return nil
+	}
+	return config.ErrNoThemeHost("")
+}

@@ -1,0 +1,149 @@
+// Package eventsapi is the directive events_api.
+package eventsapi
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
+	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/edge"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
+)
+
+func init() {
+	directive.Register(func() directive.Directive { return new(EventsAPI) })
+}
+
+// EventsAPI answers readers' browsers and calendars about the events that the publication's
+// staff have published with `staff_desk`.
+//
+// It answers `GET /ghost/lychgate/events` on the hosts of the `lychgate` app's sites with a
+// list as JSON, and `/ghost/lychgate/events.ics` with a calendar. Behind it, at the slug of
+// an event's page, is that event, and with `.ics` its calendar file. Anybody may ask, from a
+// page of any origin. Each reader has an allowance. All other requests pass through
+// untouched.
+type EventsAPI struct {
+	// Path is that of the list. Default: `/ghost/lychgate/events`.
+	Path string `json:"path,omitempty"`
+
+	// Limit is the allowance of each reader. It is shared with all handlers of events that
+	// have the same limit. Default: 60 requests in any minute.
+	Limit *config.Limit `json:"limit,omitempty"`
+
+	on      *directive.Provisioned
+	events  *edge.Events
+	readers eventhandlers.Readers
+}
+
+const defaultPath = "/ghost/lychgate/events"
+
+// CaddyModule returns the Caddy module information.
+func (EventsAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.events_api",
+		New: func() caddy.Module { return new(EventsAPI) },
+	}
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	events_api [<matcher>] {
+//	    path  <path>
+//	    limit <requests> <window>
+//	}
+func (h *EventsAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	_, err := directive.Unmarshal(d, h)
+	return err
+}
+
+// Options returns those of the directive's block.
+func (h *EventsAPI) Options() map[string]blocks.Option {
+	return map[string]blocks.Option{
+		"path":  blocks.Text("path", defaultPath, &h.Path),
+		"limit": blocks.Limit("60 1m", &h.Limit),
+	}
+}
+
+func (h *EventsAPI) path() string { return cmp.Or(h.Path, defaultPath) }
+
+func (h *EventsAPI) limit() *config.Limit {
+	return cmp.Or(h.Limit, &config.Limit{Requests: 60, Window: config.Duration(time.Minute)})
+}
+
+// Check finds what is wrong with the options.
+func (h *EventsAPI) Check(config.Placeholders) error {
+	return cmp.Or(config.CheckOwnPath(h.path(), defaultPath), h.limit().Check())
+}
+
+// Fits finds what it lacks in the sites of a Caddyfile.
+func (h *EventsAPI) Fits(of *config.Config) error { return directive.CheckThemeHosts(of) }
+
+// Routing returns what it is there for.
+func (h *EventsAPI) Routing(*config.Config) routes.Routing {
+	p := h.path()
+	return routes.Routing{
+		Path:   p,
+		Serves: []routes.Area{{Path: p, Below: true}, {Path: p + ".ics"}},
+		Needs: []routes.Need{
+			{Paths: []string{p}, Write: p + "*"},
+			{Paths: []string{p + "/x"}, Write: p + "*"},
+			{Paths: []string{p + ".ics"}, Write: p + "*"},
+		},
+	}
+}
+
+// Provision sets up the handler.
+func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
+	if h.on, err = directive.Provision(ctx, h); err != nil {
+		return err
+	}
+	h.Path, h.Limit = h.path(), h.limit()
+	if h.events, err = h.on.Edge.UseEvents(); err != nil {
+		return h.on.Lines.Explain(err)
+	}
+	limiter, err := h.on.Edge.LoadLimiter("events", h.Limit.Plain(), &h.on.Releases)
+	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: edge.Sampled(ctx.Logger())}
+	return err
+}
+
+// Cleanup lets go of what outlives a configuration.
+func (h *EventsAPI) Cleanup() error { return h.on.Cleanup() }
+
+// ServeHTTP answers readers' requests, and passes everything else on.
+func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !routes.Below(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
+		return next.ServeHTTP(w, r)
+	}
+	site := h.on.Edge.Site(r.Host)
+	if site == nil || !site.Config.Platform.HasThemes() {
+		api.NoSite(w)
+		return nil
+	}
+	directive.SetPlaceholders(r, site, "")
+	site.Metrics.ServedEvents(h.readers.Serve(w, r, site.Name, h.events.Feed, h.on.ClientAddr(r)))
+	return nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+func (h *EventsAPI) UnmarshalJSON(data []byte) error {
+	type plain EventsAPI
+	return config.ReadJSON(data, (*plain)(h))
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*EventsAPI)(nil)
+	_ caddy.CleanerUpper          = (*EventsAPI)(nil)
+	_ caddyhttp.MiddlewareHandler = (*EventsAPI)(nil)
+	_ caddyfile.Unmarshaler       = (*EventsAPI)(nil)
+)

@@ -1,0 +1,196 @@
+// Package membersapi is the directive members_api.
+package membersapi
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
+	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/edge"
+
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
+)
+
+func init() {
+	directive.Register(func() directive.Directive { return new(MembersAPI) })
+}
+
+// MembersAPI gives CRMs an API to create, read, update and delete one member at
+// a time. Every write is kept in the store of the `lychgate` app and brought to
+// the site's publishing platform; one that is acknowledged is never lost.
+//
+// It answers below `/integration` on the hosts of the app's sites. Callers send
+// an integration key. All other requests pass through untouched; after those to
+// Ghost that change many members at once, the members are compared with Ghost's. The
+// placeholder `{http.lychgate.site}` is set for what it answers.
+type MembersAPI struct {
+	// Path is what the paths of the API begin with. Default: `/integration`.
+	Path string `json:"path,omitempty"`
+
+	// Limit is the allowance of each key whose integration has no other, and of each
+	// address that sends keys which are not valid. Default: 30 requests in any minute.
+	Limit *config.Limit `json:"limit,omitempty"`
+
+	// MaxBody bounds a request's body, in bytes. Default: 65536.
+	MaxBody int64 `json:"max_body,omitempty"`
+
+	on      *directive.Provisioned
+	members *edge.Members
+	api     membersapi.API
+}
+
+// CaddyModule returns the Caddy module information.
+func (MembersAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.members_api",
+		New: func() caddy.Module { return new(MembersAPI) },
+	}
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	members_api [<matcher>] {
+//	    path     <path>
+//	    limit    <requests> <window>
+//	    max_body <size>
+//	}
+func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	_, err := directive.Unmarshal(d, h)
+	return err
+}
+
+// Options returns those of the directive's block.
+func (h *MembersAPI) Options() map[string]blocks.Option {
+	return map[string]blocks.Option{
+		"path":  blocks.Text("path", config.DefaultAPIPath, &h.Path),
+		"limit": blocks.Limit("30 1m", &h.Limit),
+		"max_body": {Example: "max_body 64KiB", Args: 1, Set: func(args []string) error {
+			size, err := humanize.ParseBytes(args[0])
+			if err != nil || size > 1<<30 {
+				return &config.Mistake{Option: "max_body", Text: strconv.Quote(args[0]) + " is not a size of 1GiB or less, such as 64KiB"}
+			}
+			h.MaxBody = int64(size)
+			return config.CheckMaxBody(h.MaxBody)
+		}},
+	}
+}
+
+func (h *MembersAPI) path() string { return cmp.Or(h.Path, config.DefaultAPIPath) }
+
+func (h *MembersAPI) limit() *config.Limit {
+	return cmp.Or(h.Limit, &config.Limit{Requests: 30, Window: config.Duration(time.Minute)})
+}
+
+func (h *MembersAPI) maxBody() int64 { return cmp.Or(h.MaxBody, 64<<10) }
+
+// Check finds what is wrong with the options.
+func (h *MembersAPI) Check(config.Placeholders) error {
+	return cmp.Or(config.CheckOwnPath(h.path(), config.DefaultAPIPath), h.limit().Check(), config.CheckMaxBody(h.maxBody()))
+}
+
+// Fits finds what it lacks in the sites of a Caddyfile.
+func (h *MembersAPI) Fits(of *config.Config) error { return directive.CheckPlatforms(of) }
+
+// Routing returns what it is there for: webhook events too, where a site has them sent.
+func (h *MembersAPI) Routing(of *config.Config) routes.Routing {
+	p, limit := h.path(), h.limit().Plain()
+	routing := routes.Routing{
+		Path:     p,
+		KeyLimit: fmt.Sprintf("%d %s", limit.Requests, limit.Window),
+		Serves:   []routes.Area{{Path: p, Below: true}},
+		Needs:    []routes.Need{{Paths: []string{p + "/members"}, Write: p + "/*"}, {Paths: []string{p + "/members/x"}, Write: p + "/*"}},
+	}
+	for _, site := range of.Sites {
+		if site.Platform.SendsEvents() && site.Platform.Webhooks != "off" {
+			routing.Needs = append(routing.Needs, routes.Need{Paths: []string{membersapi.WebhookPath(p) + "/x"}, Write: p + "/*"})
+			break
+		}
+	}
+	return routing
+}
+
+// Provision sets up the handler.
+func (h *MembersAPI) Provision(ctx caddy.Context) (err error) {
+	if h.on, err = directive.Provision(ctx, h); err != nil {
+		return err
+	}
+	h.Path, h.Limit, h.MaxBody = h.path(), h.limit(), h.maxBody()
+	e, limit := h.on.Edge, h.Limit.Plain()
+	if h.members, err = e.UseMembers(h.Path); err != nil {
+		return h.on.Lines.Explain(err)
+	}
+	h.api = membersapi.API{Path: h.Path, MaxBody: h.MaxBody, Logger: edge.Sampled(ctx.Logger())}
+	if h.api.Keys, err = e.LoadKeys(limit, &h.on.Releases); err != nil {
+		return err
+	}
+	if h.api.FailedKeys, err = e.LoadStrangers("strangers", limit, &h.on.Releases); err != nil {
+		return err
+	}
+	h.api.Webhooks, err = e.LoadStrangers("webhooks", limit, &h.on.Releases)
+	return err
+}
+
+// Cleanup lets go of what outlives a configuration.
+func (h *MembersAPI) Cleanup() error { return h.on.Cleanup() }
+
+// ServeHTTP answers the API's requests, and passes everything else through.
+func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !routes.Below(r.URL.Path, h.Path) {
+		return h.pass(w, r, next)
+	}
+	site := h.on.Edge.Site(r.Host)
+	if site == nil {
+		h.api.Serve(w, r, nil, h.on.ClientAddr(r))
+		return nil
+	}
+	directive.SetPlaceholders(r, site, "")
+	open, err := h.members.Site(site)
+	if err != nil {
+		site.Metrics.Served(h.api.Fail(w, err))
+		return nil
+	}
+	site.Metrics.Served(h.api.Serve(w, r, open, h.on.ClientAddr(r)))
+	return nil
+}
+
+// pass passes a request through, and watches what may change members in Ghost.
+func (h *MembersAPI) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return next.ServeHTTP(w, r)
+	}
+	site := h.on.Edge.Site(r.Host)
+	if site == nil {
+		return next.ServeHTTP(w, r)
+	}
+	open, err := h.members.Site(site)
+	if err != nil { // the store is away
+		return next.ServeHTTP(w, r)
+	}
+	return h.api.Pass(w, r, open, next.ServeHTTP)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+func (h *MembersAPI) UnmarshalJSON(data []byte) error {
+	type plain MembersAPI
+	return config.ReadJSON(data, (*plain)(h))
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*MembersAPI)(nil)
+	_ caddy.CleanerUpper          = (*MembersAPI)(nil)
+	_ caddyhttp.MiddlewareHandler = (*MembersAPI)(nil)
+	_ caddyfile.Unmarshaler       = (*MembersAPI)(nil)
+)

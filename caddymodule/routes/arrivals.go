@@ -1,0 +1,293 @@
+// Package routes reads from the routes of a configuration how requests arrive at the
+// directives of Lychgate, and finds those that get none, or that do not go together.
+package routes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/config"
+)
+
+// Directive is a handler that has a directive in Caddyfiles.
+type Directive interface {
+	caddyhttp.MiddlewareHandler
+
+	// Routing returns what it is there for, as it is configured: nothing is provisioned
+	// yet.
+	Routing(of *config.Config) Routing
+}
+
+// Routing is what a directive is there for.
+type Routing struct {
+	Path      string // of its option
+	AdminPath string // where it takes the platform's admin to be, "" if it does not matter
+	KeyLimit  string // the rate limit of integration keys, "" for none
+
+	Needs  []Need // requests that a matcher must not keep from it
+	Serves []Area // where it lets no request pass
+}
+
+// Need is that one of some paths arrives. Otherwise the directive is of no use.
+type Need struct {
+	Paths []string
+	Write string // a matcher of paths that lets all through
+}
+
+// Area is a path, and maybe all below it.
+type Area struct {
+	Path  string
+	Below bool
+}
+
+// Servers are the arrivals at the directives of each HTTP server, by its name.
+type Servers map[string][]arrival
+
+// arrival is how requests arrive at a directive.
+type arrival struct {
+	directive Directive                // as it is configured, not provisioned
+	routing   Routing                  // with what all sites may need
+	name      string                   // the directive's
+	at        string                   // its line in a Caddyfile, or its path in JSON
+	line      string                   // its line in a Caddyfile, "" for JSON
+	hosts     []string                 // those that a matcher lets through, nil for all
+	paths     [][]*caddyhttp.MatchPath // of each route around it, any of which lets through; nil in it for all
+	isPartial bool                     // whether more than hosts and paths decides
+	rewritten bool                     // whether the path may be another by then
+}
+
+// Read reads the routes of all HTTP servers. It is for the first directive that is provisioned: Caddy has provisioned the
+// matchers of servers' routes by then, and forgets a route's JSON after its handlers.
+func Read(ctx caddy.Context) (Servers, error) {
+	app, err := ctx.AppIfConfigured("http")
+	if errors.Is(err, caddy.ErrNotConfigured) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make(Servers)
+	for name, server := range app.(*caddyhttp.App).Servers {
+		if found := arrivals(server.Routes, arrival{at: "http.servers." + name}); len(found) > 0 {
+			all[name] = found
+		}
+	}
+	return all, nil
+}
+
+// arrivals returns how requests arrive at the directives in routes, which are in
+// others. What cannot be read is left out: Caddy says so when it provisions it.
+func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
+	for i, route := range routes {
+		here := around.within(route)
+		for j, raw := range route.HandlersRaw {
+			here.at = fmt.Sprintf("%s.routes.%d.handle.%d", around.at, i, j)
+			name, handler := handlerIn(raw)
+			switch name {
+			case "rewrite": // what was matched is another path from here on
+				here.paths, around.paths = nil, nil
+				here.rewritten, around.rewritten = true, true
+			case "subroute":
+				var subroute caddyhttp.Subroute
+				if json.Unmarshal(handler, &subroute) == nil {
+					all = append(all, arrivals(subroute.Routes, here)...)
+				}
+			default:
+				if found := directiveIn(name, handler); found != nil {
+					arrives := here
+					arrives.directive, arrives.name, arrives.line = found, name, blocks.PlaceOf(name, found)
+					arrives.at = cmp.Or(arrives.line, here.at)
+					arrives.routing = found.Routing(new(config.Config))
+					all = append(all, arrives)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// handlerIn returns the name of a handler, and its configuration without that.
+func handlerIn(raw json.RawMessage) (name string, config json.RawMessage) {
+	fields := make(map[string]json.RawMessage)
+	if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(fields["handler"], &name) != nil {
+		return "", nil
+	}
+	delete(fields, "handler")
+	config, err := json.Marshal(fields)
+	if err != nil {
+		return "", nil
+	}
+	return name, config
+}
+
+// directiveIn returns the directive that a handler is, nil for none.
+func directiveIn(name string, config json.RawMessage) Directive {
+	module, err := caddy.GetModule("http.handlers." + name)
+	if err != nil {
+		return nil
+	}
+	found, ok := module.New().(Directive)
+	if !ok || json.Unmarshal(config, found) != nil {
+		return nil
+	}
+	return found
+}
+
+// within returns how requests that arrive get through the matchers of a route.
+func (a arrival) within(route caddyhttp.Route) arrival {
+	here := a
+	here.paths = slices.Clone(a.paths)
+	sets := matchersOf(route)
+	if len(sets) == 0 {
+		return here
+	}
+	var hosts []string
+	var paths []*caddyhttp.MatchPath
+	anyHost := false
+	for _, set := range sets {
+		host, path, others := matchersIn(set)
+		here.isPartial = here.isPartial || others || host != nil && path != nil && len(sets) > 1
+		if anyHost = anyHost || host == nil; host != nil {
+			hosts = append(hosts, *host...)
+		}
+		paths = append(paths, path)
+	}
+	if !anyHost {
+		here.hosts = hosts
+	}
+	here.paths = append(here.paths, paths)
+	return here
+}
+
+// matchersOf returns the sets of matchers that a route has. Those of a subroute are not
+// provisioned yet; of them, nil stands for each that is neither of hosts nor of paths.
+func matchersOf(route caddyhttp.Route) caddyhttp.MatcherSets {
+	if len(route.MatcherSetsRaw) == 0 {
+		return route.MatcherSets
+	}
+	var sets caddyhttp.MatcherSets
+	for _, raw := range route.MatcherSetsRaw {
+		var set caddyhttp.MatcherSet
+		for _, name := range slices.Sorted(maps.Keys(raw)) {
+			set = append(set, matcherIn(name, raw[name]))
+		}
+		sets = append(sets, set)
+	}
+	return sets
+}
+
+// matcherIn returns a matcher of hosts or of paths, nil for another.
+func matcherIn(name string, raw json.RawMessage) any {
+	var matcher interface {
+		caddyhttp.RequestMatcherWithError
+		caddy.Provisioner
+	}
+	switch name {
+	case "host":
+		matcher = new(caddyhttp.MatchHost)
+	case "path":
+		matcher = new(caddyhttp.MatchPath)
+	default:
+		return nil
+	}
+	if json.Unmarshal(raw, matcher) != nil || matcher.Provision(caddy.Context{}) != nil {
+		return nil
+	}
+	return matcher
+}
+
+// matchersIn returns the matchers of hosts and paths in a set, nil for none, and
+// whether anything else decides, such as a placeholder.
+func matchersIn(set caddyhttp.MatcherSet) (host *caddyhttp.MatchHost, path *caddyhttp.MatchPath, others bool) {
+	for _, matcher := range set {
+		switch matcher := matcher.(type) {
+		case *caddyhttp.MatchHost:
+			host = matcher
+		case *caddyhttp.MatchPath:
+			path, others = matcher, others || hasPlaceholder(*matcher)
+		default:
+			others = true
+		}
+	}
+	return host, path, others
+}
+
+// lets reports whether a request for a path arrives, as far as matchers of paths
+// tell.
+func (a arrival) lets(path string) bool {
+	for _, route := range a.paths {
+		if !slices.ContainsFunc(route, func(m *caddyhttp.MatchPath) bool { return m == nil || lets(*m, path) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// takes reports whether requests for a path arrive that the directive is there for, so
+// that the same directive behind it is of no use for them.
+func (a arrival) takes(path string, of *config.Config) bool {
+	return a.lets(path) && slices.ContainsFunc(a.directive.Routing(of).Needs, func(need Need) bool { return slices.Contains(need.Paths, path) })
+}
+
+// befores returns for each directive of a server those before it to which requests for all
+// of its hosts come. It takes no longer for a directive if there are others for other hosts.
+func befores(all []arrival) [][]arrival {
+	found := make([][]arrival, len(all))
+	var general []int                // with patterns, or for any host
+	byHost := make(map[string][]int) // all others
+	for i, after := range all {
+		candidates := slices.Clone(general)
+		if len(after.hosts) > 0 {
+			candidates = append(candidates, byHost[after.hosts[0]]...)
+		}
+		slices.Sort(candidates)
+		for _, j := range slices.Compact(candidates) {
+			if all[j].hasHostsOf(after) {
+				found[i] = append(found[i], all[j])
+			}
+		}
+		if after.hosts == nil || slices.ContainsFunc(after.hosts, func(host string) bool { return strings.Contains(host, "*") }) {
+			general = append(general, i)
+			continue
+		}
+		for _, host := range after.hosts {
+			byHost[host] = append(byHost[host], i)
+		}
+	}
+	return found
+}
+
+// hasHostsOf reports whether requests for each host of another arrival arrive too.
+func (a arrival) hasHostsOf(other arrival) bool {
+	if a.hosts == nil || other.hosts == nil {
+		return a.hosts == nil
+	}
+	for _, host := range other.hosts {
+		isHost := func(pattern string) bool {
+			return pattern == host || strings.Contains(pattern, "*") && matchesHost(pattern, host)
+		}
+		if !slices.ContainsFunc(a.hosts, isHost) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchesHost reports whether a pattern of a matcher stands for a host.
+func matchesHost(pattern, host string) bool {
+	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewReplacer())
+	request := (&http.Request{Host: host}).WithContext(ctx)
+	matched, err := caddyhttp.MatchHost{pattern}.MatchWithError(request)
+	return matched && err == nil
+}

@@ -1,0 +1,144 @@
+package routes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/config"
+)
+
+// This file finds what Caddy warns of: routes by which requests never arrive at a directive,
+// or arrive for no site.
+
+// Warnings returns what is odd about the routes, whatever sites there are in the store. The
+// hosts are those of the configuration, each with the name of its site.
+func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.Warning {
+	var servers [][]arrival
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		servers = append(servers, s[name])
+	}
+	all := slices.Concat(servers...)
+	return slices.Concat(warnOfMatchers(all, of), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfLimits(all, hosts))
+}
+
+// WarningsOfHosts returns a warning for the hosts of server blocks that no site has. The
+// hosts are those that are served, and those of the configuration.
+func (s Servers) WarningsOfHosts(served []string, configured map[string]string) (warnings []config.Warning) {
+	strangers := make(map[string][]string) // host → directives
+	for _, all := range s {
+		for _, arrival := range all {
+			for _, pattern := range arrival.hosts {
+				if !slices.ContainsFunc(served, func(host string) bool { return matchesHost(pattern, host) }) {
+					strangers[pattern] = append(strangers[pattern], arrival.name)
+				}
+			}
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(strangers)) {
+		slices.Sort(strangers[host])
+		warnings = append(warnings, config.NewWarning(
+			"no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts",
+			"host", host, "directives", slices.Compact(strangers[host]), "hosts_of_sites", slices.Sorted(maps.Keys(configured)),
+		))
+	}
+	return warnings
+}
+
+// warnOfMatchers returns a warning for matchers that keep a directive from its own paths.
+func warnOfMatchers(all []arrival, of *config.Config) (warnings []config.Warning) {
+	warned := make(map[string]bool)
+	for _, arrival := range all {
+		for _, need := range arrival.directive.Routing(of).Needs {
+			if warned[need.Paths[0]] || slices.ContainsFunc(need.Paths, arrival.lets) {
+				continue
+			}
+			warned[need.Paths[0]] = true
+			warnings = append(warnings, config.NewWarning(
+				"a matcher keeps a directive from its own paths: let them through",
+				"directive", arrival.name, "at", arrival.at, "path", need.Paths[0], "write", need.Write,
+			))
+		}
+	}
+	return warnings
+}
+
+// hiding is that a directive gets no request for a path, because the same directive before
+// it answers them all.
+type hiding struct{ directive, at, path, before string }
+
+// warnOfHidden returns a warning for each directive that the same one before it hides, with
+// the hosts where that is so.
+func warnOfHidden(servers [][]arrival, of *config.Config) (warnings []config.Warning) {
+	hosts := make(map[hiding][]string)
+	for _, all := range servers {
+		for i, before := range befores(all) {
+			if h, ok := hidden(all[i], before, of); ok {
+				hosts[h] = append(hosts[h], all[i].hosts...)
+			}
+		}
+	}
+	byText := func(a, b hiding) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	for _, h := range slices.SortedFunc(maps.Keys(hosts), byText) {
+		slices.Sort(hosts[h])
+		warnings = append(warnings, config.NewWarning(
+			"the same directive before it answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two",
+			"directive", h.directive, "at", h.at, "path", h.path, "before", h.before, "hosts", slices.Compact(hosts[h]),
+		))
+	}
+	return warnings
+}
+
+// hidden reports whether the same directive before it hides one. Another may be for a part
+// of its paths, so all of them have to be taken.
+func hidden(after arrival, befores []arrival, of *config.Config) (h hiding, ok bool) {
+	if after.rewritten {
+		return h, false
+	}
+	for _, need := range after.directive.Routing(of).Needs {
+		for _, path := range need.Paths {
+			if !after.lets(path) {
+				continue
+			}
+			i := slices.IndexFunc(befores, func(other arrival) bool {
+				return other.name == after.name && !other.isPartial && !other.rewritten && other.takes(path, of)
+			})
+			if i < 0 {
+				return hiding{}, false
+			}
+			if !ok {
+				h, ok = hiding{after.name, after.at, path, befores[i].at}, true
+			}
+		}
+	}
+	return h, ok
+}
+
+// warnOfLimits returns a warning for members_api with different limits on one site.
+func warnOfLimits(all []arrival, hosts map[string]string) (warnings []config.Warning) {
+	limits := make(map[string]map[string]bool) // by site
+	for _, arrival := range all {
+		if arrival.routing.KeyLimit == "" {
+			continue
+		}
+		for host, site := range hosts {
+			if arrival.hosts != nil && !slices.ContainsFunc(arrival.hosts, func(pattern string) bool { return matchesHost(pattern, host) }) {
+				continue
+			}
+			if limits[site] == nil {
+				limits[site] = make(map[string]bool)
+			}
+			limits[site][arrival.routing.KeyLimit] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if of := limits[name]; len(of) > 1 {
+			warnings = append(warnings, config.NewWarning(
+				"members_api has several limits on one site, and each counts a key's requests for itself: write the same limit",
+				"site", name, "limits", slices.Sorted(maps.Keys(of)),
+			))
+		}
+	}
+	return warnings
+}

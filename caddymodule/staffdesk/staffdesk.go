@@ -1,0 +1,288 @@
+// Package staffdesk is the directive staff_desk.
+package staffdesk
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
+	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/edge"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/handlers/desk"
+	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+func init() {
+	directive.Register(func() directive.Directive { return new(StaffDesk) })
+}
+
+// StaffDesk gives the publication's staff their pages, below `/ghost/lychgate/desk/`:
+// the themes with their Manifest Status, integrations, and what is pending. Whoever is signed in to
+// Ghost's admin needs no other password. All other requests pass through untouched, but
+// for one with which Ghost's admin asks for its configuration: to Ghost's answer a script
+// is added, which shows the pages and each theme's Manifest Status there.
+type StaffDesk struct {
+	// Path is that of Ghost's admin. Default: `/ghost`.
+	Path string `json:"path,omitempty"`
+
+	// GhostAdmin is whether Ghost's admin shows Lychgate's entries. Default: `true`.
+	GhostAdmin *bool `json:"ghost_admin,omitempty"`
+
+	on       *directive.Provisioned
+	curator  *edge.Curation
+	events   *edge.Events
+	desk     desk.Desk
+	curation desk.CurationAPI
+	eventsOf eventhandlers.StaffAPI
+
+	pagesPath, curationPath, eventsPath string
+
+	settings map[string]bool // adminSettings
+}
+
+// CaddyModule returns the Caddy module information.
+func (StaffDesk) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.staff_desk",
+		New: func() caddy.Module { return new(StaffDesk) },
+	}
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	staff_desk [<matcher>] {
+//	    path        <path>
+//	    ghost_admin on | off
+//	}
+func (h *StaffDesk) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	_, err := directive.Unmarshal(d, h)
+	return err
+}
+
+// Options returns those of the directive's block.
+func (h *StaffDesk) Options() map[string]blocks.Option {
+	return map[string]blocks.Option{
+		"path":        blocks.Text("path", config.DefaultAdminPath, &h.Path),
+		"ghost_admin": blocks.Switch("ghost_admin", "off", func(on bool) { h.GhostAdmin = &on }),
+	}
+}
+
+func (h *StaffDesk) path() string { return cmp.Or(h.Path, config.DefaultAdminPath) }
+
+func (h *StaffDesk) showsInAdmin() bool { return h.GhostAdmin == nil || *h.GhostAdmin }
+
+// Check finds what is wrong with the options.
+func (h *StaffDesk) Check(config.Placeholders) error {
+	return config.CheckPath(h.path(), config.DefaultAdminPath)
+}
+
+// Fits finds what it lacks in the sites of a Caddyfile.
+func (h *StaffDesk) Fits(of *config.Config) error { return directive.CheckThemeHosts(of) }
+
+// Routing returns what it is there for.
+func (h *StaffDesk) Routing(*config.Config) routes.Routing {
+	p := h.path()
+	routing := routes.Routing{
+		Path: p, AdminPath: p,
+		Serves: []routes.Area{{Path: p + desk.Path, Below: true}, {Path: p + desk.CurationPath, Below: true}},
+		Needs: []routes.Need{
+			{Paths: []string{p + desk.Path + "/themes"}, Write: p + "/*"},
+			{Paths: []string{p + desk.CurationPath}, Write: p + "/*"},
+		},
+	}
+	for settings := range adminSettings() {
+		if h.showsInAdmin() {
+			routing.Needs = append(routing.Needs, routes.Need{Paths: []string{p + settings}, Write: p + "/*"})
+		}
+	}
+	return routing
+}
+
+// Provision sets up the handler.
+func (h *StaffDesk) Provision(ctx caddy.Context) (err error) {
+	if h.on, err = directive.Provision(ctx, h); err != nil {
+		return err
+	}
+	h.Path = h.path()
+	e := h.on.Edge
+	if _, err = e.UseThemes("staff_desk"); err != nil {
+		return h.on.Lines.Explain(err)
+	}
+	if h.curator, err = e.UseCuration(); err != nil {
+		return h.on.Lines.Explain(err)
+	}
+	if h.events, err = e.UseEvents(); err != nil {
+		return h.on.Lines.Explain(err)
+	}
+	e.Paths.Desk = append(e.Paths.Desk, h.Path)
+	h.pagesPath, h.curationPath, h.eventsPath = h.Path+desk.Path, h.Path+desk.CurationPath, h.Path+eventhandlers.EventsPath
+	titles, logger := config.TitlesOfThemeHosts(), edge.Sampled(ctx.Logger())
+	tries, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: desk.TriesLimit})
+	h.desk = desk.Desk{Path: h.Path, Platforms: titles, Logger: logger, Now: time.Now, Tries: tries}
+	h.curation = desk.CurationAPI{Path: h.Path, Platforms: titles, Logger: logger}
+	h.eventsOf = eventhandlers.StaffAPI{Path: h.Path, Platforms: titles, Logger: logger}
+	h.settings = adminSettings()
+	return err
+}
+
+// Cleanup lets go of what outlives a configuration.
+func (h *StaffDesk) Cleanup() error { return h.on.Cleanup() }
+
+// ServeHTTP answers the staff's requests, and passes everything else on.
+func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	isPage, isCuration := routes.Below(r.URL.Path, h.pagesPath), routes.Below(r.URL.Path, h.curationPath)
+	if !isPage && !isCuration {
+		if kind, ok := h.changes(r); ok {
+			return desk.AddAdminScript(w, r, kind, h.desk.AdminScript(), next.ServeHTTP)
+		}
+		return next.ServeHTTP(w, r)
+	}
+	var of *desk.CurationSite
+	site := h.on.Edge.Site(r.Host)
+	if site != nil {
+		directive.SetPlaceholders(r, site, "")
+		of = h.siteOf(site)
+	}
+	if h.isEvents(r) {
+		served := h.eventsOf.Serve(w, r, h.eventsSite(site), h.on.ClientAddr(r))
+		if of != nil {
+			site.Metrics.ServedDesk(served)
+		}
+		return nil
+	}
+	if isCuration {
+		served := h.curation.Serve(w, r, of, h.on.ClientAddr(r))
+		if of != nil {
+			site.Metrics.ServedDesk(served)
+		}
+		return nil
+	}
+	if of == nil {
+		h.desk.Serve(w, r, nil, h.on.ClientAddr(r))
+		return nil
+	}
+	visited := &desk.Site{CurationSite: of, Events: h.eventsSite(site)}
+	if members := h.on.Edge.Members(); members != nil {
+		visited.Members = func() (*desk.Members, error) { return membersOf(members, site) }
+	}
+	site.Metrics.ServedDesk(h.desk.Serve(w, r, visited, h.on.ClientAddr(r)))
+	return nil
+}
+
+// isEvents reports whether a request is for the JSON of events, not for a page.
+func (h *StaffDesk) isEvents(r *http.Request) bool {
+	return routes.Below(r.URL.Path, h.eventsPath) && (r.URL.Path != h.eventsPath || !eventhandlers.WantsPage(r)) || r.URL.Path == h.Path+eventhandlers.LabelsPath
+}
+
+// eventsSite returns a site as the API of events sees it, nil if its platform has none.
+func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
+	if site == nil || site.Themes == nil {
+		return nil
+	}
+	host, ok := site.Platform.(platform.EventHost)
+	if !ok {
+		return nil
+	}
+	return &api.EventsSite{Site: site.Themes, Host: host, Events: h.events.Service}
+}
+
+// changes reports whether a request is the one whose answer gets a script, and how.
+func (h *StaffDesk) changes(r *http.Request) (*platform.AdminScript, bool) {
+	if !h.showsInAdmin() || !h.settings[strings.TrimPrefix(r.URL.Path, h.Path)] || !routes.Below(r.URL.Path, h.Path) {
+		return nil, false
+	}
+	site := h.on.Edge.Site(r.Host)
+	if site == nil || h.siteOf(site) == nil || !desk.AsksForSettings(r, site.Themes, r.URL.Path[len(h.Path):]) {
+		return nil, false
+	}
+	return site.Themes.Kind.AdminScript, true
+}
+
+// adminSettings are the paths of [platform.AdminScript].
+func adminSettings() map[string]bool {
+	paths := make(map[string]bool)
+	for _, kind := range config.Kinds {
+		if kind.AdminScript != nil {
+			paths[kind.AdminScript.Path] = true
+		}
+	}
+	return paths
+}
+
+// siteOf returns a site as the desk sees it, nil if its platform has no themes or posts.
+func (h *StaffDesk) siteOf(site *edge.Site) *desk.CurationSite {
+	posts, ok := site.Platform.(platform.PostHost)
+	if !ok || site.Themes == nil {
+		return nil
+	}
+	return &desk.CurationSite{Site: site.Themes, Posts: posts, Curator: h.curator.Curator}
+}
+
+// membersOf returns what the desk needs of a site's members. Errors: those of
+// [edge.Members.Site].
+func membersOf(of *edge.Members, site *edge.Site) (*desk.Members, error) {
+	if _, err := of.Site(site); err != nil {
+		return nil, err
+	}
+	serving := of.Serving()
+	if serving == nil {
+		return nil, edge.ErrStoreAway
+	}
+	found := &desk.Members{
+		Outbox:    serving.Outbox,
+		Keys:      &members.KeyService{Store: serving.Store, Now: serving.Now},
+		Path:      of.Path,
+		Check:     checkForm,
+		MayManage: site.Config.StaffIntegrations,
+		Allow:     fmt.Sprintf("lychgate {\n\tsite %s {\n\t\tstaff_integrations on\n\t}\n}", site.Name),
+	}
+	if site.Stored {
+		found.Allow = "caddy lychgate site update " + site.Name + " --staff-integrations"
+		return found, nil
+	}
+	withKey, withoutKey := of.Declared(site.Name)
+	found.Declared = make(map[string]desk.DeclaredIntegration)
+	for _, integration := range withKey {
+		found.Declared[integration.Name] = desk.DeclaredIntegration{Integration: integration, HasKey: true}
+	}
+	for _, integration := range withoutKey {
+		found.Declared[integration.Name] = desk.DeclaredIntegration{Integration: integration}
+	}
+	return found, nil
+}
+
+// checkForm returns the integration that a form of the desk asks for.
+func checkForm(form desk.IntegrationForm) (members.Integration, error) {
+	asked := &config.Integration{
+		Mode: form.Mode, AllowDuplicateEmails: form.DuplicateEmails,
+		PlaceholderDomain: form.PlaceholderDomain, SubscribeByDefault: &form.Subscribe,
+	}
+	return asked.CheckNew(form.Name)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+func (h *StaffDesk) UnmarshalJSON(data []byte) error {
+	type plain StaffDesk
+	return config.ReadJSON(data, (*plain)(h))
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*StaffDesk)(nil)
+	_ caddyhttp.MiddlewareHandler = (*StaffDesk)(nil)
+	_ caddyfile.Unmarshaler       = (*StaffDesk)(nil)
+)

@@ -1,0 +1,136 @@
+// Package upstreams passes requests on to the publishing platforms of the sites.
+package upstreams
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/config"
+)
+
+func init() {
+	caddy.RegisterModule(Upstreams{})
+}
+
+// name is what a Caddyfile calls the module.
+const name = "dynamic lychgate"
+
+// Upstreams are the publishing platforms of the sites: a request is passed on to that
+// of the site whose host it is for, over HTTP or HTTPS as the platform's address says.
+// It is for one block that serves many sites.
+type Upstreams struct {
+	app   *app.App
+	https bool // the transport speaks it
+}
+
+// CaddyModule returns the Caddy module information.
+func (Upstreams) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.reverse_proxy.upstreams.lychgate",
+		New: func() caddy.Module { return new(Upstreams) },
+	}
+}
+
+// UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
+//
+//	dynamic lychgate
+func (u *Upstreams) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // its name
+	blocks.RememberDirective(name, u, config.Lines{"": blocks.LineAt(d)})
+	if d.NextArg() {
+		return d.Errf("dynamic lychgate takes no argument, got %q: it takes the site from each request's host", d.Val())
+	}
+	return blocks.Parse(d, blocks.Block{Name: name, Lines: make(config.Lines)}, nil)
+}
+
+// Provision sets up the module.
+func (u *Upstreams) Provision(ctx caddy.Context) error {
+	loaded, err := ctx.App("lychgate")
+	if err != nil {
+		return err
+	}
+	u.app = loaded.(*app.App)
+	if err := u.checkAlone(proxyAround(ctx)); err != nil {
+		return err
+	}
+	u.https = takesScheme(ctx)
+	for _, name := range u.app.Names() {
+		site, of := u.app.Edge.SiteOf(name), u.app.Sites[name].Platform
+		if site.Upstream, err = of.Upstream(app.Placeholders()); err == nil && !u.reaches(site.Upstream) {
+			err = of.ErrTransport()
+		}
+		if err != nil {
+			return u.app.Lines.Explain(config.In("site "+name, "sites."+name, err))
+		}
+	}
+	return nil
+}
+
+// reaches reports whether the transport can reach an address, nil for none.
+func (u *Upstreams) reaches(address *url.URL) bool {
+	return address == nil || address.Scheme != "https" || u.https
+}
+
+// checkAlone refuses a reverse_proxy with upstreams of its own, to which Caddy never passes
+// a request on: it asks for them only after an error, and [Upstreams.GetUpstreams] has none.
+func (u *Upstreams) checkAlone(proxy *reverseproxy.Handler) error {
+	line := blocks.PlaceOf(name, u)
+	switch {
+	case proxy == nil || len(proxy.Upstreams) == 0:
+		return nil
+	case line == "":
+		return fmt.Errorf(`upstreams: %q gets no request beside dynamic_upstreams: take one of the two out`, proxy.Upstreams[0].Dial)
+	}
+	return fmt.Errorf("dynamic lychgate: its reverse_proxy also has %s, which gets no request: take one of the two out, at %s", proxy.Upstreams[0].Dial, line)
+}
+
+// proxyAround returns the reverse_proxy around a module, nil for none.
+func proxyAround(ctx caddy.Context) (found *reverseproxy.Handler) {
+	for _, module := range ctx.Modules() {
+		if proxy, ok := module.(*reverseproxy.Handler); ok {
+			found = proxy
+		}
+	}
+	return found
+}
+
+// takesScheme reports whether the transport of the reverse_proxy around a module speaks
+// HTTPS for a request whose URL says so. Caddy's transport http does.
+func takesScheme(ctx caddy.Context) bool {
+	var transport http.RoundTripper = new(reverseproxy.HTTPTransport) // Caddy's default
+	if proxy := proxyAround(ctx); proxy != nil && proxy.Transport != nil {
+		transport = proxy.Transport
+	}
+	setter, ok := transport.(interface{ SetScheme(*http.Request) })
+	if !ok {
+		return false
+	}
+	request := &http.Request{URL: &url.URL{Scheme: "https"}}
+	setter.SetScheme(request)
+	return request.URL.Scheme == "https"
+}
+
+// GetUpstreams implements reverseproxy.UpstreamSource. There is none for a host that no
+// site has, and for a site without a platform, which Caddy answers with 503.
+func (u *Upstreams) GetUpstreams(r *http.Request) ([]*reverseproxy.Upstream, error) {
+	site := u.app.Edge.Site(r.Host)
+	if site == nil || site.Upstream == nil || !u.reaches(site.Upstream) {
+		return nil, nil // an error would be a line in the log too
+	}
+	r.URL.Scheme = site.Upstream.Scheme                              // of the request as it is passed on
+	return []*reverseproxy.Upstream{{Dial: site.Upstream.Host}}, nil // Caddy changes it
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Upstreams)(nil)
+	_ reverseproxy.UpstreamSource = (*Upstreams)(nil)
+	_ caddyfile.Unmarshaler       = (*Upstreams)(nil)
+)

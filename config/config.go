@@ -1,0 +1,302 @@
+// Package config is a configuration as plain values, and what is wrong with it. It knows
+// neither Caddy nor how anything runs: Caddyfiles and JSON are both read into a [Config],
+// and each mistake is found here, once, with its place and what to write instead.
+//
+// Values may have placeholders. [Config.Check] looks at what is written, and leaves values
+// with placeholders out. What is used is resolved with [Placeholders], by the same checks.
+package config
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// Config is what the operator configures for the whole edge.
+type Config struct {
+	// Resolvers are the recursive DNS servers that are asked for MX records,
+	// in this order: IP addresses, with a port if it is not 53. Placeholders
+	// such as {env.RESOLVER} are replaced. Default: the servers of
+	// /etc/resolv.conf when the configuration is loaded.
+	Resolvers []string `json:"resolvers,omitempty"`
+
+	// Store is where members, integrations and theme manifests are kept. Default: SQLite, in the
+	// file lychgate/lychgate.db in Caddy's data directory.
+	Store *Store `json:"store,omitempty"`
+
+	// Redis is the Redis, or Valkey, that several edges share, so that their rate limits
+	// are exact over all of them and one lookup serves them all. Default: none.
+	Redis *Redis `json:"redis,omitempty"`
+
+	// Secrets seal what is secret of sites in the store: the first seals, the others
+	// still open. Each has 32 characters or more. Placeholders such as
+	// {env.LYCHGATE_SECRET} are replaced. Default: none, so such sites cannot be added.
+	Secrets []string `json:"secrets,omitempty"`
+
+	// Service is what the file name of theme manifests starts with:
+	// `<service>-manifest.yaml`. Default: `lychgate`.
+	Service string `json:"service,omitempty"`
+
+	// Sites are the publications, by name. A name has up to 63 letters,
+	// digits, hyphens and underscores; it names the site in metrics and logs. Other
+	// sites may be in the store.
+	Sites map[string]*Site `json:"sites,omitempty"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+func (c *Config) UnmarshalJSON(data []byte) error {
+	type plain Config
+	err := ReadJSON(data, (*plain)(c))
+	for name, site := range c.Sites {
+		if site == nil { // null is as good as {}
+			c.Sites[name] = new(Site)
+		}
+	}
+	return err
+}
+
+// Site is one publication.
+type Site struct {
+	// Hosts are the host names at which the site is live, without port. A host
+	// belongs to one site only. Internationalized names may be written either
+	// way. Placeholders such as {env.HOST} are replaced. Required.
+	Hosts []string `json:"hosts,omitempty"`
+
+	// Platform is the publishing platform that the site's members are brought
+	// to. Required where members_api serves the site.
+	Platform *Platform `json:"platform,omitempty"`
+
+	// Integrations are those who may use the members API, by name.
+	Integrations map[string]*Integration `json:"integrations,omitempty"`
+
+	// Themes are those whose manifests can be refreshed, by their names in
+	// Ghost.
+	Themes map[string]*Theme `json:"themes,omitempty"`
+
+	// StaffIntegrations lets the site's owners and administrators add, rotate and
+	// revoke integrations on the desk. Default: false.
+	StaffIntegrations bool `json:"staff_integrations,omitempty"`
+}
+
+// Names returns the names of the sites, sorted.
+func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Sites)) }
+
+// MayHaveSites reports whether there is a site, or a store in which there may be some.
+func (c *Config) MayHaveSites() bool { return len(c.Sites) > 0 || c.Store != nil }
+
+// CheckHasSites returns ErrNoSite unless there are sites, or may be.
+func (c *Config) CheckHasSites() error {
+	if c.MayHaveSites() {
+		return nil
+	}
+	return ErrNoSite
+}
+
+// ErrNoSite means that the configuration has no site.
+var ErrNoSite error = &Mistake{Text: "no site is configured, so there is nothing to answer for: write ‹a global option, in a block before all others, such as\n" +
+	ExampleApp + `|an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}›`}
+
+// Examples of blocks in Caddyfiles.
+const (
+	ExampleSite = "site daily {\n\thosts news.example.com\n}"
+	ExampleApp  = "lychgate {\n\tsite daily {\n\t\thosts news.example.com\n\t}\n}"
+)
+
+// Check finds mistakes in what is written, wherever it is used or not.
+func (c *Config) Check(p Placeholders) error {
+	p = p.AsWritten()
+	owners := make(map[string]string) // host → the site that has it
+	all := []func() error{
+		func() error { _, err := c.Servers(p); return err },
+		func() error { _, _, err := c.Store.Resolve(p, ""); return In("lychgate", "", err) },
+		func() error { _, err := c.Redis.Resolve(p); return err },
+		func() error { _, err := c.Keyring(p); return err },
+		c.checkService,
+	}
+	for _, name := range c.Names() {
+		all = append(all, func() error { return inSite(name, c.Sites[name].check(p, owners, name)) })
+	}
+	for _, check := range all {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check finds mistakes in what is written of a site, whose name is not among them.
+func (s *Site) check(p Placeholders, owners map[string]string, name string) error {
+	if _, err := s.ResolveHosts(p, owners, name); err != nil {
+		return err
+	}
+	if err := s.checkThemes(p); err != nil {
+		return err
+	}
+	if s.Platform != nil {
+		if _, err := s.Platform.resolve(p); err != nil {
+			return err
+		}
+		if _, err := s.WebhookAddress(p, s.writtenHosts()); err != nil {
+			return err
+		}
+	}
+	_, err := s.ResolveIntegrations(p)
+	return err
+}
+
+// writtenHosts returns the hosts as they appear in requests, nil if one has a placeholder.
+func (s *Site) writtenHosts() (hosts []string) {
+	for _, host := range s.Hosts {
+		parsed, err := parseHost(host)
+		if err != nil || strings.Contains(host, "{") {
+			return nil
+		}
+		hosts = append(hosts, parsed)
+	}
+	return hosts
+}
+
+// ResolveSites checks the names of the sites, their hosts, and their themes. It returns the
+// hosts of each as they appear in requests.
+func (c *Config) ResolveSites(p Placeholders) (map[string][]string, error) {
+	all, owners := make(map[string][]string), make(map[string]string)
+	for _, name := range c.Names() {
+		if err := CheckSiteName(name); err != nil {
+			return nil, err
+		}
+		site := c.Sites[name]
+		hosts, err := site.ResolveHosts(p, owners, name)
+		if err == nil {
+			err = site.checkThemes(p)
+		}
+		if err != nil {
+			return nil, inSite(name, err)
+		}
+		all[name] = hosts
+	}
+	return all, nil
+}
+
+// ResolveHosts returns the hosts of a site as they appear in requests. They are added to
+// owners, which has the site of each.
+func (s *Site) ResolveHosts(p Placeholders, owners map[string]string, name string) (hosts []string, err error) {
+	for _, host := range s.Hosts {
+		err := p.Use("hosts", host, func(host string) error {
+			host, err := parseHost(host)
+			if err != nil {
+				return err
+			}
+			if other, taken := owners[host]; taken && other != name {
+				return &Mistake{Text: "host " + host + " already belongs to site " + other, Field: "hosts"}
+			}
+			owners[host] = name
+			hosts = append(hosts, host)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(s.Hosts) == 0 {
+		return nil, errNoHosts
+	}
+	return hosts, nil
+}
+
+// Keyring returns what seals and opens the secrets of sites in the store. Without
+// Secrets it can do neither.
+func (c *Config) Keyring(p Placeholders) (*seal.Keyring, error) {
+	var secrets []string
+	for i, secret := range c.Secrets {
+		value := secret // as it is written, if it has a placeholder
+		err := p.Use("secret", secret, func(secret string) error {
+			value = secret
+			return checkSecret(secret)
+		})
+		if err == nil && slices.Contains(secrets, value) {
+			err = &Mistake{Option: "secret", Text: "number " + strconv.Itoa(i+1) + " is written before: write the new one in front of the old one, or one alone"}
+		}
+		if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
+			m.Field = "secrets"
+			return nil, In("lychgate", "", m)
+		}
+		secrets = append(secrets, value)
+	}
+	if p.written {
+		return nil, nil
+	}
+	return seal.NewKeyring(secrets...)
+}
+
+// checkSecret checks a secret. It is in no error.
+func checkSecret(secret string) error {
+	if _, err := seal.NewKeyring(secret); err != nil {
+		return cmp.Or(checkVariable("secret", secret), error(&Mistake{Option: "secret", Text: err.Error()}))
+	}
+	return nil
+}
+
+// Servers returns the DNS servers, none for those of the system.
+func (c *Config) Servers(p Placeholders) (servers []netip.AddrPort, err error) {
+	for _, resolver := range c.Resolvers {
+		err := p.Use("resolvers", resolver, func(resolver string) error {
+			server, err := parseResolver(resolver)
+			servers = append(servers, server)
+			return err
+		})
+		if err != nil {
+			return nil, In("lychgate", "", err)
+		}
+	}
+	return servers, nil
+}
+
+// parseResolver parses the address of a DNS server, with or without port.
+func parseResolver(s string) (netip.AddrPort, error) {
+	if server, err := netip.ParseAddrPort(s); err == nil && server.Port() != 0 {
+		return server, nil
+	}
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
+	if err != nil {
+		return netip.AddrPort{}, &Mistake{
+			Option: "resolvers",
+			Text:   strconv.Quote(s) + " is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53",
+		}
+	}
+	return netip.AddrPortFrom(address, 53), nil
+}
+
+// ManifestFile returns the name of the file that a theme carries.
+func (c *Config) ManifestFile() (string, error) {
+	name, err := themes.FileName(cmp.Or(c.Service, "lychgate"))
+	if err != nil {
+		err = In("lychgate", "", &Mistake{Text: err.Error(), Field: "service"})
+	}
+	return name, err
+}
+
+func (c *Config) checkService() error {
+	_, err := c.ManifestFile()
+	return err
+}
+
+// CheckSiteName checks the name of a site.
+func CheckSiteName(name string) error { return CheckName("site", "sites", name, "daily") }
+
+// CheckName checks the name of a site or an integration, which is an argument of the option
+// and a key of the field.
+func CheckName(option, field, name, example string) error {
+	valid := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+	}
+	if name == "" || len(name) > 63 || strings.ContainsFunc(name, func(c rune) bool { return !valid(c) }) {
+		return &Mistake{Option: option, Field: field, Text: strconv.Quote(name) + ": a name has 1 to 63 letters, digits, hyphens and underscores, such as " + example}
+	}
+	return nil
+}

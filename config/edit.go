@@ -1,0 +1,288 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/lychgate/caddy-lychgate/sites"
+)
+
+// This file changes the sites in the store, for the command and the admin API.
+
+// NamedSite is a site with its name.
+type NamedSite struct {
+	// Name is the site's: up to 63 letters, digits, hyphens and underscores. Required.
+	Name string `json:"name,omitempty"`
+
+	// Hosts are the host names at which the site is live. Required.
+	Hosts []string `json:"hosts,omitempty"`
+
+	// Platform is the publishing platform that the site's members are brought to.
+	// Required.
+	Platform *Platform `json:"platform,omitempty"`
+
+	// Themes are those whose manifests can be refreshed, by their names in Ghost.
+	Themes map[string]*Theme `json:"themes,omitempty"`
+
+	// StaffIntegrations lets the site's owners and administrators add, rotate and
+	// revoke integrations on the desk. Default: false.
+	StaffIntegrations bool `json:"staff_integrations,omitempty"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+func (n *NamedSite) UnmarshalJSON(data []byte) error {
+	if !IsObject(data) {
+		return errors.New("write an object, such as " + ExampleNamedSite)
+	}
+	type plain NamedSite
+	return ReadJSON(data, (*plain)(n))
+}
+
+// IsObject reports whether JSON, if it is that, is an object.
+func IsObject(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
+
+func (n *NamedSite) site() *Site {
+	return &Site{Hosts: n.Hosts, Platform: n.Platform, Themes: n.Themes, StaffIntegrations: n.StaffIntegrations}
+}
+
+// ShownSite is a site in the store, without its secrets.
+type ShownSite struct {
+	NamedSite
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// Locked is why its keys cannot be opened. Then its members API answers 500.
+	Locked string `json:"locked,omitempty"`
+
+	// Problem is why it is not served at all.
+	Problem string `json:"problem,omitempty"`
+}
+
+// ShowSite returns what people are shown of a site in the store.
+func ShowSite(kept sites.Site) ShownSite {
+	shown := ShownSite{NamedSite: NamedSite{Name: kept.Name, Hosts: kept.Hosts}, CreatedAt: kept.CreatedAt, UpdatedAt: kept.UpdatedAt}
+	if kept.Locked != nil {
+		shown.Locked = kept.Locked.Error()
+	}
+	site, err := FromStore(kept)
+	if err != nil {
+		shown.Problem = err.Error()
+		return shown
+	}
+	for _, secret := range site.secretsOf() {
+		*secret = ""
+	}
+	shown.Platform, shown.Themes, shown.StaffIntegrations = site.Platform, site.Themes, site.StaffIntegrations
+	return shown
+}
+
+// ExampleNamedSite is a site as JSON has it.
+const ExampleNamedSite = `{"name": "daily", "hosts": ["news.example.com"], "platform": {"kind": "none"}}`
+
+// WriteSecret is what to do without a secret.
+const WriteSecret = "write secret {env.LYCHGATE_SECRET} into the lychgate block, with a value as openssl rand -hex 32 makes it"
+
+// InvalidSiteError is why a site cannot be kept, and what to write instead.
+type InvalidSiteError struct {
+	Name    string
+	Problem error
+}
+
+func (e *InvalidSiteError) Error() string { return fmt.Sprintf("site %s: %s", e.Name, e.Problem) }
+
+func (e *InvalidSiteError) Unwrap() error { return e.Problem }
+
+// ConfiguredError means that another site of the configuration has a host of a site.
+type ConfiguredError struct{ Name, Problem string }
+
+func (e *ConfiguredError) Error() string { return fmt.Sprintf("site %s: %s", e.Name, e.Problem) }
+
+// Editor changes sites in the store, beside a configuration.
+type Editor struct {
+	*Config
+	Placeholders Placeholders
+	Lines        Lines
+	Store        sites.Store
+
+	// CountPending returns of how many members of a site writes are pending.
+	CountPending func(ctx context.Context, site string) (int, error)
+}
+
+// Prepare checks sites, and returns what is to be kept of them. Errors:
+// *InvalidSiteError, *ConfiguredError.
+func (e *Editor) Prepare(list ...NamedSite) ([]sites.Site, error) {
+	hosts, err := e.configuredHosts()
+	if err != nil {
+		return nil, err
+	}
+	all, seen := make([]sites.Site, 0, len(list)), make(map[string]bool)
+	for _, named := range list {
+		if seen[named.Name] {
+			return nil, &InvalidSiteError{named.Name, errors.New("it is in the list twice: write it once")}
+		}
+		seen[named.Name] = true
+		kept, err := named.site().ForStore(named.Name)
+		if err != nil {
+			return nil, &InvalidSiteError{named.Name, err}
+		}
+		for _, host := range kept.Hosts {
+			if owner := hosts[host]; owner != "" && owner != kept.Name { // which takes the place of that one when it goes
+				return nil, &ConfiguredError{kept.Name, fmt.Sprintf("host %s belongs to site %s of the configuration", host, owner)}
+			}
+		}
+		all = append(all, kept)
+	}
+	return all, nil
+}
+
+// configuredHosts returns the hosts of the configuration's sites, with the site that has
+// them.
+func (e *Editor) configuredHosts() (map[string]string, error) {
+	all, err := e.ResolveSites(e.Placeholders)
+	if err != nil {
+		return nil, e.Lines.Explain(err)
+	}
+	owners := make(map[string]string)
+	for name, hosts := range all {
+		for _, host := range hosts {
+			owners[host] = name
+		}
+	}
+	return owners, nil
+}
+
+// Patch changes sites in the store by JSON merge patches (RFC 7396), all of them in
+// one step, so that hosts can move from one to another. Secrets stay if the patch does
+// not have them. A platform is exchanged for another only if no writes are pending, or
+// may be lost. Errors: *PendingError, those of Prepare and of [sites.Store].
+func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, mayLose bool) error {
+	var all []sites.Site
+	for _, name := range slices.Sorted(maps.Keys(patches)) {
+		if CheckSiteName(name) != nil { // PostgreSQL cannot be asked for some of them
+			return fmt.Errorf("finding site %.80q: %w", name, sites.ErrNotFound)
+		}
+		kept, err := e.Store.Find(ctx, name)
+		if err != nil {
+			return err
+		}
+		site, err := FromStore(kept)
+		if err != nil {
+			return &InvalidSiteError{name, err}
+		}
+		named, err := patched(kept, site, patches[name])
+		if err != nil {
+			return &InvalidSiteError{name, err}
+		}
+		prepared, err := e.Prepare(named)
+		if err != nil {
+			return err
+		}
+		if named.Platform.Kind != site.Platform.Kind || named.Platform.URL != site.Platform.URL {
+			if err := e.checkPending(ctx, name, mayLose); err != nil {
+				return err
+			}
+		}
+		prepared[0].Revision = kept.Revision
+		all = append(all, prepared[0])
+	}
+	return e.Store.Replace(ctx, all...)
+}
+
+// checkPending returns an error if a site has writes that are pending and may not be lost.
+func (e *Editor) checkPending(ctx context.Context, name string, mayLose bool) error {
+	if mayLose {
+		return nil
+	}
+	pending, err := e.CountPending(ctx, name)
+	if err == nil && pending > 0 {
+		err = &PendingError{name, pending}
+	}
+	return err
+}
+
+// patched returns a site with a merge patch applied.
+func patched(kept sites.Site, site *Site, patch json.RawMessage) (NamedSite, error) {
+	text, err := json.Marshal(NamedSite{
+		Name: kept.Name, Hosts: site.Hosts, Platform: site.Platform, Themes: site.Themes, StaffIntegrations: site.StaffIntegrations,
+	})
+	if err != nil {
+		return NamedSite{}, err
+	}
+	var target, change any
+	if err := json.Unmarshal(text, &target); err != nil {
+		return NamedSite{}, err
+	}
+	if err := json.Unmarshal(patch, &change); err != nil {
+		return NamedSite{}, fmt.Errorf("the change is not JSON: %w", err)
+	}
+	if _, ok := change.(map[string]any); !ok {
+		return NamedSite{}, errors.New(`write an object with what changes, such as {"hosts": ["news.example.com"]}`)
+	}
+	if text, err = json.Marshal(mergePatch(target, change)); err != nil {
+		return NamedSite{}, err
+	}
+	var named NamedSite
+	if err := json.Unmarshal(text, &named); err != nil {
+		return NamedSite{}, err
+	}
+	if named.Name != kept.Name {
+		return NamedSite{}, fmt.Errorf("name: a site keeps its name: leave it out, or write %q", kept.Name)
+	}
+	if kind, ok := named.Platform.Of(); ok && kept.Locked != nil && !kind.Key.IsZero() && named.Platform.AdminKey == "" {
+		return NamedSite{}, fmt.Errorf("platform.admin_key: write it anew, and the tokens of its themes: those in the store cannot be opened: %w", kept.Locked)
+	}
+	return named, nil
+}
+
+// PendingError means that a site has writes that its platform does not have yet.
+type PendingError struct {
+	Name    string
+	Members int
+}
+
+func (e *PendingError) Error() string {
+	return fmt.Sprintf("site %s has writes of %s that its platform does not have yet", e.Name, english.Plural(e.Members, "member", ""))
+}
+
+// Remove removes a site from the store, unless writes of it are pending and may not
+// be lost. What is kept of it is deleted later. Errors: *PendingError, and those of
+// [sites.Store].
+func (e *Editor) Remove(ctx context.Context, name string, mayLose bool) error {
+	if _, err := e.Store.Find(ctx, name); err != nil {
+		return err
+	}
+	goesOn := e.Sites[name] != nil // with what is kept of it
+	if err := e.checkPending(ctx, name, mayLose || goesOn); err != nil {
+		return err
+	}
+	return e.Store.Remove(ctx, name, goesOn)
+}
+
+// mergePatch applies a merge patch (RFC 7396, section 2).
+func mergePatch(target, patch any) any {
+	changes, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	merged := make(map[string]any)
+	if fields, ok := target.(map[string]any); ok {
+		maps.Copy(merged, fields)
+	}
+	for name, change := range changes {
+		if change == nil {
+			delete(merged, name)
+		} else {
+			merged[name] = mergePatch(merged[name], change)
+		}
+	}
+	return merged
+}

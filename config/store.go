@@ -1,0 +1,134 @@
+package config
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/redis"
+)
+
+// Store is where members and integrations are kept.
+type Store struct {
+	// Kind is `sqlite` or `postgres`.
+	Kind string `json:"kind,omitempty"`
+
+	// Source is SQLite's file, made if it is not there, or PostgreSQL's
+	// connection string. Placeholders such as {env.LYCHGATE_DSN} are replaced.
+	Source string `json:"source,omitempty"`
+}
+
+// readsFiles matches the parameters of a connection string that name files. Whoever checks
+// what is written may not be the user that may read them.
+var readsFiles = regexp.MustCompile(`ssl|passfile|service`)
+
+// Resolve returns the kind and source with placeholders replaced. No Store at all is SQLite
+// in a file.
+func (s *Store) Resolve(p Placeholders, file string) (kind database.Kind, source string, err error) {
+	if s == nil {
+		return database.SQLite, file, nil
+	}
+	if s.Kind != string(database.SQLite) && s.Kind != string(database.Postgres) {
+		return "", "", &Mistake{
+			Option: "store", Field: "store.kind",
+			Text: strconv.Quote(s.Kind) + " is not a kind of store: write ‹sqlite› or ‹postgres›",
+		}
+	}
+	wrong := func(text string) error {
+		return &Mistake{Option: "store " + s.Kind, Field: "store.source", Text: text}
+	}
+	if strings.TrimSpace(s.Source) == "" {
+		return "", "", wrong("write the file, such as ‹/var/lib/lychgate/lychgate.db›, or the connection string, such as ‹postgres://user@127.0.0.1/lychgate›")
+	}
+	err = p.Use("store", s.Source, func(value string) error {
+		source = value
+		if p.written && readsFiles.MatchString(value) {
+			return nil
+		}
+		if err := database.Check(database.Kind(s.Kind), value); err != nil {
+			return wrong(err.Error())
+		}
+		return nil
+	})
+	if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
+		m.Field = "store.source"
+	}
+	return database.Kind(s.Kind), source, err
+}
+
+// SetArgs takes the arguments that the option has in a Caddyfile.
+func (s *Store) SetArgs(args []string) error {
+	switch {
+	case len(args) == 2:
+		s.Kind, s.Source = args[0], args[1]
+		return nil
+	case args[0] == string(database.Postgres) && len(args) > 2:
+		return &Mistake{Option: "store", Text: "a connection string with spaces needs quotes: write store postgres " + strconv.Quote(strings.Join(args[1:], " "))}
+	}
+	return &Mistake{Option: "store", Text: "write the kind and one argument, as in: store sqlite /var/lib/lychgate/lychgate.db"}
+}
+
+// Redis is what several edges share.
+type Redis struct {
+	// URL is where Redis answers, such as redis://127.0.0.1:6379, or rediss:// for TLS:
+	// one server, or what stands for one. With addr, once or more, it has further nodes
+	// of a Cluster, or with master_set too further Sentinels, such as
+	// redis://a:26379?addr=b:26379&master_set=mymaster. Placeholders such as
+	// {env.LYCHGATE_REDIS} are replaced. Required.
+	URL string `json:"url,omitempty"`
+
+	// Timeout is how long anybody waits for Redis before this edge goes on by itself.
+	// Default: `50ms`.
+	Timeout Duration `json:"timeout,omitempty"`
+}
+
+// The bounds of Redis.Timeout. A network round trip takes the shortest, and readers
+// notice the longest.
+const (
+	minRedisTimeout = time.Millisecond
+	maxRedisTimeout = 5 * time.Second
+)
+
+// RedisKey is all that tells one connection to a Redis from another; it is zero for none.
+type RedisKey struct {
+	URL     string
+	Timeout time.Duration // 0 for the default
+}
+
+// Resolve checks the option and returns what a client is made from.
+func (r *Redis) Resolve(p Placeholders) (key RedisKey, err error) {
+	if r == nil {
+		return RedisKey{}, nil
+	}
+	key.Timeout = time.Duration(r.Timeout)
+	err = p.Use("", r.URL, func(address string) error {
+		key.URL = address
+		if err := redis.Check(address); err != nil { // the URL is not in it: it may have a password
+			return &Mistake{Text: err.Error()}
+		}
+		return nil
+	})
+	if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
+		m.Field = "url"
+	}
+	if err == nil && key.Timeout != 0 && (key.Timeout < minRedisTimeout || key.Timeout > maxRedisTimeout) {
+		err = errRedisTimeout(key.Timeout.String())
+	}
+	return key, In("redis", "redis", err)
+}
+
+// SetTimeout takes the argument that the option has in a Caddyfile.
+func (r *Redis) SetTimeout(text string) error {
+	timeout, err := ParseDuration(text)
+	if err != nil || timeout == 0 {
+		return errRedisTimeout(strconv.Quote(text))
+	}
+	r.Timeout = Duration(timeout)
+	return nil
+}
+
+func errRedisTimeout(value string) error {
+	return &Mistake{Option: "timeout", Text: value + ": write a duration from " + minRedisTimeout.String() + " to " + maxRedisTimeout.String() + ", such as ‹50ms›"}
+}

@@ -1,0 +1,65 @@
+package edge
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Curation is what Homepage Curation of one configuration runs on.
+type Curation struct {
+	edge    *Edge
+	store   *openStore
+	curator atomic.Pointer[curation.Curator] // nil while the store is away
+}
+
+// UseCuration has what Homepage Curation needs opened when the edge starts.
+func (e *Edge) UseCuration() (*Curation, error) {
+	if e.curation != nil {
+		return e.curation, nil
+	}
+	state := &Curation{edge: e}
+	var err error
+	if state.store, err = e.useStore(state); err != nil {
+		return nil, err
+	}
+	e.curation = state
+	return state, nil
+}
+
+// begin implements [storeUser].
+func (s *Curation) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
+	store, err := curation.NewSQL(ctx, db)
+	if err != nil {
+		return err
+	}
+	curator := curation.New(store, s.posts, Sampled(s.edge.Logger))
+	run(curator.Run)
+	s.curator.Store(curator)
+	return nil
+}
+
+// posts returns the posts of a site as it is in the configuration or in the store now, nil
+// for a site that is not served.
+func (s *Curation) posts(name string) platform.PostHost {
+	site := s.edge.served(name)
+	if site == nil {
+		return nil
+	}
+	posts, _ := site.Platform.(platform.PostHost)
+	return posts
+}
+
+// Curator returns the curator. Errors: ErrStoreAway.
+func (s *Curation) Curator() (*curation.Curator, error) {
+	if err := s.store.open(); err != nil {
+		return nil, err
+	}
+	if curator := s.curator.Load(); curator != nil {
+		return curator, nil
+	}
+	return nil, ErrStoreAway
+}

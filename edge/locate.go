@@ -1,0 +1,152 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file logs what to write where a platform is in a subdirectory and the
+// configuration does not say so.
+
+// locator looks once for the platforms of a configuration, in the background.
+type locator struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+const (
+	// firstLocateInterval is when platforms that did not answer are asked again; it
+	// doubles up to maxLocateInterval.
+	firstLocateInterval = time.Second
+	maxLocateInterval   = time.Minute
+)
+
+// startLocating begins to look for the platforms of an edge.
+func startLocating(e *Edge) *locator {
+	pending := make(map[*Site]platform.Locator)
+	for _, site := range e.byName {
+		if asked, ok := site.Platform.(platform.Locator); ok {
+			pending[site] = asked
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &locator{cancel: cancel}
+	l.running.Go(func() {
+		warned := make(map[*Site]bool)
+		for interval := firstLocateInterval; ; interval = min(2*interval, maxLocateInterval) {
+			if e.locate(ctx, pending, warned); len(pending) == 0 {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(interval):
+			}
+		}
+	})
+	return l
+}
+
+// stop ends the search.
+func (l *locator) stop() {
+	l.cancel()
+	l.running.Wait()
+}
+
+// locate asks each pending platform where it is, and removes those that answered.
+// Of one that does not it warns once, and adds it to those that were warned of.
+func (e *Edge) locate(ctx context.Context, pending map[*Site]platform.Locator, warned map[*Site]bool) {
+	for _, site := range slices.SortedFunc(maps.Keys(pending), func(a, b *Site) int { return strings.Compare(a.Name, b.Name) }) {
+		title := site.Config.Platform.Title()
+		location, err := pending[site].Locate(ctx, e.Folders())
+		elsewhere, answered := errors.AsType[*platform.ElsewhereError](err)
+		if err != nil && !answered {
+			if !warned[site] && ctx.Err() == nil {
+				e.Logger.Warn(fmt.Sprintf("%s cannot be reached at the address in %s; it is tried again until it answers", title, site.Config.Platform.Block()),
+					zap.String("site", site.Name), zap.Error(err))
+			}
+			warned[site] = true
+			continue
+		}
+		delete(pending, site)
+		logger := e.Logger.With(zap.String("site", site.Name))
+		if warned[site] && !answered {
+			logger.Info(title + " can be reached")
+		}
+		if answered {
+			logElsewhere(logger, site.Config.Platform, elsewhere)
+			continue
+		}
+		if location.Found.String() != location.Configured.String() {
+			logger.Error(fmt.Sprintf("%s is not at the address in %s, so nothing reaches it", title, site.Config.Platform.Block()),
+				zap.String("address", location.Configured.Redacted()), write(site.Config.Platform, location.Found))
+		}
+		e.checkAdminPath(logger, site, location.Public)
+	}
+}
+
+func logElsewhere(logger *zap.Logger, p *config.Platform, elsewhere *platform.ElsewhereError) {
+	address := zap.String("address", elsewhere.Configured.Redacted())
+	status := zap.Int("status", elsewhere.Status)
+	if elsewhere.Redirect != nil {
+		logger.Error(fmt.Sprintf("%s redirects from the address in %s to another, so nothing reaches it", p.Title(), p.Block()),
+			address, status, write(p, elsewhere.Redirect))
+		return
+	}
+	example := elsewhere.Configured.JoinPath("blog")
+	logger.Error(fmt.Sprintf("%s is not at the address in %s, so nothing reaches it; if readers see it in a subdirectory, such as https://example.com/blog, the address needs that too", p.Title(), p.Block()),
+		address, status, write(p, example))
+}
+
+// write returns what to write for a platform at an address.
+func write(p *config.Platform, address *url.URL) zap.Field {
+	return zap.String("write", p.Block()+" "+address.Redacted())
+}
+
+// checkAdminPath compares the path of the admin of a site, which readers see at an
+// address, with those that theme_manifest and staff_desk have.
+func (e *Edge) checkAdminPath(logger *zap.Logger, site *Site, public *url.URL) {
+	kind, _ := site.Config.Platform.Of()
+	admin := strings.TrimRight(public.Path, "/") + kind.AdminPath
+	if !kind.HasThemes() {
+		return
+	}
+	for _, of := range []struct {
+		paths []string
+		means string
+	}{
+		{e.Paths.Admin, "theme_manifest, so uploads of themes are not read"},
+		{e.Paths.Desk, "staff_desk, so nobody is signed in on its pages"},
+	} {
+		if len(of.paths) > 0 && !slices.ContainsFunc(of.paths, func(p string) bool { return strings.EqualFold(p, admin) }) {
+			logger.Warn(kind.Title+"'s admin is not at the path of "+of.means, zap.Strings("path", of.paths), zap.String("write", "path "+admin))
+		}
+	}
+}
+
+// Folders returns those that the paths of the directives suggest for a platform: /blog
+// for /blog/ghost.
+func (e *Edge) Folders() []string {
+	folders := []string{""}
+	for _, p := range slices.Concat(e.Paths.Admin, e.Paths.Desk) {
+		folders = append(folders, strings.TrimSuffix(path.Dir(p), "/"))
+	}
+	for _, p := range e.Paths.Lookup {
+		folders = append(folders, strings.TrimSuffix(path.Dir(path.Dir(p)), "/"))
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders)
+}

@@ -1,0 +1,266 @@
+package edge
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/config"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Members is what the members API of one configuration runs on.
+type Members struct {
+	Path     string // of the API
+	store    *openStore
+	logger   *zap.Logger
+	edge     *Edge
+	inbound  map[string]inbound.Site // by site name, of those that have a platform
+	declared map[string]declared     // by site name
+
+	serving atomic.Pointer[Serving] // nil while the store is away
+}
+
+// Serving is what runs on the open store.
+type Serving struct {
+	Store  *memberstore.SQL
+	Now    func() time.Time // by the store's clock
+	Outbox *outbox.Outbox
+	Sites  []string // of the configuration, by name
+
+	// IsStored reports whether a site is in the store, and served.
+	IsStored func(name string) bool
+
+	inbound *inbound.Sync
+	uses    *members.Uses
+}
+
+// declared are the integrations that the configuration declares for a site.
+type declared struct {
+	config.Integrations
+	hasKey map[string]bool // by name
+}
+
+// UseMembers checks what the members API at a path needs, and has it opened when
+// the edge starts. The path is the same wherever it is used.
+func (e *Edge) UseMembers(path string) (*Members, error) {
+	if e.members != nil {
+		if e.members.Path != path {
+			return nil, &config.Mistake{Option: "path", Text: fmt.Sprintf("%q here and %q in another members_api: write the same, so that %s knows where to send its webhook events",
+				path, e.members.Path, config.TitlesOfEventSources())}
+		}
+		return e.members, nil
+	}
+	state := &Members{Path: path, logger: e.Logger, edge: e, inbound: make(map[string]inbound.Site), declared: make(map[string]declared)}
+	var err error
+	if state.store, err = e.useStore(state); err != nil {
+		return nil, err
+	}
+	for _, name := range e.Config.Names() {
+		if err := state.use(e.byName[name]); err != nil {
+			return nil, config.In("site "+name, "sites."+name, err)
+		}
+	}
+	e.members = state
+	return state, nil
+}
+
+// use prepares a site of the configuration.
+func (s *Members) use(site *Site) error {
+	synced, err := s.synced(site)
+	if err != nil {
+		return err
+	}
+	if synced.Platform != nil {
+		s.inbound[site.Name] = synced
+	}
+	of, err := site.Config.ResolveIntegrations(s.edge.Placeholders)
+	hasKey := make(map[string]bool)
+	for _, integration := range of.ByKey {
+		hasKey[integration.Name] = true
+	}
+	s.declared[site.Name] = declared{of, hasKey}
+	return err
+}
+
+// synced returns how the members of a site are kept in sync, the zero value for a site
+// without a platform.
+func (s *Members) synced(site *Site) (inbound.Site, error) {
+	connected, err := s.edge.connect(site)
+	if err != nil || connected == nil {
+		return inbound.Site{}, err
+	}
+	webhookURL, err := s.webhookURL(site)
+	if err != nil {
+		return inbound.Site{}, err
+	}
+	interval, err := site.Config.Platform.Interval()
+	return inbound.Site{Platform: connected, WebhookURL: webhookURL, Reconcile: interval}, err
+}
+
+// webhookURL returns where the platform is to send its webhook events, "" for nowhere.
+func (s *Members) webhookURL(site *Site) (string, error) {
+	address, err := site.Config.WebhookAddress(s.edge.Placeholders, site.Hosts)
+	if err == nil && address != "" {
+		return address + membersapi.WebhookPath(s.Path), nil
+	}
+	if of := site.Config.Platform; err == nil && of.SendsEvents() && of.Webhooks == "" { // the first host is localhost
+		s.logger.Warn(fmt.Sprintf("%s cannot reach localhost, so it sends no webhook events: write webhooks into %s", of.Title(), of.Block()),
+			zap.String("site", site.Name))
+	}
+	return "", err
+}
+
+// WebhookURL returns where the platform of a site of the configuration is to send its
+// webhook events, "" for nowhere.
+func (s *Members) WebhookURL(site string) string { return s.inbound[site].WebhookURL }
+
+// platformOf returns the platform of a site by its name, nil for none and for one of
+// which it cannot be known where it is now.
+func (s *Members) platformOf(name string) platform.Platform {
+	site := s.edge.byName[name]
+	if site == nil {
+		site = s.edge.stored.fresh(name)
+	}
+	if site == nil {
+		return nil
+	}
+	return site.Platform
+}
+
+// begin implements [storeUser].
+func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
+	store, err := memberstore.NewSQL(ctx, db)
+	if err != nil {
+		return err
+	}
+	serving := &Serving{
+		Store:   store,
+		Now:     db.Now,
+		Outbox:  outbox.New(outbox.Config{Store: store, Platform: s.platformOf, Logger: s.logger, Now: db.Now}),
+		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now}),
+		uses:    members.NewUses(store, db.Now, unkeptUse(Sampled(s.logger))),
+		Sites:   s.edge.Config.Names(),
+
+		IsStored: func(name string) bool { return s.edge.stored.site(name) != nil },
+	}
+	for name, site := range s.edge.byName {
+		site.members.Store(serving.open(site, s.declared[name]))
+	}
+	run(serving.Outbox.Run)
+	run(serving.inbound.Run)
+	run(serving.uses.Run)
+	run(func(ctx context.Context) { purgeRequests(ctx, store, db.Now, s.logger) })
+	s.serving.Store(serving)
+	return nil
+}
+
+// unkeptUse returns what logs that the use of an integration's key could not be kept.
+func unkeptUse(logger *zap.Logger) func(members.Integration, error) {
+	return func(i members.Integration, err error) {
+		logger.Warn("when a key was used last could not be kept; it is tried again", zap.String("site", i.Site), zap.String("integration", i.Name), zap.Error(err))
+	}
+}
+
+// Serving returns what runs, nil while the store is away, and for no Members.
+func (s *Members) Serving() *Serving {
+	if s == nil {
+		return nil
+	}
+	return s.serving.Load()
+}
+
+// open returns a site as the members API sees it.
+func (s *Serving) open(site *Site, of declared) *membersapi.Site {
+	config := members.Config{
+		Site: site.Name, Store: s.Store, Requests: s.Store, Now: s.Now,
+		Declared:     slices.Concat(slices.Collect(maps.Values(of.ByKey)), slices.Collect(maps.Values(of.ByName))),
+		Integrations: s.Store,
+	}
+	if site.Platform != nil {
+		config.Outbox, config.Inbound = s.Outbox, s.inbound
+	}
+	return &membersapi.Site{
+		Members:     members.New(config),
+		Inbound:     s.inbound,
+		Integration: of.find(s.Store, s.uses, site.Name),
+	}
+}
+
+// find returns a function that finds the integration of a key, declared or in the
+// store. The store is asked each time, so a revoked key is refused at once. Uses of keys
+// in the store are noted.
+func (of declared) find(store members.Integrations, uses *members.Uses, site string) func(context.Context, members.KeyHash) (members.Integration, error) {
+	return func(ctx context.Context, key members.KeyHash) (members.Integration, error) {
+		if declared, ok := of.ByKey[key]; ok {
+			return declared, nil
+		}
+		stored, err := store.FindIntegration(ctx, site, key)
+		if err != nil {
+			return members.Integration{}, err
+		}
+		if declared, ok := of.ByName[stored.Name]; ok {
+			uses.Note(stored)
+			return declared, nil // the configuration has the last word
+		}
+		if of.hasKey[stored.Name] { // with another key
+			return members.Integration{}, members.ErrNotFound
+		}
+		uses.Note(stored)
+		return stored, nil
+	}
+}
+
+// purgeRequests forgets old answers from time to time, until ctx is done.
+func purgeRequests(ctx context.Context, requests members.Requests, now func() time.Time, logger *zap.Logger) {
+	ticker := time.NewTicker(time.Hour)
+	defer ticker.Stop()
+	for {
+		if err := requests.PurgeRequests(ctx, now()); err != nil && ctx.Err() == nil {
+			logger.Error("old answers could not be removed", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Site returns a site as the members API sees it. Errors: ErrStoreAway, and why a
+// site's keys cannot be opened.
+func (s *Members) Site(site *Site) (*membersapi.Site, error) {
+	if site.Locked != nil {
+		return nil, fmt.Errorf("the keys of site %s cannot be opened: %w", site.Name, site.Locked)
+	}
+	if open := site.members.Load(); open != nil {
+		return open, nil
+	}
+	if err := s.store.open(); err != nil {
+		return nil, err
+	}
+	if now := s.edge.stored.site(site.Name); site.Stored && now != nil {
+		site = now // as it is in the store that is open
+	}
+	if open := site.members.Load(); open != nil {
+		return open, nil
+	}
+	return nil, ErrStoreAway
+}
+
+// Declared returns the integrations that the configuration declares for a site.
+func (s *Members) Declared(site string) (withKey, withoutKey []members.Integration) {
+	of := s.declared[site]
+	return slices.Collect(maps.Values(of.ByKey)), slices.Collect(maps.Values(of.ByName))
+}

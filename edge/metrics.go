@@ -1,0 +1,206 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/pool"
+)
+
+// The metrics belong to the process, so that a reload does not set them back.
+// Each configuration registers them with its own registry.
+var (
+	lookupsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "inbox_provider_lookups_total",
+		Help:      "Lookups answered, by outcome (placed, unplaced, failed) and by where the answer came from (list, cache, dns).",
+	}, []string{"site", "outcome", "source"})
+
+	rejectedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "inbox_provider_rejected_total",
+		Help:      "Lookups rejected because the domain was missing or not shaped like one.",
+	}, []string{"site"})
+
+	refusedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "allowance_refused_total",
+		Help:      "Requests refused because the reader's allowance was used up, by endpoint (inbox_provider, members).",
+	}, []string{"site", "endpoint"})
+
+	membersRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "members_requests_total",
+		Help: "Requests of the members API, by operation (get, create, update, delete, webhook, other) and " +
+			"outcome (done, queued, replayed, rejected, not_found, unauthorized, too_many, failed, other).",
+	}, []string{"site", "operation", "outcome"})
+
+	themesRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "themes_requests_total",
+		Help: "Uploads and removals of themes that were watched, and requests about themes, by operation (upload, remove, refresh, list, " +
+			"manifest, event_types, curation, validate, other) and outcome (valid, findings, removed, done, not_found, forbidden, " +
+			"unreachable, token_rejected, request_failed, failed, other).",
+	}, []string{"site", "operation", "outcome"})
+
+	deskRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "desk_requests_total",
+		Help: "Requests for the desk, by page (themes, curation, events, event-settings, integrations, sync, admin for what Ghost Admin shows), operation in JSON (show, pick, " +
+			"fill, clear, list_events, create_event, show_event, save_event, delete_event, publish_event, unpublish_event, cancel_event, " +
+			"duplicate_event, attend_event, labels) or other, and outcome (done, queued, rejected, not_found, forbidden, too_many, failed, other).",
+	}, []string{"site", "operation", "outcome"})
+
+	eventsRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lychgate",
+		Name:      "events_requests_total",
+		Help:      "Requests of readers and calendars about events, by outcome (done, rejected, not_found, too_many, failed, other).",
+	}, []string{"site", "outcome"})
+
+	dnsQuerySeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "lychgate",
+		Name:      "dns_query_duration_seconds",
+		Help:      "Time that DNS queries took, by result (answered, refused, timeout, error).",
+		Buckets:   []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2},
+	}, []string{"result"})
+
+	cacheEntries = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "lychgate",
+		Name:      "inbox_provider_cache_entries",
+		Help:      "Answers in the cache.",
+	}, func() float64 {
+		n := 0
+		for _, cache := range caches.All() {
+			n += cache.Len()
+		}
+		return float64(n)
+	})
+
+	allowanceKeys = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "lychgate",
+		Name:      "allowance_keys",
+		Help:      "Readers whose requests are being counted.",
+	}, func() float64 {
+		n := 0
+		for _, limiter := range limiters.All() {
+			n += limiter.Len()
+		}
+		for _, memories := range keys.All() {
+			n += memories.Len()
+		}
+		return float64(n)
+	})
+)
+
+func registerMetrics(registry *prometheus.Registry) error {
+	for _, c := range []prometheus.Collector{
+		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp{}, membersPending{}, storedSitesCount{},
+	} {
+		if err := registry.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func observeDNSQuery(took time.Duration, err error) {
+	result := "error"
+	switch {
+	case err == nil:
+		result = "answered"
+	case errors.Is(err, classifier.ErrRefused):
+		result = "refused"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		result = "timeout"
+	}
+	dnsQuerySeconds.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// SiteMetrics are the counters of one site, looked up once.
+type SiteMetrics struct {
+	name          string
+	placed        [3]prometheus.Counter // by classifier.Source
+	unplaced      [3]prometheus.Counter
+	failed        [3]prometheus.Counter
+	Rejected      prometheus.Counter
+	RefusedLookup prometheus.Counter
+	RefusedMember prometheus.Counter
+}
+
+// metricsOfSites holds the SiteMetrics by name. A site's series go when no
+// configuration has the site any longer.
+var metricsOfSites pool.Pool[string, *SiteMetrics]
+
+func loadSiteMetrics(name string, r *pool.Releases) *SiteMetrics {
+	m, _ := metricsOfSites.Load(name, r, func() (*SiteMetrics, error) { return newSiteMetrics(name), nil })
+	return m
+}
+
+func newSiteMetrics(name string) *SiteMetrics {
+	m := &SiteMetrics{
+		name:          name,
+		Rejected:      rejectedTotal.WithLabelValues(name),
+		RefusedLookup: refusedTotal.WithLabelValues(name, "inbox_provider"),
+		RefusedMember: refusedTotal.WithLabelValues(name, "members"),
+	}
+	for source := range classifier.Source(3) {
+		m.placed[source] = lookupsTotal.WithLabelValues(name, "placed", source.String())
+		if source == classifier.FromList {
+			continue // whose answers are never null
+		}
+		m.unplaced[source] = lookupsTotal.WithLabelValues(name, "unplaced", source.String())
+		m.failed[source] = lookupsTotal.WithLabelValues(name, "failed", source.String())
+	}
+	return m
+}
+
+// Answered counts an answer.
+func (m *SiteMetrics) Answered(answer classifier.Answer) {
+	switch {
+	case answer.Failed:
+		m.failed[answer.Source].Inc()
+	case answer.Provider == classifier.None:
+		m.unplaced[answer.Source].Inc()
+	default:
+		m.placed[answer.Source].Inc()
+	}
+}
+
+// Served counts a request of the members API.
+func (m *SiteMetrics) Served(s api.Served) {
+	membersRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
+}
+
+// ServedThemes counts a request about themes.
+func (m *SiteMetrics) ServedThemes(s api.Served) {
+	themesRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
+}
+
+// ServedDesk counts a request for a page of the desk.
+func (m *SiteMetrics) ServedDesk(s api.Served) {
+	deskRequestsTotal.WithLabelValues(m.name, s.Operation, string(s.Outcome)).Inc()
+}
+
+// ServedEvents counts a request about events.
+func (m *SiteMetrics) ServedEvents(outcome api.Outcome) {
+	eventsRequestsTotal.WithLabelValues(m.name, string(outcome)).Inc()
+}
+
+// Close removes the series.
+func (m *SiteMetrics) Close() error {
+	site := prometheus.Labels{"site": m.name}
+	lookupsTotal.DeletePartialMatch(site)
+	rejectedTotal.DeletePartialMatch(site)
+	refusedTotal.DeletePartialMatch(site)
+	membersRequestsTotal.DeletePartialMatch(site)
+	themesRequestsTotal.DeletePartialMatch(site)
+	deskRequestsTotal.DeletePartialMatch(site)
+	eventsRequestsTotal.DeletePartialMatch(site)
+	return nil
+}

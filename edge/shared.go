@@ -1,0 +1,115 @@
+package edge
+
+import (
+	"io"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/pool"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+)
+
+// This file holds what outlives a configuration: on a reload the new
+// configuration takes over the answers and the counted allowances of the old
+// one, as far as both want the same.
+
+var (
+	caches    pool.Pool[cacheKey, *closingCache]
+	limiters  pool.Pool[limiterKey, *ratelimit.Memory]
+	keys      pool.Pool[ratelimit.Limit, *ratelimit.Memories] // by the limit that most keys have
+	strangers pool.Pool[strangersKey, *sharedStrangers]
+)
+
+// cacheKey tells caches apart. Answers of other DNS servers may be others, so
+// a change of the servers starts with an empty cache.
+type cacheKey struct {
+	ttl     time.Duration
+	size    int64
+	servers string
+	redis   config.RedisKey
+}
+
+// closingCache closes a cache with its last user.
+type closingCache struct{ *classifier.Cache }
+
+func (c *closingCache) Close() error {
+	c.Cache.Close()
+	return nil
+}
+
+// LoadCache returns the answers of lookups, which are kept for a TTL at most.
+func (e *Edge) LoadCache(ttl time.Duration, size int64, r *pool.Releases) (*classifier.Cache, error) {
+	key := cacheKey{ttl, size, addresses(e.Servers), e.redisKey}
+	cache, err := caches.Load(key, r, func() (*closingCache, error) {
+		of := classifier.CacheConfig{TTL: ttl, Size: size}
+		if e.redis != nil {
+			of.Redis, of.Scope = e.redis, e.resolversScope()
+		}
+		cache, err := classifier.NewCache(of)
+		return &closingCache{cache}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cache.Cache, nil
+}
+
+// limiterKey tells limiters apart: by what is counted, and the limit.
+type limiterKey struct {
+	of    string
+	limit ratelimit.Limit
+}
+
+// LoadKeys returns what limits integration keys, of which some may have another limit.
+func (e *Edge) LoadKeys(limit ratelimit.Limit, r *pool.Releases) (*ratelimit.PerKey, error) {
+	local, err := keys.Load(limit, r, func() (*ratelimit.Memories, error) { return new(ratelimit.Memories), nil })
+	if err != nil {
+		return nil, err
+	}
+	perKey := &ratelimit.PerKey{Limit: limit, Memories: local, Name: "keys"}
+	if e.redis != nil {
+		perKey.Redis = e.redis
+	}
+	return perKey, nil
+}
+
+type strangersKey struct {
+	limiterKey
+	redis config.RedisKey
+}
+
+type sharedStrangers struct {
+	*api.AuthLimiter
+	releases pool.Releases
+}
+
+var _ io.Closer = (*sharedStrangers)(nil)
+
+func (s *sharedStrangers) Close() error { return s.releases.Close() }
+
+// LoadStrangers returns a rate limit of failed sign-ins of a kind.
+func (e *Edge) LoadStrangers(of string, limit ratelimit.Limit, r *pool.Releases) (*api.AuthLimiter, error) {
+	loaded, err := strangers.Load(strangersKey{limiterKey{of, limit}, e.redisKey}, r, func() (*sharedStrangers, error) {
+		shared := new(sharedStrangers)
+		limiter, err := e.LoadLimiter(of, limit, &shared.releases)
+		shared.AuthLimiter = api.NewAuthLimiter(limiter)
+		return shared, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return loaded.AuthLimiter, nil
+}
+
+// LoadLimiter returns a limiter of a kind, which all edges share if there is a Redis.
+func (e *Edge) LoadLimiter(of string, limit ratelimit.Limit, r *pool.Releases) (ratelimit.Limiter, error) {
+	local, err := limiters.Load(limiterKey{of, limit}, r, func() (*ratelimit.Memory, error) {
+		return ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: limit})
+	})
+	if err != nil || e.redis == nil {
+		return local, err
+	}
+	return ratelimit.NewShared(ratelimit.SharedConfig{Limit: limit, Redis: e.redis, Local: local, Name: of}), nil
+}

@@ -1,0 +1,51 @@
+package edge
+
+import (
+	"io"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Site is a publication as it is served, of the configuration or in the store.
+type Site struct {
+	Name    string
+	Hosts   []string     // as they appear in requests
+	Config  *config.Site //
+	Metrics *SiteMetrics
+	Stored  bool  // whether it is in the store
+	Locked  error // why its keys cannot be opened, if it is in the store
+
+	Platform platform.Platform // nil unless it is used
+	Themes   *api.Site         // nil for a platform without themes
+	Upstream *url.URL          // where the platform listens, for dynamic lychgate; nil for none
+
+	members  atomic.Pointer[membersapi.Site] // nil while the store is away
+	synced   inbound.Site                    // of a site in the store
+	revision int64                           // of a site in the store
+}
+
+// close lets go of the site's platform. Requests that are under way go on.
+func (s *Site) close() error {
+	if closer, ok := s.Platform.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+// liveSites are the sites that are served, by host. They are never changed, but
+// replaced.
+type liveSites map[string]*Site
+
+// at returns the site of a Host, nil for none.
+func (l liveSites) at(host string) *Site {
+	if site, ok := l[host]; ok {
+		return site
+	}
+	return l[config.HostOf(host)]
+}

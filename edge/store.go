@@ -1,0 +1,180 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/pool"
+)
+
+// openStore is the store of one configuration. It is opened when Caddy starts
+// the configuration, not when it only checks it.
+type openStore struct {
+	kind   database.Kind
+	source string
+	logger *zap.Logger
+	users  []storeUser // that have not begun
+
+	mu       sync.Mutex
+	begun    bool
+	stopped  bool
+	err      error // of opening, for good
+	db       *database.DB
+	ctx      context.Context // of what runs in the background
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	releases pool.Releases
+}
+
+// storeUser is what runs on the store.
+type storeUser interface {
+	// begin starts it on the store, once that is open. The ctx bounds begin
+	// alone; run is for what goes on in the background. An error means that the
+	// store is not to be had yet.
+	begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error
+}
+
+// databases outlive a configuration: a reload opens none twice.
+var databases pool.Pool[databaseKey, *database.DB]
+
+type databaseKey struct {
+	kind   database.Kind
+	source string
+}
+
+// resolveStore returns which store the configuration says.
+func (e *Edge) resolveStore() (database.Kind, string, error) {
+	kind, source, err := e.Config.Store.Resolve(e.Placeholders, e.StoreFile)
+	return kind, source, config.In("lychgate", "", err)
+}
+
+// useStore checks what the configuration says of the store, and has it opened
+// for one more user when the edge starts.
+func (e *Edge) useStore(user storeUser) (*openStore, error) {
+	if e.store == nil {
+		kind, source, err := e.resolveStore()
+		if err != nil {
+			return nil, err
+		}
+		e.store = &openStore{kind: kind, source: source, logger: e.Logger}
+	}
+	e.store.users = append(e.store.users, user)
+	return e.store, nil
+}
+
+const (
+	// openTimeout is how long opening the store may take before Caddy starts
+	// without it.
+	openTimeout = 5 * time.Second
+
+	// reopenInterval is how long after that it is tried again.
+	reopenInterval = time.Second
+
+	// clockInterval is how often the store's clock is read.
+	clockInterval = time.Minute
+)
+
+// ErrStoreAway means that the store does not answer, and is waited for.
+var ErrStoreAway = errors.New("the store is away")
+
+// open opens the store and begins its users, once, unless it was stopped. A file that cannot be
+// opened is an error. A server that is away is not: it is waited for, and
+// everything else that Caddy does goes on.
+func (s *openStore) open() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun || s.stopped {
+		return s.err
+	}
+	s.begun = true
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	err := s.tryOpen()
+	if err == nil {
+		return nil
+	}
+	if s.kind == database.SQLite {
+		s.err = err
+		return err
+	}
+	s.logger.Error("the store does not answer, so what needs it does not work until it does", zap.Error(err))
+	s.running.Go(func() {
+		for err != nil {
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-time.After(reopenInterval):
+			}
+			err = s.tryOpen()
+		}
+		s.logger.Info("the store answers")
+	})
+	return nil
+}
+
+// tryOpen opens the store, if it is not, and begins the users that have not
+// begun yet.
+func (s *openStore) tryOpen() error {
+	ctx, cancel := context.WithTimeout(s.ctx, openTimeout)
+	defer cancel()
+	if s.db == nil {
+		db, err := databases.Load(databaseKey{s.kind, s.source}, &s.releases, func() (*database.DB, error) {
+			return database.Open(ctx, s.kind, s.source)
+		})
+		if err != nil {
+			return err
+		}
+		s.db = db
+		s.run(s.readClock)
+	}
+	for len(s.users) > 0 {
+		if err := s.users[0].begin(ctx, s.db, s.run); err != nil {
+			return err
+		}
+		s.users = s.users[1:]
+	}
+	return nil
+}
+
+// readClock reads the store's clock from time to time, until ctx is done.
+func (s *openStore) readClock(ctx context.Context) {
+	ticker := time.NewTicker(clockInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		bounded, cancel := context.WithTimeout(ctx, openTimeout)
+		_ = s.db.ReadClock(bounded) // a store that is away says so elsewhere
+		cancel()
+	}
+}
+
+// run runs a function in the background, until its ctx ends.
+func (s *openStore) run(background func(ctx context.Context)) {
+	s.running.Go(func() { background(s.ctx) })
+}
+
+// stop ends what runs in the background. A store that is not open stays so.
+func (s *openStore) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	if s.cancel != nil {
+		s.cancel()
+		s.running.Wait()
+	}
+}
+
+// close lets go of the store.
+func (s *openStore) close() error {
+	s.stop()
+	return s.releases.Close()
+}

@@ -1,0 +1,27 @@
+package events
+
+import (
+	"crypto/rand"
+	"math/big"
+	"strings"
+)
+
+// idLength is that of an event's ID: 130 random bits.
+const idLength = 26
+
+// isID reports whether a text may be the ID of an event.
+func isID(text string) bool {
+	return len(text) == idLength && !strings.ContainsFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+}
+
+// newID returns an ID, which is a valid part of a slug.
+func newID() string { return strings.ToLower(rand.Text()) }
+
+// newRevision returns a revision that no event had.
+func newRevision() int64 {
+	n, err := rand.Int(rand.Reader, big.NewInt(1<<53))
+	if err != nil {
+		panic(err) // which crypto/rand never returns
+	}
+	return n.Int64() + 1
+}
