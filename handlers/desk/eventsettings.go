@@ -36,7 +36,7 @@ const (
 )
 
 // showEventSettings shows the settings.
-func showEventSettings(ctx context.Context, v *visit) (any, error) {
+func showEventSettings(ctx context.Context, v *view) (any, error) {
 	service, err := v.site.Events.Events()
 	if err != nil {
 		return nil, away(err)
@@ -53,7 +53,7 @@ func showEventSettings(ctx context.Context, v *visit) (any, error) {
 }
 
 // saveEventSettings keeps the settings that a form has.
-func saveEventSettings(ctx context.Context, v *visit) (any, error) {
+func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	service, err := v.site.Events.Events()
 	if err != nil {
 		return nil, away(err)

@@ -18,39 +18,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-// Members is what the desk needs of the members of a site.
-type Members struct {
-	Outbox Outbox
-	Keys   *members.KeyService
-
-	// Path is that of the members API.
-	Path string
-
-	// Declared are the integrations of the configuration, by name, and whether each has
-	// its key there too.
-	Declared map[string]DeclaredIntegration
-
-	// Check returns an integration with all defaults, or what is wrong with it.
-	Check func(IntegrationForm) (members.Integration, error)
-
-	// MayManage is whether staff may add, rotate and revoke. Allow is what the operator
-	// writes to let them.
-	MayManage bool
-	Allow     string
-}
-
-// DeclaredIntegration is an integration of the configuration.
-type DeclaredIntegration struct {
-	members.Integration
-	HasKey bool
-}
-
-// IntegrationForm is what the form to add an integration has.
-type IntegrationForm struct {
-	Name, Mode, PlaceholderDomain string
-	DuplicateEmails, Subscribe    bool
-}
-
 // integrationsPage is what the template of the page has.
 type integrationsPage struct {
 	Notice       *notice
@@ -91,7 +58,7 @@ const (
 	maxKept = 100
 )
 
-func showIntegrations(ctx context.Context, v *visit) (any, error) {
+func showIntegrations(ctx context.Context, v *view) (any, error) {
 	kept, err := v.site.Members()
 	if err != nil {
 		return nil, away(err)
@@ -113,7 +80,7 @@ func showIntegrations(ctx context.Context, v *visit) (any, error) {
 }
 
 // integrationsPage returns the page with its list.
-func (v *visit) integrationsPage(ctx context.Context, kept *Members) (*integrationsPage, error) {
+func (v *view) integrationsPage(ctx context.Context, kept *Members) (*integrationsPage, error) {
 	stored, err := kept.Keys.Store.ListIntegrations(ctx, v.site.Name)
 	if err != nil {
 		return nil, away(err)
@@ -154,7 +121,7 @@ func (p *integrationsPage) mayChange(name string) bool {
 var errSwitchedOff = refusal(http.StatusForbidden, "The operator of this service has not switched this on for the site.")
 
 // changeIntegrations adds, rotates and revokes.
-func changeIntegrations(ctx context.Context, v *visit) (any, error) {
+func changeIntegrations(ctx context.Context, v *view) (any, error) {
 	kept, err := v.site.Members()
 	if err != nil {
 		return nil, away(err)
@@ -196,7 +163,7 @@ var errNoID = errors.New("Members who share an email need an ID of the integrati
 // errTooMany is a form that adds more than a site may have.
 var errTooMany = fmt.Errorf("There are %d integrations, revoked ones included. Give one of them another key instead.", maxKept) //nolint:staticcheck // a sentence for people
 
-func (v *visit) addIntegration(ctx context.Context, kept *Members, form IntegrationForm) (any, error) {
+func (v *view) addIntegration(ctx context.Context, kept *Members, form IntegrationForm) (any, error) {
 	added, err := kept.Check(form)
 	if form.DuplicateEmails && form.Mode != string(members.CustomIDMode) {
 		err = errNoID
@@ -238,7 +205,7 @@ func (v *visit) addIntegration(ctx context.Context, kept *Members, form Integrat
 	return shown, nil
 }
 
-func (v *visit) rotateIntegration(ctx context.Context, kept *Members, shown *integrationsPage, name string) (any, error) {
+func (v *view) rotateIntegration(ctx context.Context, kept *Members, shown *integrationsPage, name string) (any, error) {
 	key, err := kept.Keys.Rotate(ctx, v.site.Name, name)
 	if err != nil {
 		return nil, away(err)
@@ -254,8 +221,8 @@ func (v *visit) rotateIntegration(ctx context.Context, kept *Members, shown *int
 }
 
 // origin returns the site's, as the browser has it: a proxy ahead of Caddy may end TLS.
-func (v *visit) origin() string { return v.visitor.Origin }
+func (v *view) origin() string { return v.visitor.Origin }
 
-func (v *visit) logChange(message, integration string) {
+func (v *view) logChange(message, integration string) {
 	v.desk.Logger.Info(message, zap.String("site", v.site.Name), zap.String("integration", integration), zap.Strings("roles", v.member.Roles))
 }

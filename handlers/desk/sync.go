@@ -13,18 +13,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
-	"github.com/lychgate/caddy-lychgate/members"
 )
-
-// Outbox is what brings writes to a site's platform.
-type Outbox interface {
-	// Pending returns pending records of a site, those whose next attempt comes first
-	// before others, and how many there are in all.
-	Pending(ctx context.Context, site string, limit int) ([]members.Record, int, error)
-
-	// TryNow makes all of them due, and returns how many these are.
-	TryNow(ctx context.Context, site string) (int, error)
-}
 
 // syncPage is what the template of the page has.
 type syncPage struct {
@@ -51,7 +40,7 @@ const (
 	maxProblem = 200 // code points
 )
 
-func showSync(ctx context.Context, v *visit) (any, error) {
+func showSync(ctx context.Context, v *view) (any, error) {
 	var said *notice
 	if n, err := strconv.Atoi(v.request.URL.Query().Get("tried")); err == nil && n >= 0 {
 		said = &notice{Text: triedOf(n)}
@@ -60,7 +49,7 @@ func showSync(ctx context.Context, v *visit) (any, error) {
 }
 
 // syncPage returns the page with a notice, which may be nil.
-func (v *visit) syncPage(ctx context.Context, said *notice) (any, error) {
+func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
 	kept, err := v.site.Members()
 	if err != nil {
 		return nil, away(err)
@@ -85,7 +74,7 @@ func (v *visit) syncPage(ctx context.Context, said *notice) (any, error) {
 // TriesLimit is how often what is pending of a site is tried at once: each time all of it.
 var TriesLimit = ratelimit.Limit{Requests: 1, Window: 10 * time.Second}
 
-func tryNow(ctx context.Context, v *visit) (any, error) {
+func tryNow(ctx context.Context, v *view) (any, error) {
 	kept, err := v.site.Members()
 	if err != nil {
 		return nil, away(err)

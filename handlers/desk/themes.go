@@ -49,19 +49,12 @@ type listedTheme struct {
 	Activate   string // where a browser sends the request, empty if it may not
 }
 
-// What is shown of a theme's findings is bounded, so that a page stays small.
-const (
-	maxFindings = 30
-	maxField    = 120 // code points
-	maxMessage  = 400
-)
-
-func showThemes(ctx context.Context, v *visit) (any, error) {
+func showThemes(ctx context.Context, v *view) (any, error) {
 	return v.themesPage(ctx, noticeOfRefresh(v.request.URL.Query()))
 }
 
 // themesPage returns the page with a notice, which may be nil.
-func (v *visit) themesPage(ctx context.Context, said *notice) (*themesPage, error) {
+func (v *view) themesPage(ctx context.Context, said *notice) (*themesPage, error) {
 	installed, err := v.site.Installed(ctx, v.visitor)
 	if err != nil {
 		return nil, v.unlisted(err)
@@ -99,7 +92,7 @@ func (v *visit) themesPage(ctx context.Context, said *notice) (*themesPage, erro
 }
 
 // unlisted returns the error for a platform that does not say which themes it has.
-func (v *visit) unlisted(err error) error {
+func (v *view) unlisted(err error) error {
 	if errors.Is(err, platform.ErrNotStaff) {
 		return refusal(http.StatusUnauthorized, "Sign in to "+v.site.Kind.Title+"'s admin on this site first.")
 	}
@@ -109,7 +102,7 @@ func (v *visit) unlisted(err error) error {
 	return silent(v.site.Kind.Title+" does not say which themes it has. Try again in a moment.", err)
 }
 
-func (v *visit) listTheme(installed platform.InstalledTheme, kept map[string]themes.Summary) listedTheme {
+func (v *view) listTheme(installed platform.InstalledTheme, kept map[string]themes.Summary) listedTheme {
 	listed := listedTheme{Name: installed.Name, IsActive: installed.IsActive, Status: themes.NoManifest}
 	known, ok := kept[installed.Name]
 	if !ok {
@@ -129,7 +122,7 @@ func (v *visit) listTheme(installed platform.InstalledTheme, kept map[string]the
 }
 
 // refreshTheme reads the manifest of a theme from its repository.
-func refreshTheme(ctx context.Context, v *visit) (any, error) {
+func refreshTheme(ctx context.Context, v *view) (any, error) {
 	service, err := v.site.Themes()
 	if err != nil {
 		return nil, away(err)

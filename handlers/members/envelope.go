@@ -96,23 +96,23 @@ func tag(record string, updated time.Time) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// memberAnswer is the answer to a request that was done. Its JSON is what is
+// memberResponse is the answer to a request that was done. Its JSON is what is
 // kept of it beside the body.
-type memberAnswer struct {
+type memberResponse struct {
 	ETag   string `json:"etag,omitempty"`
 	Queued bool   `json:"queued,omitempty"` // the platform does not have the write yet
 	Body   string `json:"-"`
 
 	refused  string // why the platform refused what was queued, for good
 	accepted bool   // 202: what was sent is looked at later
-	replayed bool   // an answer of before, under the same Idempotency-Key
+	replayed bool   // an response of before, under the same Idempotency-Key
 
 	// GUID and MemberID are the member's, if the body has a record.
 	GUID     string `json:"guid,omitempty"`
 	MemberID string `json:"member_id,omitempty"`
 }
 
-func (a *memberAnswer) write(w http.ResponseWriter) {
+func (a *memberResponse) write(w http.ResponseWriter) {
 	header := w.Header()
 	if a.ETag != "" {
 		header.Set("ETag", a.ETag)

@@ -147,3 +147,18 @@ func (h *API) take(ctx context.Context, site *api.Site, theme string, source the
 	}
 	return report, err
 }
+
+// kept returns what is kept of a theme, nil if that cannot be told now.
+func (*API) kept(ctx context.Context, site *api.Site, theme string) *themes.Theme {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	service, err := site.Themes()
+	if err != nil {
+		return nil
+	}
+	found, err := service.Find(ctx, theme)
+	if err != nil {
+		return nil
+	}
+	return &found
+}

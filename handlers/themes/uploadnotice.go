@@ -1,10 +1,8 @@
 package themes
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -30,21 +28,6 @@ func (h *API) notice(report themes.Report, kept *themes.Theme) *platform.UploadN
 		Meaning:  meaning(report, kept),
 		Findings: notedFindings(report.Findings),
 	}
-}
-
-// kept returns what is kept of a theme, nil if that cannot be told now.
-func (*API) kept(ctx context.Context, site *api.Site, theme string) *themes.Theme {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	service, err := site.Themes()
-	if err != nil {
-		return nil
-	}
-	found, err := service.Find(ctx, theme)
-	if err != nil {
-		return nil
-	}
-	return &found
 }
 
 // meaning says what becomes of event types and of Homepage Curation, with a manifest that
