@@ -105,3 +105,14 @@ var ErrSilent = &Error{Status: http.StatusBadGateway, Outcome: Failed, Message: 
 
 // Unanswered returns the error of a platform that did not answer as it should.
 func (s *Site) Unanswered(err error) error { return ErrSilent.For(s.Kind.Title).Because(err) }
+
+// OutcomeOf is the outcome of a change of a theme's manifest.
+func OutcomeOf(report themes.Report) Outcome {
+	switch {
+	case report.Status == themes.NoManifest:
+		return Removed
+	case len(report.Findings) > 0:
+		return Findings
+	}
+	return Valid
+}

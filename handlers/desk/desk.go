@@ -89,5 +89,14 @@ func (d *Desk) answer(ctx context.Context, w http.ResponseWriter, v *view, shown
 		return nil, err
 	}
 	defer end()
+	if shown.needsMembers {
+		v.members, err = v.site.Members()
+	}
+	if shown.needsEvents {
+		v.events, err = v.site.Events.Events()
+	}
+	if err != nil {
+		return nil, away(err)
+	}
 	return do(ctx, v)
 }

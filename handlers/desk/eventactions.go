@@ -62,7 +62,7 @@ func (r *eventsView) started(ctx context.Context, of typed) (events.Event, error
 	if of.id != "" {
 		return r.find(ctx, of.id)
 	}
-	made, err := r.service.Made(ctx, r.site.Name, r.member.ID, of.once) // if only the answer was lost
+	made, err := r.events.Made(ctx, r.site.Name, r.member.ID, of.once) // if only the answer was lost
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		return events.Event{Status: events.Draft}, nil
@@ -89,7 +89,7 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	draft := events.Edit{Theme: r.theme, Type: of.typeKey, Values: of.values}
 	shown := input{event: e, typeKey: of.typeKey, values: of.values, once: of.once}
 	if of.id == "" {
-		e, err = r.service.CreateOnce(ctx, r.site.Name, r.member.ID, cmp.Or(of.once, rand.Text()), draft)
+		e, err = r.events.CreateOnce(ctx, r.site.Name, r.member.ID, cmp.Or(of.once, rand.Text()), draft)
 		if errors.Is(err, events.ErrKeyUsed) { // of the same form another event was made
 			shown.event, err = e, events.ErrChanged
 		}
@@ -97,13 +97,13 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 			shown.event, err = e, events.ErrChanged
 		}
 	} else {
-		e, err = r.service.Save(ctx, r.site.Name, of.id, of.revision, draft, t)
+		e, err = r.events.Save(ctx, r.site.Name, of.id, of.revision, draft, t)
 	}
 	if err == nil {
 		shown.event = e
 		shown.isSaved = true
 		if do == "publish" {
-			e, err = r.service.Publish(ctx, r.site.Name, e.ID, e.Revision, t)
+			e, err = r.events.Publish(ctx, r.site.Name, e.ID, e.Revision, t)
 		}
 	}
 	if err == nil {
@@ -145,15 +145,15 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 	}
 	switch do {
 	case "unpublish":
-		_, err = r.service.Unpublish(ctx, site, id, revision)
+		_, err = r.events.Unpublish(ctx, site, id, revision)
 	case "cancel":
-		_, err = r.service.Cancel(ctx, site, id, revision)
+		_, err = r.events.Cancel(ctx, site, id, revision)
 	case "duplicate":
 		var e events.Event
-		e, err = r.service.Duplicate(ctx, site, id)
+		e, err = r.events.Duplicate(ctx, site, id)
 		id = e.ID
 	case "delete":
-		if err = r.service.Delete(ctx, site, id, revision); err == nil {
+		if err = r.events.Delete(ctx, site, id, revision); err == nil {
 			return redirection(url.Values{"done": {do}}.Encode()), nil
 		}
 	}

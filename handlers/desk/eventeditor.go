@@ -103,7 +103,7 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 		shown.Type, shown.GoneType, shown.Gone = "", clip.Text(in.typeKey, maxLabel), shownValues(in.values, nil)
 		return eventsPage{Notice: in.notice, Editor: shown}, nil
 	}
-	settings, err := r.service.Settings(ctx, r.site.Name)
+	settings, err := r.events.Settings(ctx, r.site.Name)
 	if err != nil {
 		return nil, away(err)
 	}

@@ -29,7 +29,7 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 		view.IsChosen = view.Value == shown.View
 		shown.Views = append(shown.Views, view)
 	}
-	page, err := r.service.List(ctx, r.site.Name, search)
+	page, err := r.events.List(ctx, r.site.Name, search)
 	if err != nil {
 		return nil, away(err)
 	}

@@ -37,11 +37,7 @@ const (
 
 // showEventSettings shows the settings.
 func showEventSettings(ctx context.Context, v *view) (any, error) {
-	service, err := v.site.Events.Events()
-	if err != nil {
-		return nil, away(err)
-	}
-	settings, err := service.Settings(ctx, v.site.Name)
+	settings, err := v.events.Settings(ctx, v.site.Name)
 	if err != nil {
 		return nil, away(err)
 	}
@@ -54,10 +50,6 @@ func showEventSettings(ctx context.Context, v *view) (any, error) {
 
 // saveEventSettings keeps the settings that a form has.
 func saveEventSettings(ctx context.Context, v *view) (any, error) {
-	service, err := v.site.Events.Events()
-	if err != nil {
-		return nil, away(err)
-	}
 	form := v.request.PostForm
 	settings := events.Settings{
 		ImageSize: strings.TrimSpace(formText(form, imageSizeField)), CalendarName: strings.TrimSpace(formText(form, calendarNameField)),
@@ -68,7 +60,7 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 			settings.Messages[state.name] = text
 		}
 	}
-	err = service.SaveSettings(ctx, v.site.Name, settings)
+	err := v.events.SaveSettings(ctx, v.site.Name, settings)
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
 		return settingsPage(v.site.Name, settings, invalid.Problems), nil
 	}

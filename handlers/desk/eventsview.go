@@ -106,30 +106,24 @@ type eventQuestion struct {
 // eventsView is what the pages of events know of their site.
 type eventsView struct {
 	*view
-	service *events.Service
 
 	theme    string           // the active one
 	declared *manifest.Events // its event types, nil for none
 	findings []manifest.Finding
 }
 
-// eventsView returns what is known of the site, of which the active theme is asked for.
+// eventsView asks the platform which theme is active.
 func (v *view) eventsView(ctx context.Context) (*eventsView, error) {
-	service, err := v.site.Events.Events()
+	theme, err := v.site.Active(ctx, v.visitor)
 	if err != nil {
-		return nil, away(err)
-	}
-	ev := &eventsView{view: v, service: service}
-	if ev.theme, err = v.site.Active(ctx, v.visitor); err != nil {
 		return nil, err
 	}
-	ev.declared, ev.findings, err = v.site.Events.Declared(ctx, ev.theme)
-	return ev, away(err)
+	declared, findings, err := v.site.Events.Declared(ctx, theme)
+	return &eventsView{v, theme, declared, findings}, away(err)
 }
 
-// find returns an event.
 func (r *eventsView) find(ctx context.Context, id string) (events.Event, error) {
-	e, err := r.service.Find(ctx, r.site.Name, id)
+	e, err := r.events.Find(ctx, r.site.Name, id)
 	return e, r.explain(err)
 }
 
@@ -144,7 +138,7 @@ func (r *eventsView) labelOf(key string) string {
 // look takes over what staff changed in the platform. Without an answer of it, events are
 // shown as they are known.
 func (r *eventsView) current(ctx context.Context, list []events.Event) []events.Event {
-	looked, err := r.service.Look(ctx, r.site.Name, list)
+	looked, err := r.events.Look(ctx, r.site.Name, list)
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
 			r.desk.Logger.Warn("the posts of events could not be looked at", zap.String("site", r.site.Name), zap.Error(err))

@@ -59,11 +59,7 @@ const (
 )
 
 func showIntegrations(ctx context.Context, v *view) (any, error) {
-	kept, err := v.site.Members()
-	if err != nil {
-		return nil, away(err)
-	}
-	shown, err := v.integrationsPage(ctx, kept)
+	shown, err := v.integrationsPage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +76,8 @@ func showIntegrations(ctx context.Context, v *view) (any, error) {
 }
 
 // integrationsPage returns the page with its list.
-func (v *view) integrationsPage(ctx context.Context, kept *Members) (*integrationsPage, error) {
-	stored, err := kept.Keys.Store.ListIntegrations(ctx, v.site.Name)
+func (v *view) integrationsPage(ctx context.Context) (*integrationsPage, error) {
+	stored, err := v.members.Keys.Store.ListIntegrations(ctx, v.site.Name)
 	if err != nil {
 		return nil, away(err)
 	}
@@ -89,7 +85,7 @@ func (v *view) integrationsPage(ctx context.Context, kept *Members) (*integratio
 	for _, i := range stored {
 		byName[i.Name] = listedIntegration{Integration: i, HasKey: true}
 	}
-	for name, declared := range kept.Declared { // which has the last word
+	for name, declared := range v.members.Declared { // which has the last word
 		of := byName[name]
 		created, revoked, used := of.CreatedAt, of.RevokedAt, of.LastUsedAt
 		of.Integration, of.IsDeclared, of.HasKey = declared.Integration, true, of.HasKey || declared.HasKey
@@ -103,7 +99,7 @@ func (v *view) integrationsPage(ctx context.Context, kept *Members) (*integratio
 		return cmp.Or(byName[a].RevokedAt.Compare(byName[b].RevokedAt), strings.Compare(a, b))
 	})
 	shown := &integrationsPage{
-		MayManage: kept.MayManage, Allow: kept.Allow, More: max(0, len(names)-maxListed), all: byName,
+		MayManage: v.members.MayManage, Allow: v.members.Allow, More: max(0, len(names)-maxListed), all: byName,
 		Form: IntegrationForm{Mode: string(members.EmailMode), Subscribe: true},
 	}
 	for _, name := range names[:min(len(names), maxListed)] {
@@ -122,22 +118,18 @@ var errSwitchedOff = refusal(http.StatusForbidden, "The operator of this service
 
 // changeIntegrations adds, rotates and revokes.
 func changeIntegrations(ctx context.Context, v *view) (any, error) {
-	kept, err := v.site.Members()
-	if err != nil {
-		return nil, away(err)
-	}
-	if !kept.MayManage {
+	if !v.members.MayManage {
 		return nil, errSwitchedOff
 	}
 	form := v.request.PostForm
 	switch do, name := form.Get("do"), form.Get("name"); do {
 	case "add":
-		return v.addIntegration(ctx, kept, IntegrationForm{
+		return v.addIntegration(ctx, IntegrationForm{
 			Name: strings.TrimSpace(name), Mode: form.Get("mode"), PlaceholderDomain: strings.TrimSpace(form.Get("placeholder_domain")),
 			DuplicateEmails: form.Get("allow_duplicate_emails") == "on", Subscribe: form.Get("subscribe_by_default") == "on",
 		})
 	case "rotate", "revoke":
-		shown, err := v.integrationsPage(ctx, kept)
+		shown, err := v.integrationsPage(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -146,9 +138,9 @@ func changeIntegrations(ctx context.Context, v *view) (any, error) {
 			return shown, nil
 		}
 		if do == "rotate" {
-			return v.rotateIntegration(ctx, kept, shown, name)
+			return v.rotateIntegration(ctx, shown, name)
 		}
-		if err := kept.Keys.Revoke(ctx, v.site.Name, name); err != nil {
+		if err := v.members.Keys.Revoke(ctx, v.site.Name, name); err != nil {
 			return nil, away(err)
 		}
 		v.logChange("an integration was revoked on the desk", name)
@@ -163,13 +155,13 @@ var errNoID = errors.New("Members who share an email need an ID of the integrati
 // errTooMany is a form that adds more than a site may have.
 var errTooMany = fmt.Errorf("There are %d integrations, revoked ones included. Give one of them another key instead.", maxKept) //nolint:staticcheck // a sentence for people
 
-func (v *view) addIntegration(ctx context.Context, kept *Members, form IntegrationForm) (any, error) {
-	added, err := kept.Check(form)
+func (v *view) addIntegration(ctx context.Context, form IntegrationForm) (any, error) {
+	added, err := v.members.Check(form)
 	if form.DuplicateEmails && form.Mode != string(members.CustomIDMode) {
 		err = errNoID
 	}
 	if err == nil {
-		before, listErr := v.integrationsPage(ctx, kept)
+		before, listErr := v.integrationsPage(ctx)
 		if listErr != nil {
 			return nil, listErr
 		}
@@ -179,17 +171,17 @@ func (v *view) addIntegration(ctx context.Context, kept *Members, form Integrati
 	}
 	key := ""
 	if err == nil {
-		if _, taken := kept.Declared[added.Name]; taken {
+		if _, taken := v.members.Declared[added.Name]; taken {
 			err = members.ErrIntegrationTaken
 		} else {
 			added.Site = v.site.Name
-			key, added, err = kept.Keys.Add(ctx, added)
+			key, added, err = v.members.Keys.Add(ctx, added)
 			if err != nil && !errors.Is(err, members.ErrIntegrationTaken) {
 				return nil, away(err)
 			}
 		}
 	}
-	shown, listErr := v.integrationsPage(ctx, kept)
+	shown, listErr := v.integrationsPage(ctx)
 	if listErr != nil {
 		return nil, listErr
 	}
@@ -201,12 +193,12 @@ func (v *view) addIntegration(ctx context.Context, kept *Members, form Integrati
 		return shown, nil
 	}
 	v.logChange("an integration was added on the desk", added.Name)
-	shown.New = &newKey{Name: added.Name, URL: v.origin() + kept.Path, Key: key}
+	shown.New = &newKey{Name: added.Name, URL: v.origin() + v.members.Path, Key: key}
 	return shown, nil
 }
 
-func (v *view) rotateIntegration(ctx context.Context, kept *Members, shown *integrationsPage, name string) (any, error) {
-	key, err := kept.Keys.Rotate(ctx, v.site.Name, name)
+func (v *view) rotateIntegration(ctx context.Context, shown *integrationsPage, name string) (any, error) {
+	key, err := v.members.Keys.Rotate(ctx, v.site.Name, name)
 	if err != nil {
 		return nil, away(err)
 	}
@@ -216,7 +208,7 @@ func (v *view) rotateIntegration(ctx context.Context, kept *Members, shown *inte
 			shown.Integrations[i].RevokedAt, shown.Integrations[i].LastUsedAt = time.Time{}, time.Time{}
 		}
 	}
-	shown.New = &newKey{Name: name, URL: v.origin() + kept.Path, Key: key, IsRotated: true}
+	shown.New = &newKey{Name: name, URL: v.origin() + v.members.Path, Key: key, IsRotated: true}
 	return shown, nil
 }
 

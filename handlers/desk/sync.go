@@ -50,11 +50,7 @@ func showSync(ctx context.Context, v *view) (any, error) {
 
 // syncPage returns the page with a notice, which may be nil.
 func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
-	kept, err := v.site.Members()
-	if err != nil {
-		return nil, away(err)
-	}
-	list, n, err := kept.Outbox.Pending(ctx, v.site.Name, maxPending)
+	list, n, err := v.members.Outbox.Pending(ctx, v.site.Name, maxPending)
 	if err != nil {
 		return nil, away(err)
 	}
@@ -75,15 +71,11 @@ func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
 var TriesLimit = ratelimit.Limit{Requests: 1, Window: 10 * time.Second}
 
 func tryNow(ctx context.Context, v *view) (any, error) {
-	kept, err := v.site.Members()
-	if err != nil {
-		return nil, away(err)
-	}
 	site := sha256.Sum256([]byte(v.site.Name))
 	if wait := v.desk.Tries.Take(ctx, ratelimit.Key(site[:16])); wait > 0 {
 		return v.syncPage(ctx, &notice{Text: "All that is pending was tried a moment ago. Wait " + strconv.Itoa(ratelimit.RetryAfter(wait)) + " s, and try again then.", IsProblem: true})
 	}
-	n, err := kept.Outbox.TryNow(ctx, v.site.Name)
+	n, err := v.members.Outbox.TryNow(ctx, v.site.Name)
 	if err != nil {
 		return nil, away(err)
 	}

@@ -130,11 +130,11 @@ func refreshTheme(ctx context.Context, v *view) (any, error) {
 	theme := v.request.PostForm.Get("refresh")
 	report, err := service.Refresh(ctx, theme)
 	if err == nil {
-		as := outcomeOf(report)
-		if kept, err := service.Find(ctx, theme); as == asFindings && err == nil && kept.Curation() == nil {
-			as = asInactive
+		outcome := api.OutcomeOf(report)
+		if kept, err := service.Find(ctx, theme); outcome == api.Findings && err == nil && kept.Curation() == nil {
+			outcome = inactive
 		}
-		return redirection(url.Values{"refreshed": {theme}, "as": {as}}.Encode()), nil
+		return redirection(url.Values{"refreshed": {theme}, "as": {string(outcome)}}.Encode()), nil
 	}
 	failure := api.FailureOf(err)
 	if failure.IsUnforeseen {
@@ -146,36 +146,21 @@ func refreshTheme(ctx context.Context, v *view) (any, error) {
 	})
 }
 
-// Outcomes of a refresh that was done, in addresses.
-const (
-	asValid    = "valid"
-	asFindings = "findings"
-	asInactive = "inactive" // findings, and no copy without
-	asRemoved  = "removed"
-)
-
-func outcomeOf(report themes.Report) string {
-	switch {
-	case report.Status == themes.NoManifest:
-		return asRemoved
-	case len(report.Findings) > 0:
-		return asFindings
-	}
-	return asValid
-}
+// inactive is the outcome of a refresh with findings, if there is no copy without.
+const inactive api.Outcome = "inactive"
 
 // refreshed are the outcomes in words.
-var refreshed = map[string]notice{
-	asValid:    {Text: "was refreshed. Its manifest is valid, and in use now."},
-	asFindings: {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation goes on with the last copy that had none.", IsProblem: true},
-	asInactive: {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation is inactive: it needs a manifest without findings.", IsProblem: true},
-	asRemoved:  {Text: "was refreshed. Its repository has no manifest any more, so Homepage Curation and its event types are off.", IsProblem: true},
+var refreshed = map[api.Outcome]notice{
+	api.Valid:    {Text: "was refreshed. Its manifest is valid, and in use now."},
+	api.Findings: {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation goes on with the last copy that had none.", IsProblem: true},
+	inactive:     {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation is inactive: it needs a manifest without findings.", IsProblem: true},
+	api.Removed:  {Text: "was refreshed. Its repository has no manifest any more, so Homepage Curation and its event types are off.", IsProblem: true},
 }
 
 // noticeOfRefresh returns what the address of the page says of a refresh, nil for
 // nothing.
 func noticeOfRefresh(query url.Values) *notice {
-	said, ok := refreshed[query.Get("as")]
+	said, ok := refreshed[api.Outcome(query.Get("as"))]
 	if !ok {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -16,6 +17,8 @@ type view struct {
 	request *http.Request
 	visitor platform.Visitor
 	member  platform.StaffMember
+	members *Members        // on pages that need them
+	events  *events.Service // on pages that need them
 }
 
 // page is a page of the desk. Those of a site are in pages.

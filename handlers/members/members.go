@@ -2,6 +2,7 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -18,7 +19,7 @@ import (
 // address is the caller's. Operations are get, create, update, delete, webhook and
 // other.
 func (h *API) Serve(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) api.Served {
-	served := api.Served{Operation: operationOf(r.Method), Outcome: api.Done}
+	served := api.Served{Operation: cmp.Or(operations[r.Method], "other"), Outcome: api.Done}
 	if _, isEvent := h.webhookToken(r); isEvent {
 		served.Operation = "webhook"
 	}
@@ -37,18 +38,9 @@ func (h *API) Serve(w http.ResponseWriter, r *http.Request, site *Site, address 
 	return served
 }
 
-func operationOf(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead:
-		return "get"
-	case http.MethodPost:
-		return "create"
-	case http.MethodPut:
-		return "update"
-	case http.MethodDelete:
-		return "delete"
-	}
-	return "other"
+// operations are those of methods at members, for metrics.
+var operations = map[string]string{
+	http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodDelete: "delete",
 }
 
 // Fail answers a request that could not even be served, because of err.

@@ -241,15 +241,5 @@ func (r *request) validateEvent(ctx context.Context) (api.Response, error) {
 var errNoEvent = api.Invalid(`Send JSON such as {"type": "webinar", "values": {"name": "An evening"}}.`)
 
 func respond(report themes.Report) api.Response {
-	return api.Response{Body: report, Outcome: outcomeOf(report)}
-}
-
-func outcomeOf(report themes.Report) api.Outcome {
-	switch {
-	case report.Status == themes.NoManifest:
-		return api.Removed
-	case len(report.Findings) > 0:
-		return api.Findings
-	}
-	return api.Valid
+	return api.Response{Body: report, Outcome: api.OutcomeOf(report)}
 }

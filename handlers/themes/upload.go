@@ -95,7 +95,7 @@ func (h *API) removed(ctx context.Context, site *api.Site, theme string) api.Out
 	if err != nil {
 		return api.Failed
 	}
-	return outcomeOf(report)
+	return api.OutcomeOf(report)
 }
 
 // uploaded takes over the manifest of a theme that the platform took, and adds what was
@@ -115,19 +115,12 @@ func (h *API) uploaded(ctx context.Context, site *api.Site, held *api.HeldRespon
 	} else if len(report.Findings) > 0 {
 		kept = h.kept(ctx, site, theme)
 	}
-	held.Replace(site.Platform.AddFindings(held.Body.Bytes(), encodeFindings(report.Findings), h.notice(report, kept)))
+	findings, _ := json.Marshal(report.Findings) // strings always encode
+	held.Replace(site.Platform.AddFindings(held.Body.Bytes(), findings, h.notice(report, kept)))
 	if err != nil {
 		return api.Failed
 	}
-	return outcomeOf(report)
-}
-
-func encodeFindings(findings []manifest.Finding) []byte {
-	list, err := json.Marshal(findings)
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	return list
+	return api.OutcomeOf(report)
 }
 
 // take takes over a manifest. The report comes with the error, which is of the

@@ -77,7 +77,7 @@ func notedFindings(findings []manifest.Finding) []platform.NoticedFinding {
 	return list
 }
 
-// count returns a number of things in words: 1 finding, 3 findings.
+// count writes a number of things, of which there is one or several: 1 finding, 3 findings.
 func count(n int, of string) string {
 	if n != 1 {
 		of += "s"
