@@ -124,7 +124,6 @@ func slotsOf(home ActiveHomepage) (slots []manifest.Slot) {
 	return slots
 }
 
-// sections returns all sections, with what their slots hold.
 func (v *view) sections(home ActiveHomepage, filled []curation.Slot) (list []shownSection) {
 	for i, section := range home.Declared.Sections {
 		section.Name, section.Description = clip.Text(section.Name, maxLabel), clip.Text(section.Description, maxMessage)
@@ -158,7 +157,6 @@ func slotValue(section, slot string) string {
 	return url.PathEscape(section) + "/" + url.PathEscape(slot)
 }
 
-// posts returns posts as they are shown.
 func (v *view) posts(list []platform.Post) []shownPost {
 	shown := make([]shownPost, 0, len(list))
 	for _, p := range list {
@@ -170,7 +168,7 @@ func (v *view) posts(list []platform.Post) []shownPost {
 	return shown
 }
 
-// picture returns where a browser finds a picture of a post at this site, "" if it would
+// picture is where a browser finds a picture of a post at this site, "" if it would
 // ask for anything else.
 func (v *view) picture(address string) string {
 	at, err := url.Parse(address)
@@ -185,7 +183,7 @@ func (v *view) picture(address string) string {
 	return at.EscapedPath()
 }
 
-// done returns what the query says was just changed. It only says what a form would do
+// done reads from the query what was just changed. It only says what a form would do
 // that anybody may fill in.
 func (v *view) done(home ActiveHomepage) *done {
 	query := v.request.URL.Query()
@@ -234,7 +232,6 @@ type picker struct {
 	Many    int    // posts from which a choice takes the tag, if readers see it
 }
 
-// pick returns the picker of a slot.
 func (v *view) pick(ctx context.Context, home ActiveHomepage, value string) (*picker, error) {
 	in, of, ok := home.Find(splitSlot(value))
 	if !ok {
@@ -299,7 +296,6 @@ type mover struct {
 	Sections []shownSection // with all other slots
 }
 
-// mover returns where the post of a slot may be moved.
 func (v *view) mover(ctx context.Context, home ActiveHomepage, value string) (*mover, error) {
 	in, of, ok := home.Find(splitSlot(value))
 	if !ok {

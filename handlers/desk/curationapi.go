@@ -101,7 +101,7 @@ var (
 	pickerRoutes = slices.Concat([]api.Route[*curationRequest]{{Operation: "pick", Method: http.MethodGet, Do: (*curationRequest).pick}}, slotRoutes)
 )
 
-// find returns the routes at the path of a request, and its keys: of a section and a slot.
+// find splits the path of a request into keys: of a section and of a slot.
 func (h *CurationAPI) find(r *http.Request) (routes []api.Route[*curationRequest], keys []string) {
 	rest := strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), h.Path+CurationPath), "/")
 	if rest == "" {
@@ -243,7 +243,6 @@ func (a *curationRequest) fill(ctx context.Context) (response api.Response, err 
 	return response, nil
 }
 
-// failed returns the error of a homepage that cannot be shown, or filled.
 func (a *curationRequest) failed(err error) error {
 	if errors.Is(err, curation.ErrPlatform) {
 		return a.site.Unanswered(err)

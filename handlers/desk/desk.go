@@ -60,7 +60,7 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address
 	return api.Served{Operation: name, Outcome: api.Done}
 }
 
-// answer returns what a page's template is given, or a redirection.
+// answer makes what a page's template is given, or a redirection.
 func (d *Desk) answer(ctx context.Context, w http.ResponseWriter, v *view, shown page, address netip.Addr) (content any, err error) {
 	do, methods := shown.show, []string{http.MethodGet, http.MethodHead}
 	if shown.act != nil {

@@ -57,7 +57,7 @@ func silent(message string, err error) error {
 	return failure.Because(err)
 }
 
-// failureOf returns what is told of an error, and logs what is not the visitor's.
+// failureOf logs what is not the visitor's.
 func (d *Desk) failureOf(v *view, operation string, err error) api.Failure {
 	failure := api.FailureOf(err)
 	if failure.IsUnforeseen {

@@ -57,7 +57,7 @@ func (r *eventsView) retype(ctx context.Context) (any, error) {
 	return r.editor(ctx, input{event: e, typeKey: of.typeKey, values: of.values, once: of.once})
 }
 
-// started returns the event that a form is about, a new one if that is not kept yet.
+// started finds the event that a form is about, and makes a new one if that is not kept yet.
 func (r *eventsView) started(ctx context.Context, of typed) (events.Event, error) {
 	if of.id != "" {
 		return r.find(ctx, of.id)

@@ -70,7 +70,6 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	return redirection(url.Values{"done": {"save"}}.Encode()), nil
 }
 
-// settingsPage returns the page with some settings, and what is wrong with them.
 func settingsPage(site string, settings events.Settings, problems []manifest.Problem) *eventSettings {
 	of := fieldsOf{
 		problems: problems, picture: func(string) string { return "" },

@@ -127,7 +127,7 @@ func (r *eventsView) find(ctx context.Context, id string) (events.Event, error) 
 	return e, r.explain(err)
 }
 
-// labelOf returns the name of a type, its key if the active theme has no such type.
+// labelOf is the name of a type, or its key if the active theme has no such type.
 func (r *eventsView) labelOf(key string) string {
 	if t, ok := r.declared.Type(key); ok {
 		key = t.Label
@@ -135,8 +135,8 @@ func (r *eventsView) labelOf(key string) string {
 	return clip.Text(key, maxLabel)
 }
 
-// look takes over what staff changed in the platform. Without an answer of it, events are
-// shown as they are known.
+// current takes over what staff changed in the platform. If that does not respond, events
+// are shown as they are stored.
 func (r *eventsView) current(ctx context.Context, list []events.Event) []events.Event {
 	looked, err := r.events.Look(ctx, r.site.Name, list)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *eventsView) current(ctx context.Context, list []events.Event) []events.
 	return looked
 }
 
-// addressesOf returns where an event's page and its text are, "" for none.
+// addressesOf says where an event's page and its text are, "" for none.
 func (r *eventsView) addressesOf(e events.Event) (view, text string) {
 	if e.Post.ID == "" || e.Post.IsLost {
 		return "", ""
@@ -159,7 +159,7 @@ func (r *eventsView) addressesOf(e events.Event) (view, text string) {
 	return view, r.desk.Path + e.Post.Edit
 }
 
-// postOf returns what is not as it should be with the post of an event, and what the pages
+// postOf says what is not as it should be with the post of an event, and what the pages
 // say about it: "lost" if it was deleted, "out" if it is published and the event is not, "sent"
 // if it was sent by email only and so has no page, "" otherwise.
 func postOf(e events.Event) string {
@@ -183,7 +183,6 @@ func pendingOf(e events.Event) *shownPending {
 	return &shownPending{e.Pending.Since, clip.Text(e.Pending.Problem, maxMessage)}
 }
 
-// nameOf returns how an event is called.
 func nameOf(values map[string]any) string {
 	if name := strings.TrimSpace(textOfValue(values["name"])); name != "" {
 		return clip.Text(name, maxTitle)
@@ -191,7 +190,7 @@ func nameOf(values map[string]any) string {
 	return "Without a name"
 }
 
-// dateOf returns when an event is, "" without a date.
+// dateOf is "" without a date.
 func dateOf(values map[string]any) string {
 	text := textOfValue(values["event_date"])
 	if date, err := time.Parse(time.DateOnly, text); err == nil {
@@ -212,7 +211,7 @@ func dateOf(values map[string]any) string {
 	return text
 }
 
-// done returns what the query says was just done, nil for nothing.
+// eventDone reads from the query what was just done, nil for nothing.
 func (v *view) eventDone(id string) *notice {
 	query := v.request.URL.Query()
 	if site := v.request.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" { // a link of somebody's

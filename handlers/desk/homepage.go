@@ -28,7 +28,7 @@ type ActiveHomepage struct {
 	IsLatest bool
 }
 
-// Homepage returns the homepage that the active theme declares, as the platform tells a
+// Homepage is the homepage that the active theme declares, as the platform tells a
 // visitor. Errors are those of [api.FailureOf].
 func (s *CurationSite) Homepage(ctx context.Context, visitor platform.Visitor) (ActiveHomepage, error) {
 	theme, err := s.Active(ctx, visitor)

@@ -75,7 +75,6 @@ func showIntegrations(ctx context.Context, v *view) (any, error) {
 	return shown, nil
 }
 
-// integrationsPage returns the page with its list.
 func (v *view) integrationsPage(ctx context.Context) (*integrationsPage, error) {
 	stored, err := v.members.Keys.Store.ListIntegrations(ctx, v.site.Name)
 	if err != nil {
@@ -212,7 +211,7 @@ func (v *view) rotateIntegration(ctx context.Context, shown *integrationsPage, n
 	return shown, nil
 }
 
-// origin returns the site's, as the browser has it: a proxy ahead of Caddy may end TLS.
+// origin is the site's as the browser has it: a proxy ahead of Caddy may end TLS.
 func (v *view) origin() string { return v.visitor.Origin }
 
 func (v *view) logChange(message, integration string) {

@@ -32,7 +32,7 @@ type Desk struct {
 	Tries ratelimit.Limiter
 }
 
-// folder returns the one that the platform is in, / or one such as /blog/.
+// folder is the one that the platform is in: / or one such as /blog/.
 func (d *Desk) folder() string { return d.Path[:strings.LastIndex(d.Path, "/")+1] }
 
 // Site is a site as the desk sees it.
@@ -80,9 +80,9 @@ type IntegrationForm struct {
 	DuplicateEmails, Subscribe    bool
 }
 
-// Outbox is what brings writes to a site's platform.
+// Outbox delivers writes to a site's platform.
 type Outbox interface {
-	// Pending returns pending records of a site, those whose next attempt comes first
+	// Pending lists pending records of a site, those whose next attempt comes first
 	// before others, and how many there are in all.
 	Pending(ctx context.Context, site string, limit int) ([]members.Record, int, error)
 

@@ -48,7 +48,7 @@ func showSync(ctx context.Context, v *view) (any, error) {
 	return v.syncPage(ctx, said)
 }
 
-// syncPage returns the page with a notice, which may be nil.
+// syncPage makes the page. said may be nil.
 func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
 	list, n, err := v.members.Outbox.Pending(ctx, v.site.Name, maxPending)
 	if err != nil {
@@ -89,7 +89,6 @@ func triedOf(n int) string {
 	return "Being tried now: " + count(n) + ". Reload the page to see what became of it."
 }
 
-// count returns a number of members, for people.
 func count(n int) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(n, "member", "")
 }

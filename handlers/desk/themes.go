@@ -53,7 +53,7 @@ func showThemes(ctx context.Context, v *view) (any, error) {
 	return v.themesPage(ctx, noticeOfRefresh(v.request.URL.Query()))
 }
 
-// themesPage returns the page with a notice, which may be nil.
+// themesPage makes the page. said may be nil.
 func (v *view) themesPage(ctx context.Context, said *notice) (*themesPage, error) {
 	installed, err := v.site.Installed(ctx, v.visitor)
 	if err != nil {
@@ -91,7 +91,7 @@ func (v *view) themesPage(ctx context.Context, said *notice) (*themesPage, error
 	return shown, nil
 }
 
-// unlisted returns the error for a platform that does not say which themes it has.
+// unlisted is the error for a platform that does not say which themes it has.
 func (v *view) unlisted(err error) error {
 	if errors.Is(err, platform.ErrNotStaff) {
 		return refusal(http.StatusUnauthorized, "Sign in to "+v.site.Kind.Title+"'s admin on this site first.")
@@ -157,8 +157,7 @@ var refreshed = map[api.Outcome]notice{
 	api.Removed:  {Text: "was refreshed. Its repository has no manifest any more, so Homepage Curation and its event types are off.", IsProblem: true},
 }
 
-// noticeOfRefresh returns what the address of the page says of a refresh, nil for
-// nothing.
+// noticeOfRefresh is nil if the address of the page says nothing of a refresh.
 func noticeOfRefresh(query url.Values) *notice {
 	said, ok := refreshed[api.Outcome(query.Get("as"))]
 	if !ok {

@@ -72,7 +72,6 @@ func (f frame) Asset(name string) string {
 	return f.path + "/" + name + "?v=" + desk.Assets[name].Version
 }
 
-// frame returns the frame of a page.
 func (v *view) frame(title, name string) frame {
 	f := frame{Title: title, Admin: v.desk.Path, Platform: v.platform(), Assets: cmp.Or(pages[name].assets, "desk"), path: v.desk.Path + Path}
 	for _, other := range order {

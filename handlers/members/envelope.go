@@ -43,7 +43,6 @@ var codes = map[int]members.Code{
 	http.StatusServiceUnavailable:    "busy",
 }
 
-// codeOf returns the code of a failure.
 func codeOf(f api.Failure, err error) members.Code {
 	if invalid, ok := errors.AsType[*members.InvalidError](err); ok {
 		return cmp.Or(invalid.Code, members.CodeInvalid)
@@ -70,7 +69,7 @@ type MemberRecord struct {
 	UpdatedAt  string   `json:"updated_at"`
 }
 
-// NewMemberRecord returns the record of a member.
+// NewMemberRecord has labels that are never null, and times to the second.
 func NewMemberRecord(m members.Member) MemberRecord {
 	r := MemberRecord{
 		GUID: m.GUID, Email: m.Email, Name: m.Name, Subscribed: m.Subscribed, Note: m.Note, Labels: m.Labels,
@@ -163,7 +162,7 @@ func percentEncode(text string, most int) string {
 	return encoded.String()
 }
 
-// memberBody returns the envelope of a member's record, which is JSON already.
+// memberBody puts a member's record, which is JSON already, into the envelope.
 func memberBody(record, message string) string {
 	return `{"success":true,"data":` + record + `,"message":` + api.JSON(message) + `}`
 }

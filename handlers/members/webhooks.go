@@ -17,7 +17,7 @@ import (
 // webhook events.
 const webhooksPath = "/webhooks"
 
-// WebhookPath returns the path at which webhook events arrive, for the path of an API.
+// WebhookPath is where webhook events arrive, for the path of an API.
 func WebhookPath(api string) string { return api + webhooksPath }
 
 // maxEventBody bounds a webhook event, in bytes.
@@ -65,7 +65,6 @@ func (h *API) readWebhookEvent(ctx context.Context, w http.ResponseWriter, r *ht
 	return &memberResponse{accepted: true, Body: api.JSON(envelope{Success: true, Message: "Received."})}, nil
 }
 
-// webhookToken returns the token in the path of a webhook event.
 func (h *API) webhookToken(r *http.Request) (string, bool) {
 	return strings.CutPrefix(r.URL.Path, WebhookPath(h.Path)+"/")
 }

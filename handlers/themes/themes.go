@@ -85,7 +85,7 @@ func (h *API) Serve(w http.ResponseWriter, r *http.Request, site *api.Site, addr
 	return served
 }
 
-// find returns the routes at the path of a request, and the theme that it is about.
+// find has no routes for a path that names no theme a store may have.
 func (h *API) find(r *http.Request) (found []api.Route[*request], theme string) {
 	rest, ok := strings.CutPrefix(strings.TrimSuffix(r.URL.EscapedPath(), "/"), h.Path+api.ThemesPath)
 	if rest == "" && ok {

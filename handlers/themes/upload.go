@@ -25,7 +25,7 @@ func (h *API) MayChange(r *http.Request) bool {
 		len(p) >= len(h.Path) && strings.EqualFold(p[:len(h.Path)], h.Path)
 }
 
-// Changes returns the change that a request makes to the themes of a site's platform, for
+// Changes is the change that a request makes to the themes of a site's platform, for
 // which it is to be watched.
 func (h *API) Changes(r *http.Request, site *api.Site) (platform.ThemeChange, bool) {
 	if !h.MayChange(r) {
@@ -141,7 +141,7 @@ func (h *API) take(ctx context.Context, site *api.Site, theme string, source the
 	return report, err
 }
 
-// kept returns what is kept of a theme, nil if that cannot be told now.
+// kept is what the store has of a theme, nil while the store is away.
 func (*API) kept(ctx context.Context, site *api.Site, theme string) *themes.Theme {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

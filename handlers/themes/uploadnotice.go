@@ -17,7 +17,7 @@ const (
 	maxNoticedMessage = 400
 )
 
-// notice returns what the platform's admin tells whoever uploaded a theme. It is nil if
+// notice is what the platform's admin tells whoever uploaded a theme. It is nil if
 // that is off, and where there is nothing to tell.
 func (h *API) notice(report themes.Report, kept *themes.Theme) *platform.UploadNotice {
 	if h.OmitsNotice || len(report.Findings) == 0 {
@@ -56,7 +56,7 @@ func meaning(report themes.Report, kept *themes.Theme) string {
 	return text + again
 }
 
-// notedFindings returns findings for people. No two are at the same place.
+// notedFindings clips findings for people, and numbers those at the same place.
 func notedFindings(findings []manifest.Finding) []platform.NoticedFinding {
 	list := make([]platform.NoticedFinding, 0, min(len(findings), maxNoticed+1))
 	taken := make(map[string]int)
