@@ -23,7 +23,7 @@ type EventsSite struct {
 	Events func() (*events.Service, error)
 }
 
-// Type returns an event type of a theme, by its latest manifest, nil if there is none.
+// Type is nil if the latest manifest of the theme has no such event type.
 // Errors are those of the store.
 func (s *EventsSite) Type(ctx context.Context, theme, key string) (*events.Type, error) {
 	declared, _, err := s.Declared(ctx, theme)
@@ -34,7 +34,7 @@ func (s *EventsSite) Type(ctx context.Context, theme, key string) (*events.Type,
 	return t, nil
 }
 
-// Declared returns the event types of a theme, nil if it has none, and the findings on its
+// Declared has the event types of a theme, nil if it has none, and the findings on its
 // latest manifest. Errors are those of the store.
 func (s *EventsSite) Declared(ctx context.Context, theme string) (*manifest.Events, []manifest.Finding, error) {
 	themesOf, err := s.Themes()
@@ -48,8 +48,8 @@ func (s *EventsSite) Declared(ctx context.Context, theme string) (*manifest.Even
 	return kept.Events(), kept.Findings, err
 }
 
-// NoEventType returns the error of an event type that a theme does not have. It says
-// which there are.
+// NoEventType is the error of an event type that a theme does not have. It says which
+// there are.
 func NoEventType(key string, events *manifest.Events) error {
 	message := fmt.Sprintf("The theme has no event type %q.", key)
 	if events != nil {

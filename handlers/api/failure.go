@@ -46,7 +46,7 @@ var failures = map[errcode.Code]struct {
 	errcode.RequestFailed: {http.StatusBadGateway, RequestFailed},
 }
 
-// FailureOf returns how an error is answered.
+// FailureOf finds the status and message for an error, however often it is wrapped.
 func FailureOf(err error) Failure {
 	if own, ok := errors.AsType[*Error](err); ok {
 		return Failure{Status: own.Status, Outcome: own.Outcome, Message: own.Message, Wait: own.wait, IsLogged: own.IsLogged}
@@ -96,20 +96,20 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap returns the cause.
+// Unwrap is for [errors.Is]: a handler may ask whether the caller has left.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Is reports whether e was made of target by For or Because.
 func (e *Error) Is(target error) bool { return e.variant != nil && e.variant == target }
 
-// For returns the error with the title of a platform in its message.
+// For puts the title of a platform into the message of a copy.
 func (e *Error) For(platform string) *Error {
 	made := e.made()
 	made.Message = strings.ReplaceAll(e.Message, "%s", platform)
 	return made
 }
 
-// Because returns the error with its cause.
+// Because makes a copy with a cause, which is logged and not shown.
 func (e *Error) Because(cause error) *Error {
 	made := e.made()
 	made.cause = cause
@@ -135,13 +135,13 @@ var (
 	ErrRateLimited = &Error{Status: http.StatusTooManyRequests, Outcome: TooMany, Message: "Too many requests."}
 )
 
-// Invalid returns the error of a request that cannot be answered as it stands.
+// Invalid is the error of a request that does not have what the endpoint needs: 422.
 func Invalid(message string) *Error {
 	return &Error{Status: http.StatusUnprocessableEntity, Outcome: Other, Message: message}
 }
 
-// RateLimited returns the error of a rate limit that is used up. of is what there were too
-// many of, and wait is until the next may come.
+// RateLimited is the error of a rate limit that is used up. of is what there were too many
+// of, and wait is until the next may come.
 func RateLimited(of string, wait time.Duration) *Error {
 	made := ErrRateLimited.made()
 	made.Message = "Too many " + of + ". Try again in " + strconv.Itoa(ratelimit.RetryAfter(wait)) + " s."

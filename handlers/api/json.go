@@ -37,7 +37,7 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 	Write(w, status, text.Bytes())
 }
 
-// JSON returns JSON without escapes for HTML, which make six bytes of one.
+// JSON encodes without escapes for HTML, which make six bytes of one.
 func JSON(value any) string {
 	var text strings.Builder
 	encode(&text, value)
@@ -52,7 +52,7 @@ func encode(to io.Writer, value any) {
 	}
 }
 
-// Time returns how answers write a time.
+// Time writes a time as all responses do: in UTC, to the second.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
 // ReadBody reads a request's body, of so many bytes at most. Errors: ErrTooLarge, those of

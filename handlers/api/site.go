@@ -57,7 +57,7 @@ type activeTheme struct {
 // activeTTL is how long a theme is taken to be the active one.
 const activeTTL = 3 * time.Second
 
-// Active returns the name of the active theme, as the platform tells a visitor, who may
+// Active is the name of the active theme, as the platform tells a visitor, who may
 // see the themes. Errors are those of [FailureOf].
 func (s *Site) Active(ctx context.Context, visitor platform.Visitor) (string, error) {
 	s.active.mu.Lock()
@@ -81,7 +81,7 @@ func (s *Site) Active(ctx context.Context, visitor platform.Visitor) (string, er
 	return "", s.Unanswered(errNoActive)
 }
 
-// Installed returns the themes of the platform, as it tells a visitor, and notes which is
+// Installed lists the themes of the platform, as it tells a visitor, and notes which is
 // active. Errors are those of the platform.
 func (s *Site) Installed(ctx context.Context, visitor platform.Visitor) ([]platform.InstalledTheme, error) {
 	list, err := s.Platform.Installed(ctx, visitor)
@@ -103,5 +103,16 @@ var errNoActive = errors.New("no theme is active")
 // ErrSilent is what [Site.Unanswered] makes errors of.
 var ErrSilent = &Error{Status: http.StatusBadGateway, Outcome: Failed, Message: "%s does not answer as it should. Try again in a moment."}
 
-// Unanswered returns the error of a platform that did not answer as it should.
+// Unanswered is the error of a platform that did not answer as it should.
 func (s *Site) Unanswered(err error) error { return ErrSilent.For(s.Kind.Title).Because(err) }
+
+// OutcomeOf is the outcome of a change of a theme's manifest.
+func OutcomeOf(report themes.Report) Outcome {
+	switch {
+	case report.Status == themes.NoManifest:
+		return Removed
+	case len(report.Findings) > 0:
+		return Findings
+	}
+	return Valid
+}

@@ -52,7 +52,7 @@ const (
 	maxQuestions = 64
 )
 
-// NewStaff returns a Staff of a site that authenticates against a platform, which has a
+// NewStaff makes the Staff of a site that authenticates against a platform, which has a
 // title for people. Sessions that are not valid count as failures.
 func NewStaff(site, title string, authenticator platform.Authenticator, failures *AuthLimiter) *Staff {
 	return &Staff{
@@ -100,7 +100,8 @@ func MayManage(p platform.Permissions) bool { return p.ManageManifests }
 // MayAdminister lets those in who manage integrations.
 func MayAdminister(p platform.Permissions) bool { return p.Administer }
 
-// Authorize returns what Member does. Without the permission the error is ErrRole.
+// Authorize finds the member of the staff as Member does. Without the permission the error
+// is ErrRole.
 func (s *Staff) Authorize(ctx context.Context, r *http.Request, address netip.Addr, may Permission) (platform.Visitor, platform.StaffMember, error) {
 	visitor, member, err := s.Member(ctx, r, address)
 	if err == nil && !may(member.Permissions) {
@@ -109,7 +110,7 @@ func (s *Staff) Authorize(ctx context.Context, r *http.Request, address netip.Ad
 	return visitor, member, err
 }
 
-// Member returns the member of the staff who sends a request from an address, and what
+// Member finds the member of the staff who sends a request from an address, and what
 // the platform is told of them. The request has to come from a page of this site if it
 // changes anything; a page of another site may not even read, but have a link. Errors are
 // those of [FailureOf].
@@ -165,7 +166,6 @@ func visitorOf(r *http.Request) platform.Visitor {
 	}
 }
 
-// originOf returns the origin that a request is for.
 func originOf(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {
@@ -178,7 +178,7 @@ func tooManySessions(wait time.Duration) error {
 	return RateLimited("requests from this address with a session that is not valid", wait)
 }
 
-// member returns the member of the staff that a visitor is. Errors:
+// member asks the platform, unless it was asked a moment ago. Errors:
 // platform.ErrNotStaff, ErrRateLimited.
 func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address netip.Addr) (platform.StaffMember, error) {
 	if !s.platform.HasSession(visitor.Cookie) {

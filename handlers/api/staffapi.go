@@ -132,7 +132,7 @@ func (a *StaffAPI[P]) answer(ctx context.Context, w http.ResponseWriter, r *http
 	return route.Operation, response, err
 }
 
-// route returns the route of a request's method. Errors: ErrNoStaffEndpoint, ErrNotAllowed.
+// route chooses by the method. Errors: ErrNoStaffEndpoint, ErrNotAllowed.
 func (*StaffAPI[P]) route(w http.ResponseWriter, r *http.Request, routes []Route[P]) (route Route[P], err error) {
 	if len(routes) == 0 {
 		return route, ErrNoStaffEndpoint

@@ -52,7 +52,7 @@ type adminTheme struct {
 func (d *Desk) serveAdmin(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) api.Served {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	v := &visit{desk: d, site: site, request: r}
+	v := &view{desk: d, site: site, request: r}
 	answer, err := d.adminAnswer(ctx, w, v, address)
 	failure := api.Failure{Status: http.StatusOK, Outcome: api.Done}
 	var body any = answer
@@ -66,7 +66,7 @@ func (d *Desk) serveAdmin(w http.ResponseWriter, r *http.Request, site *Site, ad
 	return api.Served{Operation: "admin", Outcome: failure.Outcome}
 }
 
-func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *visit, address netip.Addr) (*adminAnswer, error) {
+func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *view, address netip.Addr) (*adminAnswer, error) {
 	if v.site == nil {
 		return nil, errNoPage
 	}

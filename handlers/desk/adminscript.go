@@ -51,7 +51,7 @@ func AsksForSettings(r *http.Request, site *api.Site, path string) bool {
 		site.Platform.HasSession(r.Header.Get("Cookie")) && !site.Platform.HasToken(r.Header.Get("Authorization"))
 }
 
-// unzipped returns the body that is held, without compression, unless it is too long.
+// unzipped fails if the body is longer than maxAdminSettings without compression.
 func unzipped(held *api.HeldResponse) ([]byte, bool) {
 	if !strings.EqualFold(held.Header().Get("Content-Encoding"), "gzip") {
 		return held.Body.Bytes(), true

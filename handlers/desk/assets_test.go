@@ -31,7 +31,7 @@ func TestAssets(t *testing.T) {
 	}
 	versioned := func(name string) string { return path + name + "?v=" + desk.Assets[name].Version }
 	if diff := cmp.Diff([]string{versioned("desk.js"), versioned("desk.css")}, loaded); diff != "" {
-		t.Fatal(diff)
+		t.Fatalf("-want +got:\n%s", diff)
 	}
 	for name, contentType := range map[string]string{"desk.js": "text/javascript; charset=utf-8", "desk.css": "text/css; charset=utf-8"} {
 		tag := `"` + desk.Assets[name].Version + `"`

@@ -74,7 +74,7 @@ type done struct {
 }
 
 // showCuration shows what the slots of the active theme hold, or the picker of one.
-func showCuration(ctx context.Context, v *visit) (any, error) {
+func showCuration(ctx context.Context, v *view) (any, error) {
 	home, err := v.homepage(ctx)
 	if err != nil {
 		return nil, err
@@ -92,13 +92,13 @@ func showCuration(ctx context.Context, v *visit) (any, error) {
 }
 
 // homepage is the homepage that the active theme declares.
-func (v *visit) homepage(ctx context.Context) (ActiveHomepage, error) {
+func (v *view) homepage(ctx context.Context) (ActiveHomepage, error) {
 	home, err := v.site.Homepage(ctx, v.visitor)
 	return home, v.explain(err)
 }
 
 // showHomepage shows all slots, and a notice, which may be nil.
-func (v *visit) showHomepage(ctx context.Context, home ActiveHomepage, said *notice) (any, error) {
+func (v *view) showHomepage(ctx context.Context, home ActiveHomepage, said *notice) (any, error) {
 	filled, err := home.Show(ctx, slotsOf(home))
 	if err != nil {
 		return nil, v.explain(err)
@@ -117,15 +117,6 @@ func (v *visit) showHomepage(ctx context.Context, home ActiveHomepage, said *not
 	return page, nil
 }
 
-// What a manifest and Ghost say is clipped, so that a page stays small.
-const (
-	maxLabel = 120 // code points
-	maxTitle = 200
-
-	maxAuthors = 5
-	maxFills   = 3
-)
-
 func slotsOf(home ActiveHomepage) (slots []manifest.Slot) {
 	for _, section := range home.Declared.Sections {
 		slots = append(slots, section.Slots...)
@@ -133,8 +124,7 @@ func slotsOf(home ActiveHomepage) (slots []manifest.Slot) {
 	return slots
 }
 
-// sections returns all sections, with what their slots hold.
-func (v *visit) sections(home ActiveHomepage, filled []curation.Slot) (list []shownSection) {
+func (v *view) sections(home ActiveHomepage, filled []curation.Slot) (list []shownSection) {
 	for i, section := range home.Declared.Sections {
 		section.Name, section.Description = clip.Text(section.Name, maxLabel), clip.Text(section.Description, maxMessage)
 		shown := shownSection{Section: section, ID: fmt.Sprintf("section-%d", i)}
@@ -149,7 +139,7 @@ func (v *visit) sections(home ActiveHomepage, filled []curation.Slot) (list []sh
 	return list
 }
 
-func (v *visit) slot(home ActiveHomepage, section manifest.Section, slot manifest.Slot, filled curation.Slot) shownSlot {
+func (v *view) slot(home ActiveHomepage, section manifest.Section, slot manifest.Slot, filled curation.Slot) shownSlot {
 	shown := shownSlot{
 		Slot: filled, Value: slotValue(section.Key, slot.Key), Theme: home.Theme,
 		Posts: v.posts(filled.Posts), More: filled.Total - len(filled.Posts),
@@ -167,8 +157,7 @@ func slotValue(section, slot string) string {
 	return url.PathEscape(section) + "/" + url.PathEscape(slot)
 }
 
-// posts returns posts as they are shown.
-func (v *visit) posts(list []platform.Post) []shownPost {
+func (v *view) posts(list []platform.Post) []shownPost {
 	shown := make([]shownPost, 0, len(list))
 	for _, p := range list {
 		of := shownPost{Post: p, Edit: v.desk.Path + p.Edit}
@@ -179,9 +168,9 @@ func (v *visit) posts(list []platform.Post) []shownPost {
 	return shown
 }
 
-// picture returns where a browser finds a picture of a post at this site, "" if it would
+// picture is where a browser finds a picture of a post at this site, "" if it would
 // ask for anything else.
-func (v *visit) picture(address string) string {
+func (v *view) picture(address string) string {
 	at, err := url.Parse(address)
 	isHere := err == nil && at.User == nil && (at.Scheme == "" && at.Host == "" || (at.Scheme == "http" || at.Scheme == "https") && at.Host == v.request.Host)
 	if !isHere {
@@ -194,9 +183,9 @@ func (v *visit) picture(address string) string {
 	return at.EscapedPath()
 }
 
-// done returns what the query says was just changed. It only says what a form would do
+// done reads from the query what was just changed. It only says what a form would do
 // that anybody may fill in.
-func (v *visit) done(home ActiveHomepage) *done {
+func (v *view) done(home ActiveHomepage) *done {
 	query := v.request.URL.Query()
 	if site := v.request.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" { // a link of somebody's
 		return nil
@@ -243,8 +232,7 @@ type picker struct {
 	Many    int    // posts from which a choice takes the tag, if readers see it
 }
 
-// pick returns the picker of a slot.
-func (v *visit) pick(ctx context.Context, home ActiveHomepage, value string) (*picker, error) {
+func (v *view) pick(ctx context.Context, home ActiveHomepage, value string) (*picker, error) {
 	in, of, ok := home.Find(splitSlot(value))
 	if !ok {
 		return nil, errNoSlot
@@ -308,8 +296,7 @@ type mover struct {
 	Sections []shownSection // with all other slots
 }
 
-// mover returns where the post of a slot may be moved.
-func (v *visit) mover(ctx context.Context, home ActiveHomepage, value string) (*mover, error) {
+func (v *view) mover(ctx context.Context, home ActiveHomepage, value string) (*mover, error) {
 	in, of, ok := home.Find(splitSlot(value))
 	if !ok {
 		return nil, errNoSlot
@@ -336,7 +323,7 @@ func (v *visit) mover(ctx context.Context, home ActiveHomepage, value string) (*
 }
 
 // fillSlot does what a form says.
-func fillSlot(ctx context.Context, v *visit) (any, error) {
+func fillSlot(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
 	home, err := v.homepage(ctx)
 	if err != nil {
@@ -373,7 +360,7 @@ func fillSlot(ctx context.Context, v *visit) (any, error) {
 }
 
 // swap has two slots change places.
-func (v *visit) swap(ctx context.Context, home ActiveHomepage, one curation.Slot, with string) error {
+func (v *view) swap(ctx context.Context, home ActiveHomepage, one curation.Slot, with string) error {
 	_, other, ok := home.Find(splitSlot(with))
 	if !ok {
 		return errNoSlot

@@ -253,7 +253,7 @@ func TestSeveralHolders(t *testing.T) {
 	want := "News Newer news" + by + "2 posts carry the tag of this slot. The homepage shows the newest. Newer news" + by + "Older news" + by +
 		"Readers see this tag: take it from 2 posts Keep the newest alone Clear: take the tag from all 2 Change for News Edit post Newer news Move the post of News"
 	if diff := cmp.Diff(want, shown[2]); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if text := h.get("curation?slot=more/news&view=recent", "Editor").text(t); !strings.Contains(text, "Take the tag from 2 posts") {
 		t.Errorf("the picker does not say it: %s", text)
@@ -263,7 +263,7 @@ func TestSeveralHolders(t *testing.T) {
 	}
 	before["news"] = []string{"5"}
 	if diff := cmp.Diff(before, h.Ghost.Held()); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 
 	// A tag that readers do not see is not asked about.
@@ -287,7 +287,7 @@ func TestMover(t *testing.T) {
 		"Top stories Second story The second Swap with Second story More News No post yet Move here to News Odd key No post yet Move here to Odd key"
 	page := h.get("curation?slot=top/lead&move=", "Editor")
 	if diff := cmp.Diff(want, page.text(t)); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	var forms []url.Values
 	for form := range elements(page.body, "form") {
@@ -303,7 +303,7 @@ func TestMover(t *testing.T) {
 		return url.Values{"theme": {"nightly"}, "slot": {"top/lead"}, "with": {with}}
 	}
 	if diff := cmp.Diff([]url.Values{of("top/second"), of("more/news"), of("more/a%2Fb")}, forms); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if page := h.get("curation?slot=none/lead&move=", "Editor"); page.Status != 404 {
 		t.Errorf("a slot that is not there: %d", page.Status)

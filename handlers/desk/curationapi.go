@@ -29,55 +29,8 @@ type CurationAPI struct {
 	Logger *zap.Logger
 }
 
-// CurationSite is a site as the curation API sees it.
-type CurationSite struct {
-	*api.Site
-
-	Posts platform.PostHost
-
-	// Curator returns what fills the slots. An error means that the store is away.
-	Curator func() (*curation.Curator, error)
-}
-
 // CurationPath is where, behind the path of the platform's admin, the API is.
 const CurationPath = "/lychgate/curation"
-
-// ActiveHomepage is the homepage that the active theme declares.
-type ActiveHomepage struct {
-	*curation.Homepage
-	Theme string
-
-	// IsLatest means that the theme's latest manifest is the one that is used, and not an
-	// earlier one without findings.
-	IsLatest bool
-}
-
-// Homepage returns the homepage that the active theme declares, as the platform tells a
-// visitor. Errors are those of [api.FailureOf].
-func (s *CurationSite) Homepage(ctx context.Context, visitor platform.Visitor) (ActiveHomepage, error) {
-	theme, err := s.Active(ctx, visitor)
-	if err != nil {
-		return ActiveHomepage{}, err
-	}
-	themes, err := s.Themes()
-	if err != nil {
-		return ActiveHomepage{}, err
-	}
-	kept, err := themes.Find(ctx, theme)
-	if err != nil {
-		return ActiveHomepage{}, err
-	}
-	declared := kept.Curation()
-	if declared == nil {
-		return ActiveHomepage{}, api.ErrNotCurated
-	}
-	curator, err := s.Curator()
-	if err != nil {
-		return ActiveHomepage{}, err
-	}
-	home := &curation.Homepage{Site: s.Name, Posts: s.Posts, Curator: curator, Declared: declared}
-	return ActiveHomepage{home, theme, len(kept.Findings) == 0}, nil
-}
 
 // These are the answers. Each has its lists, empty ones too.
 type (
@@ -148,7 +101,7 @@ var (
 	pickerRoutes = slices.Concat([]api.Route[*curationRequest]{{Operation: "pick", Method: http.MethodGet, Do: (*curationRequest).pick}}, slotRoutes)
 )
 
-// find returns the routes at the path of a request, and its keys: of a section and a slot.
+// find splits the path of a request into keys: of a section and of a slot.
 func (h *CurationAPI) find(r *http.Request) (routes []api.Route[*curationRequest], keys []string) {
 	rest := strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), h.Path+CurationPath), "/")
 	if rest == "" {
@@ -290,7 +243,6 @@ func (a *curationRequest) fill(ctx context.Context) (response api.Response, err 
 	return response, nil
 }
 
-// failed returns the error of a homepage that cannot be shown, or filled.
 func (a *curationRequest) failed(err error) error {
 	if errors.Is(err, curation.ErrPlatform) {
 		return a.site.Unanswered(err)

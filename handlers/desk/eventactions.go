@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/events"
@@ -17,16 +16,7 @@ import (
 
 // This file does what forms of the event pages ask for.
 
-// eventQuestion is what is asked before something is done to an event.
-type eventQuestion struct {
-	ID, Name string
-	Revision int64
-	Do       string // what the form says
-	Title    string
-	Text     string
-	Button   string
-	IsSafe   bool // nothing is taken away
-}
+var errNoQuestion = refusal(http.StatusNotFound, "There is no such thing to do with an event. Go back to Events.")
 
 // eventQuestions are what is asked, by what is to be done. %s is the platform.
 var eventQuestions = map[string]eventQuestion{
@@ -36,13 +26,8 @@ var eventQuestions = map[string]eventQuestion{
 	"duplicate": {Title: "Duplicate", Text: "A new draft gets what this event has, without slug and date. This event stays as it is. The new one gets a post of its own.", Button: "Duplicate the event", IsSafe: true},
 }
 
-var (
-	errNoQuestion = refusal(http.StatusNotFound, "There is no such thing to do with an event. Go back to Events.")
-	errNoType     = refusal(http.StatusConflict, "The active theme has no such event type any more. Load the page again.")
-)
-
 // ask shows the question before something is done.
-func (r *eventRoom) ask(ctx context.Context, id, do string) (any, error) {
+func (r *eventsView) ask(ctx context.Context, id, do string) (any, error) {
 	question, ok := eventQuestions[do]
 	if !ok {
 		return nil, errNoQuestion
@@ -56,44 +41,8 @@ func (r *eventRoom) ask(ctx context.Context, id, do string) (any, error) {
 	return eventsPage{Question: &question}, nil
 }
 
-// changeEvents does what a form says.
-func changeEvents(ctx context.Context, v *visit) (any, error) {
-	room, err := v.eventRoom(ctx)
-	if err != nil {
-		return nil, err
-	}
-	do := v.request.PostForm.Get("do")
-	if do == "" && v.request.PostForm.Has("over") {
-		do = "save"
-	}
-	switch do {
-	case "type":
-		return room.retype(ctx)
-	case "save", "publish":
-		return room.save(ctx, do)
-	case "unpublish", "cancel", "delete", "duplicate":
-		return room.change(ctx, do)
-	}
-	return nil, errForm
-}
-
-func revisionOf(form url.Values) (int64, error) {
-	text := form.Get("over")
-	if text == "" {
-		text = form.Get("revision")
-	}
-	if text == "" {
-		return 0, nil
-	}
-	revision, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, errForm
-	}
-	return revision, nil
-}
-
 // retype shows the editor with another type, and what was typed.
-func (r *eventRoom) retype(ctx context.Context) (any, error) {
+func (r *eventsView) retype(ctx context.Context) (any, error) {
 	of, err := r.read(r.request.PostForm)
 	if err != nil {
 		return nil, err
@@ -108,12 +57,12 @@ func (r *eventRoom) retype(ctx context.Context) (any, error) {
 	return r.editor(ctx, input{event: e, typeKey: of.typeKey, values: of.values, once: of.once})
 }
 
-// started returns the event that a form is about, a new one if that is not kept yet.
-func (r *eventRoom) started(ctx context.Context, of typed) (events.Event, error) {
+// started finds the event that a form is about, and makes a new one if that is not kept yet.
+func (r *eventsView) started(ctx context.Context, of typed) (events.Event, error) {
 	if of.id != "" {
 		return r.find(ctx, of.id)
 	}
-	made, err := r.service.Made(ctx, r.site.Name, r.member.ID, of.once) // if only the answer was lost
+	made, err := r.events.Made(ctx, r.site.Name, r.member.ID, of.once) // if only the answer was lost
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		return events.Event{Status: events.Draft}, nil
@@ -124,7 +73,7 @@ func (r *eventRoom) started(ctx context.Context, of typed) (events.Event, error)
 }
 
 // save keeps what was typed, and publishes it if that is to be done.
-func (r *eventRoom) save(ctx context.Context, do string) (any, error) {
+func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	of, err := r.read(r.request.PostForm)
 	if err != nil {
 		return nil, err
@@ -140,7 +89,7 @@ func (r *eventRoom) save(ctx context.Context, do string) (any, error) {
 	draft := events.Edit{Theme: r.theme, Type: of.typeKey, Values: of.values}
 	shown := input{event: e, typeKey: of.typeKey, values: of.values, once: of.once}
 	if of.id == "" {
-		e, err = r.service.CreateOnce(ctx, r.site.Name, r.member.ID, cmp.Or(of.once, rand.Text()), draft)
+		e, err = r.events.CreateOnce(ctx, r.site.Name, r.member.ID, cmp.Or(of.once, rand.Text()), draft)
 		if errors.Is(err, events.ErrKeyUsed) { // of the same form another event was made
 			shown.event, err = e, events.ErrChanged
 		}
@@ -148,13 +97,13 @@ func (r *eventRoom) save(ctx context.Context, do string) (any, error) {
 			shown.event, err = e, events.ErrChanged
 		}
 	} else {
-		e, err = r.service.Save(ctx, r.site.Name, of.id, of.revision, draft, t)
+		e, err = r.events.Save(ctx, r.site.Name, of.id, of.revision, draft, t)
 	}
 	if err == nil {
 		shown.event = e
 		shown.isSaved = true
 		if do == "publish" {
-			e, err = r.service.Publish(ctx, r.site.Name, e.ID, e.Revision, t)
+			e, err = r.events.Publish(ctx, r.site.Name, e.ID, e.Revision, t)
 		}
 	}
 	if err == nil {
@@ -164,7 +113,7 @@ func (r *eventRoom) save(ctx context.Context, do string) (any, error) {
 }
 
 // refused shows the editor with what was typed, and why it was not kept or published.
-func (r *eventRoom) refused(ctx context.Context, shown input, of typed, err error) (any, error) {
+func (r *eventsView) refused(ctx context.Context, shown input, of typed, err error) (any, error) {
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
 		shown.problems = invalid.Problems
 		return r.editor(ctx, shown)
@@ -187,7 +136,7 @@ func (r *eventRoom) refused(ctx context.Context, shown input, of typed, err erro
 }
 
 // change does what was confirmed.
-func (r *eventRoom) change(ctx context.Context, do string) (any, error) {
+func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 	form, site := r.request.PostForm, r.site.Name
 	id := form.Get("event")
 	revision, err := revisionOf(form)
@@ -196,15 +145,15 @@ func (r *eventRoom) change(ctx context.Context, do string) (any, error) {
 	}
 	switch do {
 	case "unpublish":
-		_, err = r.service.Unpublish(ctx, site, id, revision)
+		_, err = r.events.Unpublish(ctx, site, id, revision)
 	case "cancel":
-		_, err = r.service.Cancel(ctx, site, id, revision)
+		_, err = r.events.Cancel(ctx, site, id, revision)
 	case "duplicate":
 		var e events.Event
-		e, err = r.service.Duplicate(ctx, site, id)
+		e, err = r.events.Duplicate(ctx, site, id)
 		id = e.ID
 	case "delete":
-		if err = r.service.Delete(ctx, site, id, revision); err == nil {
+		if err = r.events.Delete(ctx, site, id, revision); err == nil {
 			return redirection(url.Values{"done": {do}}.Encode()), nil
 		}
 	}
@@ -215,7 +164,7 @@ func (r *eventRoom) change(ctx context.Context, do string) (any, error) {
 }
 
 // unchanged shows an event, and why something was not done to it.
-func (r *eventRoom) unchanged(ctx context.Context, id string, err error) (any, error) {
+func (r *eventsView) unchanged(ctx context.Context, id string, err error) (any, error) {
 	var said string
 	switch failure := api.FailureOf(err); {
 	case errors.Is(err, events.ErrChanged):

@@ -6,9 +6,11 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"go.uber.org/zap"
 
@@ -16,47 +18,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
-
-// eventEditor is the editor of an event.
-type eventEditor struct {
-	ID, Name string // ID is "" for a new one
-	Theme    string // the active one
-	Type     string // "" if there is none for the event
-	Types    []choice
-	Fields   []eventField
-	Kept     string // values that the type has no fields for, as JSON
-	Revision int64
-	Status   string
-	Platform string
-
-	Problems []eventField // those that have one
-	Others   []string     // problems of no field that is shown
-	Findings []manifest.Finding
-	More     int
-
-	Pending    *shownPending
-	Post       string // see postOf
-	View, Text string // addresses of its page and of its text, "" for none
-	Elsewhere  string // the theme that the event was made for, if that is another
-
-	Conflict *conflict
-	Gone     []shownValue // what the event has, if its type is gone
-	GoneType string
-
-	IsSaved   bool   // what is shown is what is kept
-	Once      string // names the form of a new event, should it be sent twice
-	Upload    string // where pictures are sent
-	PostTitle string // of the type's template
-}
-
-// conflict is that somebody else has changed an event meanwhile.
-type conflict struct {
-	Revision int64 // theirs
-	Theirs   []shownValue
-}
-
-// shownValue is a value that is only read.
-type shownValue struct{ Label, Value string }
 
 // input is what an editor shows of an event that may not be kept yet.
 type input struct {
@@ -71,13 +32,13 @@ type input struct {
 }
 
 // edit shows the editor of an event, with another type if typeKey is not "".
-func (r *eventRoom) edit(ctx context.Context, id, typeKey string) (any, error) {
+func (r *eventsView) edit(ctx context.Context, id, typeKey string) (any, error) {
 	e, err := r.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if looked := r.look(ctx, []events.Event{e}); len(looked) == 1 {
-		e = looked[0]
+	if current := r.current(ctx, []events.Event{e}); len(current) == 1 {
+		e = current[0]
 	}
 	in := input{event: e, typeKey: e.Type, values: e.Values, notice: r.eventDone(id), isSaved: true}
 	if _, ok := r.declared.Type(typeKey); ok && typeKey != e.Type {
@@ -88,7 +49,7 @@ func (r *eventRoom) edit(ctx context.Context, id, typeKey string) (any, error) {
 
 // editNew shows the editor of a new event. Without a type that the theme has, it is the
 // default one, or the first.
-func (r *eventRoom) editNew(ctx context.Context, typeKey string) (any, error) {
+func (r *eventsView) editNew(ctx context.Context, typeKey string) (any, error) {
 	if r.declared == nil {
 		return r.list(ctx)
 	}
@@ -106,7 +67,7 @@ func (r *eventRoom) editNew(ctx context.Context, typeKey string) (any, error) {
 }
 
 // editor shows the editor.
-func (r *eventRoom) editor(ctx context.Context, in input) (any, error) {
+func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	e := in.event
 	shown := &eventEditor{
 		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
@@ -140,7 +101,7 @@ func (r *eventRoom) editor(ctx context.Context, in input) (any, error) {
 		shown.Type, shown.GoneType, shown.Gone = "", clip.Text(in.typeKey, maxLabel), shownValues(in.values, nil)
 		return eventsPage{Notice: in.notice, Editor: shown}, nil
 	}
-	settings, err := r.service.Settings(ctx, r.site.Name)
+	settings, err := r.events.Settings(ctx, r.site.Name)
 	if err != nil {
 		return nil, away(err)
 	}
@@ -225,7 +186,7 @@ type typed struct {
 }
 
 // read reads the form of the editor.
-func (r *eventRoom) read(form url.Values) (typed, error) {
+func (r *eventsView) read(form url.Values) (typed, error) {
 	revision, err := revisionOf(form)
 	if err != nil {
 		return typed{}, err
@@ -250,3 +211,20 @@ func (r *eventRoom) read(form url.Values) (typed, error) {
 	}
 	return of, nil
 }
+
+func revisionOf(form url.Values) (int64, error) {
+	text := form.Get("over")
+	if text == "" {
+		text = form.Get("revision")
+	}
+	if text == "" {
+		return 0, nil
+	}
+	revision, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, errForm
+	}
+	return revision, nil
+}
+
+var errNoType = refusal(http.StatusConflict, "The active theme has no such event type any more. Load the page again.")

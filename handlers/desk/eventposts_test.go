@@ -24,14 +24,14 @@ func TestLostPost(t *testing.T) {
 		return list
 	}
 	if diff := cmp.Diff([]string{h.event(e.ID).Post.URL, "/ghost" + h.event(e.ID).Post.Edit}, links()); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	h.inGhost(func() { clear(h.Ghost.EventsPosts) })
-	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "Its post was deleted in Ghost, with its text. What is here is kept.") {
-		t.Error(got)
+	if got, want := h.get("events?event="+e.ID, "Editor").text(t), "Its post was deleted in Ghost, with its text. What is here is kept."; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
 	}
 	if got := links(); got != nil {
-		t.Error(got)
+		t.Errorf("got links %v, want none", got)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestPostThatIsNotAsTheEvent(t *testing.T) {
 		}
 	}
 	if got := h.get("events?event="+e.ID, "Editor").text(t); strings.Contains(got, "Its post") {
-		t.Error(got)
+		t.Errorf("got %q, want nothing of the post in it", got)
 	}
 	if _, err := h.Events.Unpublish(t.Context(), "daily", e.ID, 0); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestThemeThatChangesMeanwhile(t *testing.T) {
 	h.post("events", "Editor", append(form, "revision", revision(e.Revision))...)
 	now := h.event(e.ID)
 	if diff := cmp.Diff([]any{"source", map[string]any{"name": "Ball", "menu": " Soup "}}, []any{now.Theme, now.Values}); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	// A field that the theme has got since keeps what the event has.
 	h.Manifest("source", "{manifest_version: 1, events: {types: {party: {post_template: custom-party, custom_fields: [{key: veranda, type: toggle}, {key: menu, type: text}]}}}}")
@@ -95,11 +95,11 @@ func TestThemeThatChangesMeanwhile(t *testing.T) {
 	h.post("events", "Editor", gained...)
 	now = h.event(e.ID)
 	if diff := cmp.Diff(map[string]any{"name": "Ball", "menu": "Soup", "veranda": true, "location": "Hall"}, now.Values); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	h.Manifest("source", "{manifest_version: 1, events: {types: {ball: {post_template: custom-ball}}}}")
-	if page := h.post("events", "Editor", append(form, "revision", revision(now.Revision))...); !strings.Contains(page.Text, "The active theme has no such event type any more.") {
-		t.Error(page.Text)
+	if page, want := h.post("events", "Editor", append(form, "revision", revision(now.Revision))...), "The active theme has no such event type any more."; !strings.Contains(page.Text, want) {
+		t.Errorf("got %q, want %q in it", page.Text, want)
 	}
 }
 
@@ -139,21 +139,21 @@ func TestTypeAfterALostAnswer(t *testing.T) {
 			h.post("events", "Editor", form("save", "", "0", "party", "party", "Party")...)
 			page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})
 			if err != nil || page.Total != 1 {
-				t.Fatal(page.Total, err)
+				t.Fatalf("%d events, %v, want 1", page.Total, err)
 			}
 			test.meanwhile(h, page.Events[0])
 			other := h.post("events", "Editor", form("type", "", "0", "party", "meetup", "Party")...)
 			got := h.post("events", "Editor", form("save", hidden(other, "event"), hidden(other, "revision"), "meetup", "meetup", "Meetup")...)
 			if !strings.Contains(got.Text, test.shown) {
-				t.Error(got.Text)
+				t.Errorf("got %q, want %q in it", got.Text, test.shown)
 			}
 			page, err = h.Events.List(t.Context(), "daily", events.Query{Most: 10})
 			if err != nil || page.Total != 1 {
-				t.Fatal(page.Total, err)
+				t.Fatalf("%d events, %v, want 1", page.Total, err)
 			}
 			e := page.Events[0]
 			if diff := cmp.Diff(test.want, events.Edit{Theme: e.Theme, Type: e.Type, Values: e.Values}); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
@@ -179,19 +179,19 @@ func TestFormThatIsSentAgain(t *testing.T) {
 	if err != nil || page.Total != 1 || posts != 1 {
 		t.Fatalf("%d events, %d posts, %v", page.Total, posts, err)
 	}
-	if got := h.post("events", "Editor", form("save", "Ball")...); !strings.Contains(got.Text, "Nothing of it was overwritten, and what you typed is below. What differs from yours Name Party") {
-		t.Error(got.Text)
+	if got, want := h.post("events", "Editor", form("save", "Ball")...), "Nothing of it was overwritten, and what you typed is below. What differs from yours Name Party"; !strings.Contains(got.Text, want) {
+		t.Errorf("got %q, want %q in it", got.Text, want)
 	}
 	e := h.event(page.Events[0].ID)
 	if e.Values["name"] != "Party" {
-		t.Error(e.Values)
+		t.Errorf("got %v, want the name Party", e.Values)
 	}
 
 	// What was taken back meanwhile is not published again by an old form.
 	if _, err := h.Events.Cancel(t.Context(), "daily", e.ID, 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.post("events", "Editor", form("publish", "Party")...); !strings.Contains(got.Text, "Somebody changed this event meanwhile.") || h.event(e.ID).Status != events.Cancelled {
-		t.Error(got.Text)
+	if got, want := h.post("events", "Editor", form("publish", "Party")...), "Somebody changed this event meanwhile."; !strings.Contains(got.Text, want) || h.event(e.ID).Status != events.Cancelled {
+		t.Errorf("got %q, want %q in it", got.Text, want)
 	}
 }

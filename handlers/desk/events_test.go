@@ -199,7 +199,7 @@ func TestFormOfEditor(t *testing.T) {
 		"seats": "many", "dress": "formal", "outdoors": true, "surplus": "kept", "lost": "typed",
 	}
 	if diff := cmp.Diff(want, h.event(e.ID).Values); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	var got []string
 	for _, line := range inputs(h.get("events?event="+e.ID, "Editor")) {
@@ -215,7 +215,7 @@ func TestFormOfEditor(t *testing.T) {
 		"Seats: input type=text f.seats value=many (A number from 1 t",
 		"Outdoors: input type=checkbox f.outdoors checked=",
 	}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestProblemsInEditor(t *testing.T) {
 	}
 	want := []string{"Name is required.", "Date must be a date that exists, such as 2026-05-31.", "Menu is required.", "Seats must be 10 or less.", "Dress must be one of its options."}
 	if diff := cmp.Diff(want, links); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	var wrong []string
 	for _, line := range inputs(page) {
@@ -248,16 +248,16 @@ func TestProblemsInEditor(t *testing.T) {
 		"Seats: input type=number f.seats value=11 min=1 max=10 aria-invalid=true (A number from 1 to 10.) (Seats must be 10 or less.)",
 		"Dress: select f.dress aria-invalid=true [Not chosen casual formal none (not offered any more)] (Dress must be one of its options.)",
 	}, wrong); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
-	if !strings.Contains(page.Text, "The event is saved, and not published:") {
-		t.Error(page.Text)
+	if want := "The event is saved, and not published:"; !strings.Contains(page.Text, want) {
+		t.Errorf("got %q, want %q in it", page.Text, want)
 	}
 	// A published event is not saved with what nobody could publish.
 	e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})
 	page = h.post("events", "Editor", "do", "save", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Party")
-	if !strings.Contains(page.Text, "Nothing was saved yet: Menu is required.") || h.event(e.ID).Values["menu"] != "Cake" {
-		t.Error(page.Text)
+	if want := "Nothing was saved yet: Menu is required."; !strings.Contains(page.Text, want) || h.event(e.ID).Values["menu"] != "Cake" {
+		t.Errorf("got %q, want %q in it", page.Text, want)
 	}
 }
 
@@ -300,16 +300,16 @@ func TestStepsOfEvent(t *testing.T) {
 		}
 	}
 	draft := h.create(map[string]any{"name": "Draft"})
-	if got := h.post("events", "Editor", "do", "unpublish", "event", draft.ID, "revision", revision(draft.Revision)).text(t); !strings.HasPrefix(got, "The event is not published, so nothing was done. ") {
-		t.Error(got)
+	if got, want := h.post("events", "Editor", "do", "unpublish", "event", draft.ID, "revision", revision(draft.Revision)).text(t), "The event is not published, so nothing was done. "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q at its start", got, want)
 	}
 }
 
 // The list has what is coming up first, then what is past, and drafts.
 func TestListOfEvents(t *testing.T) {
 	h := newHouse(t)
-	if got := h.get("events", "Editor").text(t); !strings.HasPrefix(got, "The active theme nightly has no event types, so there can be no new events. Activate a theme that has some, or add events to its manifest. Themes Event Settings ") {
-		t.Error(got)
+	if got, want := h.get("events", "Editor").text(t), "The active theme nightly has no event types, so there can be no new events. Activate a theme that has some, or add events to its manifest. Themes Event Settings "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q at its start", got, want)
 	}
 	h.declareEvents()
 	h.publish(map[string]any{"name": "Old party", "menu": "Cake", "event_date": "2020-06-01"})
@@ -383,12 +383,12 @@ func TestEventWithoutType(t *testing.T) {
 		h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly"}, {Name: "source", IsActive: true}}
 	})
 	h.get("themes", "Editor") // as its script does
-	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "The active theme source has no event type party ; the event was made for the theme nightly .") {
-		t.Error(got)
+	if got, want := h.get("events?event="+e.ID, "Editor").text(t), "The active theme source has no event type party ; the event was made for the theme nightly ."; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
 	}
 	h.Manifest("source", eventTypes)
-	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "This event was made for the theme nightly . It has the fields of the active theme here. When you save it, it becomes one of source .") {
-		t.Error(got)
+	if got, want := h.get("events?event="+e.ID, "Editor").text(t), "This event was made for the theme nightly . It has the fields of the active theme here. When you save it, it becomes one of source ."; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
 	}
 }
 
@@ -403,38 +403,38 @@ func TestConflictInEditor(t *testing.T) {
 	theirs := h.event(e.ID)
 	form := []string{"do", "save", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Mine", "f.location", "Hall"}
 	page := h.post("events", "Editor", form...)
-	if !strings.Contains(page.Text, "Somebody changed this event meanwhile. Nothing of it was overwritten, and what you typed is below. What differs from yours Name Theirs Location (empty) Menu Cake Load theirs Keep mine") {
-		t.Error(page.Text)
+	if want := "Somebody changed this event meanwhile. Nothing of it was overwritten, and what you typed is below. What differs from yours Name Theirs Location (empty) Menu Cake Load theirs Keep mine"; !strings.Contains(page.Text, want) {
+		t.Errorf("got %q, want %q in it", page.Text, want)
 	}
 	h.post("events", "Editor", form...) // pressing the same button again changes nothing
 	if diff := cmp.Diff(theirs.Values, h.event(e.ID).Values); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := h.post("events", "Editor", append(form[2:], "over", revision(theirs.Revision))...).text(t); !strings.HasPrefix(got, "The event was saved. ") {
-		t.Error(got)
+	if got, want := h.post("events", "Editor", append(form[2:], "over", revision(theirs.Revision))...).text(t), "The event was saved. "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q at its start", got, want)
 	}
 	if diff := cmp.Diff(map[string]any{"name": "Mine", "location": "Hall", "outdoors": false}, h.event(e.ID).Values); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
 // The settings are kept, and what is wrong with them is said beside them.
 func TestEventSettings(t *testing.T) {
 	h := newHouse(t)
-	if got := h.post("event-settings", "Editor", "image_size", " 1600 x 900 px ", "calendar_name", "Events of the Daily ", "registered", "See you\r\nthere", "event_passed", " ").text(t); !strings.HasPrefix(got, "The settings were saved. ") {
-		t.Error(got)
+	if got, want := h.post("event-settings", "Editor", "image_size", " 1600 x 900 px ", "calendar_name", "Events of the Daily ", "registered", "See you\r\nthere", "event_passed", " ").text(t), "The settings were saved. "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q at its start", got, want)
 	}
 	settings, err := h.Events.Settings(t.Context(), "daily")
 	if diff := cmp.Diff(events.Settings{ImageSize: "1600 x 900 px", CalendarName: "Events of the Daily", Messages: map[string]string{"registered": "See you\nthere"}}, settings); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
 	h.Manifest("nightly", "{manifest_version: 1, events: {types: {meetup: {post_template: custom-meetup}}}}")
-	if got := inputs(h.get("events?new=", "Editor")); !slices.Contains(got, "Featured image: input type=url f.feature_image (Recommended: 1600 x 900 px.)") {
-		t.Error(got)
+	if got, want := inputs(h.get("events?new=", "Editor")), "Featured image: input type=url f.feature_image (Recommended: 1600 x 900 px.)"; !slices.Contains(got, want) {
+		t.Errorf("got %q, want %q among them", got, want)
 	}
 	page := h.post("event-settings", "Editor", "image_size", strings.Repeat("9", 200), "calendar_name", strings.Repeat("9", 201))
-	if !strings.Contains(page.Text, "The settings were not saved: Default Featured Image Size must be a short text such as 1600 x 900 px. Name of the calendar must be a short text such as Events of the Daily.") || len(inputs(page)) != 9 {
-		t.Error(page.Text)
+	if want := "The settings were not saved: Default Featured Image Size must be a short text such as 1600 x 900 px. Name of the calendar must be a short text such as Events of the Daily."; !strings.Contains(page.Text, want) || len(inputs(page)) != 9 {
+		t.Errorf("got %q, want %q in it", page.Text, want)
 	}
 }
 

@@ -36,12 +36,8 @@ const (
 )
 
 // showEventSettings shows the settings.
-func showEventSettings(ctx context.Context, v *visit) (any, error) {
-	service, err := v.site.Events.Events()
-	if err != nil {
-		return nil, away(err)
-	}
-	settings, err := service.Settings(ctx, v.site.Name)
+func showEventSettings(ctx context.Context, v *view) (any, error) {
+	settings, err := v.events.Settings(ctx, v.site.Name)
 	if err != nil {
 		return nil, away(err)
 	}
@@ -53,11 +49,7 @@ func showEventSettings(ctx context.Context, v *visit) (any, error) {
 }
 
 // saveEventSettings keeps the settings that a form has.
-func saveEventSettings(ctx context.Context, v *visit) (any, error) {
-	service, err := v.site.Events.Events()
-	if err != nil {
-		return nil, away(err)
-	}
+func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
 	settings := events.Settings{
 		ImageSize: strings.TrimSpace(formText(form, imageSizeField)), CalendarName: strings.TrimSpace(formText(form, calendarNameField)),
@@ -68,7 +60,7 @@ func saveEventSettings(ctx context.Context, v *visit) (any, error) {
 			settings.Messages[state.name] = text
 		}
 	}
-	err = service.SaveSettings(ctx, v.site.Name, settings)
+	err := v.events.SaveSettings(ctx, v.site.Name, settings)
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
 		return settingsPage(v.site.Name, settings, invalid.Problems), nil
 	}
@@ -78,7 +70,6 @@ func saveEventSettings(ctx context.Context, v *visit) (any, error) {
 	return redirection(url.Values{"done": {"save"}}.Encode()), nil
 }
 
-// settingsPage returns the page with some settings, and what is wrong with them.
 func settingsPage(site string, settings events.Settings, problems []manifest.Problem) *eventSettings {
 	of := fieldsOf{
 		problems: problems, picture: func(string) string { return "" },

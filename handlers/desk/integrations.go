@@ -18,38 +18,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-// Members is what the desk needs of the members of a site.
-type Members struct {
-	Keys *members.KeyService
-
-	// Path is that of the members API.
-	Path string
-
-	// Declared are the integrations of the configuration, by name, and whether each has
-	// its key there too.
-	Declared map[string]DeclaredIntegration
-
-	// Check returns an integration with all defaults, or what is wrong with it.
-	Check func(IntegrationForm) (members.Integration, error)
-
-	// MayManage is whether staff may add, rotate and revoke. Allow is what the operator
-	// writes to let them.
-	MayManage bool
-	Allow     string
-}
-
-// DeclaredIntegration is an integration of the configuration.
-type DeclaredIntegration struct {
-	members.Integration
-	HasKey bool
-}
-
-// IntegrationForm is what the form to add an integration has.
-type IntegrationForm struct {
-	Name, Mode, PlaceholderDomain string
-	DuplicateEmails, Subscribe    bool
-}
-
 // integrationsPage is what the template of the page has.
 type integrationsPage struct {
 	Notice       *notice
@@ -90,12 +58,8 @@ const (
 	maxKept = 100
 )
 
-func showIntegrations(ctx context.Context, v *visit) (any, error) {
-	kept, err := v.site.Members()
-	if err != nil {
-		return nil, away(err)
-	}
-	shown, err := v.integrationsPage(ctx, kept)
+func showIntegrations(ctx context.Context, v *view) (any, error) {
+	shown, err := v.integrationsPage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +75,8 @@ func showIntegrations(ctx context.Context, v *visit) (any, error) {
 	return shown, nil
 }
 
-// integrationsPage returns the page with its list.
-func (v *visit) integrationsPage(ctx context.Context, kept *Members) (*integrationsPage, error) {
-	stored, err := kept.Keys.Store.ListIntegrations(ctx, v.site.Name)
+func (v *view) integrationsPage(ctx context.Context) (*integrationsPage, error) {
+	stored, err := v.members.Keys.Store.ListIntegrations(ctx, v.site.Name)
 	if err != nil {
 		return nil, away(err)
 	}
@@ -121,7 +84,7 @@ func (v *visit) integrationsPage(ctx context.Context, kept *Members) (*integrati
 	for _, i := range stored {
 		byName[i.Name] = listedIntegration{Integration: i, HasKey: true}
 	}
-	for name, declared := range kept.Declared { // which has the last word
+	for name, declared := range v.members.Declared { // which has the last word
 		of := byName[name]
 		created, revoked, used := of.CreatedAt, of.RevokedAt, of.LastUsedAt
 		of.Integration, of.IsDeclared, of.HasKey = declared.Integration, true, of.HasKey || declared.HasKey
@@ -135,7 +98,7 @@ func (v *visit) integrationsPage(ctx context.Context, kept *Members) (*integrati
 		return cmp.Or(byName[a].RevokedAt.Compare(byName[b].RevokedAt), strings.Compare(a, b))
 	})
 	shown := &integrationsPage{
-		MayManage: kept.MayManage, Allow: kept.Allow, More: max(0, len(names)-maxListed), all: byName,
+		MayManage: v.members.MayManage, Allow: v.members.Allow, More: max(0, len(names)-maxListed), all: byName,
 		Form: IntegrationForm{Mode: string(members.EmailMode), Subscribe: true},
 	}
 	for _, name := range names[:min(len(names), maxListed)] {
@@ -153,23 +116,19 @@ func (p *integrationsPage) mayChange(name string) bool {
 var errSwitchedOff = refusal(http.StatusForbidden, "The operator of this service has not switched this on for the site.")
 
 // changeIntegrations adds, rotates and revokes.
-func changeIntegrations(ctx context.Context, v *visit) (any, error) {
-	kept, err := v.site.Members()
-	if err != nil {
-		return nil, away(err)
-	}
-	if !kept.MayManage {
+func changeIntegrations(ctx context.Context, v *view) (any, error) {
+	if !v.members.MayManage {
 		return nil, errSwitchedOff
 	}
 	form := v.request.PostForm
 	switch do, name := form.Get("do"), form.Get("name"); do {
 	case "add":
-		return v.addIntegration(ctx, kept, IntegrationForm{
+		return v.addIntegration(ctx, IntegrationForm{
 			Name: strings.TrimSpace(name), Mode: form.Get("mode"), PlaceholderDomain: strings.TrimSpace(form.Get("placeholder_domain")),
 			DuplicateEmails: form.Get("allow_duplicate_emails") == "on", Subscribe: form.Get("subscribe_by_default") == "on",
 		})
 	case "rotate", "revoke":
-		shown, err := v.integrationsPage(ctx, kept)
+		shown, err := v.integrationsPage(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -178,9 +137,9 @@ func changeIntegrations(ctx context.Context, v *visit) (any, error) {
 			return shown, nil
 		}
 		if do == "rotate" {
-			return v.rotateIntegration(ctx, kept, shown, name)
+			return v.rotateIntegration(ctx, shown, name)
 		}
-		if err := kept.Keys.Revoke(ctx, v.site.Name, name); err != nil {
+		if err := v.members.Keys.Revoke(ctx, v.site.Name, name); err != nil {
 			return nil, away(err)
 		}
 		v.logChange("an integration was revoked on the desk", name)
@@ -195,13 +154,13 @@ var errNoID = errors.New("Members who share an email need an ID of the integrati
 // errTooMany is a form that adds more than a site may have.
 var errTooMany = fmt.Errorf("There are %d integrations, revoked ones included. Give one of them another key instead.", maxKept) //nolint:staticcheck // a sentence for people
 
-func (v *visit) addIntegration(ctx context.Context, kept *Members, form IntegrationForm) (any, error) {
-	added, err := kept.Check(form)
+func (v *view) addIntegration(ctx context.Context, form IntegrationForm) (any, error) {
+	added, err := v.members.Check(form)
 	if form.DuplicateEmails && form.Mode != string(members.CustomIDMode) {
 		err = errNoID
 	}
 	if err == nil {
-		before, listErr := v.integrationsPage(ctx, kept)
+		before, listErr := v.integrationsPage(ctx)
 		if listErr != nil {
 			return nil, listErr
 		}
@@ -211,17 +170,17 @@ func (v *visit) addIntegration(ctx context.Context, kept *Members, form Integrat
 	}
 	key := ""
 	if err == nil {
-		if _, taken := kept.Declared[added.Name]; taken {
+		if _, taken := v.members.Declared[added.Name]; taken {
 			err = members.ErrIntegrationTaken
 		} else {
 			added.Site = v.site.Name
-			key, added, err = kept.Keys.Add(ctx, added)
+			key, added, err = v.members.Keys.Add(ctx, added)
 			if err != nil && !errors.Is(err, members.ErrIntegrationTaken) {
 				return nil, away(err)
 			}
 		}
 	}
-	shown, listErr := v.integrationsPage(ctx, kept)
+	shown, listErr := v.integrationsPage(ctx)
 	if listErr != nil {
 		return nil, listErr
 	}
@@ -233,12 +192,12 @@ func (v *visit) addIntegration(ctx context.Context, kept *Members, form Integrat
 		return shown, nil
 	}
 	v.logChange("an integration was added on the desk", added.Name)
-	shown.New = &newKey{Name: added.Name, URL: v.origin() + kept.Path, Key: key}
+	shown.New = &newKey{Name: added.Name, URL: v.origin() + v.members.Path, Key: key}
 	return shown, nil
 }
 
-func (v *visit) rotateIntegration(ctx context.Context, kept *Members, shown *integrationsPage, name string) (any, error) {
-	key, err := kept.Keys.Rotate(ctx, v.site.Name, name)
+func (v *view) rotateIntegration(ctx context.Context, shown *integrationsPage, name string) (any, error) {
+	key, err := v.members.Keys.Rotate(ctx, v.site.Name, name)
 	if err != nil {
 		return nil, away(err)
 	}
@@ -248,13 +207,13 @@ func (v *visit) rotateIntegration(ctx context.Context, kept *Members, shown *int
 			shown.Integrations[i].RevokedAt, shown.Integrations[i].LastUsedAt = time.Time{}, time.Time{}
 		}
 	}
-	shown.New = &newKey{Name: name, URL: v.origin() + kept.Path, Key: key, IsRotated: true}
+	shown.New = &newKey{Name: name, URL: v.origin() + v.members.Path, Key: key, IsRotated: true}
 	return shown, nil
 }
 
-// origin returns the site's, as the browser has it: a proxy ahead of Caddy may end TLS.
-func (v *visit) origin() string { return v.visitor.Origin }
+// origin is the site's as the browser has it: a proxy ahead of Caddy may end TLS.
+func (v *view) origin() string { return v.visitor.Origin }
 
-func (v *visit) logChange(message, integration string) {
+func (v *view) logChange(message, integration string) {
 	v.desk.Logger.Info(message, zap.String("site", v.site.Name), zap.String("integration", integration), zap.Strings("roles", v.member.Roles))
 }

@@ -62,7 +62,7 @@ func TestThemesPage(t *testing.T) {
 		"repeated Manifest Status Valid Read 4 May 2026, 14:00 UTC Homepage Curation Active since 4 May 2026, 14:00 UTC",
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := h.get("themes", "Editor").Text; strings.Contains(got, "gone") {
 		t.Errorf("a theme that Ghost does not have any more is listed: %s", got)
@@ -235,8 +235,8 @@ func TestManyIntegrations(t *testing.T) {
 	h := newHouse(t)
 	for i := range 100 {
 		name := fmt.Sprintf("crm-%03d", i)
-		if got := h.post("integrations", "Owner", "do", "add", "name", name).text(t); !strings.HasPrefix(got, "The key of "+name) {
-			t.Fatal(got)
+		if got, want := h.post("integrations", "Owner", "do", "add", "name", name).text(t), "The key of "+name; !strings.HasPrefix(got, want) {
+			t.Fatalf("got %q, want %q at its start", got, want)
 		}
 	}
 	if got := h.post("integrations", "Owner", "do", "add", "name", "more").text(t); !strings.HasPrefix(got, "There are 100 integrations, revoked ones included. Give one of them another key instead. ") {
@@ -270,7 +270,7 @@ func TestFormIsKept(t *testing.T) {
 		"subscribe_by_default checkbox ": "", "allow_duplicate_emails checkbox ": "checked", "placeholder_domain  people.invalid": "people.invalid",
 	}
 	if diff := cmp.Diff(want, values); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -320,7 +320,7 @@ func TestSyncPage(t *testing.T) {
 		"john@example.com Deleted Written 4 May 2026, 14:00 UTC Why it is pending Ghost answers 503. Tried 12 times Next try 4 May 2026, 15:01 UTC " +
 		"0190- Written 4 May 2026, 14:00 UTC Why it is pending Not tried yet Next try 4 May 2026, 15:01 UTC And 1,231 members more."
 	if diff := cmp.Diff(list, h.get("sync", "Administrator").text(t)); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	h.Outbox.Tried, h.Elapsed = 0, time.Minute
 	if diff := cmp.Diff("Being tried now: 3 members. Reload the page to see what became of it. "+list, h.post("sync", "Administrator").text(t)); diff != "" || h.Outbox.Tried != 1 {

@@ -63,7 +63,7 @@ const (
 	maxProblem = 200 // code points
 )
 
-func showSync(ctx context.Context, v *visit) (any, error) {
+func showSync(ctx context.Context, v *view) (any, error) {
 	var said *notice
 	query := v.request.URL.Query()
 	if n, err := strconv.Atoi(query.Get("tried")); err == nil && n >= 0 {
@@ -77,7 +77,7 @@ func showSync(ctx context.Context, v *visit) (any, error) {
 }
 
 // syncPage returns the page with a notice, which may be nil.
-func (v *visit) syncPage(ctx context.Context, said *notice) (any, error) {
+func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
 	kept, err := v.site.Pending()
 	if err != nil {
 		return nil, away(err)
@@ -141,7 +141,7 @@ func workOf(list []work.Task) (shown []pendingWork) {
 var TriesLimit = ratelimit.Limit{Requests: 1, Window: 10 * time.Second}
 
 // changeSync has all that is pending tried at once, or gives up what was refused.
-func changeSync(ctx context.Context, v *visit) (any, error) {
+func changeSync(ctx context.Context, v *view) (any, error) {
 	kept, err := v.site.Pending()
 	if err != nil {
 		return nil, away(err)
@@ -185,7 +185,6 @@ func changes(n int) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(n, "change", "") + " of posts"
 }
 
-// count returns a number of members, for people.
 func count(n int) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(n, "member", "")
 }

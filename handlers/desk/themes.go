@@ -49,19 +49,12 @@ type listedTheme struct {
 	Activate   string // where a browser sends the request, empty if it may not
 }
 
-// What is shown of a theme's findings is bounded, so that a page stays small.
-const (
-	maxFindings = 30
-	maxField    = 120 // code points
-	maxMessage  = 400
-)
-
-func showThemes(ctx context.Context, v *visit) (any, error) {
+func showThemes(ctx context.Context, v *view) (any, error) {
 	return v.themesPage(ctx, noticeOfRefresh(v.request.URL.Query()))
 }
 
-// themesPage returns the page with a notice, which may be nil.
-func (v *visit) themesPage(ctx context.Context, said *notice) (*themesPage, error) {
+// themesPage makes the page. said may be nil.
+func (v *view) themesPage(ctx context.Context, said *notice) (*themesPage, error) {
 	installed, err := v.site.Installed(ctx, v.visitor)
 	if err != nil {
 		return nil, v.unlisted(err)
@@ -98,8 +91,8 @@ func (v *visit) themesPage(ctx context.Context, said *notice) (*themesPage, erro
 	return shown, nil
 }
 
-// unlisted returns the error for a platform that does not say which themes it has.
-func (v *visit) unlisted(err error) error {
+// unlisted is the error for a platform that does not say which themes it has.
+func (v *view) unlisted(err error) error {
 	if errors.Is(err, platform.ErrNotStaff) {
 		return refusal(http.StatusUnauthorized, "Sign in to "+v.site.Kind.Title+"'s admin on this site first.")
 	}
@@ -109,7 +102,7 @@ func (v *visit) unlisted(err error) error {
 	return silent(v.site.Kind.Title+" does not say which themes it has. Try again in a moment.", err)
 }
 
-func (v *visit) listTheme(installed platform.InstalledTheme, kept map[string]themes.Summary) listedTheme {
+func (v *view) listTheme(installed platform.InstalledTheme, kept map[string]themes.Summary) listedTheme {
 	listed := listedTheme{Name: installed.Name, IsActive: installed.IsActive, Status: themes.NoManifest}
 	known, ok := kept[installed.Name]
 	if !ok {
@@ -129,7 +122,7 @@ func (v *visit) listTheme(installed platform.InstalledTheme, kept map[string]the
 }
 
 // refreshTheme reads the manifest of a theme from its repository.
-func refreshTheme(ctx context.Context, v *visit) (any, error) {
+func refreshTheme(ctx context.Context, v *view) (any, error) {
 	service, err := v.site.Themes()
 	if err != nil {
 		return nil, away(err)
@@ -137,11 +130,11 @@ func refreshTheme(ctx context.Context, v *visit) (any, error) {
 	theme := v.request.PostForm.Get("refresh")
 	report, err := service.Refresh(ctx, theme)
 	if err == nil {
-		as := outcomeOf(report)
-		if kept, err := service.Find(ctx, theme); as == asFindings && err == nil && kept.Curation() == nil {
-			as = asInactive
+		outcome := api.OutcomeOf(report)
+		if kept, err := service.Find(ctx, theme); outcome == api.Findings && err == nil && kept.Curation() == nil {
+			outcome = inactive
 		}
-		return redirection(url.Values{"refreshed": {theme}, "as": {as}}.Encode()), nil
+		return redirection(url.Values{"refreshed": {theme}, "as": {string(outcome)}}.Encode()), nil
 	}
 	failure := api.FailureOf(err)
 	if failure.IsUnforeseen {
@@ -153,36 +146,20 @@ func refreshTheme(ctx context.Context, v *visit) (any, error) {
 	})
 }
 
-// Outcomes of a refresh that was done, in addresses.
-const (
-	asValid    = "valid"
-	asFindings = "findings"
-	asInactive = "inactive" // findings, and no copy without
-	asRemoved  = "removed"
-)
-
-func outcomeOf(report themes.Report) string {
-	switch {
-	case report.Status == themes.NoManifest:
-		return asRemoved
-	case len(report.Findings) > 0:
-		return asFindings
-	}
-	return asValid
-}
+// inactive is the outcome of a refresh with findings, if there is no copy without.
+const inactive api.Outcome = "inactive"
 
 // refreshed are the outcomes in words.
-var refreshed = map[string]notice{
-	asValid:    {Text: "was refreshed. Its manifest is valid, and in use now."},
-	asFindings: {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation goes on with the last copy that had none.", IsProblem: true},
-	asInactive: {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation is inactive: it needs a manifest without findings.", IsProblem: true},
-	asRemoved:  {Text: "was refreshed. Its repository has no manifest any more, so Homepage Curation and its event types are off.", IsProblem: true},
+var refreshed = map[api.Outcome]notice{
+	api.Valid:    {Text: "was refreshed. Its manifest is valid, and in use now."},
+	api.Findings: {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation goes on with the last copy that had none.", IsProblem: true},
+	inactive:     {Text: "was refreshed. Its manifest has findings, which are listed below. Homepage Curation is inactive: it needs a manifest without findings.", IsProblem: true},
+	api.Removed:  {Text: "was refreshed. Its repository has no manifest any more, so Homepage Curation and its event types are off.", IsProblem: true},
 }
 
-// noticeOfRefresh returns what the address of the page says of a refresh, nil for
-// nothing.
+// noticeOfRefresh is nil if the address of the page says nothing of a refresh.
 func noticeOfRefresh(query url.Values) *notice {
-	said, ok := refreshed[query.Get("as")]
+	said, ok := refreshed[api.Outcome(query.Get("as"))]
 	if !ok {
 		return nil
 	}

@@ -3,67 +3,19 @@ package desk
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/curation"
-	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/web/desk"
 )
 
 // This file writes pages, and those that say why there is none.
-
-var (
-	errNoPage   = refusal(http.StatusNotFound, "There is no such page.")
-	errNotYours = refusal(http.StatusForbidden, "Your role may not see this page. Ask an owner or an administrator of the site.")
-	errMethod   = refusal(http.StatusMethodNotAllowed, "This page cannot be asked for that way. Open it again.")
-	errForm     = refusal(http.StatusBadRequest, "The form could not be read. Go back and send it again.")
-	errAway     = &api.Error{
-		Status: http.StatusServiceUnavailable, Outcome: api.Failed, IsLogged: true,
-		Message: "Lychgate's store does not answer, so there is nothing to show. Nothing is lost, and the site goes on working. Try again in a moment.",
-	}
-)
-
-// refusal is an error of the desk's own.
-func refusal(status int, message string) *api.Error {
-	return &api.Error{Status: status, Outcome: api.Rejected, Message: message}
-}
-
-// away is the error for a failure of the store.
-func away(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return err
-	}
-	return errAway.Because(err)
-}
-
-// explain is the error for a page that cannot be shown, or whose form was not done.
-func (v *visit) explain(err error) error {
-	switch {
-	case err == nil:
-	case errors.Is(err, curation.ErrPlatform) && !errors.Is(err, context.Canceled):
-		return silent(v.site.Kind.Title+" does not say what the homepage holds. Try again in a moment.", err)
-	case errors.Is(err, events.ErrNotFound):
-		return errNoEvent
-	case api.FailureOf(err).IsUnforeseen:
-		return away(err)
-	}
-	return err
-}
-
-// silent is the error for a platform that did not answer.
-func silent(message string, err error) error {
-	failure := &api.Error{Status: http.StatusBadGateway, Outcome: api.Failed, IsLogged: true, Message: message}
-	return failure.Because(err)
-}
 
 // titles are those of pages that say what is wrong, by status.
 var titles = map[int]string{
@@ -80,7 +32,7 @@ var titles = map[int]string{
 const maxAgain = 2000
 
 // refuse shows a page that says what is wrong.
-func (d *Desk) refuse(w http.ResponseWriter, v *visit, operation string, err error) api.Served {
+func (d *Desk) refuse(w http.ResponseWriter, v *view, operation string, err error) api.Served {
 	failure := d.failureOf(v, operation, err)
 	failure.SetRetryAfter(w.Header())
 	message := struct{ Message, SignIn, Platform, Again string }{Message: clip.Text(failure.Message, maxMessage)}
@@ -96,30 +48,6 @@ func (d *Desk) refuse(w http.ResponseWriter, v *visit, operation string, err err
 	}
 	d.write(w, failure.Status, v, title, "message", message)
 	return api.Served{Operation: operation, Outcome: failure.Outcome}
-}
-
-// failureOf returns what is told of an error, and logs what is not the visitor's.
-func (d *Desk) failureOf(v *visit, operation string, err error) api.Failure {
-	failure := api.FailureOf(err)
-	if failure.IsUnforeseen {
-		failure.Message = "Something went wrong here. The operator of this service finds it in the log."
-	}
-	if failure.IsUnforeseen || failure.IsLogged {
-		d.log(v, operation, err)
-	}
-	return failure
-}
-
-func (d *Desk) log(v *visit, operation string, err error) {
-	d.Logger.Error("a page of the desk failed", zap.String("site", v.site.Name), zap.String("page", operation), zap.Error(err))
-}
-
-// platform returns the title of the site's platform.
-func (v *visit) platform() string {
-	if v.site == nil {
-		return v.desk.Platforms
-	}
-	return v.site.Kind.Title
 }
 
 // frame is what all pages have in common.
@@ -144,8 +72,7 @@ func (f frame) Asset(name string) string {
 	return f.path + "/" + name + "?v=" + desk.Assets[name].Version
 }
 
-// frame returns the frame of a page.
-func (v *visit) frame(title, name string) frame {
+func (v *view) frame(title, name string) frame {
 	f := frame{Title: title, Admin: v.desk.Path, Platform: v.platform(), Assets: cmp.Or(pages[name].assets, "desk"), path: v.desk.Path + Path}
 	for _, other := range order {
 		if page := pages[other]; page.isFor(v.site) && page.may(v.member.Permissions) {
@@ -176,7 +103,7 @@ func secure(header http.Header) {
 }
 
 // write writes a page, whose content a template shows.
-func (d *Desk) write(w http.ResponseWriter, status int, v *visit, title, name string, content any) {
+func (d *Desk) write(w http.ResponseWriter, status int, v *view, title, name string, content any) {
 	var body, page bytes.Buffer
 	f := v.frame(title, name)
 	f.Nonce = rand.Text()

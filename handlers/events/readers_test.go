@@ -46,7 +46,7 @@ func TestReadersWithOddText(t *testing.T) {
 			got[target] = h.Serve(w, httptest.NewRequest(http.MethodGet, target, nil), "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{})
 		}
 		if diff := cmp.Diff(wanted, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
@@ -151,6 +151,6 @@ func TestRangesOfEvents(t *testing.T) {
 	}
 	const whole = `200 {"events":[],"total":0,"next":null,"messages":{}}`
 	if diff := cmp.Diff(map[string]string{"bytes=2-7": "206 events", "bytes=0-0,2-7": whole, "bytes=0-0,0-0": whole}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -113,7 +113,6 @@ var (
 	labelRoutes = []route{{Operation: "labels", Method: http.MethodGet, Do: (*eventRequest).labels}}
 )
 
-// find returns the routes at a path, and the ID of the event.
 func (h *StaffAPI) find(path string) (routes []route, id string) {
 	if h.isLabels(path) {
 		return labelRoutes, ""
@@ -160,7 +159,7 @@ func (h *StaffAPI) prepare(r *api.StaffRequest, site *api.EventsSite, id string)
 	return a, err
 }
 
-// revisionOf returns the revision that a value of If-Match names, 0 for any. Errors: errNoTag.
+// revisionOf reads the revision in a value of If-Match, 0 for any. Errors: errNoTag.
 func revisionOf(value string) (int64, error) {
 	if value == "" || value == "*" {
 		return 0, nil
@@ -216,7 +215,6 @@ func (a *eventRequest) list(ctx context.Context) (api.Response, error) {
 // maxPerPage is how many events a list has at most.
 const maxPerPage = 50
 
-// event returns the answer about an event.
 func (a *eventRequest) event(ctx context.Context, e events.Event) (eventAnswer, error) {
 	t, err := a.typeOf(ctx, e.Theme, e.Type)
 	if err != nil {
@@ -396,7 +394,7 @@ func WantsPage(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html") && (r.Method != http.MethodPost || !isJSON)
 }
 
-// typeOf returns an event type of a theme, nil if the theme does not have it. Errors are
+// typeOf is nil if the theme does not have the event type. Errors are
 // those of the store.
 func (a *eventRequest) typeOf(ctx context.Context, theme, key string) (*events.Type, error) {
 	if t, ok := a.types[[2]string{theme, key}]; ok {

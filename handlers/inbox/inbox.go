@@ -184,7 +184,7 @@ func domainOf(query string) (string, error) {
 	return classifier.ParseDomain(domain)
 }
 
-// KeepFor returns the CacheControl of answers that browsers may keep for a time.
+// KeepFor is the CacheControl of responses that browsers may keep for a time.
 func KeepFor(ttl time.Duration) string {
 	return "public, max-age=" + strconv.FormatInt(int64(ttl/time.Second), 10)
 }

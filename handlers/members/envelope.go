@@ -43,7 +43,6 @@ var codes = map[int]members.Code{
 	http.StatusServiceUnavailable:    "busy",
 }
 
-// codeOf returns the code of a failure.
 func codeOf(f api.Failure, err error) members.Code {
 	if invalid, ok := errors.AsType[*members.InvalidError](err); ok {
 		return cmp.Or(invalid.Code, members.CodeInvalid)
@@ -70,7 +69,7 @@ type MemberRecord struct {
 	UpdatedAt  string   `json:"updated_at"`
 }
 
-// NewMemberRecord returns the record of a member.
+// NewMemberRecord has labels that are never null, and times to the second.
 func NewMemberRecord(m members.Member) MemberRecord {
 	r := MemberRecord{
 		GUID: m.GUID, Email: m.Email, Name: m.Name, Subscribed: m.Subscribed, Note: m.Note, Labels: m.Labels,
@@ -96,23 +95,23 @@ func tag(record string, updated time.Time) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// memberAnswer is the answer to a request that was done. Its JSON is what is
+// memberResponse is the answer to a request that was done. Its JSON is what is
 // kept of it beside the body.
-type memberAnswer struct {
+type memberResponse struct {
 	ETag   string `json:"etag,omitempty"`
 	Queued bool   `json:"queued,omitempty"` // the platform does not have the write yet
 	Body   string `json:"-"`
 
 	refused  string // why the platform refused what was queued, for good
 	accepted bool   // 202: what was sent is looked at later
-	replayed bool   // an answer of before, under the same Idempotency-Key
+	replayed bool   // an response of before, under the same Idempotency-Key
 
 	// GUID and MemberID are the member's, if the body has a record.
 	GUID     string `json:"guid,omitempty"`
 	MemberID string `json:"member_id,omitempty"`
 }
 
-func (a *memberAnswer) write(w http.ResponseWriter) {
+func (a *memberResponse) write(w http.ResponseWriter) {
 	header := w.Header()
 	if a.ETag != "" {
 		header.Set("ETag", a.ETag)
@@ -163,7 +162,7 @@ func percentEncode(text string, most int) string {
 	return encoded.String()
 }
 
-// memberBody returns the envelope of a member's record, which is JSON already.
+// memberBody puts a member's record, which is JSON already, into the envelope.
 func memberBody(record, message string) string {
 	return `{"success":true,"data":` + record + `,"message":` + api.JSON(message) + `}`
 }

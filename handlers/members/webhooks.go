@@ -17,14 +17,14 @@ import (
 // webhook events.
 const webhooksPath = "/webhooks"
 
-// WebhookPath returns the path at which webhook events arrive, for the path of an API.
+// WebhookPath is where webhook events arrive, for the path of an API.
 func WebhookPath(api string) string { return api + webhooksPath }
 
 // maxEventBody bounds a webhook event, in bytes.
 const maxEventBody = 1 << 20
 
 // webhookEvent takes a webhook event of the platform. It has no key but a signature.
-func (h *API) webhookEvent(ctx context.Context, w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr, token string) (*memberAnswer, error) {
+func (h *API) webhookEvent(ctx context.Context, w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr, token string) (*memberResponse, error) {
 	if r.Method != http.MethodPost {
 		api.Allow(w.Header(), http.MethodPost)
 		return nil, api.ErrNotAllowed
@@ -33,7 +33,7 @@ func (h *API) webhookEvent(ctx context.Context, w http.ResponseWriter, r *http.R
 	if wait > 0 {
 		return nil, api.RateLimited(forgedEvents, wait)
 	}
-	answer, err := h.readWebhookEvent(ctx, w, r, site, token)
+	response, err := h.readWebhookEvent(ctx, w, r, site, token)
 	switch {
 	case err == nil:
 		attempt.Succeed()
@@ -42,12 +42,12 @@ func (h *API) webhookEvent(ctx context.Context, w http.ResponseWriter, r *http.R
 			return nil, api.RateLimited(forgedEvents, wait)
 		}
 	}
-	return answer, err
+	return response, err
 }
 
 const forgedEvents = "webhook events from this address that are not the platform's"
 
-func (h *API) readWebhookEvent(ctx context.Context, w http.ResponseWriter, r *http.Request, site *Site, token string) (*memberAnswer, error) {
+func (h *API) readWebhookEvent(ctx context.Context, w http.ResponseWriter, r *http.Request, site *Site, token string) (*memberResponse, error) {
 	url, err := site.Inbound.WebhookURL(ctx, site.Members.Site, token)
 	if err != nil {
 		return nil, err
@@ -62,10 +62,9 @@ func (h *API) readWebhookEvent(ctx context.Context, w http.ResponseWriter, r *ht
 	if err := site.Inbound.Receive(site.Members.Site, url, r.Header.Get, body); err != nil {
 		return nil, err
 	}
-	return &memberAnswer{accepted: true, Body: api.JSON(envelope{Success: true, Message: "Received."})}, nil
+	return &memberResponse{accepted: true, Body: api.JSON(envelope{Success: true, Message: "Received."})}, nil
 }
 
-// webhookToken returns the token in the path of a webhook event.
 func (h *API) webhookToken(r *http.Request) (string, bool) {
 	return strings.CutPrefix(r.URL.Path, WebhookPath(h.Path)+"/")
 }

@@ -26,7 +26,7 @@ type Scans struct {
 	freed chan struct{}  // closed when a scan ends, and made anew
 }
 
-// NewScans returns a bound.
+// NewScans makes a bound for all sites and one for each.
 func NewScans(limit, siteLimit int) *Scans {
 	return &Scans{limit: limit, siteLimit: siteLimit, sites: make(map[string]int), freed: make(chan struct{})}
 }
@@ -182,7 +182,7 @@ func errCutOff(title string) error {
 	return &themes.ArchiveError{Problem: "it could not be read on its way to " + title + "; upload it again"}
 }
 
-// source returns the source of the manifest, once the body was passed on.
+// source is called once the body was passed on.
 func (u *upload) source() themes.Source {
 	s, why := u.scanned.Load(), u.unread
 	if s != nil {

@@ -207,7 +207,7 @@ func TestUploadsScannedAtOnce(t *testing.T) {
 			want = `{"themes":[{"warnings":[` + shown + `],"name":"nightly"}],"_errors":[{"field":"manifest","message":"` + message + `","severity":"error"}]}`
 		)
 		if diff := cmp.Diff(want, got.Body.String()); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		close(refused)
 		synctest.Wait()

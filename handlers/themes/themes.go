@@ -85,7 +85,7 @@ func (h *API) Serve(w http.ResponseWriter, r *http.Request, site *api.Site, addr
 	return served
 }
 
-// find returns the routes at the path of a request, and the theme that it is about.
+// find has no routes for a path that names no theme a store may have.
 func (h *API) find(r *http.Request) (found []api.Route[*request], theme string) {
 	rest, ok := strings.CutPrefix(strings.TrimSuffix(r.URL.EscapedPath(), "/"), h.Path+api.ThemesPath)
 	if rest == "" && ok {
@@ -241,15 +241,5 @@ func (r *request) validateEvent(ctx context.Context) (api.Response, error) {
 var errNoEvent = api.Invalid(`Send JSON such as {"type": "webinar", "values": {"name": "An evening"}}.`)
 
 func respond(report themes.Report) api.Response {
-	return api.Response{Body: report, Outcome: outcomeOf(report)}
-}
-
-func outcomeOf(report themes.Report) api.Outcome {
-	switch {
-	case report.Status == themes.NoManifest:
-		return api.Removed
-	case len(report.Findings) > 0:
-		return api.Findings
-	}
-	return api.Valid
+	return api.Response{Body: report, Outcome: api.OutcomeOf(report)}
 }

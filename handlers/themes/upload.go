@@ -25,7 +25,7 @@ func (h *API) MayChange(r *http.Request) bool {
 		len(p) >= len(h.Path) && strings.EqualFold(p[:len(h.Path)], h.Path)
 }
 
-// Changes returns the change that a request makes to the themes of a site's platform, for
+// Changes is the change that a request makes to the themes of a site's platform, for
 // which it is to be watched.
 func (h *API) Changes(r *http.Request, site *api.Site) (platform.ThemeChange, bool) {
 	if !h.MayChange(r) {
@@ -95,7 +95,7 @@ func (h *API) removed(ctx context.Context, site *api.Site, theme string) api.Out
 	if err != nil {
 		return api.Failed
 	}
-	return outcomeOf(report)
+	return api.OutcomeOf(report)
 }
 
 // uploaded takes over the manifest of a theme that the platform took, and adds what was
@@ -115,19 +115,12 @@ func (h *API) uploaded(ctx context.Context, site *api.Site, held *api.HeldRespon
 	} else if len(report.Findings) > 0 {
 		kept = h.kept(ctx, site, theme)
 	}
-	held.Replace(site.Platform.AddFindings(held.Body.Bytes(), encodeFindings(report.Findings), h.notice(report, kept)))
+	findings, _ := json.Marshal(report.Findings) // strings always encode
+	held.Replace(site.Platform.AddFindings(held.Body.Bytes(), findings, h.notice(report, kept)))
 	if err != nil {
 		return api.Failed
 	}
-	return outcomeOf(report)
-}
-
-func encodeFindings(findings []manifest.Finding) []byte {
-	list, err := json.Marshal(findings)
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	return list
+	return api.OutcomeOf(report)
 }
 
 // take takes over a manifest. The report comes with the error, which is of the
@@ -146,4 +139,19 @@ func (h *API) take(ctx context.Context, site *api.Site, theme string, source the
 		h.Logger.Error("what "+site.Kind.Title+" took could not be stored", zap.String("site", site.Name), zap.String("theme", theme), zap.Error(err))
 	}
 	return report, err
+}
+
+// kept is what the store has of a theme, nil while the store is away.
+func (*API) kept(ctx context.Context, site *api.Site, theme string) *themes.Theme {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	service, err := site.Themes()
+	if err != nil {
+		return nil
+	}
+	found, err := service.Find(ctx, theme)
+	if err != nil {
+		return nil
+	}
+	return &found
 }

@@ -134,7 +134,7 @@ func TestOddAnswers(t *testing.T) {
 				t.Errorf("%s, %v", diff, err)
 			}
 			if diff := cmp.Diff(test.saved, store.saved); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

@@ -1,10 +1,8 @@
 package themes
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -19,7 +17,7 @@ const (
 	maxNoticedMessage = 400
 )
 
-// notice returns what the platform's admin tells whoever uploaded a theme. It is nil if
+// notice is what the platform's admin tells whoever uploaded a theme. It is nil if
 // that is off, and where there is nothing to tell.
 func (h *API) notice(report themes.Report, kept *themes.Theme) *platform.UploadNotice {
 	if h.OmitsNotice || len(report.Findings) == 0 {
@@ -30,21 +28,6 @@ func (h *API) notice(report themes.Report, kept *themes.Theme) *platform.UploadN
 		Meaning:  meaning(report, kept),
 		Findings: notedFindings(report.Findings),
 	}
-}
-
-// kept returns what is kept of a theme, nil if that cannot be told now.
-func (*API) kept(ctx context.Context, site *api.Site, theme string) *themes.Theme {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	service, err := site.Themes()
-	if err != nil {
-		return nil
-	}
-	found, err := service.Find(ctx, theme)
-	if err != nil {
-		return nil
-	}
-	return &found
 }
 
 // meaning says what becomes of event types and of Homepage Curation, with a manifest that
@@ -73,7 +56,7 @@ func meaning(report themes.Report, kept *themes.Theme) string {
 	return text + again
 }
 
-// notedFindings returns findings for people. No two are at the same place.
+// notedFindings clips findings for people, and numbers those at the same place.
 func notedFindings(findings []manifest.Finding) []platform.NoticedFinding {
 	list := make([]platform.NoticedFinding, 0, min(len(findings), maxNoticed+1))
 	taken := make(map[string]int)
@@ -94,7 +77,7 @@ func notedFindings(findings []manifest.Finding) []platform.NoticedFinding {
 	return list
 }
 
-// count returns a number of things in words: 1 finding, 3 findings.
+// count writes a number of things, of which there is one or several: 1 finding, 3 findings.
 func count(n int, of string) string {
 	if n != 1 {
 		of += "s"

@@ -70,7 +70,7 @@ func TestNotice(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, new(API).notice(test.report, test.kept)); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			if got := (&API{OmitsNotice: true}).notice(test.report, test.kept); got != nil {
 				t.Errorf("although it is off: %v", got)

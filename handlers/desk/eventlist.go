@@ -1,0 +1,53 @@
+package desk
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+)
+
+// eventViews are the parts of the list.
+var eventViews = []choice{
+	{Value: string(events.Upcoming), Label: "Upcoming"}, {Value: string(events.Past), Label: "Past"}, {Value: string(events.Drafts), Label: "Drafts"},
+}
+
+// maxListedEvents is how many events a page of the list has.
+const maxListedEvents = 25
+
+// list shows a page of the list.
+func (r *eventsView) list(ctx context.Context) (any, error) {
+	query := r.request.URL.Query()
+	shown := &eventList{View: query.Get("view"), Query: clip.Text(query.Get("q"), maxTitle), Theme: clip.Text(r.theme, maxLabel), HasTypes: r.declared != nil, HasMore: query.Get("after") != ""}
+	search := events.Query{Text: shown.Query, After: query.Get("after"), Most: maxListedEvents}
+	if shown.View != string(events.Past) && shown.View != string(events.Drafts) {
+		shown.View = string(events.Upcoming)
+	}
+	search.View = events.View(shown.View)
+	for _, view := range eventViews {
+		view.IsChosen = view.Value == shown.View
+		shown.Views = append(shown.Views, view)
+	}
+	page, err := r.events.List(ctx, r.site.Name, search)
+	if err != nil {
+		return nil, away(err)
+	}
+	shown.Total = page.Total
+	for _, e := range r.current(ctx, page.Events) {
+		shown.Events = append(shown.Events, r.listed(e))
+	}
+	if page.Next != "" {
+		shown.Next = "events?" + url.Values{"view": {shown.View}, "q": {shown.Query}, "after": {page.Next}}.Encode()
+	}
+	return eventsPage{List: shown, Notice: r.eventDone("")}, nil
+}
+
+func (r *eventsView) listed(e events.Event) listedEvent {
+	shown := listedEvent{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e.Values), Type: r.labelOf(e.Type), Status: string(e.Status), Post: postOf(e), Pending: pendingOf(e)}
+	if shown.When == "" {
+		shown.When = "No date"
+	}
+	shown.View, shown.Text = r.addressesOf(e)
+	return shown
+}

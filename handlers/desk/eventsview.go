@@ -1,0 +1,235 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// eventsPage is what the page of events shows: a list, the editor of one, or a question
+// before something is done to it.
+type eventsPage struct {
+	Notice   *notice
+	List     *eventList
+	Editor   *eventEditor
+	Question *eventQuestion
+}
+
+// eventList is a page of the list of events.
+type eventList struct {
+	View     string // of views
+	Views    []choice
+	Query    string
+	Events   []listedEvent
+	Total    int
+	Next     string // the address of the next page, "" for none
+	Theme    string
+	HasTypes bool
+	HasMore  bool // this is not the first page
+}
+
+// listedEvent is an event in the list.
+type listedEvent struct {
+	ID, Name, When, Type, Status string
+
+	Pending    *shownPending
+	Post       string // what is not as it should be with its post, see postOf
+	View, Text string // addresses of its page and of its text, "" for none
+}
+
+// shownPending is why the platform does not have an event as it is here.
+type shownPending struct {
+	Since   time.Time
+	Problem string
+}
+
+// eventEditor is the editor of an event.
+type eventEditor struct {
+	ID, Name string // ID is "" for a new one
+	Theme    string // the active one
+	Type     string // "" if there is none for the event
+	Types    []choice
+	Fields   []eventField
+	Kept     string // values that the type has no fields for, as JSON
+	Revision int64
+	Status   string
+	Platform string
+
+	Problems []eventField // those that have one
+	Others   []string     // problems of no field that is shown
+	Findings []manifest.Finding
+	More     int
+
+	Pending    *shownPending
+	Post       string // see postOf
+	View, Text string // addresses of its page and of its text, "" for none
+	Elsewhere  string // the theme that the event was made for, if that is another
+
+	Conflict *conflict
+	Gone     []shownValue // what the event has, if its type is gone
+	GoneType string
+
+	IsSaved   bool   // what is shown is what is kept
+	Once      string // names the form of a new event, should it be sent twice
+	Upload    string // where pictures are sent
+	PostTitle string // of the type's template
+}
+
+// conflict is that somebody else has changed an event meanwhile.
+type conflict struct {
+	Revision int64 // theirs
+	Theirs   []shownValue
+}
+
+// shownValue is a value that is only read.
+type shownValue struct{ Label, Value string }
+
+// eventQuestion is what is asked before something is done to an event.
+type eventQuestion struct {
+	ID, Name string
+	Revision int64
+	Do       string // what the form says
+	Title    string
+	Text     string
+	Button   string
+	IsSafe   bool // nothing is taken away
+}
+
+// eventsView is what the pages of events know of their site.
+type eventsView struct {
+	*view
+
+	theme    string           // the active one
+	declared *manifest.Events // its event types, nil for none
+	findings []manifest.Finding
+}
+
+// eventsView asks the platform which theme is active.
+func (v *view) eventsView(ctx context.Context) (*eventsView, error) {
+	theme, err := v.site.Active(ctx, v.visitor)
+	if err != nil {
+		return nil, err
+	}
+	declared, findings, err := v.site.Events.Declared(ctx, theme)
+	return &eventsView{v, theme, declared, findings}, away(err)
+}
+
+func (r *eventsView) find(ctx context.Context, id string) (events.Event, error) {
+	e, err := r.events.Find(ctx, r.site.Name, id)
+	return e, r.explain(err)
+}
+
+// labelOf is the name of a type, or its key if the active theme has no such type.
+func (r *eventsView) labelOf(key string) string {
+	if t, ok := r.declared.Type(key); ok {
+		key = t.Label
+	}
+	return clip.Text(key, maxLabel)
+}
+
+// current takes over what staff changed in the platform. If that does not respond, events
+// are shown as they are stored.
+func (r *eventsView) current(ctx context.Context, list []events.Event) []events.Event {
+	looked, err := r.events.Look(ctx, r.site.Name, list)
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			r.desk.Logger.Warn("the posts of events could not be looked at", zap.String("site", r.site.Name), zap.Error(err))
+		}
+		return list
+	}
+	return looked
+}
+
+// addressesOf says where an event's page and its text are, "" for none.
+func (r *eventsView) addressesOf(e events.Event) (view, text string) {
+	if e.Post.ID == "" || e.Post.IsLost {
+		return "", ""
+	}
+	if e.Status != events.Draft && e.Post.Status == platform.Published {
+		view = e.Post.URL
+	}
+	return view, r.desk.Path + e.Post.Edit
+}
+
+// postOf says what is not as it should be with the post of an event, and what the pages
+// say about it: "lost" if it was deleted, "out" if it is published and the event is not, "sent"
+// if it was sent by email only and so has no page, "" otherwise.
+func postOf(e events.Event) string {
+	switch {
+	case e.Post.IsLost:
+		return "lost"
+	case e.Pending != nil:
+		return ""
+	case e.Status == events.Draft && e.Post.Status == platform.Published:
+		return "out"
+	case e.Status != events.Draft && e.Post.Status == platform.Sent:
+		return "sent"
+	}
+	return ""
+}
+
+func pendingOf(e events.Event) *shownPending {
+	if e.Pending == nil {
+		return nil
+	}
+	return &shownPending{e.Pending.Since, clip.Text(e.Pending.Problem, maxMessage)}
+}
+
+func nameOf(values map[string]any) string {
+	if name := strings.TrimSpace(textOfValue(values["name"])); name != "" {
+		return clip.Text(name, maxTitle)
+	}
+	return "Without a name"
+}
+
+// dateOf is "" without a date.
+func dateOf(values map[string]any) string {
+	text := textOfValue(values["event_date"])
+	if date, err := time.Parse(time.DateOnly, text); err == nil {
+		text = date.Format("2 Jan 2006")
+	}
+	if text = clip.Text(text, maxLabel); text == "" {
+		return ""
+	}
+	if start := textOfValue(values["event_time_start"]); start != "" {
+		text += ", " + clip.Text(start, maxLabel)
+		if end := textOfValue(values["event_time_end"]); end != "" {
+			text += "–" + clip.Text(end, maxLabel)
+		}
+		if zone := textOfValue(values["event_time_zone"]); zone != "" {
+			text += " " + clip.Text(zone, maxLabel)
+		}
+	}
+	return text
+}
+
+// eventDone reads from the query what was just done, nil for nothing.
+func (v *view) eventDone(id string) *notice {
+	query := v.request.URL.Query()
+	if site := v.request.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" { // a link of somebody's
+		return nil
+	}
+	text, ok := eventsDone[query.Get("done")]
+	if !ok || (query.Get("done") == "delete") != (id == "") {
+		return nil
+	}
+	return &notice{Text: strings.ReplaceAll(text, "%s", v.site.Kind.Title)}
+}
+
+// eventsDone are what was done, in words.
+var eventsDone = map[string]string{
+	"save":      "The event was saved.",
+	"publish":   "The event is published.",
+	"unpublish": "The event is not published any more. Its post is a draft in %s, with its text.",
+	"cancel":    "The event is cancelled. Its page stays, and says so.",
+	"delete":    "The event was deleted. Its post, if it had one, stays in %s as a draft.",
+	"duplicate": "This is the copy, a draft without slug and date.",
+}

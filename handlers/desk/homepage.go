@@ -1,0 +1,56 @@
+package desk
+
+import (
+	"context"
+
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// CurationSite is a site as the curation API sees it.
+type CurationSite struct {
+	*api.Site
+
+	Posts platform.PostHost
+
+	// Curator returns what fills the slots. An error means that the store is away.
+	Curator func() (*curation.Curator, error)
+}
+
+// ActiveHomepage is the homepage that the active theme declares.
+type ActiveHomepage struct {
+	*curation.Homepage
+	Theme string
+
+	// IsLatest means that the theme's latest manifest is the one that is used, and not an
+	// earlier one without findings.
+	IsLatest bool
+}
+
+// Homepage is the homepage that the active theme declares, as the platform tells a
+// visitor. Errors are those of [api.FailureOf].
+func (s *CurationSite) Homepage(ctx context.Context, visitor platform.Visitor) (ActiveHomepage, error) {
+	theme, err := s.Active(ctx, visitor)
+	if err != nil {
+		return ActiveHomepage{}, err
+	}
+	themes, err := s.Themes()
+	if err != nil {
+		return ActiveHomepage{}, err
+	}
+	kept, err := themes.Find(ctx, theme)
+	if err != nil {
+		return ActiveHomepage{}, err
+	}
+	declared := kept.Curation()
+	if declared == nil {
+		return ActiveHomepage{}, api.ErrNotCurated
+	}
+	curator, err := s.Curator()
+	if err != nil {
+		return ActiveHomepage{}, err
+	}
+	home := &curation.Homepage{Site: s.Name, Posts: s.Posts, Curator: curator, Declared: declared}
+	return ActiveHomepage{home, theme, len(kept.Findings) == 0}, nil
+}

@@ -1,0 +1,16 @@
+package desk
+
+import "github.com/lychgate/caddy-lychgate/handlers/api"
+
+// pages are all, by name, and order is that of those in the navigation.
+var (
+	pages = map[string]page{
+		"curation":       {title: "Homepage Curation", may: api.MayManage, show: showCuration, act: fillSlot, isLong: true},
+		"events":         {title: "Events", may: api.MayManage, needsEvents: true, show: showEvents, act: changeEvents, isLong: true, maxForm: maxEventForm, assets: "events"},
+		"event-settings": {title: "Event Settings", may: api.MayManage, needsEvents: true, show: showEventSettings, act: saveEventSettings, maxForm: maxEventForm, assets: "events", of: "events"},
+		"themes":         {title: "Themes", may: api.MayManage, show: showThemes, act: refreshTheme, isLong: true},
+		"integrations":   {title: "Integrations", may: api.MayAdminister, needsMembers: true, show: showIntegrations, act: changeIntegrations},
+		"sync":           {title: "Sync", may: api.MayAdminister, show: showSync, act: changeSync},
+	}
+	order = []string{"curation", "events", "themes", "integrations", "sync"}
+)

@@ -1,0 +1,108 @@
+package desk
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// view is one request for a page, of one of the staff once they are known.
+type view struct {
+	desk    *Desk
+	site    *Site
+	request *http.Request
+	visitor platform.Visitor
+	member  platform.StaffMember
+	members *Members        // on pages that need them
+	events  *events.Service // on pages that need them
+}
+
+// page is a page of the desk. Those of a site are in pages.
+type page struct {
+	title string
+
+	// may reports who is let in.
+	may api.Permission
+
+	// needsMembers means that sites without the members API have no such page.
+	needsMembers bool
+
+	// needsEvents means that sites without events have no such page.
+	needsEvents bool
+
+	// isLong means that its forms may take long.
+	isLong bool
+
+	// maxForm bounds the body of a request, in bytes, if it is not 0.
+	maxForm int64
+
+	// of is the page of the navigation that it belongs to, itself if that is "".
+	of string
+
+	// assets is the name of its script and its style, without the extension; that of most
+	// pages if it is "".
+	assets string
+
+	// show returns what the page's template is given.
+	show func(ctx context.Context, v *view) (any, error)
+
+	// act does what a form of the page asks for, and returns what the template is given,
+	// or a redirection. It is nil for a page without forms.
+	act func(ctx context.Context, v *view) (any, error)
+}
+
+// isFor reports whether a site has the page.
+func (p page) isFor(site *Site) bool {
+	return site != nil && (site.Members != nil || !p.needsMembers) && (site.Events != nil || !p.needsEvents)
+}
+
+// redirection is the query with which a page is asked for again, after a form.
+type redirection string
+
+// notice is what a page says at its top, of what was done.
+type notice struct {
+	Text      string
+	Of        string // the name of what it is about
+	IsProblem bool
+}
+
+// platform is the title of the site's platform, or of those that there might be.
+func (v *view) platform() string {
+	if v.site == nil {
+		return v.desk.Platforms
+	}
+	return v.site.Kind.Title
+}
+
+// Bounds of what is shown of manifests and of what the platform says, so that a page stays
+// small.
+const (
+	maxFindings = 30
+	maxField    = 120 // code points, as the next three
+	maxLabel    = 120
+	maxTitle    = 200
+	maxMessage  = 400
+
+	maxAuthors = 5
+	maxFills   = 3
+)
+
+const (
+	// timeout bounds a request, in which the platform and the store are asked several
+	// things. Somebody waits for it.
+	timeout = 10 * time.Second
+
+	// longTimeout bounds a form that has a repository read or a slot filled, which are
+	// bounded themselves.
+	longTimeout = time.Minute
+
+	// maxForm bounds the body of a request, in bytes.
+	maxForm = 64 << 10
+
+	// maxEventForm bounds the form of an event, in bytes. Each byte of a text may be three.
+	maxEventForm = 3 << 20
+)

@@ -1,0 +1,60 @@
+package members
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+// parseFields reads the fields of a member from JSON. Fields that are not known
+// are ignored, and so is member_id where it does not identify a new member.
+func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
+	var object map[string]json.RawMessage
+	err = api.Unmarshal(body, &object)
+	if errors.Is(err, api.ErrNotUnicode) {
+		return f, &members.InvalidError{Message: "The body must be JSON in UTF-8, without escapes of half a character."}
+	}
+	if len(body) == 0 {
+		return f, &members.InvalidError{Message: "The body must be a JSON object. It is empty."}
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return f, &members.InvalidError{Message: fmt.Sprintf("The body must be a JSON object. It is not valid JSON, from byte %d of %d on.", syntax.Offset, len(body))}
+	}
+	if err != nil || object == nil {
+		return f, &members.InvalidError{Message: "The body must be a JSON object."}
+	}
+	for _, field := range []struct {
+		name, kind string
+		into       any
+	}{
+		{"email", "a string", &f.Email},
+		{"name", "a string", &f.Name},
+		{"is_subscribed", "true or false", &f.Subscribed},
+		{"newsletters", "an array of objects with an id and a status, both strings", &f.Newsletters},
+		{"note", "a string; leave it out to set none", &f.Note},
+		{"labels", "an array of strings", &f.Labels},
+		{"tier_id", "a string or null", &f.TierID},
+		{"member_id", "a string", &f.MemberID},
+	} {
+		value, there := object[field.name]
+		if !there || field.name == "member_id" && !memberID {
+			continue
+		}
+		if string(value) == "null" {
+			if field.name == "tier_id" {
+				f.TierID = new(*string)
+				continue
+			}
+			err = errors.New("null")
+		} else {
+			err = json.Unmarshal(value, field.into)
+		}
+		if err != nil {
+			return members.Fields{}, &members.InvalidError{Message: "The " + field.name + " must be " + field.kind + "."}
+		}
+	}
+	return f, nil
+}
