@@ -8,7 +8,4 @@
 // docs/.
 package lychgate
 
-import (
-	_ "github.com/lychgate/caddy-lychgate/caddymodule"         // registers the modules
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/command" // and the command line
-)
+import _ "github.com/lychgate/caddy-lychgate/caddymodule" // registers the modules and the command line

@@ -65,6 +65,21 @@ func TestAdminAPI(t *testing.T) {
 	if strings.Contains(text, "jane") {
 		t.Errorf("an email is shown: %s", text)
 	}
+	_, text = admin("GET", "/lychgate/pending")
+	var all map[string]struct {
+		Pending map[string]int
+		Items   []struct{ Kind, Key, Title, Reason string }
+	}
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatal(err)
+	}
+	if of := all["daily"]; of.Pending["members"] != 1 || len(of.Items) != 1 || of.Items[0].Kind != "members" || of.Items[0].Key != daily.Members[0].GUID ||
+		!strings.Contains(of.Items[0].Reason, "connection refused") || strings.Contains(text, "jane") {
+		t.Errorf("pending: %s", text)
+	}
+	if got := e.metric(`lychgate_pending{kind="members",site="daily"}`); got != "1" {
+		t.Errorf("the metric says %q, want 1", got)
+	}
 	if got := e.metric(`lychgate_members_behind{site="daily"}`); got != "1" {
 		t.Errorf("the metric says %q, want 1", got)
 	}

@@ -35,14 +35,53 @@ func TestBesideSitesOnAdminAPI(t *testing.T) {
 		{"what is behind at no name", "GET", "/lychgate/members/behind?site=a%00b", "", refused(404, `there is no site "a\x00b" here`)},
 		{"a site is tried", "POST", "/lychgate/members/try?site=daily", "", behind("daily", "0")},
 		{"no site is tried", "POST", "/lychgate/members/try?site=%ff", "", refused(404, `there is no site "\xff" here`)},
+		{"what is pending at a site", "GET", "/lychgate/pending?site=fixed", "", behind("fixed", `{"pending":{"members":0},"items":[]}`)},
+		{"what is pending at all", "GET", "/lychgate/pending", "", behind("fixed", `{"pending":{"members":0},"items":[]}`)},
+		{"what is pending at no site", "GET", "/lychgate/pending?site=dialy", "", refused(404, `there is no site "dialy" here`)},
+		{"what is pending at no name", "GET", "/lychgate/pending?site=a%00b", "", refused(404, `there is no site "a\x00b" here`)},
+		{"what is pending cannot be posted to", "POST", "/lychgate/pending", "", useInstead("GET, DELETE")},
+		{"all of a site is tried", "POST", "/lychgate/pending/try?site=daily", "", behind("daily", `{"members":0,"work":0}`)},
+		{"all of no site is tried", "POST", "/lychgate/pending/try?site=%ff", "", refused(404, `there is no site "\xff" here`)},
+		{"trying all is no reading", "GET", "/lychgate/pending/try", "", useInstead("POST")},
+		{"nothing to give up", "DELETE", "/lychgate/pending?site=daily&kind=curation&key=hash-hero", "", refused(404, "nothing of this site, kind and key was refused for good")},
 		{"trying is no reading", "HEAD", "/lychgate/members/try", "", without(useInstead("POST"))},
+	})
+}
+
+// Posts that are pending, and those that were refused until they are given up, are on the admin
+// API.
+func TestPendingPostsOnAdminAPI(t *testing.T) {
+	store := sqliteStore(t)
+	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
+	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
+		VALUES ('fixed', 'events', 'e1', 'Party', 1000, 4102444800000, 2, 'It is down.', 1, '', 0), ('fixed', 'curation', 'hash-hero', '#hero', 1000, NULL, 1, 'No.', 1, '', 0)`); err != nil {
+		t.Fatal(err)
+	}
+	const (
+		pending = `{"fixed":{"pending":{"events":1,"members":0},"items":[{"kind":"events","key":"e1","title":"Party","since":"TIME","attempts":2,"reason":"It is down.","next_attempt":"TIME"}]`
+		refused = `,"refused":[{"kind":"curation","key":"hash-hero","title":"#hero","since":"TIME","attempts":1,"reason":"No."}]`
+	)
+	is := func(body string) response {
+		return response{200, map[string]string{"Content-Type": "application/json"}, body + "}}\n"}
+	}
+	a.follow(t, []sitesStep{
+		{"pending and refused", "GET", "/lychgate/pending", "", is(pending + refused)},
+		{"given up", "DELETE", "/lychgate/pending?site=fixed&kind=curation&key=hash-hero", "", done()},
+		{"pending", "GET", "/lychgate/pending?site=fixed", "", is(pending)},
+		{"tried", "POST", "/lychgate/pending/try", "", response{200, map[string]string{"Content-Type": "application/json"}, `{"fixed":{"members":0,"work":1}}` + "\n"}},
 	})
 }
 
 type request struct{ method, path, body string }
 
 // besideSites are requests that ask the store for what is behind.
-var besideSites = []request{{"GET", "/lychgate/members/behind", ""}, {"POST", "/lychgate/members/try", ""}}
+var besideSites = []request{{"GET", "/lychgate/members/behind", ""}, {"POST", "/lychgate/members/try", ""},
+	{"GET", "/lychgate/pending", ""}, {"POST", "/lychgate/pending/try", ""}, {"DELETE", "/lychgate/pending?site=daily&kind=curation&key=hash-hero", ""}}
 
 // sitesRequests are requests of each endpoint about sites, which find what they need.
 var sitesRequests = []request{
@@ -166,7 +205,7 @@ func TestSitesOfABrokenStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, table := range []string{"site_hosts", "sites", "members"} {
+	for _, table := range []string{"site_hosts", "sites", "members", "work"} {
 		if _, err := db.ExecContext(t.Context(), "DROP TABLE "+table); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,9 @@ import (
 	_ "github.com/lychgate/caddy-lychgate/caddymodule/staffdesk"
 	_ "github.com/lychgate/caddy-lychgate/caddymodule/thememanifest"
 
+	// The command line.
+	_ "github.com/lychgate/caddy-lychgate/caddymodule/command"
+
 	// What others take a module for.
 	_ "github.com/lychgate/caddy-lychgate/caddymodule/permission"
 	_ "github.com/lychgate/caddy-lychgate/caddymodule/upstreams"

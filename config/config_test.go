@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ func TestDuration(t *testing.T) {
 			t.Errorf("%s = %v, %v, want %v", text, time.Duration(got), err, want)
 		}
 		encoded, err := json.Marshal(got)
-		if diff := cmp.Diff(fmt.Sprint(int64(want)), string(encoded)); diff != "" || err != nil {
+		if diff := cmp.Diff(strconv.FormatInt(int64(want), 10), string(encoded)); diff != "" || err != nil {
 			t.Errorf("%s as JSON: %v (-want +got):\n%s", text, err, diff)
 		}
 	}

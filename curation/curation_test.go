@@ -2,6 +2,7 @@ package curation
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -19,6 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 func TestMain(m *testing.M) { wait.Goroutines(m) }
@@ -119,21 +120,48 @@ func (w *wall) has(tag string) []string {
 // start returns a curator of a store, which serves one site.
 func start(t *testing.T, db *database.DB, w *wall) *Curator {
 	t.Helper()
+	c := newCurator(t, db, map[string]platform.PostHost{"daily": w})
+	running(t, c)
+	return c
+}
+
+// newCurator returns a curator that serves some sites, whose queue does not run.
+func newCurator(t *testing.T, db *database.DB, sites map[string]platform.PostHost) *Curator {
+	t.Helper()
 	store, err := NewSQL(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := New(store, func(site string) platform.PostHost {
-		if site != "daily" {
-			return nil
-		}
-		return w
-	}, zap.NewNop())
-	t.Cleanup(func() {
-		c.cancel()
-		c.turns.running.Wait()
+	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(store, queue, func(site string) platform.PostHost { return sites[site] }, zap.NewNop())
+}
+
+// running ends what a curator has begun when the test ends.
+func running(t *testing.T, c *Curator) {
+	t.Cleanup(func() { end(c) })
+}
+
+func end(c *Curator) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.work.Run(ctx)
+}
+
+// keep keeps a move that nobody makes.
+func keep(t *testing.T, c *Curator, site, tag, post string) Move {
+	t.Helper()
+	m := moveOf(site, tag, post)
+	err := c.store.want(t.Context(), m, func(tx *sql.Tx) error {
+		_, err := c.work.Enqueue(t.Context(), tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
+		return err
 	})
-	return c
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // pending returns the moves that the platform does not have, as "tag: post".
@@ -233,53 +261,29 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// bringDue brings to the platform what is due, and waits for that.
-func bringDue(t *testing.T, c *Curator, w *wall) {
+// syncAll has all moves made that are kept.
+func syncAll(t *testing.T, c *Curator) {
 	t.Helper()
-	if !c.begin("daily", func(ctx context.Context) { c.bringDue(ctx, "daily", w) }) {
-		t.Error("too much is under way")
+	moves, err := c.store.List(t.Context(), "daily")
+	if err != nil {
+		t.Fatal(err)
 	}
-	c.turns.running.Wait()
-}
-
-// isDue has all moves be due, and all leases have run out.
-func isDue(t *testing.T, db *database.DB) {
-	t.Helper()
-	for _, statement := range []string{"UPDATE curation_moves SET due_at = 0", "DELETE FROM curation_leases"} {
-		if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
+	for _, m := range moves {
+		if _, err := c.work.Sync(t.Context(), "daily", Kind, m.identity); err != nil {
+			t.Error(err)
 		}
 	}
 }
 
-// dying is a store of a process that ends: nothing gets through any more.
-type dying struct {
-	Store
-	isDead func() bool
+// expire has all leases run out.
+func expire(t *testing.T, db *database.DB) {
+	t.Helper()
+	if _, err := db.Write.ExecContext(t.Context(), "UPDATE work SET leased_until = 0"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 var errDead = errors.New("the process has ended")
-
-func (d dying) Done(ctx context.Context, m Move) error {
-	if d.isDead() {
-		return errDead
-	}
-	return d.Store.Done(ctx, m)
-}
-
-func (d dying) Postpone(ctx context.Context, m Move, by time.Duration, problem string) error {
-	if d.isDead() {
-		return errDead
-	}
-	return d.Store.Postpone(ctx, m, by, problem)
-}
-
-func (d dying) Release(ctx context.Context, site, holder string) error {
-	if d.isDead() {
-		return errDead
-	}
-	return d.Store.Release(ctx, site, holder)
-}
 
 // A process that ends after any of its calls leaves nothing half done: another finishes
 // it, once the lease has run out.
@@ -291,24 +295,23 @@ func TestKilled(t *testing.T) {
 			killed := start(t, db, w)
 			made := 0
 			w.fault = func(string) error {
-				if made++; made > calls {
-					return errDead
+				if made++; made <= calls {
+					return nil
 				}
-				return nil
+				// Nothing gets through any more: the lease is no longer this process's.
+				if _, err := db.Write.ExecContext(t.Context(), "UPDATE work SET holder = 'killed'"); err != nil {
+					t.Error(err)
+				}
+				return errDead
 			}
-			killed.store = dying{killed.store, func() bool {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				return made > calls
-			}}
 			finished = killed.Move(t.Context(), "daily", "#hero", "2") == nil
 			w.mu.Lock()
 			w.fault = func(string) error { return nil }
 			w.mu.Unlock()
 
-			isDue(t, db)
+			expire(t, db)
 			other := start(t, db, w)
-			bringDue(t, other, w)
+			syncAll(t, other)
 			want := map[string][]string{"1": {"a"}, "2": {"b", "#hero"}, "3": {}}
 			if diff := cmp.Diff(want, w.posts); diff != "" {
 				t.Errorf("ended after %d calls: %s", calls, diff)
@@ -367,13 +370,11 @@ func TestRun(t *testing.T) {
 	w := newWall(map[string][]string{"1": nil})
 	c := start(t, db, w)
 	for _, site := range []string{"daily", "weekly"} {
-		if _, err := c.store.Want(t.Context(), site, "#hero", "1"); err != nil {
-			t.Fatal(err)
-		}
+		keep(t, c, site, "#hero", "1")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { c.Run(ctx) })
+	running.Go(func() { c.work.Run(ctx) })
 	wait.Until(t, func() string {
 		if left := pending(t, c); left != nil {
 			return fmt.Sprint(left)
@@ -391,47 +392,40 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// More moves than are allowed at once are kept, and wait.
-func TestManyMoves(t *testing.T) {
+// A move for which there is no room, or that is asked for while the queue ends, as at a reload,
+// is kept and waits for the next one.
+func TestMoveWithoutRoom(t *testing.T) {
 	w := newWall(map[string][]string{"1": nil})
-	c := start(t, dbtest.SQLite(t), w)
-	for range maxMoves {
-		c.places <- struct{}{}
-	}
+	db := dbtest.SQLite(t)
+	c := start(t, db, w)
+	end(c)
 	if err := c.Move(t.Context(), "daily", "#hero", "1"); !errors.Is(err, ErrPending) {
-		t.Error(err)
+		t.Errorf("%v, want %v", err, ErrPending)
 	}
 	if diff := cmp.Diff([]string{"#hero: 1"}, pending(t, c)); diff != "" {
 		t.Error(diff)
+	}
+	syncAll(t, start(t, db, w))
+	if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
+		t.Errorf("made by the next one, want -, got +: %s", diff)
 	}
 }
 
 // Nothing is left of a site that is gone, and another keeps what is its own.
 func TestForget(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, err := NewSQL(t.Context(), db)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newCurator(t, db, nil)
 		for _, site := range []string{"daily", "weekly"} {
-			if _, err := store.Want(t.Context(), site, "#hero", "1"); err != nil {
-				t.Fatal(err)
-			}
-			if held, err := store.Hold(t.Context(), site, "me", time.Minute); !held || err != nil {
-				t.Fatal(held, err)
-			}
+			keep(t, c, site, "#hero", "1")
 		}
-		if err := store.Forget(t.Context(), "daily"); err != nil {
+		if err := errors.Join(c.store.Forget(t.Context(), "daily"), c.work.Forget(t.Context(), "daily")); err != nil {
 			t.Fatal(err)
 		}
 		for site, want := range map[string]int{"daily": 0, "weekly": 1} {
-			moves, err := store.List(t.Context(), site)
-			if err != nil || len(moves) != want {
-				t.Errorf("%s: %+v, %v", site, moves, err)
-			}
-			held, err := store.Hold(t.Context(), site, "another", time.Minute)
-			if err != nil || held != (want == 0) {
-				t.Errorf("%s: held %t, %v", site, held, err)
+			moves, err := c.store.List(t.Context(), site)
+			_, counts, countErr := c.work.Pending(t.Context(), site, 10)
+			if err := errors.Join(err, countErr); err != nil || len(moves) != want || counts[Kind] != want {
+				t.Errorf("%s: %d moves and %d tasks are left, want %d; %v", site, len(moves), counts[Kind], want, err)
 			}
 		}
 	})

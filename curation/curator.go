@@ -1,19 +1,18 @@
 // Package curation fills the slots of homepages (docs/staff_desk.md#homepage-curation). A
 // theme renders the post that carries a slot's tag; an editor's choice moves the tag.
 //
-// A choice is kept in the store before the platform is touched, and forgotten when the
-// platform has it. So it is finished by whichever process is there, whatever ends in
-// between. The tag is given to the new post first and taken from others then: the
+// A choice is kept in the store before the platform is touched, and removed when the
+// platform has it: work of the kind [Kind]. So it is finished by whichever process is there,
+// whatever ends in between. The tag is given to the new post first and taken from others then: the
 // homepage is never without.
 package curation
 
 import (
 	"context"
-	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -22,36 +21,17 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 const (
-	// patience is how long a caller waits for the platform. The move goes on after it.
-	patience = 10 * time.Second
+	// Kind is the kind of work that moves a tag. Its keys are [manifest.TagIdentity] of tags.
+	Kind = "curation"
 
-	// moveTimeout bounds one try to bring a move to the platform, and callTimeout each
-	// request to it.
+	// moveTimeout bounds an attempt to move a tag, of which each request may take callTimeout:
+	// a tag that some posts carry takes a request for each.
 	moveTimeout = time.Minute
 	callTimeout = 10 * time.Second
-
-	// leaseTime is how long a process holds a site that does not say every prolongInterval
-	// that it goes on.
-	leaseTime       = 5 * time.Second
-	prolongInterval = time.Second
-
-	// holdInterval is how often it is tried to lease a site that another holds.
-	holdInterval = 50 * time.Millisecond
-
-	// dueInterval is how often Run looks for moves that are due.
-	dueInterval = 5 * time.Second
-
-	// maxPause bounds the time between two tries, the first of which is firstPause.
-	firstPause = 2 * time.Second
-	maxPause   = 5 * time.Minute
-
-	// maxMoves bounds the moves that are under way in a process, and maxMovesOfSite those
-	// of a site: a platform that hangs leaves places for others.
-	maxMoves       = 64
-	maxMovesOfSite = 8
 
 	// maxKey bounds a tag and a post's ID that are kept, in bytes: no platform has longer
 	// ones, and PostgreSQL takes none of 2,700 for a key.
@@ -65,27 +45,29 @@ const (
 // Curator moves the tags of all sites of a process. It may be used by many goroutines at
 // once.
 type Curator struct {
-	store  Store
+	store  *SQL
+	work   *work.Queue
 	posts  func(site string) platform.PostHost
 	logger *zap.Logger
-
-	places chan struct{} // one for each move under way
-	turns  turns
-	ctx    context.Context // of moves, until Run ends
-	cancel context.CancelFunc
 }
 
-// New returns a Curator that needs Run. It brings moves to the posts of a site, which are
-// nil for a site that this process does not serve.
-func New(store Store, posts func(site string) platform.PostHost, logger *zap.Logger) *Curator {
-	c := &Curator{store: store, posts: posts, logger: logger, places: make(chan struct{}, maxMoves), turns: turns{of: make(map[string]*turn)}}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+// New returns a Curator that has a queue move tags. posts returns the posts of a site, nil for
+// a site that this process does not serve. Tags of a site are moved one after the other:
+// several slots may change one post, which Ghost refuses to change twice at once.
+func New(store *SQL, queue *work.Queue, posts func(site string) platform.PostHost, logger *zap.Logger) *Curator {
+	c := &Curator{store: store, work: queue, posts: posts, logger: logger}
+	queue.Handle(work.Kind{Name: Kind, Do: c.sync, Timeout: moveTimeout, IsSerial: true, Platform: func(site string) any {
+		if posts := c.posts(site); posts != nil {
+			return posts
+		}
+		return nil
+	}})
 	return c
 }
 
 // Errors of Move.
 var (
-	// ErrPending means that a move is kept, and brought to the platform later.
+	// ErrPending means that a move is kept, and synced to the platform later.
 	ErrPending = errors.New("the platform does not have it yet")
 
 	// ErrReplaced means that somebody else chose another post at the same moment.
@@ -120,21 +102,31 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 			return err
 		}
 	}
-	m, err := c.store.Want(ctx, site, tag, post)
+	m := moveOf(site, tag, post)
+	var task work.Task
+	err := c.store.want(ctx, m, func(tx *sql.Tx) (err error) {
+		task, err = c.work.EnqueueLeased(ctx, tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	if !c.begin(site, func(ctx context.Context) { done <- c.bring(ctx, posts, m) }) { //nolint:contextcheck // it outlives the caller
+	attempt, isKnown := c.work.Try(ctx, task)
+	switch failure, isRefused := attempt.Value.(error); {
+	case !isKnown:
 		return ErrPending
+	case attempt.Task.Key == "": // by another process, this move or one that replaced it
+		return isDone(ctx, posts, m)
+	case !attempt.Task.IsSame(task):
+		return ErrReplaced
+	case isRefused:
+		return failure
+	case attempt.Outcome == work.Never:
+		return &platform.Refusal{Reason: attempt.Reason}
+	case attempt.Outcome != work.Done:
+		return fmt.Errorf("%w: %s", ErrPending, attempt.Reason)
 	}
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(patience):
-	case <-ctx.Done():
-	}
-	return ErrPending
+	return nil
 }
 
 // Pending returns the moves of a site that the platform does not have, by
@@ -146,144 +138,39 @@ func (c *Curator) Pending(ctx context.Context, site string) (map[string]Move, er
 	}
 	pending := make(map[string]Move)
 	for _, m := range list {
-		pending[manifest.TagIdentity(m.Tag)] = m
+		pending[manifest.TagIdentity(m.Tag)] = m // which an earlier version may have stored otherwise
 	}
 	return pending, nil
 }
 
-// begin runs work at a site in the background, unless too much is under way.
-func (c *Curator) begin(site string, work func(ctx context.Context)) bool {
-	if !c.turns.enter(site, maxMovesOfSite) {
-		return false
+// sync brings the latest move of a tag to the platform. The Value of its result is why the
+// platform refused it for good.
+func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
+	m, isKept, err := c.store.find(ctx, t.Site, t.Key)
+	if err == nil && !isKept {
+		return work.Result{Outcome: work.Done}
 	}
-	select {
-	case c.places <- struct{}{}:
-	default:
-		c.turns.leave(site)
-		return false
+	if posts := c.posts(t.Site); err == nil && posts != nil {
+		err = apply(ctx, posts, m)
+	} else if err == nil {
+		err = errors.New("the site is not served any more")
 	}
-	go func() {
-		defer func() {
-			<-c.places
-			c.turns.leave(site)
-		}()
-		ctx, cancel := context.WithTimeout(c.ctx, moveTimeout)
-		defer cancel()
-		work(ctx)
-	}()
-	return true
-}
-
-// Run brings moves to their platforms that are due, until ctx is done. It returns when
-// nothing is under way any more.
-func (c *Curator) Run(ctx context.Context) {
-	defer c.turns.close()
-	defer c.cancel()
-	ticker := time.NewTicker(dueInterval)
-	defer ticker.Stop()
-	busy := make(map[string]bool) // the sites that are under way
-	done := make(chan string, maxMoves)
-	var last DueSite // that was looked at
-	for {
-		last = c.beginDue(ctx, last, busy, done)
-		for waiting := true; waiting; {
-			select {
-			case <-ctx.Done():
-				return
-			case site := <-done:
-				delete(busy, site)
-			case <-ticker.C:
-				waiting = false
-			}
-		}
+	forget := func(ctx context.Context, tx *sql.Tx) error { return c.store.done(ctx, tx, m) }
+	if err == nil {
+		return work.Result{Outcome: work.Done, Settle: forget}
 	}
-}
-
-// beginDue begins to bring the moves of sites that are due, behind the one that was looked
-// at last, and returns the one that is now, zero for all. So sites that this process does
-// not serve, however many there are, keep it from no other.
-func (c *Curator) beginDue(ctx context.Context, last DueSite, busy map[string]bool, done chan<- string) DueSite {
-	sites, err := c.store.Due(ctx, last)
-	if err != nil {
-		if ctx.Err() == nil {
-			c.logger.Debug("the moves that are due cannot be read", zap.Error(err)) // the store that is away says so elsewhere
-		}
-		return last
-	}
-	for _, due := range sites {
-		if len(c.places) == cap(c.places) {
-			return last
-		}
-		last = due
-		posts := c.posts(due.Site)
-		if busy[due.Site] || posts == nil {
-			continue
-		}
-		hasBegun := c.begin(due.Site, func(ctx context.Context) { //nolint:contextcheck // it ends as ctx does
-			c.bringDue(ctx, due.Site, posts)
-			done <- due.Site
-		})
-		if hasBegun {
-			busy[due.Site] = true
-		}
-	}
-	if len(sites) < maxDue {
-		return DueSite{}
-	}
-	return last
-}
-
-// bringDue brings the moves of a site to its platform, one after the other.
-func (c *Curator) bringDue(ctx context.Context, site string, posts platform.PostHost) {
-	due, err := c.store.DueOf(ctx, site)
-	if err != nil {
-		return // Due says so
-	}
-	for _, m := range due {
-		if err := c.bring(ctx, posts, m); errors.Is(err, ErrPending) {
-			return // neither would it take the others
-		}
-	}
-}
-
-// bring brings a move to the platform, while no other process changes the site's tags.
-// Errors: those of Move.
-func (c *Curator) bring(ctx context.Context, posts platform.PostHost, m Move) error {
-	held, end, err := c.lease(ctx, m.Site)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrPending, err)
-	}
-	defer end()
-	now, found, err := c.store.Find(ctx, m)
+	logged := []zap.Field{zap.String("site", m.Site), zap.String("tag", m.Tag), zap.String("post", m.Post), zap.Error(err)}
+	refusal, isRefused := errors.AsType[*platform.Refusal](err)
 	switch {
-	case err != nil:
-		return fmt.Errorf("%w: %w", ErrPending, err)
-	case !found:
-		return isDone(held, posts, m) // by another process, this move or one that replaced it
-	case now.revision != m.revision:
-		return ErrReplaced
+	case errors.Is(err, platform.ErrNoPost):
+		refusal = &platform.Refusal{Reason: "The post is not there any more."}
+	case !isRefused:
+		c.logger.Warn("a slot of the homepage cannot be filled yet; it is tried again", logged...)
+		_, isOther := errors.AsType[*otherError](err)
+		return work.Result{Outcome: work.Again, Reason: err.Error(), IsUnanswered: !isOther}
 	}
-	err = apply(held, posts, m)
-	var refusal *platform.Refusal
-	switch {
-	case err == nil:
-	case errors.Is(err, platform.ErrNoPost), errors.As(err, &refusal):
-		c.logger.Warn("a post cannot fill a slot of the homepage, so the slot stays as it was",
-			zap.String("site", m.Site), zap.String("tag", m.Tag), zap.String("post", m.Post), zap.Error(err))
-	default:
-		postponing, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout) // also when the time is up
-		defer cancel()
-		if postponed := c.store.Postpone(postponing, m, pause(m.Tries), err.Error()); postponed != nil {
-			err = errors.Join(err, postponed)
-		}
-		c.logger.Warn("a slot of the homepage cannot be filled yet; it is tried again",
-			zap.String("site", m.Site), zap.String("tag", m.Tag), zap.String("post", m.Post), zap.Error(err))
-		return fmt.Errorf("%w: %w", ErrPending, err)
-	}
-	if forgotten := c.store.Done(ctx, m); forgotten != nil {
-		return fmt.Errorf("%w: %w", ErrPending, forgotten)
-	}
-	return err
+	c.logger.Warn("a post cannot fill a slot of the homepage, so the slot stays as it was", logged...)
+	return work.Result{Outcome: work.Never, Reason: refusal.Reason, Settle: forget, Value: err}
 }
 
 // isDone returns nil if the platform has a move, and otherwise ErrReplaced.
@@ -345,83 +232,14 @@ func apply(ctx context.Context, posts platform.PostHost, m Move) error {
 	return fmt.Errorf("more than %d posts carry the tag", maxRounds*maxCarriers)
 }
 
-// plain hides that an error is a refusal, where it is not one of the post that was chosen.
+// otherError is a refusal of the platform that is not one of the post that was chosen.
+type otherError struct{ reason string }
+
+func (e *otherError) Error() string { return e.reason }
+
 func plain(err error) error {
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
-		return errors.New(refusal.Reason)
+		return &otherError{refusal.Reason}
 	}
 	return err
-}
-
-// pause returns how long to wait after a number of tries.
-func pause(tries int) time.Duration {
-	return min(firstPause<<min(tries, 20), maxPause)
-}
-
-// lease waits for the lease of a site and keeps it until end is called. It returns a
-// context that ends with the lease.
-func (c *Curator) lease(ctx context.Context, site string) (held context.Context, end func(), err error) {
-	endTurn, err := c.turns.take(ctx, site)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if err != nil {
-			endTurn()
-		}
-	}()
-	holder := rand.Text()
-	var until time.Time
-	for {
-		until = time.Now().Add(leaseTime)
-		isHeld, err := c.store.Hold(ctx, site, holder, leaseTime)
-		if err != nil {
-			return nil, nil, err
-		}
-		if isHeld {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return nil, nil, context.Cause(ctx)
-		case <-time.After(holdInterval):
-		}
-	}
-	held, lost := context.WithCancel(ctx)
-	var keeping sync.WaitGroup
-	keeping.Go(func() {
-		defer lost()
-		c.keep(held, site, holder, until)
-	})
-	return held, func() { // also when ctx has ended
-		defer endTurn()
-		lost()
-		keeping.Wait()
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-		defer cancel()
-		_ = c.store.Release(ctx, site, holder) // else it runs out
-	}, nil
-}
-
-// keep prolongs a lease, which goes until a time, until ctx is done or the lease is lost.
-func (c *Curator) keep(ctx context.Context, site, holder string, until time.Time) {
-	ticker := time.NewTicker(prolongInterval)
-	defer ticker.Stop()
-	for time.Now().Before(until) {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		asked := time.Now()
-		bounded, cancel := context.WithDeadline(ctx, until)
-		held, err := c.store.Hold(bounded, site, holder, leaseTime)
-		cancel()
-		switch {
-		case held:
-			until = asked.Add(leaseTime)
-		case err == nil:
-			return // it is another's
-		}
-	}
 }

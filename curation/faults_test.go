@@ -14,10 +14,7 @@ import (
 func TestTimeIsUp(t *testing.T) {
 	w := newWall(map[string][]string{"1": {"#hero"}, "2": nil})
 	c := start(t, dbtest.SQLite(t), w)
-	m, err := c.store.Want(t.Context(), "daily", "#hero", "2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := keep(t, c, "daily", "#hero", "2")
 	ctx, cancel := context.WithCancel(t.Context())
 	w.fault = func(call string) error {
 		if call != "tag 2" {
@@ -26,10 +23,8 @@ func TestTimeIsUp(t *testing.T) {
 		cancel()
 		return context.Canceled
 	}
-	c.turns.enter("daily", 1)
-	defer c.turns.leave("daily")
-	if err := c.bring(ctx, w, m); !errors.Is(err, ErrPending) {
-		t.Error(err)
+	if _, err := c.work.Sync(ctx, "daily", Kind, m.identity); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want %v", err, context.Canceled)
 	}
 	moves, err := c.store.List(t.Context(), "daily")
 	if err != nil || len(moves) != 1 || moves[0].Tries != 1 {
@@ -68,8 +63,7 @@ func TestPlatformFails(t *testing.T) {
 			w.mu.Lock()
 			w.fault = func(string) error { return nil }
 			w.mu.Unlock()
-			isDue(t, db)
-			bringDue(t, c, w)
+			syncAll(t, c)
 			if diff := cmp.Diff([]string{"2"}, w.has("#hero")); diff != "" {
 				t.Error(diff)
 			}

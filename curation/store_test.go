@@ -1,7 +1,7 @@
 package curation
 
 import (
-	"fmt"
+	"database/sql"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -19,24 +19,17 @@ func TestNamesOfOneTag(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		w := newWall(map[string][]string{"1": {"#hero"}, "2": nil})
 		c := start(t, db, w)
-		want := func(tag, post string) Move {
-			t.Helper()
-			m, err := c.store.Want(t.Context(), "daily", tag, post)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return m
-		}
-		first := want("#Hero", "1")
-		second := want("hash-hero", "2")
-		want("hero", "3") // another tag
+		first := keep(t, c, "daily", "#Hero", "1")
+		second := keep(t, c, "daily", "hash-hero", "2")
+		keep(t, c, "daily", "hero", "3") // another tag
 		if diff := cmp.Diff([]string{"hash-hero: 2", "hero: 3"}, pending(t, c)); diff != "" {
 			t.Errorf("kept: %s", diff)
 		}
-		if err := c.store.Done(t.Context(), first); err != nil {
+		if err := db.InTx(t.Context(), func(tx *sql.Tx) error { return c.store.done(t.Context(), tx, first) }); err != nil {
 			t.Fatal(err)
 		}
-		now, found, err := c.store.Find(t.Context(), first)
+		now, found, err := c.store.find(t.Context(), "daily", first.identity)
+		second.WantedAt = now.WantedAt
 		if diff := cmp.Diff(second, now, cmp.AllowUnexported(Move{})); diff != "" || !found || err != nil {
 			t.Errorf("in the place of the first: %t, %v: %s", found, err, diff)
 		}
@@ -44,54 +37,6 @@ func TestNamesOfOneTag(t *testing.T) {
 		shown, err := home.Show(t.Context(), []manifest.Slot{{Key: "lead", Tag: "#hero"}})
 		if err != nil || shown[0].Move == nil || shown[0].Move.Post != "2" {
 			t.Errorf("a slot with another name of the tag: %+v, %v", shown, err)
-		}
-	})
-}
-
-// However many sites are due that nobody serves any more, one that is served is reached, and
-// after it the first ones again.
-func TestSitesThatAreNotServed(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		w := newWall(map[string][]string{"1": nil})
-		c := start(t, db, w)
-		add := func(due int, sites ...string) {
-			t.Helper()
-			for _, site := range sites {
-				m, err := c.store.Want(t.Context(), site, "#hero", "1")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := db.Write.ExecContext(t.Context(), "UPDATE curation_moves SET due_at = $1 WHERE site = $2", due, m.Site); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		for i := range 2*maxDue + 100 {
-			add(i/3, fmt.Sprintf("gone-%04d", i))
-		}
-		add(2*maxDue, "daily")
-		busy, done := make(map[string]bool), make(chan string, maxMoves)
-		var last DueSite
-		for i, want := range []DueSite{{"gone-0999", 333}, {"gone-1999", 666}, {}, {"gone-0999", 333}} {
-			if last = c.beginDue(t.Context(), last, busy, done); last != want {
-				t.Fatalf("look %d ends with %v, want %v", i, last, want)
-			}
-			if isBegun := i >= 2; busy["daily"] != isBegun {
-				t.Errorf("look %d: begun: %v", i, busy)
-			}
-		}
-		if site := <-done; site != "daily" {
-			t.Errorf("done: %s", site)
-		}
-		if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
-			t.Error(diff)
-		}
-		// Those that wait longest come first where not all can be begun.
-		for range maxMoves {
-			c.places <- struct{}{}
-		}
-		if got := c.beginDue(t.Context(), last, busy, done); got != last {
-			t.Errorf("without a place it goes on to %v, from %v", got, last)
 		}
 	})
 }
@@ -129,12 +74,45 @@ func TestMovesOfEarlierVersion(t *testing.T) {
 		if diff := cmp.Diff(want, moves, cmpopts.IgnoreUnexported(Move{})); diff != "" || err != nil {
 			t.Errorf("%v: %s", err, diff)
 		}
-		bringDue(t, c, w)
+		syncAll(t, c)
 		if diff := cmp.Diff(map[string][]string{"1": nil, "2": {"hash-hero"}, "3": {}, "4": {"News"}, "5": {"#Ärger"}}, w.posts); diff != "" {
 			t.Error(diff)
 		}
 		if left := pending(t, c); left != nil {
 			t.Errorf("pending: %v", left)
+		}
+	})
+}
+
+// A move that is pending in the tables of the last version is after the upgrade, with what is
+// known of it.
+func TestUpgradeOfPendingMoves(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		earlier := fstest.MapFS{}
+		for _, name := range []string{"migrations/00001_moves.sql", "migrations/00002_identity.sql"} {
+			data, err := migrations.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			earlier[name] = &fstest.MapFile{Data: data}
+		}
+		if err := (database.Schema{Name: Schema.Name, Files: earlier}).Migrate(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO curation_moves (site, identity, tag, post, revision, wanted_at, due_at, tries, problem)
+			VALUES ('daily', 'hash-hero', '#Hero', '2', 1, 5, 6, 3, 'It is down.')`); err != nil {
+			t.Fatal(err)
+		}
+		w := newWall(map[string][]string{"1": {"#Hero"}, "2": nil})
+		c := start(t, db, w)
+		got, err := c.Pending(t.Context(), "daily")
+		want := map[string]Move{"hash-hero": {Site: "daily", Tag: "#Hero", Post: "2", WantedAt: time.UnixMilli(5).UTC(), Tries: 3, Problem: "It is down."}}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Move{})); diff != "" || err != nil {
+			t.Errorf("pending, want -, got +: %s; %v", diff, err)
+		}
+		syncAll(t, c)
+		if diff := cmp.Diff([]string{"2"}, w.has("#Hero")); diff != "" || pending(t, c) != nil {
+			t.Errorf("the tag's posts, want -, got +: %s; pending: %v", diff, pending(t, c))
 		}
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/sites"
 	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 const (
@@ -105,7 +106,7 @@ func (s *Store) examine(ctx context.Context, opened *openedStore) (r Result, err
 	for _, part := range []struct {
 		used bool
 		database.Schema
-	}{{s.Members, memberstore.Schema}, {s.Themes, themes.Schema}, {s.Curation, curation.Schema}, {s.Events, events.Schema}, {s.Keys != nil, sites.Schema}} {
+	}{{s.Members, memberstore.Schema}, {s.Themes, themes.Schema}, {s.Curation || s.Events, work.Schema}, {s.Curation, curation.Schema}, {s.Events, events.Schema}, {s.Keys != nil, sites.Schema}} {
 		if !part.used {
 			continue
 		}

@@ -31,14 +31,12 @@ func (e *Edge) UseCuration() (*Curation, error) {
 }
 
 // begin implements [storeUser].
-func (s *Curation) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
+func (s *Curation) begin(ctx context.Context, db *database.DB, _ func(func(context.Context))) error {
 	store, err := curation.NewSQL(ctx, db)
 	if err != nil {
 		return err
 	}
-	curator := curation.New(store, s.posts, Sampled(s.edge.Logger))
-	run(curator.Run)
-	s.curator.Store(curator)
+	s.curator.Store(curation.New(store, s.store.work.Load(), s.posts, Sampled(s.edge.Logger)))
 	return nil
 }
 

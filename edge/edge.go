@@ -243,6 +243,9 @@ func (e *Edge) Members() *Members { return e.members }
 // Stored returns the sites in the store.
 func (e *Edge) Stored() *StoredSites { return e.stored }
 
+// Serves reports whether there is a site of a name, of the configuration or in the store.
+func (e *Edge) Serves(name string) bool { return e.byName[name] != nil || e.stored.site(name) != nil }
+
 // SiteOf returns a site of the configuration by its name, nil for none.
 func (e *Edge) SiteOf(name string) *Site { return e.byName[name] }
 

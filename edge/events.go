@@ -41,7 +41,7 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	if err != nil {
 		return err
 	}
-	service := events.New(store, s.host, Sampled(s.edge.Logger))
+	service := events.New(store, s.store.work.Load(), s.host, Sampled(s.edge.Logger))
 	run(service.Run)
 	s.serving.Store(&servingEvents{service, events.NewFeed(store)})
 	return nil

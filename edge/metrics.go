@@ -100,7 +100,7 @@ var (
 
 func registerMetrics(registry *prometheus.Registry) error {
 	for _, c := range []prometheus.Collector{
-		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp{}, membersPending{}, storedSitesCount{},
+		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp{}, membersPending{}, pendingCount{}, storedSitesCount{},
 	} {
 		if err := registry.Register(c); err != nil {
 			return err

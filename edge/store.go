@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -11,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // openStore is the store of one configuration. It is opened when Caddy starts
@@ -26,7 +28,8 @@ type openStore struct {
 	stopped  bool
 	err      error // of opening, for good
 	db       *database.DB
-	ctx      context.Context // of what runs in the background
+	work     atomic.Pointer[work.Queue] // nil while the store is away
+	ctx      context.Context            // of what runs in the background
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 	releases pool.Releases
@@ -131,6 +134,14 @@ func (s *openStore) tryOpen() error {
 		}
 		s.db = db
 		s.run(s.readClock)
+	}
+	if s.work.Load() == nil {
+		queue, err := work.New(ctx, s.db, Sampled(s.logger), nil)
+		if err != nil {
+			return err
+		}
+		s.work.Store(queue)
+		s.run(queue.Run)
 	}
 	for len(s.users) > 0 {
 		if err := s.users[0].begin(ctx, s.db, s.run); err != nil {

@@ -124,7 +124,7 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 	if err != nil {
 		return err
 	}
-	s.forgets = []func(context.Context, string) error{members.Forget, themes.Forget, curation.Forget, events.Forget}
+	s.forgets = []func(context.Context, string) error{members.Forget, themes.Forget, curation.Forget, events.Forget, s.edge.store.work.Load().Forget}
 	s.members = members
 	s.store.Store(store)
 	if err := s.Refresh(ctx); err != nil {

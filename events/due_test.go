@@ -1,10 +1,7 @@
 package events
 
 import (
-	"database/sql"
-	"slices"
-	"strconv"
-	"strings"
+	"context"
 	"testing"
 	"time"
 
@@ -14,84 +11,37 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// pending keeps events of a site that are due since a time.
-func pending(t *testing.T, store *SQL, site string, n int, since time.Time) (keys []Key) {
-	t.Helper()
-	if err := store.db.InTx(t.Context(), func(tx *sql.Tx) error {
-		for range n {
-			e := Event{Site: site, ID: newID(), Status: Published, Values: map[string]any{}, Pending: &Pending{Since: since}, dueAt: since, leasedUntil: time.UnixMilli(0)}
-			if _, err := tx.ExecContext(t.Context(), insertEvent, e.args()...); err != nil {
-				return err
-			}
-			keys = append(keys, Key{site, e.ID})
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return keys
-}
-
-// A site with more events than are asked for at once, which nobody brings, keeps none of
-// another site's from being brought.
-func TestDueOfManySites(t *testing.T) {
+// An event that is pending while it is to be checked for a second post is neither forgotten
+// nor taken for a check.
+func TestPendingAndToBeChecked(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := want[*SQL](t)(NewSQL(t.Context(), db))
-		pending(t, store, "gone", 1100, time.UnixMilli(1))
-		daily := pending(t, store, "daily", 3, time.UnixMilli(2))
-		pending(t, store, "daily", 1, time.Now().Add(time.Hour))
-		due := want[[]Key](t)(store.Due(t.Context()))
-		of := slices.DeleteFunc(slices.Clone(due), func(k Key) bool { return k.Site != "daily" })
-		for _, keys := range [][]Key{daily, of} {
-			slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.ID, b.ID) })
-		}
-		if diff := cmp.Diff(daily, of); diff != "" || len(due) != 1000 || due[0].Site != "gone" {
-			t.Errorf("%d are due, the first of %q: %s", len(due), due[0].Site, diff)
-		}
-	})
-}
-
-// An event that is due at the moment at which it is looked for a second post is not forgotten.
-func TestDueAtOnce(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store := want[*SQL](t)(NewSQL(t.Context(), db))
-		key := pending(t, store, "daily", 1, time.UnixMilli(1))[0]
+		queue := queueOf(t, store)
+		r := &room{New(store, queue, func(string) platform.EventHost { return nil }, zap.NewNop()), newHost(), store, queue, t}
+		e := want[Event](t)(r.Create(t.Context(), "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
 		at := time.UnixMilli(1000).UTC()
-		want[Event](t)(store.Change(t.Context(), key.Site, key.ID, func(e *Event) error {
-			e.dueAt, e.lateAt = at, at
-			return nil
-		}))
-		e := want[Event](t)(store.Find(t.Context(), key.Site, key.ID))
-		if diff := cmp.Diff(&Pending{Since: time.UnixMilli(1).UTC()}, e.Pending); diff != "" || !e.dueAt.Equal(at) || !e.lateAt.Equal(at) {
-			t.Errorf("%s, due at %s and %s", diff, e.dueAt, e.lateAt)
+		r.enqueue(e.ID, at)
+		if e = want[Event](t)(store.Find(t.Context(), "daily", e.ID)); e.Pending != nil || !e.lateAt.Equal(at) {
+			t.Errorf("to be checked: pending is %+v, want nil; to be checked at %s, want %s", e.Pending, e.lateAt, at)
+		}
+		r.enqueue(e.ID, time.Time{})
+		if e = want[Event](t)(store.Find(t.Context(), "daily", e.ID)); e.Pending == nil || !e.lateAt.Equal(at) {
+			t.Errorf("enqueued then: pending is %+v, want something; to be checked at %s, want %s", e.Pending, e.lateAt, at)
 		}
 	})
 }
 
-// What was read as due, and was tried since, is not tried again before its pause is over.
-func TestDueThatWasTried(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
-	r.fail = func(string) (error, bool) { return errDown, false }
-	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
-	e = want[Event](t)(r.store.Change(ctx, e.Site, e.ID, func(e *Event) error {
-		e.dueAt = time.Now().Add(time.Hour)
-		return nil
-	}))
-	r.bring(ctx, r.host, Key{"daily", e.ID}, false)
-	if now := want[Event](t)(r.Find(ctx, "daily", e.ID)); e.Pending.Tries == 0 || now.Pending.Tries != e.Pending.Tries {
-		t.Errorf("%d tries, then %d", e.Pending.Tries, now.Pending.Tries)
-	}
-}
-
-// Sites are looked at once in an interval, those first that wait the longest. While too much
+// Sites are polled once in an interval, those first that wait the longest. While too much
 // is under way, a site goes on waiting, and nothing that staff changed is missed.
-func TestLookAtSites(t *testing.T) {
+func TestPollSites(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, h, ctx := want[*SQL](t)(NewSQL(t.Context(), db)), newHost(), t.Context()
 		hosts := func(string) platform.EventHost { return h }
-		r := &room{New(store, hosts, zap.NewNop()), h, store, t} // which does not run
+		queue := queueOf(t, store)
+		r := &room{New(store, queue, hosts, zap.NewNop()), h, store, queue, t} // which does not run
 		r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 		want[Event](t)(r.Create(ctx, "idle", Edit{"solo", "webinar", nil}))
 		looked := func(at time.Time) {
@@ -110,10 +60,9 @@ func TestLookAtSites(t *testing.T) {
 			t.Error(diff)
 		}
 
-		full := New(store, hosts, zap.NewNop())
-		full.busy.total = maxBusy
+		full := New(store, ended(t, store), hosts, zap.NewNop())
 		looked(now.Add(-time.Hour))
-		full.lookAtSites(ctx)
+		full.pollSites(ctx)
 		if list := want[[]string](t)(store.Sites(ctx, time.Minute)); len(list) != 1 {
 			t.Error("a look that was not made counts as one")
 		}
@@ -148,42 +97,26 @@ func TestDateOfTheTypeBefore(t *testing.T) {
 	}
 }
 
-// Looks at platforms that hang leave room for what is due, and that for editors who wait.
-func TestRoomForWhoWaits(t *testing.T) {
-	for name, sites := range map[string]int{"of one site": 1, "of many sites": 2 * maxBusy} {
-		t.Run(name, func(t *testing.T) {
-			b := busy{of: make(map[string]int)}
-			var entered []int
-			for _, most := range []int{maxLooks, maxDue, maxBusy} {
-				n := 0
-				for i := range 2 * maxBusy {
-					if b.enter(strconv.Itoa(i%sites), most) {
-						n++
-					}
-				}
-				entered = append(entered, n)
-			}
-			wanted := []int{24, 24, 16}
-			if sites == 1 {
-				wanted = []int{3, 3, 2}
-			}
-			if diff := cmp.Diff(wanted, entered); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+// ended returns a queue that does nothing any more.
+func ended(t *testing.T, store *SQL) *work.Queue {
+	t.Helper()
+	queue := queueOf(t, store)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	queue.Run(ctx)
+	return queue
 }
 
 // An event for which there is no room at once is due for every process, not held by the one
 // that had no room.
 func TestNoRoomLeavesItDue(t *testing.T) {
 	store, h, ctx := want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), newHost(), t.Context()
-	full := New(store, func(string) platform.EventHost { return h }, zap.NewNop()) // which does not run
-	full.busy.total = maxBusy
+	full := New(store, ended(t, store), func(string) platform.EventHost { return h }, zap.NewNop())
 	e := want[Event](t)(full.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}))
 	e = want[Event](t)(full.Publish(ctx, "daily", e.ID, 0, typeOf(t, "webinar")))
-	due := want[[]Key](t)(store.Due(ctx))
-	if diff := cmp.Diff([]Key{{"daily", e.ID}}, due); diff != "" || e.Pending == nil {
-		t.Errorf("pending: %+v: %s", e.Pending, diff)
+	var due int
+	err := store.db.Read.QueryRowContext(ctx, `SELECT COUNT(*) FROM work WHERE key = $1 AND due_at <= $2 AND holder = '' AND leased_until = 0`, e.ID, store.Now().UnixMilli()).Scan(&due)
+	if err != nil || due != 1 || e.Pending == nil {
+		t.Errorf("pending is %+v, want something; %d rows are due and not leased, want 1; %v", e.Pending, due, err)
 	}
 }

@@ -67,10 +67,9 @@ func (d Edit) checked() (map[string]any, error) {
 // trimmed returns a value without white space around it, if it is one of a standard field:
 // there it means nothing. Custom fields are the theme's to read.
 func trimmed(key string, value any) any {
-	if text, ok := value.(string); ok {
-		if _, isStandard := StandardField(key); isStandard {
-			return strings.TrimSpace(text)
-		}
+	text, isText := value.(string)
+	if _, isStandard := StandardField(key); isText && isStandard {
+		return strings.TrimSpace(text)
 	}
 	return value
 }

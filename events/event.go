@@ -1,7 +1,7 @@
 // Package events keeps the events of a site, from draft to published post (docs/events.md).
 //
-// An editor's event is kept in the store first, and then brought to the publishing
-// platform as a post, by whichever process is there. What staff change of that post's
+// An editor's event is kept in the store first, and then synced to the publishing platform
+// as a post: work of the kind [Kind]. What staff change of that post's
 // title, slug, excerpt and picture comes back into the event.
 package events
 
@@ -42,18 +42,13 @@ type Event struct {
 	// Pending is nil if the platform has all that it should.
 	Pending *Pending
 
-	dueAt       time.Time // when it is brought to the platform next, if it is pending
-	holder      string    // what brings it, until leasedUntil
-	leasedUntil time.Time
-	lateAt      time.Time // when it is looked for a second post that may have been made, or zero
-	body        string    // what readers get, "" if they do not find it
+	lateAt time.Time // when to check for a second post that may have been made, or zero
+	body   string    // what readers get, "" if they do not find it
+	isOver bool      // Change removes it
 }
 
 // has reports whether the type of an event has a field.
 func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
-
-// isDue reports whether the event is to be brought to the platform, or looked for there.
-func (e *Event) isDue() bool { return e.Pending != nil || !e.lateAt.IsZero() }
 
 // Shape is what a theme's manifest says of an event.
 type Shape struct {

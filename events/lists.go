@@ -26,7 +26,7 @@ func (s *SQL) CountMade(ctx context.Context, site string, span time.Duration) (d
 // List implements [Store].
 func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 	var where statement
-	where.add(` FROM events WHERE site = ? AND status <> ?`, site, string(deleted))
+	where.add(` WHERE site = ? AND status <> ?`, site, string(deleted))
 	now := s.db.Now().UnixMilli()
 	order, beyond := "", ">"
 	switch q.View {
@@ -44,7 +44,7 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 		where.add(` AND name LIKE ? ESCAPE '!'`, "%"+likeEscaper.Replace(word)+"%")
 	}
 	page := Page{}
-	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*)`+where.text, where.args...).Scan(&page.Total); err != nil {
+	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*) FROM events`+where.text, where.args...).Scan(&page.Total); err != nil {
 		return Page{}, wrap("counting events", err)
 	}
 	if starts, id, ok := parseCursor(q.After); ok {
@@ -53,7 +53,7 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 	where.add(` ORDER BY starts_at`+order+`, id`+order+` LIMIT ?`, q.Most+1)
 	var err error
 	var hasMore bool
-	if page.Events, hasMore, err = s.list(ctx, maxListBytes, `SELECT `+columns+where.text, where.args...); err != nil {
+	if page.Events, hasMore, err = s.list(ctx, maxListBytes, selectEvents+where.text, where.args...); err != nil {
 		return Page{}, err
 	}
 	if len(page.Events) > q.Most {

@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/base32"
 	"errors"
 	"maps"
@@ -12,38 +13,37 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Service keeps the events of all sites of a process. It may be used by many goroutines at
 // once.
 //
 // Where a revision is asked for, 0 is any, and ErrChanged is returned if the event has
-// another one. An event that is returned with Pending is kept, and brought to the platform
+// another one. An event that is returned with Pending is kept, and synced to the platform
 // later.
 type Service struct {
 	store  Store
 	hosts  func(site string) platform.EventHost
 	logger *zap.Logger
 
-	busy    busy
-	listing *semaphore.Weighted
-	ctx     context.Context // of what is brought, until Run ends
-	cancel  context.CancelFunc
+	work    *work.Queue
+	listing *limiter.Limiter
 
 	mu     sync.Mutex
-	looked map[string]looked // by site
+	polled map[string]polled // by site
 }
 
-// New returns a Service that needs Run. It brings events to the platform of a site, which
-// is nil for a site that this process does not serve.
-func New(store Store, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
-	s := &Service{store: store, hosts: hosts, logger: logger, busy: busy{of: make(map[string]int)}, listing: semaphore.NewWeighted(maxLists), looked: make(map[string]looked)}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+// New returns a Service that needs Run, and has a queue sync events. hosts returns the
+// platform of a site, nil for a site that this process does not serve.
+func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
+	s := &Service{store: store, work: queue, hosts: hosts, logger: logger, listing: limiter.New(maxLists, 0), polled: make(map[string]polled)}
+	queue.Handle(s.kind())
 	return s
 }
 
@@ -53,10 +53,10 @@ const maxLists = 4
 
 // List returns events of a site.
 func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) {
-	if err := s.listing.Acquire(ctx, 1); err != nil {
+	if err := s.listing.Acquire(ctx, site); err != nil {
 		return Page{}, err
 	}
-	defer s.listing.Release(1)
+	defer s.listing.Release(site)
 	return s.store.List(ctx, site, q)
 }
 
@@ -154,14 +154,14 @@ func (s *Service) Duplicate(ctx context.Context, site, id string) (Event, error)
 	return s.Create(ctx, site, Edit{e.Theme, e.Type, values})
 }
 
-// change changes an event that has a revision, gives it another, and has it brought to the
-// platform if it is to be there.
+// change changes an event that has a revision, gives it another, and has it synced if the
+// platform is to have it.
 func (s *Service) change(ctx context.Context, site, id string, revision int64, change func(*Event) error) (Event, error) {
 	if !isID(id) {
 		return Event{}, ErrNotFound
 	}
-	host, isLeased := s.hosts(site), false
-	e, err := s.store.Change(ctx, site, id, func(e *Event) error {
+	var task work.Task
+	e, err := s.store.Change(ctx, site, id, func(tx *sql.Tx, e *Event) (err error) {
 		switch {
 		case e.Status == deleted:
 			return ErrNotFound
@@ -172,25 +172,25 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		if err := change(e); err != nil {
 			return err
 		}
-		now := s.store.Now().UTC().Truncate(time.Millisecond)
-		e.Revision, e.UpdatedAt = newRevision(), now
+		e.Revision, e.UpdatedAt = newRevision(), s.store.Now().UTC().Truncate(time.Millisecond)
 		if !e.Status.isPublic() {
 			e.body = ""
 		}
-		if e.Status.isPublic() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
-			tries := 0
-			if e.Pending != nil {
-				tries = e.Pending.Tries // one of which may still make a post
-			}
-			e.dueAt, e.Pending = time.UnixMilli(0), &Pending{Since: now, Tries: tries}
-			isLeased = host != nil && e.lease(s.store.Now())
+		if e.Pending != nil || e.Status.isPublic() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
+			task, err = s.work.EnqueueLeased(ctx, tx, e.task())
+			e.Pending = &Pending{Since: task.Since, Tries: task.Attempts}
 		}
-		return nil
+		return err
 	})
-	if err != nil || e.Pending == nil || host == nil {
+	if err != nil || task.Key == "" || s.hosts(site) == nil {
 		return e, err
 	}
-	return s.await(ctx, host, e, isLeased), nil
+	return s.await(ctx, e, task), nil
+}
+
+// task is the work of syncing an event.
+func (e *Event) task() work.Task {
+	return work.Task{Site: e.Site, Kind: Kind, Key: e.ID, Title: e.title()}
 }
 
 // Save keeps what an editor has changed. A draft may have any values; those of a published

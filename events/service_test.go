@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 func TestMain(m *testing.M) {
@@ -57,7 +59,45 @@ type room struct {
 	*Service
 	*host
 	store *SQL
+	queue *work.Queue
 	t     *testing.T
+}
+
+// queueOf returns a queue on the database of a store, which does not run.
+func queueOf(t *testing.T, store *SQL) *work.Queue {
+	t.Helper()
+	return want[*work.Queue](t)(work.New(t.Context(), store.db, zap.NewNop(), nil))
+}
+
+// sync has an event synced that is pending or to be checked, due or not.
+func (r *room) sync(id string) {
+	r.t.Helper()
+	if _, err := r.queue.Sync(r.t.Context(), "daily", Kind, id); err != nil && !errors.Is(err, work.ErrLost) {
+		r.t.Errorf("syncing an event: %v", err)
+	}
+}
+
+// exec changes the store behind the service's back.
+func (r *room) exec(query string, args ...any) {
+	r.t.Helper()
+	if _, err := r.store.db.Write.ExecContext(r.t.Context(), query, args...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// enqueue has an event be pending, or with a time, be checked then.
+func (r *room) enqueue(id string, check time.Time) {
+	r.t.Helper()
+	want[Event](r.t)(r.store.Change(r.t.Context(), "daily", id, func(tx *sql.Tx, e *Event) error {
+		_, err := r.queue.Enqueue(r.t.Context(), tx, e.task())
+		if !check.IsZero() {
+			e.lateAt = check
+		}
+		return err
+	}))
+	if !check.IsZero() {
+		r.exec(`UPDATE work SET since = 0, due_at = $1 WHERE key = $2`, check.UnixMilli(), id)
+	}
 }
 
 func newRoom(t *testing.T, db *database.DB) *room {
@@ -82,10 +122,11 @@ func roomWith(t *testing.T, store *SQL, kept Store, h *host) *room {
 	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := store.Look(t.Context(), "daily", lookInterval); err != nil {
+	if _, _, err := store.Look(t.Context(), "daily", pollInterval); err != nil {
 		t.Fatal(err)
 	}
-	s := New(kept, func(site string) platform.EventHost {
+	queue := queueOf(t, store)
+	s := New(kept, queue, func(site string) platform.EventHost {
 		if site == "daily" {
 			return h
 		}
@@ -94,11 +135,12 @@ func roomWith(t *testing.T, store *SQL, kept Store, h *host) *room {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.Run(ctx) })
+	running.Go(func() { queue.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})
-	return &room{s, h, store, t}
+	return &room{s, h, store, queue, t}
 }
 
 // published returns an event that was published.
@@ -231,7 +273,7 @@ func TestOnePost(t *testing.T) {
 				e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 				for tries := 0; e.Pending != nil && tries < 8; tries++ {
 					r.due(e)
-					r.bring(t.Context(), h, Key{"daily", e.ID}, true)
+					r.sync(e.ID)
 					e = want[Event](t)(r.Find(t.Context(), "daily", e.ID))
 				}
 				posts := h.all()
@@ -246,15 +288,7 @@ func TestOnePost(t *testing.T) {
 // due has an event brought now.
 func (r *room) due(e Event) {
 	r.t.Helper()
-	_, err := r.store.Change(r.t.Context(), e.Site, e.ID, func(e *Event) error {
-		if e.Pending != nil {
-			e.dueAt = time.UnixMilli(0)
-		}
-		return nil
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	r.exec(`UPDATE work SET due_at = 0 WHERE site = $1 AND key = $2 AND since > 0`, e.Site, e.ID)
 }
 
 // forgetful is a store that fails to keep some changes.
@@ -263,16 +297,24 @@ type forgetful struct {
 	forgets func(Event) bool
 }
 
-func (f forgetful) Change(ctx context.Context, site, id string, change func(*Event) error) (Event, error) {
-	return f.SQL.Change(ctx, site, id, func(e *Event) error {
-		if err := change(e); err != nil {
+func (f forgetful) Change(ctx context.Context, site, id string, change func(*sql.Tx, *Event) error) (Event, error) {
+	return f.SQL.Change(ctx, site, id, f.forgetting(change))
+}
+
+func (f forgetful) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change func(*sql.Tx, *Event) error) (Event, error) {
+	return f.SQL.ChangeIn(ctx, tx, site, id, f.forgetting(change))
+}
+
+func (f forgetful) forgetting(change func(*sql.Tx, *Event) error) func(*sql.Tx, *Event) error {
+	return func(tx *sql.Tx, e *Event) error {
+		if err := change(tx, e); err != nil {
 			return err
 		}
 		if f.forgets(*e) {
 			return errDown
 		}
 		return nil
-	})
+	}
 }
 
 // Which post an event has is known before the post gets another slug, under which it would
@@ -293,7 +335,7 @@ func TestNotedBeforeIt(t *testing.T) {
 	}
 	isFull.Store(false)
 	r.due(e)
-	r.bring(t.Context(), h, Key{"daily", e.ID}, true)
+	r.sync(e.ID)
 	if posts := r.all(); len(posts) != 1 || posts[0].Slug != "party" || posts[0].Status != platform.Published {
 		t.Errorf("%+v", posts)
 	}
@@ -311,15 +353,15 @@ func TestLatePost(t *testing.T) {
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.fail = func(string) (error, bool) { return nil, true }
 	r.due(e)
-	r.bring(t.Context(), r.host, Key{"daily", e.ID}, true)
+	r.sync(e.ID)
 	r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
-	if _, err := r.store.Change(t.Context(), e.Site, e.ID, func(e *Event) error {
+	if _, err := r.store.Change(t.Context(), e.Site, e.ID, func(_ *sql.Tx, e *Event) error {
 		e.lateAt = time.UnixMilli(1)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r.bring(t.Context(), r.host, Key{"daily", e.ID}, true)
+	r.sync(e.ID)
 	e = want[Event](t)(r.Find(t.Context(), "daily", e.ID))
 	if posts := r.all(); len(posts) != 1 || posts[0].Status != "published" || e.Pending != nil || !e.lateAt.IsZero() {
 		t.Errorf("%+v, %+v", posts, e)
@@ -341,7 +383,7 @@ func TestChangesInGhost(t *testing.T) {
 			p.Title, p.Slug, p.Excerpt, p.Picture = "Ball", "ball", "In the garden.", "https://example.com/ball.jpg"
 		})
 		looked := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
-		r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 		changed := map[string]any{"name": "Ball", "slug": "ball", "description": "In the garden.", "feature_image": "https://example.com/ball.jpg", "event_date": "2031-05-01"}
 		for _, values := range []map[string]any{looked[0].Values, e.Values} {
@@ -360,7 +402,7 @@ func TestChangesInGhost(t *testing.T) {
 		}
 		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = "published" })
 		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
-		r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 		if e.Status != Published || e.body == "" {
 			t.Errorf("published in Ghost: %+v", e)
@@ -469,12 +511,10 @@ func TestDeletedWithoutAPost(t *testing.T) {
 			t.Error(err)
 		}
 		e = want[Event](t)(r.Create(ctx, "elsewhere", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
-		left := want[Event](t)(r.store.Change(ctx, "elsewhere", e.ID, func(e *Event) error {
-			e.Status, e.Pending, e.dueAt = deleted, &Pending{Since: r.store.Now()}, r.store.Now()
-			return nil
-		}))
-		r.bring(ctx, r.host, Key{"elsewhere", left.ID}, true)
-		if _, err := r.store.Find(ctx, "elsewhere", e.ID); !errors.Is(err, ErrNotFound) {
+		r.exec(`UPDATE events SET site = 'daily', status = 'deleted' WHERE id = $1`, e.ID)
+		r.enqueue(e.ID, time.Time{})
+		r.sync(e.ID)
+		if _, err := r.store.Find(ctx, "daily", e.ID); !errors.Is(err, ErrNotFound) {
 			t.Error(err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 //go:embed migrations/*.sql
@@ -25,6 +26,9 @@ type SQL struct{ db *database.DB }
 
 // NewSQL brings the tables up to date and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
+	if err := work.Schema.Migrate(ctx, db); err != nil { // which has what is pending
+		return nil, err
+	}
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
@@ -32,20 +36,22 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 }
 
 const (
-	columns = `site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, due_at, wanted_at, tries,
-		problem, holder, leased_until, late_at, public`
+	columns = `site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, late_at, public`
 
 	insertEvent = `INSERT INTO events (` + columns + `, post_id, name, starts_at, over_at, slug)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 	updateEvent = `UPDATE events SET theme = $3, type = $4, content = $5, status = $6, revision = $7, created_at = $8, updated_at = $9,
-		shape = $10, post = $11, due_at = $12, wanted_at = $13, tries = $14, problem = $15, holder = $16, leased_until = $17,
-		late_at = $18, public = $19, post_id = $20, name = $21, starts_at = $22, over_at = $23, slug = $24 WHERE site = $1 AND id = $2`
-	findEvent   = `SELECT ` + columns + ` FROM events WHERE site = $1 AND id = $2`
+		shape = $10, post = $11, late_at = $12, public = $13, post_id = $14, name = $15, starts_at = $16, over_at = $17, slug = $18
+		WHERE site = $1 AND id = $2`
+
+	// selectEvents has the work beside each event, whose columns have names of their own.
+	selectEvents = `SELECT ` + columns + `, COALESCE(work_since, 0), COALESCE(work_attempts, 0), COALESCE(work_reason, '') FROM events
+		LEFT JOIN (SELECT site AS work_site, key AS work_key, since AS work_since, attempts AS work_attempts, reason AS work_reason
+			FROM work WHERE kind = '` + Kind + `') AS pending ON work_site = site AND work_key = id`
+	findEvent   = selectEvents + ` WHERE site = $1 AND id = $2`
 	removeEvent = `DELETE FROM events WHERE site = $1 AND id = $2`
-	listDue     = `SELECT site, id FROM (SELECT site, id, due_at, ROW_NUMBER() OVER (PARTITION BY site ORDER BY due_at, id) AS place
-		FROM events WHERE due_at <= $1 AND leased_until <= $1) AS due ORDER BY place, due_at LIMIT 1000`
-	listPosted = `SELECT ` + columns + ` FROM events WHERE site = $1 AND post_id <> '' AND id > $2 ORDER BY id LIMIT 100`
-	listSites  = `SELECT site FROM events_sites s WHERE looked_at <= $1
+	listPosted  = selectEvents + ` WHERE site = $1 AND post_id <> '' AND id > $2 ORDER BY id LIMIT 100`
+	listSites   = `SELECT site FROM events_sites s WHERE looked_at <= $1
 		AND EXISTS (SELECT 1 FROM events e WHERE e.site = s.site AND e.post_id > '') ORDER BY looked_at, site`
 
 	lookAt = `UPDATE events_sites SET looked_at = $2 WHERE site = $1 AND looked_at = $3`
@@ -86,14 +92,7 @@ var noDate = time.UnixMilli(1 << 52)
 
 // args returns the values of all columns of an event.
 func (e *Event) args() []any {
-	var due, slug any
-	pending := Pending{Since: time.UnixMilli(0)}
-	switch {
-	case e.Pending != nil:
-		pending, due = *e.Pending, e.dueAt.UnixMilli()
-	case !e.lateAt.IsZero():
-		due = e.lateAt.UnixMilli()
-	}
+	var slug any
 	if e.body != "" {
 		slug = e.Post.Slug
 	}
@@ -104,8 +103,7 @@ func (e *Event) args() []any {
 	starts, over := e.span()
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		encode(e.Shape), encode(e.Post), due, pending.Since.UnixMilli(), pending.Tries, pending.Problem, e.holder,
-		e.leasedUntil.UnixMilli(), late, e.body, e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+		encode(e.Shape), encode(e.Post), late, e.body, e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
 	}
 }
 
@@ -129,24 +127,20 @@ func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
 // scanSized is scanEvent, and returns how many bytes the values and the body have in the store.
 func scanSized(row interface{ Scan(...any) error }) (e Event, size int, err error) {
 	var content, shape, post, status string
-	var created, updated, wanted, leased, late int64
-	var due sql.NullInt64
+	var created, updated, since, late int64
 	var pending Pending
-	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision, &created, &updated, &shape, &post, &due, &wanted,
-		&pending.Tries, &pending.Problem, &e.holder, &leased, &late, &e.body); err != nil {
+	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision, &created, &updated, &shape, &post, &late, &e.body,
+		&since, &pending.Tries, &pending.Problem); err != nil {
 		return Event{}, 0, err
 	}
 	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post))
-	e.Status, e.leasedUntil = Status(status), time.UnixMilli(leased).UTC()
+	e.Status = Status(status)
 	e.CreatedAt, e.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	if late > 0 {
 		e.lateAt = time.UnixMilli(late).UTC()
 	}
-	if due.Valid {
-		e.dueAt = time.UnixMilli(due.Int64).UTC()
-	}
-	if wanted > 0 { // else it is only looked for what came late
-		pending.Since = time.UnixMilli(wanted).UTC()
+	if since > 0 { // else nothing is pending, but for a check
+		pending.Since = time.UnixMilli(since).UTC()
 		e.Pending = &pending
 	}
 	return e, len(content) + len(e.body), err
@@ -168,30 +162,40 @@ func (s *SQL) Insert(ctx context.Context, e Event) error {
 }
 
 // Change implements [Store].
-func (s *SQL) Change(ctx context.Context, site, id string, change func(*Event) error) (Event, error) {
-	find := findEvent
-	if s.db.Kind == database.Postgres { // SQLite has one writer at a time
-		find += ` FOR UPDATE`
-	}
-	var e Event
-	err := s.db.InTx(ctx, func(tx *sql.Tx) (err error) {
-		if e, err = scanEvent(tx.QueryRowContext(ctx, find, site, id)); err != nil {
-			return notFound(err)
-		}
-		body := e.body
-		starts, _ := e.span()
-		if err := change(&e); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, updateEvent, e.args()...); err != nil {
-			return err
-		}
-		if now, _ := e.span(); e.body == body && (body == "" || now.Equal(starts)) {
-			return nil
-		}
-		_, err = tx.ExecContext(ctx, bumpSite, site)
+func (s *SQL) Change(ctx context.Context, site, id string, change func(*sql.Tx, *Event) error) (e Event, err error) {
+	err = s.db.InTx(ctx, func(tx *sql.Tx) (err error) {
+		e, err = s.ChangeIn(ctx, tx, site, id, change)
 		return err
 	})
+	return e, err
+}
+
+// ChangeIn implements [Store].
+func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change func(*sql.Tx, *Event) error) (Event, error) {
+	find := findEvent
+	if s.db.Kind == database.Postgres { // SQLite has one writer at a time
+		find += ` FOR UPDATE OF events`
+	}
+	e, err := scanEvent(tx.QueryRowContext(ctx, find, site, id))
+	if err != nil {
+		return e, wrap("changing an event", notFound(err))
+	}
+	body := e.body
+	starts, _ := e.span()
+	if err := change(tx, &e); err != nil {
+		return e, wrap("changing an event", err)
+	}
+	if e.isOver {
+		_, err = tx.ExecContext(ctx, removeEvent, site, id)
+		return e, wrap("removing an event", err)
+	}
+	if _, err := tx.ExecContext(ctx, updateEvent, e.args()...); err != nil {
+		return e, wrap("changing an event", err)
+	}
+	if now, _ := e.span(); e.body == body && (body == "" || now.Equal(starts)) {
+		return e, nil
+	}
+	_, err = tx.ExecContext(ctx, bumpSite, site)
 	return e, wrap("changing an event", err)
 }
 
@@ -207,12 +211,6 @@ func wrap(what string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", what, err)
-}
-
-// Remove implements [Store].
-func (s *SQL) Remove(ctx context.Context, site, id string) error {
-	_, err := s.db.Write.ExecContext(ctx, removeEvent, site, id)
-	return wrap("forgetting an event", err)
 }
 
 // Find implements [Store].
@@ -239,23 +237,6 @@ func (s *statement) add(part string, args ...any) {
 // maxWords bounds the words of a search.
 const maxWords = 8
 
-// Due implements [Store].
-func (s *SQL) Due(ctx context.Context) (due []Key, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, listDue, s.db.Now().UnixMilli())
-	if err != nil {
-		return nil, wrap("finding due events", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var k Key
-		if err := rows.Scan(&k.Site, &k.ID); err != nil {
-			return nil, wrap("finding due events", err)
-		}
-		due = append(due, k)
-	}
-	return due, wrap("finding due events", rows.Err())
-}
-
 // WithPosts implements [Store].
 func (s *SQL) WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error) {
 	if posts == nil {
@@ -266,7 +247,7 @@ func (s *SQL) WithPosts(ctx context.Context, site string, posts []string, after 
 	for len(posts) > 0 {
 		n := min(len(posts), 100)
 		var some statement
-		some.add(`SELECT `+columns+` FROM events WHERE site = ? AND post_id IN (`, site)
+		some.add(selectEvents+` WHERE site = ? AND post_id IN (`, site)
 		for i, post := range posts[:n] {
 			some.add(strings.Repeat(", ", min(i, 1))+"?", post)
 		}

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func TestWhatTheTypeDoesNotHaveStays(t *testing.T) {
 		p.Title, p.Excerpt, p.Picture = theirs.Title, theirs.Excerpt, theirs.Picture
 	})
 	want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
-	r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+	r.sync(e.ID)
 	check("after a look")
 	for range 2 {
 		want[Event](t)(r.Save(ctx, "daily", e.ID, 0, draft, party))
@@ -106,10 +107,10 @@ func TestLookAtWhatWas(t *testing.T) {
 				want[Event](t)(r.Unpublish(ctx, "daily", e.ID, 0))
 			}
 			slow := slowHost{r.host, new(sync.Once), func() { want[Event](t)(test.meanwhile(ctx, r.Service, e.ID, webinar)) }}
-			if err := r.lookAt(ctx, slow, "daily", time.Now().Add(-time.Hour)); err != nil {
+			if err := r.poll(ctx, slow, "daily", time.Now().Add(-time.Hour)); err != nil {
 				t.Fatal(err)
 			}
-			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+			r.sync(e.ID)
 			now, p := want[Event](t)(r.Find(ctx, "daily", e.ID)), r.all()[0]
 			if diff := cmp.Diff([]string{string(test.after), string(test.after)}, []string{string(now.Status), p.Status}); diff != "" {
 				t.Errorf("the event and its post (-want +got): %s", diff)
@@ -153,16 +154,16 @@ func TestManyChanges(t *testing.T) {
 			r.posts[e.Post.ID] = p
 		}
 	})
-	since := func() time.Time { return r.lookedAt("daily").missed }
+	since := func() time.Time { return r.polledAt("daily").missed }
 	r.mu0(func() { r.fail = func(string) (error, bool) { return errors.New("away"), false } })
 	for range 2 {
-		if err := r.lookAt(ctx, r.host, "daily", before); err == nil || !since().Equal(before) {
+		if err := r.poll(ctx, r.host, "daily", before); err == nil || !since().Equal(before) {
 			t.Errorf("%v, missed since %v, want an error and %v", err, since(), before)
 		}
 		before = before.Add(-time.Second) // the earlier time counts
 	}
 	r.mu0(func() { r.fail = func(string) (error, bool) { return nil, true } })
-	if reached, err := r.lookAtChanges(ctx, r.host, "daily", since().Add(-overlap)); err != nil || !reached.IsZero() {
+	if reached, err := r.pollChanges(ctx, r.host, "daily", since().Add(-overlap)); err != nil || !reached.IsZero() {
 		t.Fatalf("reached %v, %v, want all that was changed", reached, err)
 	}
 	for _, e := range list {
@@ -170,7 +171,7 @@ func TestManyChanges(t *testing.T) {
 			t.Errorf("the event has the description %q, want Edited.", now.Values["description"])
 		}
 	}
-	if err := r.lookAt(ctx, r.host, "daily", time.Now()); err != nil || !since().IsZero() {
+	if err := r.poll(ctx, r.host, "daily", time.Now()); err != nil || !since().IsZero() {
 		t.Errorf("%v, missed since %v, want nothing missed", err, since())
 	}
 }
@@ -184,7 +185,7 @@ func TestPublishedByStaff(t *testing.T) {
 		return func(r *room, e Event) Event {
 			r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = status })
 			want[[]Event](t)(r.Look(t.Context(), "daily", []Event{e}))
-			r.bring(t.Context(), r.host, Key{"daily", e.ID}, true)
+			r.sync(e.ID)
 			return want[Event](t)(r.Find(t.Context(), "daily", e.ID))
 		}
 	}
@@ -240,19 +241,20 @@ func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 			if test.before == "draft" {
 				e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, 0))
 			}
-			e = want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error {
-				e.lateAt, e.Shape.Checked = time.Now().Add(-time.Second), test.checked
+			r.enqueue(e.ID, time.Now().Add(-time.Second))
+			e = want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(_ *sql.Tx, e *Event) error {
+				e.Shape.Checked = test.checked
 				return nil
 			}))
 			r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
 			r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = test.theirs })
-			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+			r.sync(e.ID)
 			now := want[Event](t)(r.Find(ctx, "daily", e.ID))
-			if posts := r.all(); len(posts) != 1 || posts[0].Status != test.theirs || !now.lateAt.IsZero() || now.holder != "" {
+			if posts := r.all(); len(posts) != 1 || posts[0].Status != test.theirs || !now.lateAt.IsZero() || now.Pending != nil {
 				t.Errorf("posts %+v of %+v, want one that is %s, and no other looked for", posts, now, test.theirs)
 			}
 			want[[]Event](t)(r.Look(ctx, "daily", []Event{now}))
-			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+			r.sync(e.ID)
 			if now = want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Status != test.after || r.all()[0].Status != test.theirs {
 				t.Errorf("the event is %s, with the posts %+v, want %s and %s", now.Status, r.all(), test.after, test.theirs)
 			}
@@ -273,11 +275,12 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
 			e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}))
-			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error { // by an edge that was killed
-				e.Status, e.Pending, e.dueAt = Published, &Pending{Since: time.Now()}, time.Now()
-				e.holder, e.leasedUntil = "killed", time.Now().Add(-time.Second)
+			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(_ *sql.Tx, e *Event) error {
+				e.Status = Published
 				return nil
 			}))
+			r.enqueue(e.ID, time.Time{})
+			r.exec(`UPDATE work SET holder = 'killed', leased_until = $1`, time.Now().Add(-time.Second).UnixMilli()) // by an edge that was killed
 			if err := end(r, e.ID); err != nil {
 				t.Fatalf("ending it: %v", err)
 			}
@@ -286,11 +289,11 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 				t.Fatalf("%+v, want nothing pending, and a post to be looked for later", now)
 			}
 			r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
-			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error {
+			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(_ *sql.Tx, e *Event) error {
 				e.lateAt = time.Now().Add(-time.Second)
 				return nil
 			}))
-			r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+			r.sync(e.ID)
 			if posts := r.all(); posts != nil {
 				t.Errorf("posts %+v, want none", posts)
 			}
@@ -372,7 +375,7 @@ func TestTemplateOfStaff(t *testing.T) {
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Title, p.Template = "Ball", "custom-wide" })
 	want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
-	r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+	r.sync(e.ID)
 	templates := []string{r.all()[0].Template}
 	save := func() {
 		e = want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", e.Values}, webinar))
@@ -395,7 +398,7 @@ func TestSlugOfThePlatform(t *testing.T) {
 		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Slug = slug })
 		want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
-		r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 		_, err := r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", e.Values}, webinar)
 		if e.Values["slug"] != slug || err != nil {
@@ -413,7 +416,7 @@ func TestTimeOfStaffsChange(t *testing.T) {
 	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	old := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
-	e = want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(e *Event) error {
+	e = want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(_ *sql.Tx, e *Event) error {
 		e.UpdatedAt = old
 		return nil
 	}))
@@ -423,7 +426,7 @@ func TestTimeOfStaffsChange(t *testing.T) {
 	}
 	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Title = "Ball" })
 	e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
-	r.bring(ctx, r.host, Key{"daily", e.ID}, true)
+	r.sync(e.ID)
 	var p struct {
 		Name      string
 		UpdatedAt time.Time `json:"updated_at"`

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"database/sql"
 	"time"
 )
 
@@ -19,10 +20,10 @@ type Store interface {
 	// Change changes an event. change gets it as it is kept, and alone: of two calls at
 	// once for an event, the second one's gets what the first one's left. An error of
 	// change leaves the event as it is, and is returned. Errors: ErrNotFound.
-	Change(ctx context.Context, site, id string, change func(*Event) error) (Event, error)
+	Change(ctx context.Context, site, id string, change func(*sql.Tx, *Event) error) (Event, error)
 
-	// Remove forgets an event. One that is not there is none to it.
-	Remove(ctx context.Context, site, id string) error
+	// ChangeIn is Change in a transaction of the caller's.
+	ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change func(*sql.Tx, *Event) error) (Event, error)
 
 	// Find returns an event. Errors: ErrNotFound.
 	Find(ctx context.Context, site, id string) (Event, error)
@@ -34,10 +35,6 @@ type Store interface {
 	// List returns events of a site, without those that are deleted. A page has fewer than
 	// Most if their values have more than 256 KiB.
 	List(ctx context.Context, site string, q Query) (Page, error)
-
-	// Due returns the events that are due and that no process brings to the platform now,
-	// at most 1,000: of each site the one that was due first, then the second ones, and so on.
-	Due(ctx context.Context) ([]Key, error)
 
 	// WithPosts returns the events of a site that have one of some posts, or any post
 	// if posts is nil: then at most 100, by ID, behind the one with the ID after.

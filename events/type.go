@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,18 +104,15 @@ func (f *Field) wrong(values map[string]any, limits platform.PostLimits) string 
 		return "must be text"
 	}
 	text = strings.TrimSpace(text)
-	if wrong := f.wrongText(text, values); wrong != "" {
-		return wrong
+	wrong := f.wrongText(text, values)
+	if wrong == "" && f.check != nil {
+		wrong = f.check(text, values)
 	}
-	if f.check != nil {
-		if wrong := f.check(text, values); wrong != "" {
-			return wrong
-		}
-	}
+	most := maxText
 	if f.limit != nil {
-		return tooLong(text, f.limit(limits))
+		most = f.limit(limits)
 	}
-	return tooLong(text, maxText)
+	return cmp.Or(wrong, tooLong(text, most))
 }
 
 // wrongText says what is wrong with a text of the field's kind.

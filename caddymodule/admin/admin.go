@@ -27,6 +27,9 @@ func init() {
 // publishing platform does not have yet, and why, and has it tried at once.
 //
 //	GET  /lychgate/health           whether the store answers
+//	GET  /lychgate/pending          all that is pending, by site and kind; ?site=daily for one
+//	DELETE /lychgate/pending        give up what was refused; ?site=daily&kind=curation&key=…
+//	POST /lychgate/pending/try      try all now; ?site=daily for that of one
 //	GET  /lychgate/members/behind   members that are behind, by site; ?site=daily for one
 //	POST /lychgate/members/try      try them now; ?site=daily for those of one
 //	     /lychgate/sites            the sites in the store
@@ -46,6 +49,8 @@ func (API) CaddyModule() caddy.ModuleInfo {
 func (API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(serveHealth)},
+		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(servePending)},
+		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(servePendingTry)},
 		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(serveBehind)},
 		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(serveTry)},
 		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(serveSites)},
@@ -72,8 +77,8 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 		return useMethod(w, http.MethodGet)
 	}
 	answer := health{Store: "none", Sites: []string{}}
-	var err error
-	if app, ok := running(); ok {
+	app, err := running()
+	if err == nil {
 		answer.Sites = slices.AppendSeq(answer.Sites, slices.Values(app.Names()))
 		answer.StoredSites = app.Edge.Stored().Count()
 		answer.Store = app.Edge.StoreKind()
@@ -208,10 +213,12 @@ func useMethod(w http.ResponseWriter, method string) error {
 }
 
 // running returns the app of the configuration that runs.
-func running() (*app.App, bool) {
+func running() (*app.App, error) {
 	configured, err := caddy.ActiveContext().AppIfConfigured("lychgate")
-	a, ok := configured.(*app.App)
-	return a, ok && err == nil
+	if err != nil {
+		return nil, err
+	}
+	return configured.(*app.App), nil
 }
 
 // Interface guards

@@ -48,8 +48,8 @@ type endpoints map[string]func(http.ResponseWriter, *http.Request) error
 
 // serveSites answers a request at sitesPath or below.
 func serveSites(w http.ResponseWriter, r *http.Request) error {
-	app, ok := running()
-	if !ok {
+	app, err := running()
+	if err != nil {
 		return apiError(http.StatusServiceUnavailable, errors.New("the running configuration has no lychgate"))
 	}
 	editor, err := app.Edge.Stored().Editor()

@@ -28,7 +28,7 @@ func TestIntegrationLimits(t *testing.T) {
 		{[]string{"add", "wrong", "--limit", "600 1 m"}, no(`--limit "600 1 m": write a number of requests and a window, such as "600 1m"`)},
 		{[]string{"update", "plain", "--limit", "60000 24h"}, ran{"The rate limit of plain is 60000 24h now.\n", "", 0}},
 		{[]string{"update", "form", "--limit", "6 1m"}, no("the configuration declares the integration form: write its limit there")},
-		{[]string{"update", "plain", "--limit", "65536 24h"}, no("--limit 65536 24h0m0s: write 1 to 65535 requests and a window of 1ms or longer, such as 10 1m")},
+		{[]string{"update", "plain", "--limit", "65536 24h"}, no("--limit 65536 requests in 24h0m0s: write 1 to 65535 requests and a window of 1ms or longer, such as 10 1m")},
 		{[]string{"list"}, ran{"NAME    MODE   LIMIT      KEY                   LAST USED\n" +
 			"crm     email  600 1m     made " + today() + "       never\n" +
 			"events  email  50 1h30m   made " + today() + "       never\n" +

@@ -93,7 +93,7 @@ func TestSiteCommands(t *testing.T) {
 		{"integration list --site nobody", "", no("the configuration has no site nobody, nor has the store: the configuration has daily")},
 		{"theme add nightly --site weekly --repository https://git.example.com/acme/nightly.git --token -", "t0ken\n", ran{"The theme nightly of site weekly can be refreshed from https://git.example.com/acme/nightly.git now.\n", "", 0}},
 		{"theme list --site weekly", "", ran{"NAME     REPOSITORY                                BRANCH\nnightly  https://git.example.com/acme/nightly.git  \n", "", 0}},
-		{"theme add nightly --site plain --repository https://git.example.com/acme/nightly.git", "", no(`site plain: themes.nightly: a site with "kind": "none" has no themes: take the theme out, or write {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.GHOST_ADMIN_KEY}"} for its platform`)},
+		{"theme add nightly --site plain --repository https://git.example.com/acme/nightly.git", "", no(`site plain: themes.nightly: a site with "kind": "none" has no themes: take the theme out, or write "platform": {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "{env.GHOST_ADMIN_KEY}"}`)},
 		{"theme add nightly --site daily --repository https://git.example.com/acme/nightly.git", "", no("site daily is in the configuration: its themes are there too")},
 		{"theme list", "", no("name a site in the store with --site: caddy lychgate site list shows them")},
 		{"site show weekly", "", ran{"Name:          weekly\nHosts:         weekly.example xn--bcher-kva.example\nPlatform:      ghost http://127.0.0.1:2368\n" +

@@ -175,7 +175,7 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		h.desk.Serve(w, r, nil, h.on.ClientAddr(r))
 		return nil
 	}
-	visited := &desk.Site{CurationSite: of, Events: h.eventsSite(site)}
+	visited := &desk.Site{CurationSite: of, Events: h.eventsSite(site), Pending: h.on.Edge.Pending}
 	if members := h.on.Edge.Members(); members != nil {
 		visited.Members = func() (*desk.Members, error) { return membersOf(members, site) }
 	}
@@ -243,7 +243,6 @@ func membersOf(of *edge.Members, site *edge.Site) (*desk.Members, error) {
 		return nil, edge.ErrStoreAway
 	}
 	found := &desk.Members{
-		Outbox:    serving.Outbox,
 		Keys:      &members.KeyService{Store: serving.Store, Now: serving.Now},
 		Path:      of.Path,
 		Check:     checkForm,

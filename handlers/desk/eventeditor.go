@@ -54,10 +54,8 @@ func (r *eventsView) editNew(ctx context.Context, typeKey string) (any, error) {
 		return r.list(ctx)
 	}
 	if _, ok := r.declared.Type(typeKey); !ok {
-		typeKey = r.declared.Types[0].Key
-		if i := slices.IndexFunc(r.declared.Types, func(t manifest.EventType) bool { return t.Default }); i >= 0 {
-			typeKey = r.declared.Types[i].Key
-		}
+		i := slices.IndexFunc(r.declared.Types, func(t manifest.EventType) bool { return t.Default })
+		typeKey = r.declared.Types[max(i, 0)].Key
 	}
 	values := make(map[string]any)
 	if zone, err := r.site.Events.Host.TimeZone(ctx); err == nil && zone != "" {

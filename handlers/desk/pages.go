@@ -10,7 +10,7 @@ var (
 		"event-settings": {title: "Event Settings", may: api.MayManage, needsEvents: true, show: showEventSettings, act: saveEventSettings, maxForm: maxEventForm, assets: "events", of: "events"},
 		"themes":         {title: "Themes", may: api.MayManage, show: showThemes, act: refreshTheme, isLong: true},
 		"integrations":   {title: "Integrations", may: api.MayAdminister, needsMembers: true, show: showIntegrations, act: changeIntegrations},
-		"sync":           {title: "Sync", may: api.MayAdminister, needsMembers: true, show: showSync, act: tryNow},
+		"sync":           {title: "Sync", may: api.MayAdminister, show: showSync, act: changeSync},
 	}
 	order = []string{"curation", "events", "themes", "integrations", "sync"}
 )

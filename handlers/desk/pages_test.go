@@ -359,3 +359,42 @@ func TestTryNowIsLimited(t *testing.T) {
 		t.Errorf("of another site: %s", got)
 	}
 }
+
+// Administrators see also what of events and slots Ghost does not have yet, have it tried, and
+// give up what Ghost refused.
+func TestSyncPageOfPosts(t *testing.T) {
+	h := newHouse(t)
+	since := desktest.Now.Add(-time.Hour).UnixMilli()
+	far := desktest.Now.AddDate(100, 0, 0)
+	for _, row := range [][]any{
+		{"events", "e1", "Party <b>", since, far.UnixMilli(), 2, "It is down."},
+		{"labels", "l1", "", since, far.UnixMilli(), 0, ""},
+		{"events", "checked", "Checked", 0, far.UnixMilli(), 0, ""},
+		{"curation", "hash-hero", "#hero", since, nil, 1, "The post is not there any more."},
+	} {
+		if _, err := h.DB.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
+			VALUES ('daily', $1, $2, $3, $4, $5, $6, $7, 1, '', 0)`, row...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const (
+		pending = "Ghost does not have 2 changes of posts yet. Each is tried again by itself. Try now Change Made Why it is pending Next try " +
+			"Event Party <b> Made 4 May 2026, 14:00 UTC Why it is pending It is down. Tried 2 times Next try 4 May 2126, 15:00 UTC " +
+			"labels l1 Made 4 May 2026, 14:00 UTC Why it is pending Not tried yet Next try 4 May 2126, 15:00 UTC"
+		refused = " Refused by Ghost Ghost will never take these, so they are not tried again. They are listed here for 30 days. Change Made Why it was refused Action " +
+			"Slot #hero Made 4 May 2026, 14:00 UTC Why it was refused The post is not there any more. Give up : #hero"
+	)
+	if diff := cmp.Diff(pending+refused, h.get("sync", "Owner").text(t)); diff != "" {
+		t.Errorf("want -, got +: %s", diff)
+	}
+	if diff := cmp.Diff(pending, h.post("sync", "Owner", "kind", "curation", "give_up", "hash-hero").text(t)); diff != "" {
+		t.Errorf("given up, want -, got +: %s", diff)
+	}
+	if got := h.post("sync", "Owner").text(t); !strings.HasPrefix(got, "Being tried now: 2 changes of posts. ") {
+		t.Errorf("tried: %s", got)
+	}
+	h.Site.Members = nil // without the members API
+	if got := h.get("sync", "Owner"); got.Status != 200 {
+		t.Errorf("without the members API: %d, want 200", got.Status)
+	}
+}

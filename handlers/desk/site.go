@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/pending"
 )
 
 // Path is where, behind the path of the platform's admin, the pages are.
@@ -43,14 +43,17 @@ type Site struct {
 	// the store is away. It is nil for a site without the members API.
 	Members func() (*Members, error)
 
+	// Pending has what the platform does not have yet. An error means that nobody can say
+	// now.
+	Pending func() (pending.View, error)
+
 	// Events is nil for a site without events.
 	Events *api.EventsSite
 }
 
 // Members is what the desk needs of the members of a site.
 type Members struct {
-	Outbox Outbox
-	Keys   *members.KeyService
+	Keys *members.KeyService
 
 	// Path is that of the members API.
 	Path string
@@ -78,14 +81,4 @@ type DeclaredIntegration struct {
 type IntegrationForm struct {
 	Name, Mode, PlaceholderDomain string
 	DuplicateEmails, Subscribe    bool
-}
-
-// Outbox delivers writes to a site's platform.
-type Outbox interface {
-	// Pending lists pending records of a site, those whose next attempt comes first
-	// before others, and how many there are in all.
-	Pending(ctx context.Context, site string, limit int) ([]members.Record, int, error)
-
-	// TryNow makes all of them due, and returns how many these are.
-	TryNow(ctx context.Context, site string) (int, error)
 }

@@ -11,8 +11,12 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/pending"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // syncPage is what the template of the page has.
@@ -20,9 +24,28 @@ type syncPage struct {
 	Notice   *notice
 	Platform string
 	Members  []pendingMember
-	Count    string // of all that are pending
+	Count    string // of all members that are pending
 	More     string // beyond these, empty if there are none
+
+	Work      []pendingWork
+	WorkCount string // of all that is pending, but for members
+	MoreWork  string // beyond these, empty if there is none
+	Refused   []pendingWork
 }
+
+// pendingWork is something else that the platform does not have, or has refused for good.
+type pendingWork struct {
+	Kind, Key   string
+	Label       string // of the kind
+	Title       string
+	Since       time.Time
+	Attempts    int
+	Problem     string
+	NextAttempt time.Time
+}
+
+// workLabels are what the page calls kinds of work. One that is not here has its name.
+var workLabels = map[string]string{events.Kind: "Event", curation.Kind: "Slot"}
 
 // pendingMember is a member whose last write the platform does not have.
 type pendingMember struct {
@@ -42,53 +65,127 @@ const (
 
 func showSync(ctx context.Context, v *view) (any, error) {
 	var said *notice
-	if n, err := strconv.Atoi(v.request.URL.Query().Get("tried")); err == nil && n >= 0 {
-		said = &notice{Text: triedOf(n)}
+	query := v.request.URL.Query()
+	if n, err := strconv.Atoi(query.Get("tried")); err == nil && n >= 0 {
+		others, err := strconv.Atoi(query.Get("others"))
+		if err != nil || others < 0 {
+			others = 0
+		}
+		said = &notice{Text: triedOf(n, others)}
 	}
 	return v.syncPage(ctx, said)
 }
 
 // syncPage makes the page. said may be nil.
 func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
-	list, n, err := v.members.Outbox.Pending(ctx, v.site.Name, maxPending)
+	kept, err := v.site.Pending()
 	if err != nil {
 		return nil, away(err)
 	}
-	shown := syncPage{Notice: said, Platform: v.site.Kind.Title, Count: count(n)}
+	shown := &syncPage{Notice: said, Platform: v.site.Kind.Title}
+	if kept.Outbox != nil {
+		if err := shown.addMembers(ctx, kept.Outbox, v.site.Name); err != nil {
+			return nil, away(err)
+		}
+	}
+	if err := shown.addWork(ctx, kept.Work, v.site.Name); err != nil {
+		return nil, away(err)
+	}
+	return shown, nil
+}
+
+func (p *syncPage) addMembers(ctx context.Context, outbox pending.Outbox, site string) error {
+	list, n, err := outbox.Pending(ctx, site, maxPending)
+	p.Count = count(n)
 	for _, record := range list {
-		shown.Members = append(shown.Members, pendingMember{
+		p.Members = append(p.Members, pendingMember{
 			Email: cmp.Or(record.Email, record.GUID), IsDeleted: record.Deleted, WrittenAt: record.UpdatedAt,
 			Attempts: record.Attempts, Problem: clip.Text(record.Problem, maxProblem), NextAttempt: record.NextAttempt,
 		})
 	}
 	if more := n - len(list); more > 0 {
-		shown.More = count(more)
+		p.More = count(more)
 	}
-	return shown, nil
+	return err
+}
+
+func (p *syncPage) addWork(ctx context.Context, queue *work.Queue, site string) error {
+	list, counts, err := queue.Pending(ctx, site, maxPending)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, of := range counts {
+		n += of
+	}
+	p.Work, p.WorkCount = workOf(list), changes(n)
+	if more := n - len(list); more > 0 {
+		p.MoreWork = changes(more)
+	}
+	refused, err := queue.Refused(ctx, site, maxPending)
+	p.Refused = workOf(refused)
+	return err
+}
+
+func workOf(list []work.Task) (shown []pendingWork) {
+	for _, t := range list {
+		shown = append(shown, pendingWork{
+			Kind: t.Kind, Key: t.Key, Label: cmp.Or(workLabels[t.Kind], t.Kind), Title: clip.Text(cmp.Or(t.Title, t.Key), maxProblem),
+			Since: t.Since, Attempts: t.Attempts, Problem: clip.Text(t.Reason, maxProblem), NextAttempt: t.DueAt,
+		})
+	}
+	return shown
 }
 
 // TriesLimit is how often what is pending of a site is tried at once: each time all of it.
 var TriesLimit = ratelimit.Limit{Requests: 1, Window: 10 * time.Second}
 
-func tryNow(ctx context.Context, v *view) (any, error) {
+// changeSync has all that is pending tried at once, or gives up what was refused.
+func changeSync(ctx context.Context, v *view) (any, error) {
+	kept, err := v.site.Pending()
+	if err != nil {
+		return nil, away(err)
+	}
+	if form := v.request.PostForm; form.Has("give_up") {
+		if _, err := kept.Work.GiveUp(ctx, v.site.Name, form.Get("kind"), form.Get("give_up")); err != nil {
+			return nil, away(err)
+		}
+		return redirection(""), nil
+	}
 	site := sha256.Sum256([]byte(v.site.Name))
 	if wait := v.desk.Tries.Take(ctx, ratelimit.Key(site[:16])); wait > 0 {
 		return v.syncPage(ctx, &notice{Text: "All that is pending was tried a moment ago. Wait " + strconv.Itoa(ratelimit.RetryAfter(wait)) + " s, and try again then.", IsProblem: true})
 	}
-	n, err := v.members.Outbox.TryNow(ctx, v.site.Name)
+	n, others, err := kept.TryNow(ctx, v.site.Name)
 	if err != nil {
 		return nil, away(err)
 	}
-	return redirection(url.Values{"tried": {strconv.Itoa(n)}}.Encode()), nil
-}
-
-func triedOf(n int) string {
-	if n == 0 {
-		return "Nothing was pending."
+	tried := url.Values{"tried": {strconv.Itoa(n)}}
+	if others > 0 {
+		tried.Set("others", strconv.Itoa(others))
 	}
-	return "Being tried now: " + count(n) + ". Reload the page to see what became of it."
+	return redirection(tried.Encode()), nil
 }
 
+func triedOf(n, others int) string {
+	tried := count(n)
+	switch {
+	case n == 0 && others == 0:
+		return "Nothing was pending."
+	case n == 0:
+		tried = changes(others)
+	case others > 0:
+		tried += " and " + changes(others)
+	}
+	return "Being tried now: " + tried + ". Reload the page to see what became of it."
+}
+
+// changes returns a number of changes of posts, for people.
+func changes(n int) string {
+	return humanize.Comma(int64(n)) + " " + english.PluralWord(n, "change", "") + " of posts"
+}
+
+// count returns a number of members, for people.
 func count(n int) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(n, "member", "")
 }

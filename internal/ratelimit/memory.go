@@ -115,7 +115,7 @@ func (m *Memory) ask(key Key, take bool) time.Duration {
 	now := ticks(m.clock() / m.tick)
 	window := ticks(m.limit.Window / m.tick)
 	s.dropIdle(2, now, window)
-	return time.Duration(s.ask(key, hash, now, window, take)) * m.tick
+	return time.Duration(s.ask(hash, now, window, take)) * m.tick
 }
 
 // fill sets the requests of a key, from one to as many as the limit has, by how long ago
@@ -124,29 +124,32 @@ func (m *Memory) fill(key Key, ages []time.Duration) {
 	s, hash := m.locked(key)
 	defer s.mu.Unlock()
 	now := ticks(m.clock() / m.tick)
-	s.fill(key, hash, len(ages), func(i int) ticks { return now - ticks(ages[i]/m.tick) })
+	s.fill(hash, len(ages), func(i int) ticks { return now - ticks(ages[i]/m.tick) })
 }
 
-// locked returns the shard of a key, locked, and the key's hash in it.
-func (m *Memory) locked(key Key) (*shard, uint32) {
+// locked returns the shard of a key, locked, and the key's hash, which stands for
+// it there. The seed is secret and random, so nobody can choose keys with one hash;
+// that any two of a million have one is as likely as 1 in 37 million.
+func (m *Memory) locked(key Key) (*shard, uint64) {
 	hash := maphash.Bytes(m.seed, key[:])
-	s := &m.shards[hash>>32%shardCount]
+	s := &m.shards[hash%shardCount]
 	s.mu.Lock()
-	return s, uint32(hash)
+	return s, hash
 }
 
 // knows reports whether a key is remembered.
 func (m *Memory) knows(key Key) bool {
 	s, hash := m.locked(key)
 	defer s.mu.Unlock()
-	return s.find(key, hash) != 0
+	_, known := s.byKey[hash]
+	return known
 }
 
 // remove forgets a key, and returns how long ago its requests were, the oldest first.
 func (m *Memory) remove(key Key) (ages []time.Duration) {
 	s, hash := m.locked(key)
 	defer s.mu.Unlock()
-	for _, age := range s.remove(key, hash, ticks(m.clock()/m.tick), ticks(m.limit.Window/m.tick)) {
+	for _, age := range s.remove(hash, ticks(m.clock()/m.tick), ticks(m.limit.Window/m.tick)) {
 		ages = append(ages, time.Duration(age)*m.tick)
 	}
 	return ages
@@ -157,8 +160,8 @@ func (m *Memory) sweep() (left int) {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
-		s.dropIdle(s.index.count, ticks(m.clock()/m.tick), ticks(m.limit.Window/m.tick))
-		left += s.index.count
+		s.dropIdle(len(s.byKey), ticks(m.clock()/m.tick), ticks(m.limit.Window/m.tick))
+		left += len(s.byKey)
 		s.mu.Unlock()
 	}
 	return left
@@ -170,7 +173,7 @@ func (m *Memory) Len() int {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
-		n += s.index.count
+		n += len(s.byKey)
 		s.mu.Unlock()
 	}
 	return n

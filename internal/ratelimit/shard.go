@@ -8,38 +8,29 @@ type ticks int64
 
 // shard holds the allowances of some of the keys.
 //
-// Each key has a slot. Slots are numbered from 1, and linked into a ring in the
-// order of their last requests, so that the key that was idle longest is found
-// at once. Number 0 is where the ring starts and ends.
+// Each key has a slot. Slots are linked into a ring in the order of their last
+// requests, so that the key that was idle longest is found at once. Slot 0 has
+// no key: the ring starts and ends there.
+//
+// No part of this has pointers for each key, so the garbage collector does not
+// walk through a million of them.
 type shard struct {
 	mu       sync.Mutex
 	requests int // the limit
 	maxKeys  int
-	index    index // the slots that hold a key
-	ends     slot  // number 0
-	chunks   []chunk
-	unused   []int32 // the slots that hold none
+	byKey    map[uint64]int32 // slots by the hashes of their keys
+	slots    []slot
+	times    []uint32 // those of slot n end at n*requests
+	unused   int32    // the first slot without a key, which names the next as newer; 0 for none
 }
 
-// chunk holds slots and the times of their requests. Memory grows by whole
-// chunks, so that growing never copies.
-type chunk struct {
-	slots []slot
-	times []uint32
-}
-
-// chunkSize returns how many slots a chunk has: 64, or as many as have 4096
-// times between them, so that a large limit does not make a chunk large.
-func (s *shard) chunkSize() int { return max(1, min(64, 4096/s.requests)) }
-
-// slot is what is held of one key.
+// slot is what a shard knows of one key.
 type slot struct {
-	key          Key
-	hash         uint32 // of the key
+	key          uint64 // its hash
 	older, newer int32  // neighbours in the ring of slots
 
 	// The times of the requests that may still count are themselves a ring in
-	// the slot's part of chunk.times: count of them from head on, oldest first.
+	// the slot's part of shard.times: count of them from head on, oldest first.
 	// Their lower 32 bits are enough, because dropOld keeps them within two
 	// windows of each other, which is less than 2^32 ticks.
 	head, count uint16
@@ -49,15 +40,15 @@ type slot struct {
 
 // ask returns how long to wait for a request of key, and takes it if there is
 // nothing to wait for and take is set.
-func (s *shard) ask(key Key, hash uint32, now, window ticks, take bool) ticks {
-	n := s.find(key, hash)
+func (s *shard) ask(key uint64, now, window ticks, take bool) ticks {
+	n := s.byKey[key]
 	if n == 0 {
 		if !take {
 			return 0
 		}
-		n = s.add(key, hash)
+		n = s.add(key)
 	}
-	slot, times := s.slot(n), s.times(n)
+	slot, times := &s.slots[n], s.timesOf(n)
 	slot.dropOld(times, now, window)
 	if int(slot.count) == s.requests {
 		return window - slot.age(times, now)
@@ -72,18 +63,13 @@ func (s *shard) ask(key Key, hash uint32, now, window ticks, take bool) ticks {
 	return 0
 }
 
-// find returns the slot of key, or 0.
-func (s *shard) find(key Key, hash uint32) int32 {
-	return s.index.find(hash, func(n int32) bool { return s.slot(n).key == key })
-}
-
 // fill sets the times of a key's requests, count of them, the oldest first.
-func (s *shard) fill(key Key, hash uint32, count int, at func(i int) ticks) {
-	n := s.find(key, hash)
+func (s *shard) fill(key uint64, count int, at func(i int) ticks) {
+	n := s.byKey[key]
 	if n == 0 {
-		n = s.add(key, hash)
+		n = s.add(key)
 	}
-	slot, times := s.slot(n), s.times(n)
+	slot, times := &s.slots[n], s.timesOf(n)
 	for i := range count {
 		times[i] = uint32(at(i))
 	}
@@ -93,12 +79,12 @@ func (s *shard) fill(key Key, hash uint32, count int, at func(i int) ticks) {
 }
 
 // remove forgets a key, and returns how long ago its requests were, the oldest first.
-func (s *shard) remove(key Key, hash uint32, now, window ticks) (ages []ticks) {
-	n := s.find(key, hash)
+func (s *shard) remove(key uint64, now, window ticks) (ages []ticks) {
+	n := s.byKey[key]
 	if n == 0 {
 		return nil
 	}
-	slot, times := s.slot(n), s.times(n)
+	slot, times := &s.slots[n], s.timesOf(n)
 	slot.dropOld(times, now, window)
 	for ; slot.count > 0; slot.count-- {
 		ages = append(ages, slot.age(times, now))
@@ -108,82 +94,78 @@ func (s *shard) remove(key Key, hash uint32, now, window ticks) (ages []ticks) {
 	return ages
 }
 
-// dropIdle forgets keys without a request in the window, up to so many: with two for
-// each request, they go faster than they come.
-func (s *shard) dropIdle(most int, now, window ticks) {
-	for range most {
-		if s.index.count == 0 {
+// dropIdle forgets up to limit keys without a request in the window.
+func (s *shard) dropIdle(limit int, now, window ticks) {
+	for range limit {
+		if len(s.byKey) == 0 {
 			return
 		}
-		oldest := s.slot(0).newer
-		if now-s.slot(oldest).last < window {
+		oldest := s.slots[0].newer
+		if now-s.slots[oldest].last < window {
 			return
 		}
 		s.drop(oldest)
 	}
 }
 
-// add gives key a slot, the one of the key that was idle longest if need be.
-func (s *shard) add(key Key, hash uint32) int32 {
-	if s.index.count == s.maxKeys {
-		s.drop(s.slot(0).newer)
+// add gives key a slot, that of the key that was idle longest if there are maxKeys.
+func (s *shard) add(key uint64) int32 {
+	if len(s.byKey) == s.maxKeys {
+		s.drop(s.slots[0].newer)
 	}
-	if len(s.unused) == 0 {
+	if s.unused == 0 {
 		s.grow()
 	}
-	last := len(s.unused) - 1
-	n := s.unused[last]
-	s.unused = s.unused[:last]
-	*s.slot(n) = slot{key: key, hash: hash}
+	n := s.unused
+	s.unused = s.slots[n].newer
+	s.slots[n] = slot{key: key}
 	s.linkNewest(n)
-	s.index.insert(hash, n)
+	s.byKey[key] = n
 	return n
 }
 
-// drop forgets the key of slot n. The last one gives the memory back too.
+// drop forgets the key of slot n. With the last key, the memory is given back: a
+// map does not shrink.
 func (s *shard) drop(n int32) {
 	s.unlink(n)
-	s.index.remove(s.slot(n).hash, n)
-	s.unused = append(s.unused, n)
-	if s.index.count == 0 {
-		s.index, s.chunks, s.unused = index{}, nil, nil
+	delete(s.byKey, s.slots[n].key)
+	s.slots[n].newer, s.unused = s.unused, n
+	if len(s.byKey) == 0 {
+		s.byKey, s.slots, s.times, s.unused = nil, nil, nil, 0
 	}
 }
 
+// grow doubles the slots, up to maxKeys. Append would go beyond, which a large
+// limit makes costly.
 func (s *shard) grow() {
-	size := s.chunkSize()
-	first := len(s.chunks)*size + 1
-	s.chunks = append(s.chunks, chunk{make([]slot, size), make([]uint32, size*s.requests)})
-	for n := first + size - 1; n >= first; n-- {
-		s.unused = append(s.unused, int32(n))
+	if s.byKey == nil {
+		s.byKey = make(map[uint64]int32)
+	}
+	old := len(s.slots)
+	size := min(2*old+8, s.maxKeys+1)
+	s.slots = append(make([]slot, 0, size), s.slots...)[:size]
+	s.times = append(make([]uint32, 0, (size-1)*s.requests), s.times...)[:(size-1)*s.requests]
+	for n := size - 1; n >= max(1, old); n-- {
+		s.slots[n].newer, s.unused = s.unused, int32(n)
 	}
 }
 
-func (s *shard) slot(n int32) *slot {
-	if n == 0 {
-		return &s.ends
-	}
-	size := s.chunkSize()
-	return &s.chunks[(int(n)-1)/size].slots[(int(n)-1)%size]
-}
-
-func (s *shard) times(n int32) []uint32 {
-	size := s.chunkSize()
-	from := (int(n) - 1) % size * s.requests
-	return s.chunks[(int(n)-1)/size].times[from : from+s.requests]
+func (s *shard) timesOf(n int32) []uint32 {
+	end := int(n) * s.requests
+	return s.times[end-s.requests : end]
 }
 
 func (s *shard) unlink(n int32) {
-	slot := s.slot(n)
-	s.slot(slot.older).newer = slot.newer
-	s.slot(slot.newer).older = slot.older
+	slot := s.slots[n]
+	s.slots[slot.older].newer = slot.newer
+	s.slots[slot.newer].older = slot.older
 }
 
 func (s *shard) linkNewest(n int32) {
-	slot, ends := s.slot(n), s.slot(0)
-	slot.older, slot.newer = ends.older, 0
-	s.slot(ends.older).newer = n
-	ends.older = n
+	newest := s.slots[0].older
+	s.slots[n].older, s.slots[n].newer = newest, 0
+	s.slots[newest].newer = n
+	s.slots[0].older = n
 }
 
 // dropOld forgets the requests that have left the window.

@@ -97,7 +97,7 @@ func (c *conn) readHead() {
 		c.Close()
 		return
 	}
-	response, err := http.ReadResponse(c.parser, &http.Request{Method: method})
+	response, err := http.ReadResponse(c.parser, &http.Request{Method: method}) //nolint:bodyclose // only its head is of use
 	switch {
 	case err != nil:
 		c.fail(err)

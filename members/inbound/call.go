@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/members/turns"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 )
 
 // This file bounds what is done at platforms at once. A platform that hangs is left
@@ -26,7 +26,7 @@ const (
 
 // call does a part of what is to be done at the platform, when there is a turn.
 func (s *site) call(ctx context.Context, do func(context.Context) error) error {
-	turn, err := s.calls.Take(ctx, false)
+	turn, err := s.calls.Acquire(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (s *site) call(ctx context.Context, do func(context.Context) error) error {
 	bounded := turn.Begin(ctx, func() {})
 	err = do(bounded)
 	s.judge(bounded, err, begin)
-	if err != nil && errors.Is(context.Cause(bounded), turns.ErrTooLong) {
-		return turns.ErrTooLong
+	if err != nil && errors.Is(context.Cause(bounded), limiter.ErrTooLong) {
+		return limiter.ErrTooLong
 	}
 	return err
 }
@@ -67,5 +67,5 @@ func (s *site) begin() {
 
 // isEnding reports whether ctx is done because Run ends or the site is removed.
 func isEnding(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), turns.ErrTooLong)
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), limiter.ErrTooLong)
 }

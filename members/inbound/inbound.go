@@ -21,9 +21,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/warnings"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/members/turns"
-	"github.com/lychgate/caddy-lychgate/members/warnings"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -64,9 +64,9 @@ type Sync struct {
 	schedule *schedule
 	warnings *warnings.Log
 
-	calls     *turns.Lanes // what is done at platforms, but for the refreshes of events
-	looking   *turns.Lanes // tasks webhooks that have begun
-	comparing *turns.Lanes // tasks compares that have begun
+	calls     *limiter.Lanes // what is done at platforms, but for the refreshes of events
+	looking   *limiter.Lanes // tasks webhooks that have begun
+	comparing *limiter.Lanes // tasks compares that have begun
 
 	mu    sync.RWMutex
 	sites map[string]*site
@@ -110,8 +110,8 @@ func New(cfg Config) *Sync {
 	}
 	s := &Sync{
 		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
-		calls:   turns.New(maxCalls, maxSlowCalls, slowCall),
-		looking: turns.New(maxBegun, 0, 0), comparing: turns.New(maxBegun, 0, 0),
+		calls:   limiter.NewLanes(maxCalls, maxSlowCalls, slowCall),
+		looking: limiter.NewLanes(maxBegun, 0, 0), comparing: limiter.NewLanes(maxBegun, 0, 0),
 	}
 	s.schedule.add(s.askWaiting, cfg.Now(), nil)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sites)) {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/members/turns"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 )
 
 // schedule does tasks when they are due, each at most once at a time. However many
@@ -30,8 +30,8 @@ type task struct {
 	// done until then; zero for none. Next zero means on request only.
 	do func(context.Context) (next, rest time.Duration)
 
-	lanes  *turns.Lanes // that a turn is taken in to do it; nil for none
-	isSlow atomic.Bool  // in the slow lane
+	lanes  *limiter.Lanes // that a turn is taken in to do it; nil for none
+	isSlow atomic.Bool    // in the slow lane
 
 	due       time.Time // zero if it is not
 	notBefore time.Time
@@ -48,7 +48,7 @@ func newSchedule(now func() time.Time) *schedule {
 }
 
 // add adds a task that is first due at some time, or on request only.
-func (s *schedule) add(do func(context.Context) (next, rest time.Duration), due time.Time, lanes *turns.Lanes) *task {
+func (s *schedule) add(do func(context.Context) (next, rest time.Duration), due time.Time, lanes *limiter.Lanes) *task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := &task{schedule: s, do: do, due: due, lanes: lanes}
@@ -152,7 +152,7 @@ func (t *task) start(ctx context.Context, ended func()) {
 		}()
 		return
 	}
-	t.lanes.Ask(t.isSlow.Load(), func(turn *turns.Turn) {
+	t.lanes.Ask(t.isSlow.Load(), func(turn *limiter.Slot) {
 		go func() {
 			defer ended()
 			defer turn.End()

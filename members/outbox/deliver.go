@@ -4,23 +4,24 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	mathrand "math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/members/turns"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // This file delivers a leased record: it makes an attempt, and notes its outcome.
 
 const (
-	// minBackoff is how long after a failed attempt the next one is due. It
-	// doubles with each, up to maxBackoff, and varies by a fifth.
-	minBackoff = time.Second
-	maxBackoff = 5 * time.Minute
+	// firstBackoff is how long after the first failed attempt the next one is due.
+	firstBackoff = time.Second
+
+	// farthestAttempt is behind the time of any next attempt: a backoff is 6 minutes at most.
+	farthestAttempt = 10 * time.Minute
 )
 
 // Deliver implements [members.Outbox].
@@ -58,7 +59,7 @@ func (s *site) call(ctx context.Context, a attempt) (members.Delivered, error) {
 	if a.needsNothing() {
 		return s.deliver(ctx, ctx, a, s.Timeout)
 	}
-	if !s.breaker.isClosed() {
+	if !s.breaker.IsClosed() {
 		return s.queue(ctx, a, errSilent), nil
 	}
 	deadline := time.Now().Add(s.Timeout)
@@ -66,13 +67,13 @@ func (s *site) call(ctx context.Context, a attempt) (members.Delivered, error) {
 	defer cancel()
 	isOneOfMany := s.calling.Add(1) > maxCalling
 	defer s.calling.Add(-1)
-	turn, err := s.take(waiting, s.calls, isOneOfMany)
+	slot, err := s.acquire(waiting, s.calls, isOneOfMany)
 	if err != nil {
 		return s.queue(ctx, a, errBusy), nil
 	}
-	attemptCtx, end := s.begin(ctx, turn, time.Until(deadline))
+	attemptCtx, end := s.begin(ctx, slot, time.Until(deadline))
 	defer end()
-	if !s.breaker.isClosed() { // meanwhile
+	if !s.breaker.IsClosed() { // meanwhile
 		return s.queue(ctx, a, errSilent), nil
 	}
 	return s.deliver(ctx, attemptCtx, a, s.Timeout)
@@ -83,7 +84,7 @@ func (s *site) queue(ctx context.Context, a attempt, why *untriedError) members.
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	s.postpone(ctx, a, "", why)
-	if s.breaker.isProbeDue(s.Now()) {
+	if s.breaker.IsProbeDue(s.Now()) {
 		s.Wake()
 	}
 	return members.Delivered{Record: a.After, Queued: true}
@@ -94,17 +95,17 @@ var errNotServed = errors.New("the site is not served any more")
 
 // retryServed is retry with the platform that the site has now. Errors:
 // errNotServed.
-func (s *site) retryServed(ctx context.Context, guid string, turn *turns.Turn) error {
+func (s *site) retryServed(ctx context.Context, guid string, slot *limiter.Slot) error {
 	now, served := s.enter(s.name)
 	if !served {
 		return errNotServed
 	}
 	defer now.leave()
-	return now.retry(ctx, guid, turn)
+	return now.retry(ctx, guid, slot)
 }
 
 // retry delivers a pending record, unless another process does.
-func (s *site) retry(ctx context.Context, guid string, turn *turns.Turn) error {
+func (s *site) retry(ctx context.Context, guid string, slot *limiter.Slot) error {
 	lease := s.leases().New()
 	lease.Until = s.Now().Add(retryLease)
 	bounded, cancel := context.WithTimeout(ctx, members.StoreTimeout)
@@ -119,7 +120,7 @@ func (s *site) retry(ctx context.Context, guid string, turn *turns.Turn) error {
 	if !r.IsPending() {
 		return s.leases().Release(ctx, r, lease.Owner)
 	}
-	attemptCtx, end := s.begin(ctx, turn, retryTimeout)
+	attemptCtx, end := s.begin(ctx, slot, retryTimeout)
 	defer end()
 	_, err = s.deliver(ctx, attemptCtx, attempt{Write: members.Write{After: r, Owner: lease.Owner}, isRetry: true}, members.StoreTimeout)
 	if errors.Is(err, members.ErrNotFound) {
@@ -305,7 +306,7 @@ func (s *site) postpone(ctx context.Context, a attempt, id string, problem error
 
 	f := Failure{
 		Problem:    problem.Error(),
-		Next:       s.Now().Add(backoff(r.Attempts)),
+		Next:       s.Now().Add(work.Backoff(firstBackoff, int(r.Attempts))),
 		NotSent:    (a.isFirst() || r.Sent == "") && !mayArrive(problem),
 		PlatformID: id,
 	}
@@ -324,12 +325,6 @@ func (s *site) postpone(ctx context.Context, a attempt, id string, problem error
 	if err := s.Store.MarkFailed(ctx, r.GUID, f, a.Owner); err != nil {
 		s.logger().Error("a queued write could not be noted", zap.String("guid", r.GUID), zap.Error(err))
 	}
-}
-
-// backoff returns how long to wait after so many failed attempts, and one more.
-func backoff(failed int64) time.Duration {
-	pause := min(minBackoff<<min(failed, 20), maxBackoff)
-	return pause + time.Duration((mathrand.Float64()-0.5)*0.4*float64(pause)) // so that not all come at once
 }
 
 // mayArrive reports whether an attempt that failed may still take effect.

@@ -1,13 +1,17 @@
 package outbox
 
-import "time"
+import (
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/work"
+)
 
 const (
 	// BatchSize is how many records of a site are retried at a time.
 	BatchSize = batchSize
 
 	// MaxSilent is how many attempts may have no answer before the breaker opens.
-	MaxSilent = maxSilent
+	MaxSilent = work.MaxUnanswered
 
 	// MaxAttempts bounds the attempts that are under way.
 	MaxAttempts = maxRetries + maxSlowRetries + maxCalls + maxSlowCalls

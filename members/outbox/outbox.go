@@ -17,9 +17,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/warnings"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/members/turns"
-	"github.com/lychgate/caddy-lychgate/members/warnings"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -83,9 +83,9 @@ type Outbox struct {
 	warnings *warnings.Log
 	wake     chan struct{} // something may be due
 	interval time.Duration // of looking for what is due
-	retries  *turns.Lanes
-	calls    *turns.Lanes // that callers wait for
-	reported time.Time    // when it was last looked for sites that are done
+	retries  *limiter.Lanes
+	calls    *limiter.Lanes // that callers wait for
+	reported time.Time      // when it was last looked for sites that are done
 
 	mu     sync.Mutex
 	states map[string]*state // by site
@@ -102,7 +102,7 @@ func New(cfg Config) *Outbox {
 	return &Outbox{
 		Config: cfg, warnings: warnings.New(cfg.Logger, cfg.Now),
 		wake: make(chan struct{}, 1), interval: pollInterval, states: make(map[string]*state),
-		retries: turns.New(maxRetries, maxSlowRetries, slowRetry), calls: turns.New(maxCalls, maxSlowCalls, slowCall),
+		retries: limiter.NewLanes(maxRetries, maxSlowRetries, slowRetry), calls: limiter.NewLanes(maxCalls, maxSlowCalls, slowCall),
 	}
 }
 
@@ -132,7 +132,7 @@ func (o *Outbox) Pending(ctx context.Context, site string, limit int) ([]members
 	if err != nil || n == 0 {
 		return nil, n, err
 	}
-	list, err := o.Store.Due(ctx, site, o.Now().Add(2*maxBackoff), limit)
+	list, err := o.Store.Due(ctx, site, o.Now().Add(farthestAttempt), limit)
 	return list, n, err
 }
 
@@ -152,7 +152,7 @@ func (o *Outbox) CountAllRefused(ctx context.Context) (map[string]int, error) {
 func (o *Outbox) TryNow(ctx context.Context, site string) (int, error) {
 	n, err := o.Store.MakeDue(ctx, site)
 	if s, served := o.enter(site); served {
-		s.breaker.probeNow()
+		s.breaker.ProbeNow()
 		s.leave()
 	}
 	o.Wake()
@@ -240,7 +240,7 @@ func (s *site) startWork(ctx context.Context, working *sync.WaitGroup) {
 		s.leave()
 		return
 	}
-	may, isProbe := s.breaker.begin(s.Now())
+	may, isProbe := s.breaker.Begin(s.Now())
 	if !may {
 		s.working.Store(false)
 		s.leave()
@@ -252,7 +252,7 @@ func (s *site) startWork(ctx context.Context, working *sync.WaitGroup) {
 			s.logger().Error("pending members could not be listed", zap.Error(err))
 		}
 		s.working.Store(false)
-		if s.more.Swap(false) && s.breaker.isClosed() {
+		if s.more.Swap(false) && s.breaker.IsClosed() {
 			s.Wake()
 		}
 	})
@@ -261,14 +261,14 @@ func (s *site) startWork(ctx context.Context, working *sync.WaitGroup) {
 // work retries what is due at the site, until nothing is or the breaker opens.
 func (s *site) work(ctx context.Context, isProbe bool) error {
 	if isProbe {
-		if err := s.probe(ctx); err != nil || !s.breaker.isClosed() {
+		if err := s.probe(ctx); err != nil || !s.breaker.IsClosed() {
 			return err
 		}
 	}
 	for {
 		s.more.Store(false)
 		goesOn, err := s.deliverBatch(ctx)
-		if err != nil || ctx.Err() != nil || !s.breaker.isClosed() {
+		if err != nil || ctx.Err() != nil || !s.breaker.IsClosed() {
 			return err
 		}
 		if !goesOn {
@@ -301,7 +301,7 @@ func (o *Outbox) reportDone(ctx context.Context) error {
 			continue
 		}
 		if s.troubles.CompareAndSwap(troubles, 0) {
-			s.breaker.succeed()
+			s.breaker.Succeed()
 			s.logger().Info("the platform has all writes")
 		}
 		s.leave()
@@ -320,7 +320,7 @@ func (s *site) due(ctx context.Context, at time.Time, limit int) ([]members.Reco
 // answers. It reports false if another batch would be the same: the site is not
 // served any more, or the store is in trouble.
 func (s *site) deliverBatch(ctx context.Context) (goesOn bool, err error) {
-	turn, err := s.take(ctx, s.retries, false)
+	slot, err := s.acquire(ctx, s.retries, false)
 	if err != nil {
 		return false, err
 	}
@@ -331,11 +331,11 @@ func (s *site) deliverBatch(ctx context.Context) (goesOn bool, err error) {
 	var retries sync.WaitGroup
 	var failed atomic.Bool
 	ended := make(chan struct{}, concurrency)
-	for underWay := 0; len(due) > 0 && s.breaker.isClosed() && ctx.Err() == nil; {
-		if turn == nil {
-			turn = s.nextTurn(ctx, underWay)
+	for underWay := 0; len(due) > 0 && s.breaker.IsClosed() && ctx.Err() == nil; {
+		if slot == nil {
+			slot = s.nextSlot(ctx, underWay)
 		}
-		if turn == nil {
+		if slot == nil {
 			if underWay == 0 {
 				break
 			}
@@ -343,60 +343,60 @@ func (s *site) deliverBatch(ctx context.Context) (goesOn bool, err error) {
 			underWay--
 			continue
 		}
-		guid, taken := due[0].GUID, turn
-		due, turn = due[1:], nil
+		guid, taken := due[0].GUID, slot
+		due, slot = due[1:], nil
 		underWay++
 		retries.Go(func() {
-			if !s.retryInTurn(ctx, guid, taken) {
+			if !s.retryInSlot(ctx, guid, taken) {
 				failed.Store(true)
 			}
 			ended <- struct{}{}
 		})
 	}
-	if turn != nil {
-		turn.End()
+	if slot != nil {
+		slot.End()
 	}
 	retries.Wait()
 	return !failed.Load(), err
 }
 
-// retryInTurn retries a record, and ends the turn. It reports false if that could
+// retryInSlot retries a record, and ends the slot. It reports false if that could
 // not be done.
-func (s *site) retryInTurn(ctx context.Context, guid string, turn *turns.Turn) bool {
-	defer turn.End()
-	err := s.retryServed(ctx, guid, turn)
+func (s *site) retryInSlot(ctx context.Context, guid string, slot *limiter.Slot) bool {
+	defer slot.End()
+	err := s.retryServed(ctx, guid, slot)
 	if err != nil && !errors.Is(err, errNotServed) && ctx.Err() == nil {
 		s.logger().Error("a pending member could not be retried", zap.String("guid", guid), zap.Error(err))
 	}
 	return err == nil
 }
 
-// nextTurn returns a turn for one more retry beside those under way, or nil if one
+// nextSlot returns a slot for one more retry beside those under way, or nil if one
 // of these has to end first. It waits only if there are none.
-func (s *site) nextTurn(ctx context.Context, underWay int) *turns.Turn {
+func (s *site) nextSlot(ctx context.Context, underWay int) *limiter.Slot {
 	switch {
 	case underWay == 0:
-		turn, err := s.take(ctx, s.retries, false)
+		slot, err := s.acquire(ctx, s.retries, false)
 		if err != nil {
 			return nil
 		}
-		return turn
-	case s.breaker.isFresh() && underWay < concurrency:
-		return s.retries.TryTake(s.isSlow())
+		return slot
+	case s.breaker.IsFresh() && underWay < concurrency:
+		return s.retries.TryAcquire(s.isSlow())
 	}
 	return nil
 }
 
-// take waits for a turn, in the slow lane if the site's platform is slow by then.
+// acquire waits for a slot, in the slow lane if the site's platform is slow by then.
 // Errors: that of ctx.
-func (s *site) take(ctx context.Context, lanes *turns.Lanes, slow bool) (*turns.Turn, error) {
+func (s *site) acquire(ctx context.Context, lanes *limiter.Lanes, slow bool) (*limiter.Slot, error) {
 	for {
 		slow = slow || s.isSlow()
-		turn, err := lanes.Take(ctx, slow)
+		slot, err := lanes.Acquire(ctx, slow)
 		if err != nil || slow || !s.isSlow() {
-			return turn, err
+			return slot, err
 		}
-		turn.End()
+		slot.End()
 	}
 }
 

@@ -7,8 +7,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/members/turns"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // This file keeps what has to be remembered of a site from one attempt to the
@@ -20,7 +21,7 @@ type site struct {
 	*state
 	name     string
 	platform platform.Platform
-	breaker  *breaker
+	breaker  *work.Breaker
 }
 
 // state is what is remembered of a site.
@@ -28,7 +29,7 @@ type state struct {
 	// The Outbox's mutex guards these.
 	uses    int               // by sites
 	of      platform.Platform // that the breaker is for
-	breaker *breaker
+	breaker *work.Breaker
 
 	working  atomic.Bool  // on what is due
 	more     atomic.Bool  // became due meanwhile
@@ -39,27 +40,27 @@ type state struct {
 
 // isSlow reports whether the platform had no answer lately, or an attempt takes
 // long now.
-func (s *site) isSlow() bool { return s.slow.Load() > 0 || !s.breaker.isFresh() }
+func (s *site) isSlow() bool { return s.slow.Load() > 0 || !s.breaker.IsFresh() }
 
-// begin begins an attempt in a turn. It returns the attempt's context, and a
+// begin begins an attempt in a slot. It returns the attempt's context, and a
 // function that ends it.
-func (s *site) begin(ctx context.Context, turn *turns.Turn, timeout time.Duration) (_ context.Context, end func()) {
+func (s *site) begin(ctx context.Context, slot *limiter.Slot, timeout time.Duration) (_ context.Context, end func()) {
 	var slowed atomic.Int64
 	ctx, cancel := context.WithTimeout(ctx, timeout)
-	ctx = turn.Begin(ctx, func() {
+	ctx = slot.Begin(ctx, func() {
 		slowed.Add(1)
 		s.slow.Add(1)
 	})
 	return ctx, func() {
 		cancel()
-		turn.End()
+		slot.End()
 		s.slow.Add(-slowed.Load())
 	}
 }
 
 // isIdle reports whether the state is no other than a new one.
 func (s *state) isIdle() bool {
-	return s.uses == 0 && s.troubles.Load() == 0 && s.breaker.isFresh()
+	return s.uses == 0 && s.troubles.Load() == 0 && s.breaker.IsFresh()
 }
 
 // enter returns a site with the platform that it has now, until leave is called.
@@ -80,7 +81,7 @@ func (o *Outbox) enter(name string) (*site, bool) {
 		o.states[name] = st
 	}
 	if st.of != p {
-		st.of, st.breaker = p, new(breaker)
+		st.of, st.breaker = p, new(work.Breaker)
 	}
 	st.uses++
 	return &site{Outbox: o, state: st, name: name, platform: p, breaker: st.breaker}, true
@@ -114,7 +115,7 @@ func (o *Outbox) probesDue() (names []string) {
 	defer o.mu.Unlock()
 	now := o.Now()
 	for name, st := range o.states {
-		if st.breaker.isProbeDue(now) {
+		if st.breaker.IsProbeDue(now) {
 			names = append(names, name)
 		}
 	}

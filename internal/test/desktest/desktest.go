@@ -26,8 +26,10 @@ import (
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/pending"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Now is the time on the desk's clock.
@@ -188,12 +190,18 @@ type Queue struct {
 	Err     error
 }
 
-// Pending implements [desk.Outbox].
+// Pending implements [pending.Outbox].
 func (q *Queue) Pending(_ context.Context, _ string, limit int) ([]members.Record, int, error) {
 	return q.Records[:min(limit, len(q.Records))], max(q.Total, len(q.Records)), q.Err
 }
 
-// TryNow implements [desk.Outbox].
+// Refused implements [pending.Outbox].
+func (q *Queue) Refused(context.Context, string, int) ([]members.Record, error) { return nil, q.Err }
+
+// CountAll implements [pending.Outbox].
+func (q *Queue) CountAll(context.Context) (map[string]int, error) { return nil, q.Err }
+
+// TryNow implements [pending.Outbox].
 func (q *Queue) TryNow(context.Context, string) (int, error) {
 	q.Tried++
 	return len(q.Records), q.Err
@@ -211,6 +219,7 @@ type House struct {
 	Themes  *themes.Service
 	Curator *curation.Curator
 	Events  *events.Service
+	Work    *work.Queue
 	DB      *database.DB
 	Log     *observer.ObservedLogs
 
@@ -263,7 +272,7 @@ func New(t testing.TB) *House {
 		t.Fatal(err)
 	}
 	h.Members = &desk.Members{
-		Outbox: h.Outbox, Keys: &members.KeyService{Store: stored, Now: h.Desk.Now}, Path: "/integration", MayManage: true,
+		Keys: &members.KeyService{Store: stored, Now: h.Desk.Now}, Path: "/integration", MayManage: true,
 		Allow: "staff_integrations on", Declared: map[string]desk.DeclaredIntegration{},
 		Check: func(form desk.IntegrationForm) (members.Integration, error) {
 			if form.Name == "" || strings.ContainsAny(form.Name, "<> ") {
@@ -276,12 +285,17 @@ func New(t testing.TB) *House {
 		},
 	}
 	h.Themes = &themes.Service{Site: "daily", Store: kept, Repositories: map[string]themes.Source{}, Now: h.Desk.Now}
-	h.Curator = curation.New(moves, func(string) platform.PostHost { return h.Ghost }, zap.NewNop())
-	h.Events = events.New(eventsStore, func(string) platform.EventHost { return h.Ghost }, zap.NewNop())
+	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Work = queue
+	h.Curator = curation.New(moves, queue, func(string) platform.PostHost { return h.Ghost }, zap.NewNop())
+	h.Events = events.New(eventsStore, queue, func(string) platform.EventHost { return h.Ghost }, zap.NewNop())
 	running, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { h.Curator.Run(running) })
 	done.Go(func() { h.Events.Run(running) })
+	done.Go(func() { queue.Run(running) })
 	t.Cleanup(func() {
 		cancel()
 		done.Wait()
@@ -296,8 +310,9 @@ func New(t testing.TB) *House {
 			Posts: h.Ghost, Curator: func() (*curation.Curator, error) { return h.Curator, h.Away },
 		},
 		Members: func() (*desk.Members, error) { return h.Members, h.Away },
+		Pending: func() (pending.View, error) { return pending.View{Outbox: h.Outbox, Work: h.Work}, h.Away },
 	}
-	h.Site.Events = &api.EventsSite{Site: h.Site.CurationSite.Site, Host: h.Ghost, Events: func() (*events.Service, error) { return h.Events, h.Away }}
+	h.Site.Events = &api.EventsSite{Site: h.Site.Site, Host: h.Ghost, Events: func() (*events.Service, error) { return h.Events, h.Away }}
 	return h
 }
 

@@ -1,4 +1,4 @@
-package turns_test
+package limiter_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/members/turns"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 )
 
 const limit = 2 * time.Second
@@ -20,19 +20,19 @@ const limit = 2 * time.Second
 // no room in the slow lane are cut off.
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lanes := turns.New(4, 2, limit)
+		lanes := limiter.NewLanes(4, 2, limit)
 		begin := time.Now()
 		var slowed atomic.Int32
 		ended := make(chan string, 10)
 		for range 4 {
 			go func() {
-				turn, err := lanes.Take(t.Context(), false)
+				slot, err := lanes.Acquire(t.Context(), false)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				defer turn.End()
-				ctx := turn.Begin(t.Context(), func() { slowed.Add(1) })
+				defer slot.End()
+				ctx := slot.Begin(t.Context(), func() { slowed.Add(1) })
 				select {
 				case <-ctx.Done():
 					ended <- fmt.Sprint(context.Cause(ctx), " after ", time.Since(begin))
@@ -42,11 +42,11 @@ func TestLanes(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		turn, err := lanes.Take(t.Context(), false) // of a platform that answers
+		slot, err := lanes.Acquire(t.Context(), false) // of a platform that answers
 		if err != nil || time.Since(begin) != limit {
 			t.Errorf("waited %s, %v", time.Since(begin), err)
 		}
-		turn.End()
+		slot.End()
 		var got []string
 		for range 4 {
 			got = append(got, <-ended)
@@ -54,43 +54,43 @@ func TestLanes(t *testing.T) {
 		if n := slowed.Load(); n != 4 {
 			t.Errorf("%d of 4 are known to be slow", n)
 		}
-		cut := fmt.Sprint(turns.ErrTooLong, " after ", limit)
+		cut := fmt.Sprint(limiter.ErrTooLong, " after ", limit)
 		if diff := cmp.Diff([]string{cut, cut, "done after 1m0s", "done after 1m0s"}, got); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
-// Those who wait longest come first, and one who leaves takes no turn along.
-func TestTurnsInOrder(t *testing.T) {
+// Those who wait longest come first, and one who leaves takes no slot along.
+func TestLanesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lanes := turns.New(1, 1, limit)
-		first, err := lanes.Take(t.Context(), false)
+		lanes := limiter.NewLanes(1, 1, limit)
+		first, err := lanes.Acquire(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lanes.TryTake(false) != nil {
-			t.Error("there is a second turn")
+		if lanes.TryAcquire(false) != nil {
+			t.Error("there is a second slot")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() {
-			_, err := lanes.Take(ctx, false)
+			_, err := lanes.Acquire(ctx, false)
 			left <- err
 		}()
 		synctest.Wait()
 		var got []int
 		for i := range 3 {
-			lanes.Ask(false, func(turn *turns.Turn) {
+			lanes.Ask(false, func(slot *limiter.Slot) {
 				got = append(got, i)
-				go turn.End()
+				go slot.End()
 			})
 		}
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		slow, err := lanes.Take(t.Context(), true) // does not wait for the quick lane
+		slow, err := lanes.Acquire(t.Context(), true) // does not wait for the quick lane
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,26 +100,26 @@ func TestTurnsInOrder(t *testing.T) {
 		if diff := cmp.Diff([]int{0, 1, 2}, got); diff != "" {
 			t.Error(diff)
 		}
-		if turn, err := lanes.Take(t.Context(), false); err != nil {
+		if slot, err := lanes.Acquire(t.Context(), false); err != nil {
 			t.Error("the lane stays taken")
 		} else {
-			turn.End()
+			slot.End()
 		}
 	})
 }
 
-// TryTake leaves half of the quick lane to those who have nothing yet.
-func TestTryTake(t *testing.T) {
-	lanes := turns.New(6, 1, limit)
-	var taken []*turns.Turn
-	for turn := lanes.TryTake(false); turn != nil; turn = lanes.TryTake(false) {
-		taken = append(taken, turn)
+// TryAcquire leaves half of the quick lane to those who have nothing yet.
+func TestLanesTryAcquire(t *testing.T) {
+	lanes := limiter.NewLanes(6, 1, limit)
+	var taken []*limiter.Slot
+	for slot := lanes.TryAcquire(false); slot != nil; slot = lanes.TryAcquire(false) {
+		taken = append(taken, slot)
 	}
 	if len(taken) != 3 {
 		t.Errorf("%d of 6 are taken", len(taken))
 	}
 	taken[0].End()
-	if lanes.TryTake(false) == nil {
-		t.Error("a turn that has ended is still taken")
+	if lanes.TryAcquire(false) == nil {
+		t.Error("a slot that has ended is still taken")
 	}
 }

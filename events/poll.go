@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"time"
@@ -12,16 +13,34 @@ import (
 )
 
 const (
-	// lookInterval is how often it is asked what staff have changed of a site's posts.
-	lookInterval = 2 * time.Minute
+	// pollInterval is how often it is asked what staff have changed of a site's posts.
+	pollInterval = 2 * time.Minute
+
+	// sitesInterval is how often Run looks for sites for which it is time, and pollTimeout
+	// bounds what is done at one.
+	sitesInterval = 5 * time.Second
+	pollTimeout   = 20 * time.Second
 
 	// overlap is how much further back it is asked: clocks differ.
 	overlap = 2 * time.Minute
 
-	// maxChanges bounds the answers with posts that were changed which a look takes. The next
+	// maxChanges bounds the answers with posts that were changed which a poll takes. The next
 	// one goes on behind them.
 	maxChanges = 20
 )
+
+// Run takes over what staff change on the platforms, until ctx is done.
+func (s *Service) Run(ctx context.Context) {
+	ticker := time.NewTicker(sitesInterval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		s.pollSites(ctx)
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+}
 
 // Look takes over what staff have changed of the posts of some events of a site: title,
 // slug, excerpt, picture, and whether they are published. It returns the events as they are
@@ -41,7 +60,7 @@ func (s *Service) Look(ctx context.Context, site string, list []Event) ([]Event,
 	if err != nil {
 		return list, err
 	}
-	looked := make([]Event, 0, len(list))
+	polled := make([]Event, 0, len(list))
 	for _, e := range list {
 		var p *platform.EventPost
 		if found, ok := posts[e.Post.ID]; ok {
@@ -51,9 +70,9 @@ func (s *Service) Look(ctx context.Context, site string, list []Event) ([]Event,
 		if err != nil {
 			return list, err
 		}
-		looked = append(looked, now)
+		polled = append(polled, now)
 	}
-	return looked, nil
+	return polled, nil
 }
 
 // errSame means that there is nothing to take over.
@@ -65,12 +84,12 @@ func (s *Service) takeOver(ctx context.Context, e Event, p *platform.EventPost) 
 		return e, nil
 	}
 	meanwhile := e
-	now, err := s.store.Change(ctx, e.Site, e.ID, func(now *Event) error {
+	now, err := s.store.Change(ctx, e.Site, e.ID, func(tx *sql.Tx, now *Event) error {
 		if now.Revision != e.Revision || now.Pending != nil || now.Post.ID != e.Post.ID {
 			if now.Status != deleted {
 				meanwhile = *now
 			}
-			return errSame // whoever changed it looks
+			return errSame // the other change has it
 		}
 		if p == nil {
 			now.lose()
@@ -80,7 +99,9 @@ func (s *Service) takeOver(ctx context.Context, e Event, p *platform.EventPost) 
 		now.UpdatedAt = s.store.Now().UTC().Truncate(time.Millisecond)
 		now.follow(*p)
 		if now.Status.isPublic() && (before == "" || now.Post.isShown()) {
-			now.Pending, now.dueAt = &Pending{Since: s.store.Now()}, s.store.Now()
+			task, err := s.work.Enqueue(ctx, tx, now.task())
+			now.Pending = &Pending{Since: task.Since, Tries: task.Attempts}
+			return err
 		}
 		return nil
 	})
@@ -125,10 +146,10 @@ func (e *Event) follow(p platform.EventPost) {
 	}
 }
 
-// lookAtSites takes over what staff have changed of posts since the last look, of the sites
-// for which it is time, and looks for posts that are gone.
-func (s *Service) lookAtSites(ctx context.Context) {
-	sites, err := s.store.Sites(ctx, lookInterval)
+// pollSites takes over what staff have changed of posts since the last poll, of the sites
+// for which it is time, and finds posts that are gone.
+func (s *Service) pollSites(ctx context.Context) {
+	sites, err := s.store.Sites(ctx, pollInterval)
 	if err != nil {
 		return // the store that is away says so elsewhere
 	}
@@ -137,22 +158,24 @@ func (s *Service) lookAtSites(ctx context.Context) {
 		if host == nil {
 			continue
 		}
-		s.begin(site, maxLooks, func(ctx context.Context) { //nolint:contextcheck // it ends as ctx does
-			isTime, before, err := s.store.Look(ctx, site, lookInterval)
+		s.work.Background(site, func(ctx context.Context) { //nolint:contextcheck // it ends as the queue does
+			ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+			defer cancel()
+			isTime, before, err := s.store.Look(ctx, site, pollInterval)
 			if err != nil || !isTime {
 				return
 			}
-			if err := s.lookAt(ctx, host, site, before); err != nil {
-				s.logger.Debug("what staff changed of events' posts cannot be asked", zap.String("site", site), zap.Error(err))
+			if err := s.poll(ctx, host, site, before); err != nil {
+				s.logger.Debug("cannot fetch changed posts", zap.String("site", site), zap.Error(err))
 			}
 		})
 	}
 }
 
-// lookAt looks at the posts of a site that were changed since a time, or since one at which
-// that could not be asked, and at some others: one that is deleted is in no list.
-func (s *Service) lookAt(ctx context.Context, host platform.EventHost, site string, since time.Time) error {
-	from := s.lookedAt(site)
+// poll reads the posts of a site that were changed since a time, or since one at which they
+// could not be read, and some others: one that is deleted is in no list of changes.
+func (s *Service) poll(ctx context.Context, host platform.EventHost, site string, since time.Time) error {
+	from := s.polledAt(site)
 	if !from.missed.IsZero() && from.missed.Before(since) {
 		since = from.missed
 	}
@@ -161,7 +184,7 @@ func (s *Service) lookAt(ctx context.Context, host platform.EventHost, site stri
 	var failure error
 	if !since.IsZero() {
 		var reached time.Time
-		if reached, failure = s.lookAtChanges(ctx, host, site, since.Add(-overlap)); !reached.IsZero() {
+		if reached, failure = s.pollChanges(ctx, host, site, since.Add(-overlap)); !reached.IsZero() {
 			from.missed = reached.Add(overlap)
 		}
 	}
@@ -177,9 +200,9 @@ func (s *Service) lookAt(ctx context.Context, host platform.EventHost, site stri
 	return errors.Join(failure, err)
 }
 
-// lookAtChanges looks at the posts of a site that were changed since a time. It returns how
-// far it came, zero if it has looked at all of them.
-func (s *Service) lookAtChanges(ctx context.Context, host platform.EventHost, site string, since time.Time) (reached time.Time, err error) {
+// pollChanges reads the posts of a site that were changed since a time. It returns how far it
+// came, zero if it has read all of them.
+func (s *Service) pollChanges(ctx context.Context, host platform.EventHost, site string, since time.Time) (reached time.Time, err error) {
 	for range maxChanges {
 		changed, err := host.ChangedPosts(ctx, since)
 		if err != nil {
@@ -212,23 +235,23 @@ func (s *Service) lookAtChanges(ctx context.Context, host platform.EventHost, si
 	return since, nil
 }
 
-// looked is where the next look at a site begins.
-type looked struct {
-	last   string    // the ID of the event that was looked at last, "" for none
+// polled is where the next poll of a site begins.
+type polled struct {
+	last   string    // the ID of the event that was polled last, "" for none
 	missed time.Time // since when changes could not be asked for, zero if they could
 }
 
-func (s *Service) lookedAt(site string) looked {
+func (s *Service) polledAt(site string) polled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.looked[site]
+	return s.polled[site]
 }
 
-func (s *Service) goOn(site string, from looked) {
+func (s *Service) goOn(site string, from polled) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.looked[site] = from
-	if from == (looked{}) {
-		delete(s.looked, site)
+	s.polled[site] = from
+	if from == (polled{}) {
+		delete(s.polled, site)
 	}
 }

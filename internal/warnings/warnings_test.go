@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/lychgate/caddy-lychgate/members/warnings"
+	"github.com/lychgate/caddy-lychgate/internal/warnings"
 )
 
 // A platform that is away for long fills no log, and neither do many platforms. Each

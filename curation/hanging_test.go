@@ -1,0 +1,71 @@
+package curation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// hanging is a platform that does not say what carries a tag until it is let.
+type hanging struct {
+	*wall
+	let chan struct{}
+}
+
+func (h hanging) Tagged(ctx context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
+	select {
+	case <-h.let:
+		return h.wall.Tagged(ctx, tags, most)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// However much is chosen at a site whose platform hangs, other sites have their choices
+// brought at once, and the store is asked for one lease.
+func TestHangingSite(t *testing.T) {
+	slow, quick := hanging{newWall(map[string][]string{"1": nil}), make(chan struct{})}, newWall(map[string][]string{"1": nil})
+	db := dbtest.SQLite(t)
+	c := newCurator(t, db, map[string]platform.PostHost{"slow": slow, "quick": quick})
+	running(t, c)
+	leased := func() (n int) {
+		if err := db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM work WHERE site = 'slow' AND holder <> ''").Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	const atOnce = 8 // at a site
+	var editors sync.WaitGroup
+	for i := range atOnce {
+		editors.Go(func() {
+			if err := c.Move(t.Context(), "slow", "#slot-"+strconv.Itoa(i), "1"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Until(t, func() string {
+		moves, err := c.store.List(t.Context(), "slow")
+		if err != nil || len(moves) < atOnce || leased() == 0 {
+			return fmt.Sprintf("%d moves are under way, %v", len(moves), err)
+		}
+		return ""
+	})
+	if err := c.Move(t.Context(), "slow", "#more", "1"); !errors.Is(err, ErrPending) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := c.Move(t.Context(), "quick", "#hero", "1"); err != nil {
+		t.Errorf("at another site: %v", err)
+	}
+	if n := leased(); n != 1 {
+		t.Errorf("%d moves are leased, want 1", n)
+	}
+	close(slow.let)
+	editors.Wait()
+}

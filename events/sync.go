@@ -1,0 +1,322 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
+)
+
+const (
+	// Kind is the kind of work that syncs an event to its post. Its keys are events' IDs.
+	Kind = "events"
+
+	// syncTimeout bounds an attempt to sync an event: Ghost takes some 300 ms for the four
+	// requests of a publishing, and a loaded one some seconds for each.
+	syncTimeout = 20 * time.Second
+
+	// lateInterval is how long after a request without a response it is checked whether it
+	// made a post after all: Ghost lets a request wait for its database for a minute.
+	lateInterval = time.Minute
+)
+
+// kind returns how events are synced.
+func (s *Service) kind() work.Kind {
+	return work.Kind{Name: Kind, Do: s.sync, Timeout: syncTimeout, Platform: func(site string) any {
+		if host := s.hosts(site); host != nil {
+			return host
+		}
+		return nil
+	}}
+}
+
+// await has an event synced that was enqueued, waits a while, and returns it as it is then.
+func (s *Service) await(ctx context.Context, e Event, t work.Task) Event {
+	attempt, _ := s.work.Try(ctx, t)
+	if now, ok := attempt.Value.(*Event); ok {
+		return *now
+	}
+	if ctx.Err() != nil {
+		return e
+	}
+	now, err := s.store.Find(ctx, e.Site, e.ID)
+	switch {
+	case errors.Is(err, ErrNotFound): // deleted
+		e.Pending, e.Post = nil, Post{}
+	case err == nil:
+		return now
+	}
+	return e
+}
+
+// sync brings the latest of an event to the platform.
+func (s *Service) sync(ctx context.Context, t work.Task) work.Result {
+	host := s.hosts(t.Site)
+	sent, err := s.store.Find(ctx, t.Site, t.Key)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return work.Result{Outcome: work.Done}
+	case err == nil && host == nil:
+		err = errors.New("the site is not served any more")
+	case err == nil && t.Since.IsZero():
+		sent.Pending = nil
+	case err == nil:
+		sent.Pending = &Pending{Since: t.Since, Tries: t.Attempts}
+	}
+	var p *platform.EventPost
+	if err == nil {
+		p, err = s.apply(ctx, host, &sent, t)
+	}
+	if err != nil {
+		s.logger.Warn("an event is not on the platform yet; it is tried again", zap.String("site", t.Site), zap.String("event", t.Key), zap.Error(err))
+		_, isRefused := errors.AsType[*platform.Refusal](err)
+		failed := work.Result{Outcome: work.Again, Reason: problemOf(err), IsUnanswered: !isRefused}
+		if t.Since.IsZero() {
+			failed.Outcome, failed.At = work.Later, s.store.Now().Add(lateInterval)
+		}
+		return failed
+	}
+	now := new(Event) // as it is kept then, pending if it was changed meanwhile
+	done := work.Result{Outcome: work.Done, Value: now}
+	if !sent.lateAt.IsZero() {
+		done.Outcome, done.At = work.Later, sent.lateAt
+	}
+	done.Settle = func(ctx context.Context, tx *sql.Tx) (err error) {
+		*now, err = s.store.ChangeIn(ctx, tx, t.Site, t.Key, func(_ *sql.Tx, e *Event) error {
+			e.settle(&sent, p)
+			return nil
+		})
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	return done
+}
+
+// apply has the platform take an event. It returns the post as it is then, which is nil if
+// there is none any more.
+func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event, t work.Task) (*platform.EventPost, error) {
+	if !e.lateAt.IsZero() && !s.store.Now().Before(e.lateAt) {
+		if err := host.DeleteDrafts(ctx, draftSlug(e.ID), e.Post.ID); err != nil {
+			return nil, err
+		}
+		e.lateAt = time.Time{}
+	}
+	if e.Pending == nil { // it was only checked for a second post
+		return nil, nil
+	}
+	var p platform.EventPost
+	var err error
+	switch {
+	case e.Post.ID != "":
+		p, err = host.ChangePost(ctx, e.Post.ID, e.onto)
+	case e.Status.isPublic():
+		p, err = host.AddPost(ctx, draftSlug(e.ID), e.Pending.Tries == 0, e.onto, func(id string) error {
+			e.Post = Post{ID: id}
+			if e.Pending.Tries > 0 { // one of which may have made another
+				e.lateAt = s.store.Now().Add(lateInterval)
+			}
+			return s.note(ctx, e, t)
+		})
+	default:
+		if e.Pending.Tries > 0 { // one of which may have made a post
+			e.lateAt = s.store.Now().Add(lateInterval)
+		}
+		return nil, nil
+	}
+	if errors.Is(err, platform.ErrNoPost) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
+
+// note keeps which post an event has, before the post gets another slug, by which it would
+// not be found. Errors: work.ErrLost, those of the store.
+func (s *Service) note(ctx context.Context, e *Event, t work.Task) error {
+	_, err := s.store.Change(ctx, e.Site, e.ID, func(tx *sql.Tx, now *Event) error {
+		now.Post, now.lateAt = e.Post, e.lateAt
+		return s.work.Holds(ctx, tx, t)
+	})
+	return err
+}
+
+// draftSlug is the slug under which the post of an event is made, so that it is found again
+// if the response is lost.
+func draftSlug(id string) string { return "event-" + id }
+
+// title is what the post of an event is called.
+func (e *Event) title() string {
+	return cmp.Or(e.text("name"), e.Shape.Label, "(Untitled)")
+}
+
+// text returns the value of a field that is text, "" if the type does not have the field.
+func (e *Event) text(key string) string {
+	if !e.has(key) {
+		return ""
+	}
+	return textOf(e.Values, key)
+}
+
+// onto returns what a post is to be. What an editor has not changed since it was last
+// synced stays as staff have it on the platform.
+func (e *Event) onto(p platform.EventPost) platform.EventPost {
+	if !e.Status.isPublic() {
+		if p.Status == platform.Published {
+			p.Status = platform.Draft
+		}
+		p.Head = withHead(p.Head, "") // a draft can be seen by who has its address
+		return p
+	}
+	last := e.Post
+	p.Title = e.pick("name", e.title(), last.Title, p.Title)
+	p.Excerpt = e.pick("description", e.text("description"), last.Excerpt, p.Excerpt)
+	p.Picture = e.pick("feature_image", e.text("feature_image"), last.Picture, p.Picture)
+	p.Template = pick(e.Shape.Template, last.Template, p.Template)
+	switch slug := e.text("slug"); {
+	case slug != "" && slug != last.Slug:
+		p.Slug = slug
+	case strings.HasPrefix(p.Slug, draftSlug(e.ID)):
+		p.Slug = "" // the platform makes one of the title
+	}
+	for _, tag := range e.Shape.Tags {
+		if !slices.Contains(last.Tags, tag) && !slices.Contains(p.Tags, tag) {
+			p.Tags = append(slices.Clip(p.Tags), tag)
+		}
+	}
+	if p.Status != platform.Sent {
+		p.Status = platform.Published
+	}
+	merged := e.with(p)
+	p.Head = withHead(p.Head, merged.head())
+	return p
+}
+
+// pick is [pick] for a text that a field gives the post. If the type does not have the
+// field, what staff have written stays. What the event gave it as another type is taken back.
+func (e *Event) pick(key, wanted, last, is string) string {
+	if !e.has(key) && last != "" && is != textOf(e.Values, key) {
+		return is
+	}
+	return pick(wanted, last, is)
+}
+
+// pick returns what an editor wants if that has changed, and otherwise what is there.
+func pick(wanted, last, is string) string {
+	if wanted != last {
+		return wanted
+	}
+	return is
+}
+
+// with returns an event with the texts of its post.
+func (e *Event) with(p platform.EventPost) *Event {
+	merged := *e
+	merged.Values = make(map[string]any, len(e.Values))
+	maps.Copy(merged.Values, e.Values)
+	if p.Title != e.title() {
+		merged.set("name", p.Title)
+	}
+	merged.set("description", p.Excerpt)
+	merged.set("feature_image", p.Picture)
+	if p.Slug != "" {
+		merged.set("slug", p.Slug)
+	}
+	return &merged
+}
+
+// set gives a field of the type a text, unless it has it.
+func (e *Event) set(key, text string) {
+	switch {
+	case !e.has(key) || textOf(e.Values, key) == text:
+	case text == "":
+		delete(e.Values, key)
+	default:
+		e.Values[key] = text
+	}
+}
+
+// settle takes over what the platform has made of an event that it was sent, nil if it has no
+// post any more.
+func (e *Event) settle(sent *Event, p *platform.EventPost) {
+	isLatest := e.Revision == sent.Revision
+	e.lateAt = sent.lateAt
+	if isLatest {
+		e.Pending = nil
+		e.isOver = e.Status == deleted && e.lateAt.IsZero()
+	}
+	switch {
+	case sent.Pending == nil:
+	case p != nil:
+		e.takePost(sent, *p)
+	case sent.Post.ID != "" && isLatest:
+		e.lose()
+	case sent.Post.ID != "":
+		e.Post, e.body = Post{IsLost: true}, ""
+	}
+}
+
+// lose notes that somebody has deleted the post of an event.
+func (e *Event) lose() {
+	e.Post, e.body, e.Pending = Post{IsLost: true}, "", nil
+	if e.Status != deleted {
+		e.Status = Draft
+	}
+	e.Revision = newRevision()
+}
+
+// takePost takes over what the platform has made of the event that it was sent.
+func (e *Event) takePost(sent *Event, p platform.EventPost) {
+	merged := sent.with(p)
+	for _, key := range []string{"name", "description", "feature_image", "slug"} {
+		if text := textOf(merged.Values, key); text != textOf(sent.Values, key) && textOf(e.Values, key) == textOf(sent.Values, key) {
+			e.set(key, text)
+			e.Revision = newRevision()
+		}
+	}
+	tags := sent.Post.Tags
+	if sent.Status.isPublic() {
+		for _, tag := range sent.Shape.Tags {
+			if !slices.Contains(tags, tag) {
+				tags = append(slices.Clip(tags), tag)
+			}
+		}
+	}
+	template := sent.Post.Template
+	if sent.Status.isPublic() {
+		template = sent.Shape.Template
+	}
+	e.Post = postOf(p, template, tags)
+	e.body = ""
+	if e.Status.isPublic() && sent.Status.isPublic() && e.Post.isShown() {
+		merged.Post = e.Post
+		e.body = merged.publicJSON()
+	}
+}
+
+func postOf(p platform.EventPost, template string, tags []string) Post {
+	return Post{
+		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Status: p.Status,
+		Template: template, Tags: tags, URL: p.URL, Edit: p.Edit,
+	}
+}
+
+// problemOf returns what staff are told of a failure.
+func problemOf(err error) string {
+	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
+		return refusal.Reason
+	}
+	return "It does not answer as it should."
+}

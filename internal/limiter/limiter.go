@@ -1,0 +1,182 @@
+// Package limiter bounds what is done at once.
+//
+// There are two types, because there are two reasons. A [Limiter] bounds what is under way
+// in all and for each key, such as a site, so that one site leaves slots for others. A
+// [Lanes] is two Limiters for calls that may hang: a call that takes long leaves the quick
+// lane for the slow one, so that hanging platforms do not fill the slots of those that
+// respond, although nobody knew before that they would hang.
+package limiter
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"math"
+	"sync"
+)
+
+// ErrClosed is the error of Acquire once the Limiter is closed.
+var ErrClosed = errors.New("the limiter is closed")
+
+// Limiter bounds what is under way. It may be used by many goroutines at once.
+type Limiter struct {
+	total, perKey int
+
+	mu       sync.Mutex
+	taken    int
+	of       map[string]int // taken slots by key
+	waiting  list.List      // of *waiter, the longest waiting first
+	isClosed bool
+	changed  sync.Cond // something ended
+}
+
+type waiter struct {
+	key     string
+	granted func() // must not block
+}
+
+// New returns a Limiter of total slots, of which a key may have perKey. 0 is no bound.
+func New(total, perKey int) *Limiter {
+	unbounded := func(n int) int {
+		if n == 0 {
+			return math.MaxInt
+		}
+		return n
+	}
+	return of(unbounded(total), unbounded(perKey))
+}
+
+func of(total, perKey int) *Limiter {
+	l := &Limiter{total: total, perKey: perKey, of: make(map[string]int)}
+	l.changed.L = &l.mu
+	return l
+}
+
+// TryAcquire takes a slot if one is free and nobody waits for it. Release returns it.
+func (l *Limiter) TryAcquire(key string) bool { return l.TryAcquireUpTo(l.total, key) }
+
+// TryAcquireUpTo is TryAcquire for what leaves slots to what is more urgent: it takes a slot
+// only while fewer than most are taken. The bound of a key shrinks in proportion.
+func (l *Limiter) TryAcquireUpTo(most int, key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	perKey := l.perKey
+	if most < l.total && perKey < math.MaxInt {
+		perKey = perKey * most / l.total
+	}
+	if l.isClosed || l.taken >= most || l.of[key] >= perKey || l.mayNext() != nil {
+		return false
+	}
+	l.take(key)
+	return true
+}
+
+func (l *Limiter) take(key string) {
+	l.taken++
+	l.of[key]++
+}
+
+// Acquire waits for a slot. Those who wait longest come first; one whose key has all its
+// slots lets others pass. Errors: ErrClosed, that of ctx.
+func (l *Limiter) Acquire(ctx context.Context, key string) error {
+	granted := make(chan struct{})
+	withdraw, err := l.queue(key, func() { close(granted) })
+	if err != nil {
+		return err
+	}
+	l.grant()
+	select {
+	case <-granted:
+		return nil
+	case <-ctx.Done():
+	}
+	if !withdraw() { // it was granted meanwhile
+		l.Release(key)
+	}
+	return ctx.Err()
+}
+
+// queue has granted called by grant once there is a slot, unless it is withdrawn before.
+func (l *Limiter) queue(key string, granted func()) (withdraw func() bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isClosed {
+		return nil, ErrClosed
+	}
+	place := l.waiting.PushBack(&waiter{key, granted})
+	return func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		before := l.waiting.Len()
+		l.waiting.Remove(place)
+		l.changed.Broadcast()
+		return l.waiting.Len() < before
+	}, nil
+}
+
+// grant gives free slots to those who wait.
+func (l *Limiter) grant() {
+	for next := l.next(); next != nil; next = l.next() {
+		next.granted()
+	}
+}
+
+// next takes a slot for the one who waits longest and may have one, or returns nil.
+func (l *Limiter) next() *waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.mayNext()
+	if e == nil {
+		return nil
+	}
+	w := l.waiting.Remove(e).(*waiter)
+	l.take(w.key)
+	return w
+}
+
+// mayNext returns the place of the one who waits longest and may have a slot, or nil.
+func (l *Limiter) mayNext() *list.Element {
+	for e := l.waiting.Front(); e != nil && l.taken < l.total; e = e.Next() {
+		if l.of[e.Value.(*waiter).key] < l.perKey {
+			return e
+		}
+	}
+	return nil
+}
+
+// Release returns a slot.
+func (l *Limiter) Release(key string) {
+	l.mu.Lock()
+	l.taken--
+	if l.of[key]--; l.of[key] == 0 {
+		delete(l.of, key)
+	}
+	l.changed.Broadcast()
+	l.mu.Unlock()
+	l.grant()
+}
+
+// Taken returns how many slots are taken.
+func (l *Limiter) Taken() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taken
+}
+
+// TakenBy returns how many slots a key has.
+func (l *Limiter) TakenBy(key string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[key]
+}
+
+// Close lets nobody take a slot any more but those who wait already, and returns once all
+// slots are free.
+func (l *Limiter) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isClosed = true
+	for l.taken > 0 || l.waiting.Len() > 0 {
+		l.changed.Wait()
+	}
+}

@@ -1,0 +1,113 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
+)
+
+// What is less urgent leaves slots, in all and of each key.
+func TestTryAcquireUpTo(t *testing.T) {
+	for name, keys := range map[string]int{"of one key": 1, "of many keys": 128} {
+		t.Run(name, func(t *testing.T) {
+			l := limiter.New(64, 8)
+			var got []int
+			for _, most := range []int{24, 48, 64} {
+				n := 0
+				for i := range 128 {
+					if l.TryAcquireUpTo(most, strconv.Itoa(i%keys)) {
+						n++
+					}
+				}
+				got = append(got, n)
+			}
+			want := []int{24, 24, 16}
+			if keys == 1 {
+				want = []int{3, 3, 2}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("slots taken, want -, got +: %s", diff)
+			}
+		})
+	}
+}
+
+// Those who wait come in their order, but for one whose key has all its slots; whoever
+// does not wait comes behind them, and one who leaves takes no slot along.
+func TestAcquireInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limiter.New(2, 1)
+		if !l.TryAcquire("a") || !l.TryAcquire("b") {
+			t.Fatal("the first slots are not free")
+		}
+		order := make(chan string, 10)
+		wait := func(ctx context.Context, key string) {
+			go func() {
+				if err := l.Acquire(ctx, key); err != nil {
+					order <- err.Error()
+					return
+				}
+				order <- key
+			}()
+			synctest.Wait()
+		}
+		leaves, leave := context.WithCancel(t.Context())
+		wait(leaves, "a")
+		wait(t.Context(), "a")
+		wait(t.Context(), "c")
+		leave()
+		synctest.Wait()
+		l.Release("b")
+		synctest.Wait()
+		if l.TryAcquire("d") {
+			t.Error("somebody who does not wait got a slot before one who does")
+		}
+		l.Release("a")
+		synctest.Wait()
+		close(order)
+		var got []string
+		for key := range order {
+			got = append(got, key)
+		}
+		if diff := cmp.Diff([]string{"context canceled", "c", "a"}, got); diff != "" {
+			t.Errorf("want -, got +: %s", diff)
+		}
+		l.Release("c")
+		l.Release("a")
+		if n := l.Taken(); n != 0 {
+			t.Errorf("%d slots are taken, want none", n)
+		}
+	})
+}
+
+// Close waits for what is under way, and nothing begins meanwhile.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limiter.New(0, 0)
+		if !l.TryAcquire("a") {
+			t.Fatal("no slot without a bound")
+		}
+		closed := make(chan struct{})
+		go func() {
+			l.Close()
+			close(closed)
+		}()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("Close returned while a slot was taken")
+		default:
+		}
+		if err := l.Acquire(t.Context(), "a"); l.TryAcquire("a") || !errors.Is(err, limiter.ErrClosed) {
+			t.Errorf("a closed limiter gave a slot: %v, want %v", err, limiter.ErrClosed)
+		}
+		l.Release("a")
+		<-closed
+	})
+}

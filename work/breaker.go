@@ -1,0 +1,132 @@
+package work
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// MaxUnanswered is how many attempts in a row may have no response before the breaker
+	// opens.
+	MaxUnanswered = 5
+
+	// The first probe may start minProbeInterval after the breaker has opened. The interval
+	// doubles with each probe that fails, up to maxProbeInterval.
+	minProbeInterval = time.Second
+	maxProbeInterval = time.Minute
+)
+
+// Breaker is the circuit breaker of a platform. It is closed while the platform responds. While
+// it is open, attempts are reduced to one probe at a time. The zero value is closed. It may be
+// used by many goroutines at once.
+type Breaker struct {
+	mu         sync.Mutex
+	unanswered []string // keys of the attempts in a row that had no response
+	isOpen     bool
+	isLogged   bool // that it has opened
+	isProbing  bool
+	interval   time.Duration // from one probe to the next
+	probeAt    time.Time     // when the next probe may start
+}
+
+// IsFresh reports whether there is nothing to remember.
+func (b *Breaker) IsFresh() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.isOpen && len(b.unanswered) == 0
+}
+
+// IsClosed reports whether attempts may be made.
+func (b *Breaker) IsClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.isOpen
+}
+
+// IsProbeDue reports whether the breaker is open and a probe may start.
+func (b *Breaker) IsProbeDue(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isOpen && !b.isProbing && !now.Before(b.probeAt)
+}
+
+// Begin reports whether retries may start. If the breaker is open, this is for one probe,
+// until EndProbe.
+func (b *Breaker) Begin(now time.Time) (may, isProbe bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.isOpen {
+		return true, false
+	}
+	if b.isProbing || now.Before(b.probeAt) {
+		return false, false
+	}
+	b.isProbing = true
+	return true, true
+}
+
+// EndProbe lets the next probe start after the interval.
+func (b *Breaker) EndProbe(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.isProbing, b.probeAt = false, now.Add(b.interval)
+}
+
+// ProbeNow lets the next probe start at once.
+func (b *Breaker) ProbeNow() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probeAt = time.Time{}
+}
+
+// Fail notes that an attempt had no response, and reports whether that opens the breaker. A
+// key that is retried counts once: what the platform says of one member or post must not
+// hold up the others.
+func (b *Breaker) Fail(key string, isRetry bool, now time.Time) (opens bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isOpen {
+		if b.isProbing {
+			b.interval = min(2*b.interval, maxProbeInterval)
+		}
+		return false
+	}
+	if isRetry && slices.Contains(b.unanswered, key) {
+		return false
+	}
+	if b.unanswered = append(b.unanswered, key); len(b.unanswered) < MaxUnanswered {
+		return false
+	}
+	b.isOpen, b.interval, b.probeAt = true, minProbeInterval, now.Add(minProbeInterval)
+	return true
+}
+
+// Succeed notes that the platform responds, and reports whether that closes the breaker, and
+// whether its opening was logged.
+func (b *Breaker) Succeed() (closes, isLogged bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	closes, isLogged = b.isOpen, b.isLogged
+	b.unanswered, b.isOpen, b.isLogged = nil, false, false
+	return closes, isLogged
+}
+
+// NoteLogged notes that the opening was logged.
+func (b *Breaker) NoteLogged() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.isLogged = b.isOpen
+}
+
+// maxBackoff bounds the time between two attempts: a platform that is back has all writes
+// five minutes later, also from a process that has not seen it come back.
+const maxBackoff = 5 * time.Minute
+
+// Backoff returns how long to wait after so many failed attempts and one more: first, which
+// doubles with each, up to five minutes. It varies by a fifth, so that not all come at once.
+func Backoff(first time.Duration, failed int) time.Duration {
+	wait := min(first<<min(failed, 20), maxBackoff)
+	return wait + time.Duration((rand.Float64()-0.5)*0.4*float64(wait))
+}

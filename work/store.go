@@ -1,0 +1,282 @@
+package work
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Schema is the table of this package. Tables of packages whose migrations write into it come
+// after it.
+var Schema = database.Schema{Name: "work", Files: migrations}
+
+// maxDueSites is how many sites are read at once that have something due.
+const maxDueSites = 1000
+
+// ErrLost means that the lease of a task was lost: another process may be at it.
+var ErrLost = errors.New("another process does this")
+
+// maxTitle bounds a title, in code points: it is for lists.
+const maxTitle = 200
+
+const (
+	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until`
+
+	// An expired lease that has its holder still is an attempt that ended in the middle.
+	attemptsAfter = `work.attempts + CASE WHEN work.holder <> '' AND work.leased_until <= %[1]s AND work.since > 0 THEN 1 ELSE 0 END`
+
+	isDue = ` due_at <= $1 AND leased_until <= $1`
+
+	listDueSites = `SELECT site, MIN(due_at) FROM work WHERE` + isDue + ` GROUP BY site
+		HAVING MIN(due_at) > $2 OR MIN(due_at) = $2 AND site > $3 ORDER BY MIN(due_at), site LIMIT $4`
+	listDue = `SELECT ` + columns + ` FROM work WHERE` + isDue + ` AND site = $2 AND kind = $3 ORDER BY due_at, key LIMIT $4`
+
+	findTask    = `SELECT ` + columns + ` FROM work WHERE site = $1 AND kind = $2 AND key = $3`
+	prolongTask = `UPDATE work SET leased_until = $5 WHERE site = $1 AND kind = $2 AND key = $3 AND holder = $4`
+	holdsTask   = `SELECT 1 FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND holder = $4`
+	unleaseTask = `UPDATE work SET holder = '', leased_until = 0 WHERE site = $1 AND kind = $2 AND key = $3 AND holder = $4`
+
+	doneTask  = `DELETE FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND holder = $4 AND revision = $5`
+	laterTask = `UPDATE work SET holder = '', leased_until = 0, since = 0, attempts = 0, reason = '', due_at = $6
+		WHERE site = $1 AND kind = $2 AND key = $3 AND holder = $4 AND revision = $5`
+	neverTask = `UPDATE work SET holder = '', leased_until = 0, attempts = attempts + 1, reason = $6, due_at = NULL
+		WHERE site = $1 AND kind = $2 AND key = $3 AND holder = $4 AND revision = $5`
+	againTask = `UPDATE work SET holder = '', leased_until = 0, attempts = attempts + 1,
+		reason = CASE WHEN revision = $5 THEN $6 ELSE reason END, due_at = CASE WHEN revision = $5 THEN $7 ELSE due_at END
+		WHERE site = $1 AND kind = $2 AND key = $3 AND holder = $4`
+
+	isPending = ` since > 0 AND due_at IS NOT NULL`
+
+	listPending = `SELECT ` + columns + ` FROM work WHERE site = $1 AND` + isPending + ` ORDER BY due_at, kind, key LIMIT $2`
+	listRefused = `SELECT ` + columns + ` FROM work WHERE site = $1 AND due_at IS NULL ORDER BY since DESC, kind, key LIMIT $2`
+	countSite   = `SELECT site, kind, COUNT(*) FROM work WHERE site = $1 AND` + isPending + ` GROUP BY site, kind`
+	countAll    = `SELECT site, kind, COUNT(*) FROM work WHERE` + isPending + ` GROUP BY site, kind`
+	makeDue     = `UPDATE work SET due_at = $2 WHERE site = $1 AND` + isPending
+
+	giveUpTask  = `DELETE FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND due_at IS NULL`
+	purgeTasks  = `DELETE FROM work WHERE due_at IS NULL AND since < $1`
+	forgetTasks = `DELETE FROM work WHERE site = $1`
+)
+
+var (
+	enqueueTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until)
+		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, '', $7, $8) ON CONFLICT (site, kind, key) DO UPDATE SET
+		title = excluded.title, revision = excluded.revision, since = excluded.since, due_at = excluded.due_at, reason = '',
+		attempts = ` + fmt.Sprintf(attemptsAfter, "excluded.since") + `,
+		holder = CASE WHEN work.leased_until <= excluded.since THEN excluded.holder ELSE work.holder END,
+		leased_until = CASE WHEN work.leased_until <= excluded.since THEN excluded.leased_until ELSE work.leased_until END
+		RETURNING attempts, holder`
+	leaseTask = `UPDATE work SET holder = $4, leased_until = $5, attempts = ` + fmt.Sprintf(attemptsAfter, "$6") + `
+		WHERE site = $1 AND kind = $2 AND key = $3 AND leased_until <= $6 AND due_at <= $7 RETURNING ` + columns
+)
+
+// store is the table.
+type store struct {
+	db  *database.DB
+	now func() time.Time // by the store's clock
+}
+
+func scan(row interface{ Scan(...any) error }) (t Task, err error) {
+	var since, due, until int64
+	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until)
+	t.Since, t.DueAt, t.until = timeOf(since), timeOf(due), timeOf(until)
+	return t, err
+}
+
+// timeOf returns the zero time for 0.
+func timeOf(milliseconds int64) time.Time {
+	if milliseconds == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(milliseconds).UTC()
+}
+
+// enqueue notes that the latest of a key is not on the platform, and is due at once. With
+// lease, the caller has the lease afterwards, unless somebody else has it.
+func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Task, error) {
+	now := s.now().UTC().Truncate(time.Millisecond)
+	t.Title = clip.Text(t.Title, maxTitle)
+	t.Since, t.DueAt, t.revision = now, now, mathrand.Int64()
+	var holder string
+	if lease {
+		holder, t.until = rand.Text(), now.Add(leaseTime)
+	}
+	var until int64
+	if lease {
+		until = t.until.UnixMilli()
+	}
+	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until).Scan(&t.Attempts, &t.holder)
+	if t.holder != holder { // of another's lease
+		t.holder = ""
+	}
+	return t, wrap("enqueueing work", err)
+}
+
+// lease leases a task. With early, it need not be time for the next attempt. Errors: errGone,
+// errHeld, errEarly.
+func (s store) lease(ctx context.Context, t Task, early bool) (Task, error) {
+	now := s.now()
+	dueUntil := now
+	if early {
+		dueUntil = now.AddDate(1, 0, 0)
+	}
+	leased, err := scan(s.db.Write.QueryRowContext(ctx, leaseTask, t.Site, t.Kind, t.Key, rand.Text(), now.Add(leaseTime).UnixMilli(), now.UnixMilli(), dueUntil.UnixMilli()))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return leased, wrap("leasing work", err)
+	}
+	found, err := scan(s.db.Read.QueryRowContext(ctx, findTask, t.Site, t.Kind, t.Key))
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && found.DueAt.IsZero():
+		return found, errGone
+	case err != nil:
+		return found, wrap("finding work", err)
+	case found.until.After(now):
+		return found, errHeld
+	}
+	return found, errEarly
+}
+
+// Reasons for which a task is not leased.
+var (
+	errGone  = errors.New("the platform has it, or has refused it")
+	errHeld  = errors.New("somebody else has the lease")
+	errEarly = errors.New("it is not due")
+)
+
+// prolong prolongs a lease until a time. Errors: ErrLost.
+func (s store) prolong(ctx context.Context, t Task, until time.Time) error {
+	return one(s.db.Write.ExecContext(ctx, prolongTask, t.Site, t.Kind, t.Key, t.holder, until.UnixMilli()))
+}
+
+// unlease ends a lease of which nothing was made.
+func (s store) unlease(ctx context.Context, t Task) error {
+	return one(s.db.Write.ExecContext(ctx, unleaseTask, t.Site, t.Kind, t.Key, t.holder))
+}
+
+// one returns ErrLost unless a statement has changed a row.
+func one(result sql.Result, err error) error {
+	if err != nil {
+		return wrap("changing work", err)
+	}
+	if n, err := result.RowsAffected(); n != 1 {
+		return cmp.Or(err, ErrLost)
+	}
+	return nil
+}
+
+// settle notes what became of an attempt, and ends the lease. It reports whether the task was
+// enqueued anew meanwhile. Errors: ErrLost, with which nothing is noted.
+func (s store) settle(ctx context.Context, t Task, r Result) (isDue bool, err error) {
+	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
+		if r.Settle != nil {
+			if err := r.Settle(ctx, tx); err != nil {
+				return err
+			}
+		}
+		key := []any{t.Site, t.Kind, t.Key, t.holder}
+		if r.Outcome == Again { // also of one that was enqueued anew: something may have been done
+			next := s.now().Add(Backoff(firstBackoff, t.Attempts)).UnixMilli()
+			return one(tx.ExecContext(ctx, againTask, append(key, t.revision, r.Reason, next)...))
+		}
+		statement, args := doneTask, append(key, t.revision)
+		switch r.Outcome {
+		case Later:
+			statement, args = laterTask, append(args, r.At.UnixMilli())
+		case Never:
+			statement, args = neverTask, append(args, r.Reason)
+		case Done, Again:
+		}
+		err := one(tx.ExecContext(ctx, statement, args...))
+		if isDue = errors.Is(err, ErrLost); isDue {
+			err = one(tx.ExecContext(ctx, unleaseTask, key...))
+		}
+		return err
+	})
+	return isDue && err == nil, wrap("settling work", err)
+}
+
+// dueSite is a site that has something due.
+type dueSite struct {
+	site  string
+	since int64 // when the first of it was due, in Unix milliseconds
+}
+
+// dueSites returns sites that have something due, those first that have had it longest, and of
+// them only the ones behind another, which may be zero.
+func (s store) dueSites(ctx context.Context, behind dueSite) (sites []dueSite, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, listDueSites, s.now().UnixMilli(), behind.since, behind.site, maxDueSites)
+	if err != nil {
+		return nil, wrap("finding sites with due work", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one dueSite
+		if err := rows.Scan(&one.site, &one.since); err != nil {
+			return nil, wrap("finding sites with due work", err)
+		}
+		sites = append(sites, one)
+	}
+	return sites, wrap("finding sites with due work", rows.Err())
+}
+
+// due returns what is due at a site by a time, the longest due first.
+func (s store) due(ctx context.Context, site, kind string, by time.Time, most int) ([]Task, error) {
+	return s.list(ctx, listDue, by.UnixMilli(), site, kind, most)
+}
+
+func (s store) list(ctx context.Context, query string, args ...any) (list []Task, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrap("listing work", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		t, err := scan(rows)
+		if err != nil {
+			return nil, wrap("listing work", err)
+		}
+		list = append(list, t)
+	}
+	return list, wrap("listing work", rows.Err())
+}
+
+// count returns how much is pending by site and kind.
+func (s store) count(ctx context.Context, query string, args ...any) (map[string]map[string]int, error) {
+	rows, err := s.db.Read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrap("counting work", err)
+	}
+	defer rows.Close()
+	counts := make(map[string]map[string]int)
+	for rows.Next() {
+		var site, kind string
+		var n int
+		if err := rows.Scan(&site, &kind, &n); err != nil {
+			return nil, wrap("counting work", err)
+		}
+		if counts[site] == nil {
+			counts[site] = make(map[string]int)
+		}
+		counts[site][kind] = n
+	}
+	return counts, wrap("counting work", rows.Err())
+}
+
+func wrap(what string, err error) error {
+	if err == nil || errors.Is(err, ErrLost) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,89 @@
+// Package work does what was promised in the store and is still to be brought to a
+// publishing platform: posts of events, moves of tags, whatever comes next.
+//
+// Who changes a thing enqueues its work in the same transaction ([Queue.Enqueue]), so that
+// neither is there without the other. A [Kind] says how the work is done: one function that
+// reads what is wanted now and brings it to the platform. Work that is enqueued twice is one
+// row, and work that is enqueued while it is being done is done once more.
+//
+// A row is leased while it is worked on, so that of all processes on a store one at a time
+// does it. What fails is tried again after a backoff, by whichever process is free. What is
+// under way is bounded for each site and in all, and a platform that does not respond is left
+// alone but for a probe now and then, so one that hangs delays no other.
+package work
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// Kind is a kind of work.
+type Kind struct {
+	// Name is that of its rows in the store, and of the label in metrics.
+	Name string
+
+	// Platform returns the platform of a site, nil for a site that this process does not
+	// serve, or not with this kind. It is the same value until the platform is another one:
+	// what is known of the old one is then forgotten.
+	Platform func(site string) any
+
+	// Do brings the latest of a key to the platform. It need not be idempotent towards other
+	// processes, but it has to be towards an attempt that ended in the middle, which
+	// Task.Attempts counts. Its ctx ends after Timeout, or when the lease is lost.
+	Do func(ctx context.Context, t Task) Result
+
+	// Timeout bounds an attempt.
+	Timeout time.Duration
+
+	// IsSerial has a process do one task of a site at a time, in the order in which they were
+	// asked for.
+	IsSerial bool
+}
+
+// Task is the work for one key of a site.
+type Task struct {
+	Site, Kind, Key string
+
+	Title    string    // for people
+	Since    time.Time // when it was enqueued last; zero if nothing is pending, but for a check
+	Attempts int       // that failed, or ended in the middle
+	DueAt    time.Time // zero if it was refused for good
+	Reason   string    // of the last failure, "" for none
+
+	revision int64
+	holder   string // "" while it is not leased
+	until    time.Time
+}
+
+// IsSame reports whether nothing was enqueued between two reads of a task.
+func (t Task) IsSame(other Task) bool { return t.revision == other.revision }
+
+// Outcome is what became of an attempt.
+type Outcome int
+
+// The outcomes.
+const (
+	Done  Outcome = iota // the platform has it
+	Again                // it is tried again after a backoff
+	Never                // the platform refused it for good: it is shown to staff, and not tried again
+	Later                // the platform has it, and it is to be checked at Result.At
+)
+
+// Result is what became of an attempt.
+type Result struct {
+	Outcome Outcome
+	At      time.Time // of Later
+	Reason  string    // of Again and Never, for staff
+
+	// IsUnanswered means that the platform did not respond.
+	IsUnanswered bool
+
+	// Settle notes what became of it, in the transaction that also ends the work; nil for
+	// nothing. It runs before that locks the row of the work. If the lease was lost meanwhile,
+	// it is rolled back.
+	Settle func(ctx context.Context, tx *sql.Tx) error
+
+	// Value is for who waits in [Queue.Try].
+	Value any
+}
