@@ -9,7 +9,7 @@
 //
 // Readers can make the edge ask DNS servers for any domain, so everything is
 // bounded: the answers kept, the lookups at once, and each network's share of them
-// (turns.go).
+// (limiter.go).
 package classifier
 
 import (

@@ -43,8 +43,8 @@ type ResolverConfig struct {
 	Timeout time.Duration
 
 	// MaxInFlight bounds the lookups under way at once; readers of one network
-	// (see NetworkOf) cause half of them at most. Further lookups wait for their
-	// turn, a second at most. Default: 256.
+	// (see NetworkOf) cause half of them at most. Further lookups wait for a
+	// slot, a second at most. Default: 256.
 	MaxInFlight int
 
 	// Logger gets trouble with the servers at warn level, at most a line of
@@ -69,7 +69,7 @@ type Resolver struct {
 	servers    []*server
 	tryTimeout time.Duration
 	timeout    time.Duration
-	turns      *turns
+	limiter    *limiter
 	logger     *zap.Logger
 	warnings   *zap.Logger
 	observe    func(time.Duration, error)
@@ -90,7 +90,7 @@ var (
 	// ErrRefused means that servers answered, but none with a result.
 	ErrRefused = errors.New("no result")
 
-	// ErrBusy means that a lookup did not get its turn in time, because too many
+	// ErrBusy means that a lookup did not get a slot in time, because too many
 	// are under way.
 	ErrBusy = errors.New("too many DNS queries in flight")
 )
@@ -121,7 +121,7 @@ func NewResolver(cfg ResolverConfig) *Resolver {
 	for _, address := range cfg.Servers {
 		r.servers = append(r.servers, &server{address: address.String()})
 	}
-	r.turns = newTurns(cfg.MaxInFlight)
+	r.limiter = newLimiter(cfg.MaxInFlight)
 	r.warnings = r.logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
 	}))
@@ -155,14 +155,14 @@ func (r *Resolver) LookupMX(ctx context.Context, domain string, from netip.Prefi
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 
-	if !r.turns.acquire(ctx, from) {
+	if !r.limiter.acquire(ctx, from) {
 		if !errors.Is(ctx.Err(), context.Canceled) {
 			r.warnings.Warn("too many DNS queries in flight, lookups go unanswered",
-				zap.Int("limit", r.turns.limit))
+				zap.Int("limit", r.limiter.limit))
 		}
 		return nil, ErrBusy
 	}
-	defer r.turns.release(from)
+	defer r.limiter.release(from)
 
 	records, err := r.ask(ctx, domain)
 	// One domain whose own servers are dead is no trouble of ours.

@@ -307,7 +307,7 @@ func TestLookupEndsInTime(t *testing.T) {
 
 func TestResolverDefaults(t *testing.T) {
 	r := NewResolver(ResolverConfig{})
-	got := []any{r.tryTimeout, r.timeout, r.turns.limit, restTime}
+	got := []any{r.tryTimeout, r.timeout, r.limiter.limit, restTime}
 	want := []any{2 * time.Second, 4 * time.Second, 256, 30 * time.Second}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

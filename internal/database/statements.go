@@ -30,7 +30,6 @@ func openKept(dsn string) (*sql.DB, error) {
 
 type keepingConnector struct{ driver.Connector }
 
-// Connect implements [driver.Connector].
 func (c keepingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
@@ -70,7 +69,6 @@ type keptStatement struct {
 	busy bool // rows of it are open
 }
 
-// Close implements [driver.Conn].
 func (c *keepingConn) Close() error {
 	var errs []error
 	for _, k := range c.kept {
@@ -112,7 +110,6 @@ func (c *keepingConn) keep(ctx context.Context, query string, args []driver.Name
 	return k, nil
 }
 
-// ExecContext implements [driver.ExecerContext].
 func (c *keepingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	k, err := c.keep(ctx, query, args)
 	if err != nil {
@@ -125,7 +122,6 @@ func (c *keepingConn) ExecContext(ctx context.Context, query string, args []driv
 	return k.statement.ExecContext(ctx, args)
 }
 
-// QueryContext implements [driver.QueryerContext].
 func (c *keepingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	k, err := c.keep(ctx, query, args)
 	if err != nil {
@@ -149,7 +145,6 @@ type keptRows struct {
 	of *keptStatement
 }
 
-// Close implements [driver.Rows].
 func (r *keptRows) Close() error {
 	r.of.busy = false
 	return r.Rows.Close()

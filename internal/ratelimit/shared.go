@@ -62,7 +62,7 @@ func NewShared(cfg SharedConfig) *Shared {
 //go:embed take.lua
 var script string
 
-// Take implements [Limiter].
+// Take asks Redis only for what this process's own count lets through.
 func (s *Shared) Take(ctx context.Context, key Key) time.Duration {
 	if wait := s.Local.Wait(ctx, key); wait > 0 {
 		return wait
@@ -77,7 +77,7 @@ func (s *Shared) Take(ctx context.Context, key Key) time.Duration {
 	return 0
 }
 
-// Wait implements [Limiter].
+// Wait asks as Take does. While Redis is away it knows of this process's requests alone.
 func (s *Shared) Wait(ctx context.Context, key Key) time.Duration {
 	if wait := s.Local.Wait(ctx, key); wait > 0 {
 		return wait

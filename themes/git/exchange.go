@@ -24,7 +24,6 @@ func (x *exchange) fail(kind error, format string, args ...any) error {
 	return x.failure
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (x *exchange) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !mayBeSent(request.URL) {
 		return nil, x.fail(ErrFailed, "it redirects to %s, without TLS", request.URL.Host)

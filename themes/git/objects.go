@@ -330,7 +330,6 @@ type spool struct {
 
 const pieceSize = 64 << 10
 
-// ReadFrom implements [io.ReaderFrom].
 func (s *spool) ReadFrom(r io.Reader) (n int64, err error) {
 	for {
 		piece := make([]byte, pieceSize)
@@ -345,7 +344,6 @@ func (s *spool) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// Read implements [io.Reader].
 func (s *spool) Read(p []byte) (int, error) {
 	if s.at >= s.size {
 		return 0, io.EOF
@@ -355,7 +353,6 @@ func (s *spool) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Seek implements [io.Seeker].
 func (s *spool) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:

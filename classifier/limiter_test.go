@@ -42,7 +42,7 @@ func network(i int) netip.Prefix {
 }
 
 // counts returns how many lookups wait, and of how many networks there are any.
-func (t *turns) counts() (waiting, networks int) {
+func (t *limiter) counts() (waiting, networks int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waiting, len(t.networks)
@@ -50,17 +50,17 @@ func (t *turns) counts() (waiting, networks int) {
 
 // A network that has as many lookups waiting as it may have does not make another
 // one wait for them.
-func TestTurnsAreShared(t *testing.T) {
+func TestLimiterAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(8)
+		limiter := newLimiter(8)
 		var wg sync.WaitGroup
 		served := make(chan int, 1000)
 		lookUp := func(i int, takes time.Duration) {
 			wg.Go(func() {
-				if turns.acquire(t.Context(), network(i)) {
+				if limiter.acquire(t.Context(), network(i)) {
 					served <- i
 					time.Sleep(takes)
-					turns.release(network(i))
+					limiter.release(network(i))
 				}
 			})
 		}
@@ -69,16 +69,16 @@ func TestTurnsAreShared(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := len(served); n != 4 {
-			t.Errorf("one network has %d of 8 turns", n)
+			t.Errorf("one network has %d of 8 slots", n)
 		}
 		for range 500 {
 			lookUp(2, 4*time.Second)
 		}
 		synctest.Wait()
 		if n := len(served); n != 6 {
-			t.Errorf("two networks have %d of 8 turns", n)
+			t.Errorf("two networks have %d of 8 slots", n)
 		}
-		if waiting, _ := turns.counts(); waiting != 2*maxNetworkWaiting {
+		if waiting, _ := limiter.counts(); waiting != 2*maxNetworkWaiting {
 			t.Errorf("%d wait", waiting)
 		}
 		wg.Wait() // the others leave after a second
@@ -104,133 +104,133 @@ func TestTurnsAreShared(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		wg.Wait()
-		if turns.used != 0 || turns.waiting != 0 || len(turns.networks) != 0 || len(turns.ring) != 0 {
-			t.Errorf("left: %+v", turns)
+		if limiter.used != 0 || limiter.waiting != 0 || len(limiter.networks) != 0 || len(limiter.ring) != 0 {
+			t.Errorf("left: %+v", limiter)
 		}
 	})
 }
 
 // However many lookups there are, no more than a bound wait. The others are told at
 // once.
-func TestTurnsThatWaitAreBounded(t *testing.T) {
+func TestLimiterThatWaitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
+		limiter := newLimiter(2)
 		var refused atomic.Int64
 		var wg sync.WaitGroup
 		for i := range 2 * maxWaiting {
 			wg.Go(func() {
-				if turns.acquire(t.Context(), network(i)) {
+				if limiter.acquire(t.Context(), network(i)) {
 					time.Sleep(time.Minute)
-					turns.release(network(i))
+					limiter.release(network(i))
 				} else {
 					refused.Add(1)
 				}
 			})
 		}
 		synctest.Wait()
-		_, networks := turns.counts()
+		_, networks := limiter.counts()
 		if n := refused.Load(); n != maxWaiting-2 || networks != maxWaiting+2 {
 			t.Errorf("%d refused at once, %d networks", n, networks)
 		}
 		wg.Wait()
-		if len(turns.networks) != 0 {
-			t.Errorf("%d networks are left", len(turns.networks))
+		if len(limiter.networks) != 0 {
+			t.Errorf("%d networks are left", len(limiter.networks))
 		}
 	})
 }
 
 // Networks that have many lookups waiting do not shut others out.
-func TestTurnsOfNewcomers(t *testing.T) {
+func TestLimiterOfNewcomers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
+		limiter := newLimiter(2)
 		var away atomic.Int64
 		var wg sync.WaitGroup
 		for i := range 2 * maxWaiting {
 			wg.Go(func() {
-				if turns.acquire(t.Context(), network(i%18)) {
+				if limiter.acquire(t.Context(), network(i%18)) {
 					time.Sleep(50 * time.Millisecond)
-					turns.release(network(i % 18))
+					limiter.release(network(i % 18))
 				} else {
 					away.Add(1)
 				}
 			})
 		}
 		synctest.Wait()
-		if waiting, _ := turns.counts(); waiting != maxWaiting {
+		if waiting, _ := limiter.counts(); waiting != maxWaiting {
 			t.Errorf("%d wait", waiting)
 		}
 		sent := away.Load()
-		if !turns.acquire(t.Context(), network(1000)) {
+		if !limiter.acquire(t.Context(), network(1000)) {
 			t.Error("a network without lookups is turned away")
 		}
 		if away.Load() <= sent {
 			t.Error("nobody made room")
 		}
-		turns.release(network(1000))
+		limiter.release(network(1000))
 		wg.Wait()
-		if turns.used != 0 || turns.waiting != 0 || len(turns.networks) != 0 || len(turns.ring) != 0 {
-			t.Errorf("left: %+v", turns)
+		if limiter.used != 0 || limiter.waiting != 0 || len(limiter.networks) != 0 || len(limiter.ring) != 0 {
+			t.Errorf("left: %+v", limiter)
 		}
 	})
 }
 
 // A few networks with as many lookups as they may have leave room for a reader of
 // another.
-func TestTurnsBesideAFewNetworks(t *testing.T) {
+func TestLimiterBesideAFewNetworks(t *testing.T) {
 	for _, hostile := range []int{1, 2, 4} {
 		synctest.Test(t, func(t *testing.T) {
-			turns := newTurns(defaultMaxInFlight)
+			limiter := newLimiter(defaultMaxInFlight)
 			var wg sync.WaitGroup
 			for i := range hostile * 2 * defaultMaxInFlight {
 				wg.Go(func() {
-					if turns.acquire(t.Context(), network(i%hostile)) {
+					if limiter.acquire(t.Context(), network(i%hostile)) {
 						time.Sleep(4 * time.Second)
-						turns.release(network(i % hostile))
+						limiter.release(network(i % hostile))
 					}
 				})
 			}
 			synctest.Wait()
 			start := time.Now()
-			if !turns.acquire(t.Context(), network(1000)) || time.Since(start) > 0 {
+			if !limiter.acquire(t.Context(), network(1000)) || time.Since(start) > 0 {
 				t.Errorf("%d networks make another wait for %s", hostile, time.Since(start))
 			}
-			turns.release(network(1000))
+			limiter.release(network(1000))
 			wg.Wait()
 		})
 	}
 }
 
-// Whatever happens, no more turns are used than there are, none is lost, and
+// Whatever happens, no more slots are used than there are, none is lost, and
 // nobody waits who could have one.
-func TestTurns(t *testing.T) {
+func TestLimiter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 6).Draw(t, "limit")
-		turns := newTurns(limit)
+		limiter := newLimiter(limit)
 		type lookup struct {
-			from netip.Prefix
-			turn turn
+			from   netip.Prefix
+			waiter waiter
 		}
 		var waiting, under []lookup
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 2).Draw(t, "step") {
 			case 0:
 				l := lookup{from: network(rapid.IntRange(1, 4).Draw(t, "network"))}
-				if turn, ok := turns.queue(l.from); ok && turn == nil {
+				if waiter, ok := limiter.queue(l.from); ok && waiter == nil {
 					under = append(under, l)
 				} else if ok {
-					l.turn = turn
+					l.waiter = waiter
 					waiting = append(waiting, l)
 				}
 			case 1:
 				if len(under) > 0 {
 					i := rapid.IntRange(0, len(under)-1).Draw(t, "which")
-					turns.release(under[i].from)
+					limiter.release(under[i].from)
 					under = append(under[:i], under[i+1:]...)
 				}
 			case 2:
 				if len(waiting) > 0 {
 					i := rapid.IntRange(0, len(waiting)-1).Draw(t, "which")
-					if turns.leave(waiting[i].from, waiting[i].turn) {
+					if limiter.leave(waiting[i].from, waiting[i].waiter) {
 						under = append(under, waiting[i])
 					}
 					waiting = append(waiting[:i], waiting[i+1:]...)
@@ -239,7 +239,7 @@ func TestTurns(t *testing.T) {
 			still := waiting[:0:0]
 			for _, l := range waiting {
 				select {
-				case ok := <-l.turn:
+				case ok := <-l.waiter:
 					if !ok {
 						t.Fatal("sent away")
 					}
@@ -258,8 +258,8 @@ func TestTurns(t *testing.T) {
 					t.Fatalf("%s uses %d of %d", network, n, limit)
 				}
 			}
-			if len(under) > limit || turns.used != len(under) || turns.waiting != len(waiting) {
-				t.Fatalf("%d under way, %d waiting: %+v", len(under), len(waiting), turns)
+			if len(under) > limit || limiter.used != len(under) || limiter.waiting != len(waiting) {
+				t.Fatalf("%d under way, %d waiting: %+v", len(under), len(waiting), limiter)
 			}
 			for _, l := range waiting {
 				if free := limit - len(under); free > 0 && (used[l.from] == 0 || used[l.from] < free) {
@@ -268,7 +268,7 @@ func TestTurns(t *testing.T) {
 			}
 		}
 		for _, l := range under {
-			turns.release(l.from)
+			limiter.release(l.from)
 		}
 	})
 }
@@ -280,7 +280,7 @@ func (f fromFunc) LookupMX(_ context.Context, _ string, from netip.Prefix) ([]ne
 	return f(from)
 }
 
-// A lookup that did not get its turn says nothing about the domain: it is not kept,
+// A lookup that did not get a slot says nothing about the domain: it is not kept,
 // and a reader from elsewhere who waited for it gets one of their own.
 func TestBusyIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
