@@ -13,6 +13,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/docs"
 	"github.com/lychgate/caddy-lychgate/handlers"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/web"
 )
@@ -54,7 +55,7 @@ type ThemeManifest struct {
 }
 
 // scans bounds the uploads that this process scans at once, to 56 MB.
-var scans = handlers.NewScans(8, 4)
+var scans = limiter.New(8, 4)
 
 // CaddyModule returns the Caddy module information.
 func (ThemeManifest) CaddyModule() caddy.ModuleInfo {

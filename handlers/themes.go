@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"
@@ -34,8 +35,9 @@ type ThemesAPI struct {
 	// FileName is what a manifest is called.
 	FileName string
 
-	// Scans bounds the uploads that are scanned at once. It may be shared.
-	Scans *Scans
+	// Scans bounds the uploads that are scanned at once, by site. It may be shared. Each scan
+	// takes 7 MB at most.
+	Scans *limiter.Limiter
 
 	// OmitsNotice leaves findings out of what the platform's admin shows after an upload.
 	OmitsNotice bool

@@ -77,7 +77,7 @@ func (h *ThemesAPI) Watch(w http.ResponseWriter, r *http.Request, site *ThemesSi
 	switch {
 	case !site.Staff.mayUpload(ctx, r, address):
 		upload.unread = errUnknown(upload.title)
-	case !h.Scans.acquire(ctx, site.Name):
+	case !acquireScan(ctx, h.Scans, site.Name):
 		upload.unread = errBusy
 	default:
 		upload.begin(parameters["boundary"], change.Field, h.FileName)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
@@ -167,7 +168,7 @@ func watch(t testing.TB, store themes.Store, next Next) (recorded, error) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.Header.Set("Accept-Encoding", "gzip")
 	r.Header.Set("Authorization", "token")
-	h := &ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8, 4), Logger: zap.NewNop()}
+	h := &ThemesAPI{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: limiter.New(8, 4), Logger: zap.NewNop()}
 	site := &ThemesSite{
 		Kind:     ghost.Kind,
 		Platform: new(ghost.Client),
