@@ -80,8 +80,13 @@ func TestPendingPostsOnAdminAPI(t *testing.T) {
 type request struct{ method, path, body string }
 
 // besideSites are requests that ask the store for what is behind.
-var besideSites = []request{{"GET", "/lychgate/members/behind", ""}, {"POST", "/lychgate/members/try", ""},
-	{"GET", "/lychgate/pending", ""}, {"POST", "/lychgate/pending/try", ""}, {"DELETE", "/lychgate/pending?site=daily&kind=curation&key=hash-hero", ""}}
+var besideSites = []request{
+	{"GET", "/lychgate/members/behind", ""},
+	{"POST", "/lychgate/members/try", ""},
+	{"GET", "/lychgate/pending", ""},
+	{"POST", "/lychgate/pending/try", ""},
+	{"DELETE", "/lychgate/pending?site=daily&kind=curation&key=hash-hero", ""},
+}
 
 // sitesRequests are requests of each endpoint about sites, which find what they need.
 var sitesRequests = []request{

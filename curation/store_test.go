@@ -2,6 +2,7 @@ package curation
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -102,6 +103,17 @@ func TestUpgradeOfPendingMoves(t *testing.T) {
 		if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO curation_moves (site, identity, tag, post, revision, wanted_at, due_at, tries, problem)
 			VALUES ('daily', 'hash-hero', '#Hero', '2', 1, 5, 6, 3, 'It is down.')`); err != nil {
 			t.Fatal(err)
+		}
+		newCurator(t, db, nil)
+		text, err := migrations.ReadFile("migrations/00003_work.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, down, _ := strings.Cut(string(text), "-- +goose Down") // taken back, as the page on deployment says, and made again
+		for statement := range strings.SplitSeq(strings.TrimSpace(down)+"\nDELETE FROM migrations_curation WHERE version_id = 3", ";\n") {
+			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
 		}
 		w := newWall(map[string][]string{"1": {"#Hero"}, "2": nil})
 		c := start(t, db, w)

@@ -158,7 +158,7 @@ func (s *Service) pollSites(ctx context.Context) {
 		if host == nil {
 			continue
 		}
-		s.work.Background(site, func(ctx context.Context) { //nolint:contextcheck // it ends as the queue does
+		s.work.Background(site, func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 			defer cancel()
 			isTime, before, err := s.store.Look(ctx, site, pollInterval)

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -11,6 +12,19 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
+
+// down takes a migration back, as the page on deployment says.
+func (r *room) down(name string) {
+	r.t.Helper()
+	text, err := migrations.ReadFile("migrations/" + name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_, down, _ := strings.Cut(string(text), "-- +goose Down")
+	for statement := range strings.SplitSeq(strings.TrimSpace(down), ";\n") {
+		r.exec(statement)
+	}
+}
 
 // Events that were pending, or to be checked, in the tables of an earlier version are so after
 // the upgrade, and come to the platform.
@@ -44,6 +58,15 @@ func TestUpgradeOfPendingEvents(t *testing.T) {
 		add("synced", "draft", "{}", nil, 0, 0, 0)
 
 		r := newRoom(t, db)
+		r.down("00003_work.sql")
+		var tries, at int64
+		if err := db.Read.QueryRowContext(t.Context(), `SELECT tries, due_at FROM events WHERE id = 'pending' AND problem = 'It is down.' AND wanted_at = 5`).Scan(&tries, &at); err != nil || tries != 2 || at != far {
+			t.Errorf("taken back: tried %d times, due at %d; want 2, %d; %v", tries, at, far, err)
+		}
+		r.exec(`DELETE FROM migrations_events WHERE version_id = 3`)
+		if err := Schema.Migrate(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
 		got := make(map[string]*Pending)
 		for _, id := range []string{"pending", "checked", "deleted", "synced"} {
 			got[id] = want[Event](t)(r.store.Find(t.Context(), "daily", id)).Pending

@@ -5,12 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -174,7 +171,7 @@ func (q *Queue) Try(ctx context.Context, t Task) (Attempt, bool) {
 	done := make(chan Attempt, 1)
 	var hasLeft atomic.Bool
 	defer hasLeft.Store(true)
-	isBegun := isServed && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) { //nolint:contextcheck // it outlives the caller
+	isBegun := isServed && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) {
 		defer close(done)
 		if a, err := q.sync(ctx, t, waiter{waits: true, isTold: func(done Task) bool { return !hasLeft.Load() && done.IsSame(t) }}); err == nil {
 			done <- a
@@ -343,204 +340,4 @@ func (q *Queue) judge(ctx context.Context, b *breaker, t Task, r Result) {
 			q.logger.Debug("cannot make pending work due", zap.Error(err)) // each is due later
 		}
 	}
-}
-
-// Run does what is due, until ctx is done. It returns when nothing is under way any more.
-func (q *Queue) Run(ctx context.Context) {
-	defer q.limiter.Close()
-	defer q.cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
-		if err := q.startDue(ctx); err != nil && ctx.Err() == nil {
-			q.logger.Debug("cannot read due work", zap.Error(err)) // the store that is away says so elsewhere
-		}
-		select {
-		case <-ctx.Done():
-		case <-ticker.C:
-		case <-q.wake:
-		}
-	}
-}
-
-// startDue starts what is due at the sites behind the one that was looked at last. So sites
-// that this process does not serve, however many there are, keep it from no other.
-func (q *Queue) startDue(ctx context.Context) error {
-	if now := q.now(); now.Sub(q.purged) >= purgeInterval {
-		if _, err := q.db.Write.ExecContext(ctx, purgeTasks, now.Add(-refusalRetention).UnixMilli()); err != nil {
-			return wrap("purging refusals", err)
-		}
-		q.purged = now
-	}
-	if err := q.probe(ctx); err != nil {
-		return err
-	}
-	q.forgetIdle()
-	sites, err := q.dueSites(ctx, q.behind)
-	if err != nil {
-		return err
-	}
-	for _, due := range sites {
-		if q.limiter.Taken() >= maxDue {
-			return nil // which goes on with this site
-		}
-		if err := q.startSite(ctx, due.site); err != nil {
-			return err
-		}
-		q.behind = due
-	}
-	if len(sites) < maxDueSites {
-		q.behind = dueSite{}
-	}
-	return nil
-}
-
-// startSite starts what is due at a site, within its bound, unless its breaker is open.
-func (q *Queue) startSite(ctx context.Context, site string) error {
-	for _, name := range q.Kinds() {
-		_, b, isServed := q.kind(site, name)
-		if !isServed || !b.IsClosed() {
-			continue
-		}
-		tasks, err := q.due(ctx, site, name, q.now(), maxOfSite)
-		if err != nil {
-			return err
-		}
-		for _, t := range tasks {
-			q.begin(site, maxDue, func(ctx context.Context) { //nolint:contextcheck // it ends as Run does
-				t.holder = "" // of a lease that is over
-				if a, err := q.sync(ctx, t, waiter{}); err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
-					q.Wake() // there may be more
-				}
-			})
-		}
-	}
-	return nil
-}
-
-// Kinds returns the names of the kinds that this process does.
-func (q *Queue) Kinds() []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.Sorted(maps.Keys(q.kinds))
-}
-
-// probe tries one task, due or not, of each site whose breaker is open.
-func (q *Queue) probe(ctx context.Context) error {
-	q.mu.Lock()
-	open := maps.Clone(q.breakers)
-	q.mu.Unlock()
-	for site, b := range open {
-		if !b.IsProbeDue(q.now()) {
-			continue
-		}
-		t, err := q.first(ctx, site)
-		if err != nil {
-			return err
-		}
-		if t.Kind == "" { // nothing is left, by which it could be noticed that the platform responds
-			b.Succeed()
-			continue
-		}
-		if may, isProbe := b.Begin(q.now()); !may || !isProbe {
-			continue
-		}
-		isBegun := q.begin(site, maxDue, func(ctx context.Context) { //nolint:contextcheck // it ends as Run does
-			defer func() { b.EndProbe(q.now()) }()
-			t.holder = ""
-			_, _ = q.sync(ctx, t, waiter{waits: true}) // judge notes what became of it
-		})
-		if !isBegun {
-			b.EndProbe(q.now())
-		}
-	}
-	return nil
-}
-
-// first returns what is due first at a site and this process does, also if that is later, the
-// zero Task for nothing.
-func (q *Queue) first(ctx context.Context, site string) (Task, error) {
-	for _, name := range q.Kinds() {
-		if _, _, isServed := q.kind(site, name); !isServed {
-			continue
-		}
-		if tasks, err := q.due(ctx, site, name, q.now().Add(2*maxBackoff), 1); err != nil || len(tasks) > 0 {
-			return slices.Concat(tasks, []Task{{}})[0], err
-		}
-	}
-	return Task{}, nil
-}
-
-// Wake has Run look for what is due, at once.
-func (q *Queue) Wake() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// MakeDue has all that is pending of a site tried at once, and returns how much that is.
-func (q *Queue) MakeDue(ctx context.Context, site string) (int, error) {
-	result, err := q.db.Write.ExecContext(ctx, makeDue, site, q.now().UnixMilli())
-	if err != nil {
-		return 0, wrap("making work due", err)
-	}
-	n, err := result.RowsAffected()
-	q.Wake()
-	return int(n), err
-}
-
-// TryNow is MakeDue, also of a platform that does not respond.
-func (q *Queue) TryNow(ctx context.Context, site string) (int, error) {
-	n, err := q.MakeDue(ctx, site)
-	q.mu.Lock()
-	b := q.breakers[site]
-	q.mu.Unlock()
-	if b != nil {
-		b.ProbeNow()
-		q.Wake()
-	}
-	return n, err
-}
-
-// Pending returns what is pending of a site, what is tried first before others, and how much
-// it is of each kind.
-func (q *Queue) Pending(ctx context.Context, site string, most int) ([]Task, map[string]int, error) {
-	counts, err := q.count(ctx, countSite, site)
-	if err != nil || len(counts) == 0 {
-		return nil, counts[site], err
-	}
-	list, err := q.list(ctx, listPending, site, most)
-	return list, counts[site], err
-}
-
-// CountAll returns how much is pending, by site and kind, of all sites in the store that have
-// any.
-func (q *Queue) CountAll(ctx context.Context) (map[string]map[string]int, error) {
-	return q.count(ctx, countAll)
-}
-
-// Refused returns what the platform of a site refused for good, the last first.
-func (q *Queue) Refused(ctx context.Context, site string, most int) ([]Task, error) {
-	return q.list(ctx, listRefused, site, most)
-}
-
-// GiveUp removes the note that the platform refused something, and reports whether there was
-// one. What is pending stays.
-func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) (bool, error) {
-	if !utf8.ValidString(kind+key) || strings.Contains(kind+key, "\x00") { // PostgreSQL cannot be asked for some
-		return false, nil
-	}
-	result, err := q.db.Write.ExecContext(ctx, giveUpTask, site, kind, key)
-	if err != nil {
-		return false, wrap("giving up work", err)
-	}
-	n, err := result.RowsAffected()
-	return n > 0, err
-}
-
-// Forget removes all work of a site that is not served any more.
-func (q *Queue) Forget(ctx context.Context, site string) error {
-	_, err := q.db.Write.ExecContext(ctx, forgetTasks, site)
-	return wrap("removing the work of site "+site, err)
 }

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
+
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -54,7 +56,7 @@ type ThemeManifest struct {
 }
 
 // scans bounds the uploads that this process scans at once, to 56 MB.
-var scans = themesapi.NewScans(8, 4)
+var scans = limiter.New(8, 4)
 
 // CaddyModule returns the Caddy module information.
 func (ThemeManifest) CaddyModule() caddy.ModuleInfo {

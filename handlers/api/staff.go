@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -28,8 +29,8 @@ type Staff struct {
 	failures *AuthLimiter
 	now      func() time.Time
 
-	asking singleflight.Group
-	places chan struct{} // one for each question under way
+	asking  singleflight.Group
+	limiter *limiter.Limiter // of questions
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]knownVisitor
@@ -57,7 +58,7 @@ const (
 func NewStaff(site, title string, authenticator platform.Authenticator, failures *AuthLimiter) *Staff {
 	return &Staff{
 		site: site, title: title, platform: authenticator, failures: failures, now: time.Now,
-		places: make(chan struct{}, maxQuestions), known: make(map[[sha256.Size]byte]knownVisitor),
+		limiter: limiter.New(maxQuestions, 0), known: make(map[[sha256.Size]byte]knownVisitor),
 	}
 }
 
@@ -230,12 +231,10 @@ func (s *Staff) ask(ctx context.Context, address netip.Addr, question func(conte
 	if wait > 0 {
 		return tooManySessions(wait)
 	}
-	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
-	default:
+	if !s.limiter.TryAcquire("") {
 		return errTooManyQuestions
 	}
+	defer s.limiter.Release("")
 	err := question(ctx)
 	if err == nil {
 		attempt.Succeed()

@@ -381,7 +381,7 @@ func TestSyncPageOfPosts(t *testing.T) {
 		pending = "Ghost does not have 2 changes of posts yet. Each is tried again by itself. Try now Change Made Why it is pending Next try " +
 			"Event Party <b> Made 4 May 2026, 14:00 UTC Why it is pending It is down. Tried 2 times Next try 4 May 2126, 15:00 UTC " +
 			"labels l1 Made 4 May 2026, 14:00 UTC Why it is pending Not tried yet Next try 4 May 2126, 15:00 UTC"
-		refused = " Refused by Ghost Ghost will never take these, so they are not tried again. They are listed here for 30 days. Change Made Why it was refused Action " +
+		refused = " Refused for good Ghost does not take these, so they are not tried again. They are listed here for 30 days. Change Made Why it was refused Action " +
 			"Slot #hero Made 4 May 2026, 14:00 UTC Why it was refused The post is not there any more. Give up : #hero"
 	)
 	if diff := cmp.Diff(pending+refused, h.get("sync", "Owner").text(t)); diff != "" {

@@ -6,79 +6,30 @@ import (
 	"io"
 	"math"
 	"mime/multipart"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
 // This file has an upload scanned for its manifest while it is passed on.
 
-// Scans bounds how many uploads are scanned at once, in all and of one site. Each
-// scan takes 7 MB at most.
-type Scans struct {
-	limit, siteLimit int
-
-	mu    sync.Mutex
-	used  int
-	sites map[string]int // those with scans
-	freed chan struct{}  // closed when a scan ends, and made anew
-}
-
-// NewScans makes a bound for all sites and one for each.
-func NewScans(limit, siteLimit int) *Scans {
-	return &Scans{limit: limit, siteLimit: siteLimit, sites: make(map[string]int), freed: make(chan struct{})}
-}
-
 // scanWait is how long an upload waits to be scanned.
 const scanWait = 5 * time.Second
 
-// acquire reports whether an upload to a site may be scanned. If so, release
-// follows.
-func (s *Scans) acquire(ctx context.Context, site string) bool {
+// acquireScan reports whether an upload to a site may be scanned. If so, Release follows.
+func acquireScan(ctx context.Context, scans *limiter.Limiter, site string) bool {
 	ctx, cancel := context.WithTimeout(ctx, scanWait)
 	defer cancel()
-	for {
-		freed, ok := s.tryAcquire(site)
-		if ok {
-			return true
-		}
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-func (s *Scans) tryAcquire(site string) (freed chan struct{}, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.used >= s.limit || s.sites[site] >= s.siteLimit {
-		return s.freed, false
-	}
-	s.used++
-	s.sites[site]++
-	return nil, true
-}
-
-func (s *Scans) release(site string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.used--
-	if s.sites[site]--; s.sites[site] == 0 {
-		delete(s.sites, site)
-	}
-	close(s.freed)
-	s.freed = make(chan struct{})
+	return scans.Acquire(ctx, site) == nil
 }
 
 // upload is the body of a request with a theme, which is scanned as it is passed
 // on.
 type upload struct {
 	io.ReadCloser
-	scans   *Scans
+	scans   *limiter.Limiter
 	site    string
 	title   string               // of the platform
 	unread  error                // why it is not scanned, or nil
@@ -164,7 +115,7 @@ func (u *upload) drop() {
 	if s := u.scanned.Swap(nil); s != nil {
 		s.late.Stop()
 		s.end()
-		u.scans.release(u.site)
+		u.scans.Release(u.site)
 	}
 }
 

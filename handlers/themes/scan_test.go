@@ -17,17 +17,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/test/stafftest"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
-
-// underWay returns how many uploads are scanned.
-func (s *Scans) underWay() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used
-}
 
 // hostile is the most that a scan keeps: entries that look like manifests, and
 // much behind them.
@@ -66,7 +60,7 @@ type uploads struct {
 
 func newUploads(t testing.TB, store themes.Store) uploads {
 	return uploads{
-		&API{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8, 4), Logger: zap.NewNop()},
+		&API{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: limiter.New(8, 4), Logger: zap.NewNop()},
 		&api.Site{
 			Kind:     ghost.Kind,
 			Platform: new(ghost.Client),
@@ -134,7 +128,7 @@ func TestRefusalEndsTheScan(t *testing.T) {
 		u := newUploads(t, &aStore{})
 		u.watch(strings.NewReader(hostile()), "owner", func(w http.ResponseWriter, r *http.Request) error {
 			w.WriteHeader(http.StatusForbidden)
-			if n := u.Scans.underWay(); n != 0 {
+			if n := u.Scans.Taken(); n != 0 {
 				t.Errorf("%d scans", n)
 			}
 			io.Copy(io.Discard, r.Body)
@@ -150,14 +144,14 @@ func TestUploadsOfStrangersAreNotScanned(t *testing.T) {
 		for _, cookie := range []string{"", "stranger"} {
 			u.watch(strings.NewReader(text), cookie, func(_ http.ResponseWriter, r *http.Request) error {
 				io.Copy(io.Discard, r.Body)
-				if n := u.Scans.underWay(); n != 0 {
+				if n := u.Scans.Taken(); n != 0 {
 					t.Errorf("%q: %d scans", cookie, n)
 				}
 				return nil
 			})
 		}
 		u.watch(strings.NewReader(text), "owner", func(_ http.ResponseWriter, r *http.Request) error {
-			if n := u.Scans.underWay(); n != 1 {
+			if n := u.Scans.Taken(); n != 1 {
 				t.Errorf("staff: %d scans", n)
 			}
 			return nil
@@ -211,7 +205,7 @@ func TestUploadsScannedAtOnce(t *testing.T) {
 		}
 		close(refused)
 		synctest.Wait()
-		if left := u.Scans.underWay(); left != 0 {
+		if left := u.Scans.Taken(); left != 0 {
 			t.Errorf("%d scans are left", left)
 		}
 		for _, body := range bodies {
@@ -270,7 +264,7 @@ func TestScansEnd(t *testing.T) {
 		u.watch(body, "owner", func(_ http.ResponseWriter, r *http.Request) error {
 			go io.Copy(io.Discard, r.Body)
 			time.Sleep(maxScan + time.Second)
-			if u.Scans.underWay() != 0 {
+			if u.Scans.Taken() != 0 {
 				t.Error("the scan goes on")
 			}
 			return nil
@@ -283,33 +277,34 @@ func TestScansEnd(t *testing.T) {
 // ends.
 func TestScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		scans := NewScans(3, 2)
+		scans := limiter.New(3, 2)
 		for i, want := range []bool{true, true, false} {
-			if got := scans.acquire(t.Context(), "daily"); got != want {
-				t.Errorf("scan %d: %v", i, got)
+			if got := acquireScan(t.Context(), scans, "daily"); got != want {
+				t.Errorf("scan %d is granted: %v, want %v", i, got, want)
 			}
 		}
 		got := make(chan bool)
-		go func() { got <- scans.acquire(t.Context(), "daily") }()
-		if !scans.acquire(t.Context(), "weekly") {
+		go func() { got <- acquireScan(t.Context(), scans, "daily") }()
+		if !acquireScan(t.Context(), scans, "weekly") {
 			t.Error("no scan for another site")
 		}
 		synctest.Wait()
-		scans.release("weekly")
+		scans.Release("weekly")
 		synctest.Wait()
-		scans.release("daily")
+		scans.Release("daily")
 		if !<-got {
 			t.Error("no scan after one has ended")
 		}
-		scans.release("daily")
-		scans.release("daily")
-		if scans.underWay() != 0 || len(scans.sites) != 0 {
-			t.Errorf("left: %+v", scans)
+		scans.Release("daily")
+		scans.Release("daily")
+		if n := scans.Taken(); n != 0 {
+			t.Errorf("%d scans are left, want none", n)
 		}
+		full := limiter.New(1, 1)
+		full.TryAcquire("weekly")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		full := NewScans(0, 0)
-		if full.acquire(ctx, "daily") {
+		if acquireScan(ctx, full, "daily") {
 			t.Error("a scan too many")
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
+
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
@@ -30,8 +32,9 @@ type API struct {
 	// FileName is what a manifest is called.
 	FileName string
 
-	// Scans bounds the uploads that are scanned at once. It may be shared.
-	Scans *Scans
+	// Scans bounds the uploads that are scanned at once, by site. It may be shared. Each scan
+	// takes 7 MB at most.
+	Scans *limiter.Limiter
 
 	// OmitsNotice leaves findings out of what the platform's admin shows after an upload.
 	OmitsNotice bool

@@ -69,7 +69,7 @@ func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, chan
 	switch {
 	case !site.Staff.MayUpload(ctx, r, address):
 		upload.unread = errUnknown(upload.title)
-	case !h.Scans.acquire(ctx, site.Name):
+	case !acquireScan(ctx, h.Scans, site.Name):
 		upload.unread = errBusy
 	default:
 		upload.begin(parameters["boundary"], change.Field, h.FileName)

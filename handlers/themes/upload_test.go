@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/test/stafftest"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 	"github.com/lychgate/caddy-lychgate/themes"
@@ -169,7 +170,7 @@ func watch(t testing.TB, store themes.Store, next api.Next) (recorded, error) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.Header.Set("Accept-Encoding", "gzip")
 	r.Header.Set("Authorization", "token")
-	h := &API{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: NewScans(8, 4), Logger: zap.NewNop()}
+	h := &API{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: limiter.New(8, 4), Logger: zap.NewNop()}
 	site := &api.Site{
 		Kind:     ghost.Kind,
 		Platform: new(ghost.Client),

@@ -1,0 +1,170 @@
+package work
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// This file has what is due done.
+
+// Run does what is due, until ctx is done. It returns when nothing is under way any more.
+func (q *Queue) Run(ctx context.Context) {
+	defer q.limiter.Close()
+	defer q.cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		if err := q.startDue(ctx); err != nil && ctx.Err() == nil {
+			q.logger.Debug("cannot read due work", zap.Error(err)) // the store that is away says so elsewhere
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		case <-q.wake:
+		}
+	}
+}
+
+// startDue starts what is due at the sites behind the one that was looked at last. So sites
+// that this process does not serve, however many there are, keep it from no other.
+func (q *Queue) startDue(ctx context.Context) error {
+	if now := q.now(); now.Sub(q.purged) >= purgeInterval {
+		if _, err := q.db.Write.ExecContext(ctx, purgeTasks, now.Add(-refusalRetention).UnixMilli()); err != nil {
+			return wrap("purging refusals", err)
+		}
+		q.purged = now
+	}
+	if err := q.probe(ctx); err != nil {
+		return err
+	}
+	q.forgetIdle()
+	sites, err := q.dueSites(ctx, q.behind)
+	if err != nil {
+		return err
+	}
+	for _, due := range sites {
+		if q.limiter.Taken() >= maxDue {
+			return nil // which goes on with this site
+		}
+		if err := q.startSite(ctx, due.site); err != nil {
+			return err
+		}
+		q.behind = due
+	}
+	if len(sites) < maxDueSites {
+		q.behind = dueSite{}
+	}
+	return nil
+}
+
+// startSite starts what is due at a site, within its bound, unless its breaker is open.
+func (q *Queue) startSite(ctx context.Context, site string) error {
+	for _, name := range q.Kinds() {
+		_, b, isServed := q.kind(site, name)
+		if !isServed || !b.IsClosed() {
+			continue
+		}
+		tasks, err := q.due(ctx, site, name, q.now(), maxOfSite)
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			q.begin(site, maxDue, func(ctx context.Context) {
+				t.holder = "" // of a lease that is over
+				if a, err := q.sync(ctx, t, waiter{}); err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
+					q.Wake() // there may be more
+				}
+			})
+		}
+	}
+	return nil
+}
+
+// Kinds returns the names of the kinds that this process does.
+func (q *Queue) Kinds() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Sorted(maps.Keys(q.kinds))
+}
+
+// probe tries one task, due or not, of each site whose breaker is open.
+func (q *Queue) probe(ctx context.Context) error {
+	q.mu.Lock()
+	open := maps.Clone(q.breakers)
+	q.mu.Unlock()
+	for site, b := range open {
+		if !b.IsProbeDue(q.now()) {
+			continue
+		}
+		t, err := q.first(ctx, site)
+		if err != nil {
+			return err
+		}
+		if t.Kind == "" { // nothing is left, by which it could be noticed that the platform responds
+			b.Succeed()
+			continue
+		}
+		if may, isProbe := b.Begin(q.now()); !may || !isProbe {
+			continue
+		}
+		isBegun := q.begin(site, maxDue, func(ctx context.Context) {
+			defer func() { b.EndProbe(q.now()) }()
+			t.holder = ""
+			_, _ = q.sync(ctx, t, waiter{waits: true}) // judge notes what became of it
+		})
+		if !isBegun {
+			b.EndProbe(q.now())
+		}
+	}
+	return nil
+}
+
+// first returns what is due first at a site and this process does, also if that is later, the
+// zero Task for nothing.
+func (q *Queue) first(ctx context.Context, site string) (Task, error) {
+	for _, name := range q.Kinds() {
+		if _, _, isServed := q.kind(site, name); !isServed {
+			continue
+		}
+		if tasks, err := q.due(ctx, site, name, q.now().Add(2*maxBackoff), 1); err != nil || len(tasks) > 0 {
+			return slices.Concat(tasks, []Task{{}})[0], err
+		}
+	}
+	return Task{}, nil
+}
+
+// Wake has Run look for what is due, at once.
+func (q *Queue) Wake() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// MakeDue has all that is pending of a site tried at once, and returns how much that is.
+func (q *Queue) MakeDue(ctx context.Context, site string) (int, error) {
+	result, err := q.db.Write.ExecContext(ctx, makeDue, site, q.now().UnixMilli())
+	if err != nil {
+		return 0, wrap("making work due", err)
+	}
+	n, err := result.RowsAffected()
+	q.Wake()
+	return int(n), err
+}
+
+// TryNow is MakeDue, also of a platform that does not respond.
+func (q *Queue) TryNow(ctx context.Context, site string) (int, error) {
+	n, err := q.MakeDue(ctx, site)
+	q.mu.Lock()
+	b := q.breakers[site]
+	q.mu.Unlock()
+	if b != nil {
+		b.ProbeNow()
+		q.Wake()
+	}
+	return n, err
+}

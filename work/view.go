@@ -1,0 +1,51 @@
+package work
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+)
+
+// This file shows what is pending and what was refused.
+
+// Pending returns what is pending of a site, what is tried first before others, and how much
+// it is of each kind.
+func (q *Queue) Pending(ctx context.Context, site string, most int) ([]Task, map[string]int, error) {
+	counts, err := q.count(ctx, countSite, site)
+	if err != nil || len(counts) == 0 {
+		return nil, counts[site], err
+	}
+	list, err := q.list(ctx, listPending, site, most)
+	return list, counts[site], err
+}
+
+// CountAll returns how much is pending, by site and kind, of all sites in the store that have
+// any.
+func (q *Queue) CountAll(ctx context.Context) (map[string]map[string]int, error) {
+	return q.count(ctx, countAll)
+}
+
+// Refused returns what the platform of a site refused for good, the last first.
+func (q *Queue) Refused(ctx context.Context, site string, most int) ([]Task, error) {
+	return q.list(ctx, listRefused, site, most)
+}
+
+// GiveUp removes the note that the platform refused something, and reports whether there was
+// one. What is pending stays.
+func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) (bool, error) {
+	if !utf8.ValidString(kind+key) || strings.Contains(kind+key, "\x00") { // PostgreSQL cannot be asked for some
+		return false, nil
+	}
+	result, err := q.db.Write.ExecContext(ctx, giveUpTask, site, kind, key)
+	if err != nil {
+		return false, wrap("giving up work", err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// Forget removes all work of a site that is not served any more.
+func (q *Queue) Forget(ctx context.Context, site string) error {
+	_, err := q.db.Write.ExecContext(ctx, forgetTasks, site)
+	return wrap("removing the work of site "+site, err)
+}
