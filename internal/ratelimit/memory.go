@@ -24,9 +24,9 @@ const (
 	maxMemory = 150_000_000
 
 	// keyOverhead is about what a key takes besides its requests, in bytes: a slot of
-	// 32, and 17 in the map, a third of which is empty. Memory of a Limit of 10 is
-	// measured by TestMemoryOfAMillionReaders.
-	keyOverhead = 65
+	// 40, and some 55 in the map, which is a third empty. TestMemoryOfAMillionReaders
+	// measures a Limit of 10.
+	keyOverhead = 95
 )
 
 // MemoryConfig holds what a [Memory] is made from. Limit is required.
@@ -35,7 +35,7 @@ type MemoryConfig struct {
 
 	// MaxKeys bounds how many keys are remembered; it is rounded up to a
 	// multiple of 64. Default: 1,048,576, or what fits into about 150 MB if the
-	// limit is of more than 19 requests.
+	// limit is of more than 12 requests.
 	MaxKeys int
 
 	// Clock returns the time since some fixed moment, and never less than
@@ -48,7 +48,7 @@ type MemoryConfig struct {
 // The time of each request is kept, so the window is exact to the resolution
 // of the limiter's clock: a microsecond, or a billionth of the window where
 // that is longer. A key takes 4 bytes for each request of the limit and some
-// 60 more. Keys whose last request has left the window are dropped as later requests
+// 95 more. Keys whose last request has left the window are dropped as later requests
 // come by, two for each, and earlier when MaxKeys is reached. That needs no
 // goroutine, and there is nothing to close.
 type Memory struct {
@@ -113,46 +113,44 @@ func (m *Memory) Wait(_ context.Context, key Key) time.Duration { return m.ask(k
 func (m *Memory) now() ticks { return ticks(m.clock() / m.tick) }
 
 func (m *Memory) ask(key Key, take bool) time.Duration {
-	s, hash := m.locked(key)
+	s := m.locked(key)
 	defer s.mu.Unlock()
 
 	now := m.now()
 	s.dropIdle(2, now, m.window) // two, so that they go faster than they come
-	return time.Duration(s.ask(hash, now, m.window, take)) * m.tick
+	return time.Duration(s.ask(key, now, m.window, take)) * m.tick
 }
 
 // fill sets the requests of a key, from one to as many as the limit has, by how long ago
 // they were, the oldest first. None is older than the window.
 func (m *Memory) fill(key Key, ages []time.Duration) {
-	s, hash := m.locked(key)
+	s := m.locked(key)
 	defer s.mu.Unlock()
 	now := m.now()
-	s.fill(hash, len(ages), func(i int) ticks { return now - ticks(ages[i]/m.tick) })
+	s.fill(key, len(ages), func(i int) ticks { return now - ticks(ages[i]/m.tick) })
 }
 
-// locked returns the shard of a key, locked, and the key's hash, which stands for
-// it there. The seed is secret and random, so nobody can choose keys with one hash;
-// that any two of a million have one is as likely as 1 in 37 million.
-func (m *Memory) locked(key Key) (*shard, uint64) {
-	hash := maphash.Bytes(m.seed, key[:])
-	s := &m.shards[hash%shardCount]
+// locked returns the shard of a key, locked. The seed is secret and random, so nobody can
+// choose keys that are all in one shard.
+func (m *Memory) locked(key Key) *shard {
+	s := &m.shards[maphash.Bytes(m.seed, key[:])%shardCount]
 	s.mu.Lock()
-	return s, hash
+	return s
 }
 
 // knows reports whether a key is remembered.
 func (m *Memory) knows(key Key) bool {
-	s, hash := m.locked(key)
+	s := m.locked(key)
 	defer s.mu.Unlock()
-	_, known := s.byKey[hash]
+	_, known := s.byKey[key]
 	return known
 }
 
 // remove forgets a key, and returns how long ago its requests were, the oldest first.
 func (m *Memory) remove(key Key) (ages []time.Duration) {
-	s, hash := m.locked(key)
+	s := m.locked(key)
 	defer s.mu.Unlock()
-	for _, age := range s.remove(hash, m.now(), m.window) {
+	for _, age := range s.remove(key, m.now(), m.window) {
 		ages = append(ages, time.Duration(age)*m.tick)
 	}
 	return ages

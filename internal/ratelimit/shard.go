@@ -18,7 +18,7 @@ type shard struct {
 	mu       sync.Mutex
 	requests int // the limit
 	maxKeys  int
-	byKey    map[uint64]int32 // slots by the hashes of their keys
+	byKey    map[Key]int32 // slots by key
 	slots    []slot
 	times    []uint32 // those of slot n end at n*requests
 	unused   int32    // the first slot without a key, which names the next as newer; 0 for none
@@ -26,7 +26,7 @@ type shard struct {
 
 // slot is what a shard knows of one key.
 type slot struct {
-	key          uint64 // its hash
+	key          Key
 	older, newer int32  // neighbours in the ring of slots
 
 	// The times of the requests that may still count are themselves a ring in
@@ -40,7 +40,7 @@ type slot struct {
 
 // ask returns how long to wait for a request of key, and takes it if there is
 // nothing to wait for and take is set.
-func (s *shard) ask(key uint64, now, window ticks, take bool) ticks {
+func (s *shard) ask(key Key, now, window ticks, take bool) ticks {
 	n := s.byKey[key]
 	if n == 0 {
 		if !take {
@@ -68,7 +68,7 @@ func (s *shard) ask(key uint64, now, window ticks, take bool) ticks {
 }
 
 // fill sets the times of a key's requests, count of them, the oldest first.
-func (s *shard) fill(key uint64, count int, at func(i int) ticks) {
+func (s *shard) fill(key Key, count int, at func(i int) ticks) {
 	n := s.byKey[key]
 	if n == 0 {
 		n = s.add(key)
@@ -83,7 +83,7 @@ func (s *shard) fill(key uint64, count int, at func(i int) ticks) {
 }
 
 // remove forgets a key, and returns how long ago its requests were, the oldest first.
-func (s *shard) remove(key uint64, now, window ticks) (ages []ticks) {
+func (s *shard) remove(key Key, now, window ticks) (ages []ticks) {
 	n := s.byKey[key]
 	if n == 0 {
 		return nil
@@ -114,7 +114,7 @@ func (s *shard) dropIdle(limit int, now, window ticks) {
 
 // add gives key a slot, that of the key that was idle longest if there are maxKeys.
 // The slot is in a ring of its own until the caller links it.
-func (s *shard) add(key uint64) int32 {
+func (s *shard) add(key Key) int32 {
 	if len(s.byKey) == s.maxKeys {
 		s.drop(s.slots[0].newer)
 	}
@@ -143,7 +143,7 @@ func (s *shard) drop(n int32) {
 // limit makes costly.
 func (s *shard) grow() {
 	if s.byKey == nil {
-		s.byKey = make(map[uint64]int32)
+		s.byKey = make(map[Key]int32)
 	}
 	old := len(s.slots)
 	size := min(2*old+8, s.maxKeys+1)
