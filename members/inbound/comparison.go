@@ -38,6 +38,9 @@ type Compared struct {
 	Skipped, Failed []string
 }
 
+// comparer compares the members of a site with those of its platform.
+type comparer struct{ *site }
+
 func (c *Compared) add(step Compared) {
 	c.Seen += step.Seen
 	c.Added += step.Added
@@ -62,7 +65,7 @@ func startWalk(after string) *walk { return &walk{at: startPaging(after)} }
 //
 // Some members have to be refreshed one by one, which takes time: before each,
 // renew keeps the claim to compare.
-func (s *site) step(ctx context.Context, w *walk, renew func() error) (Compared, error) {
+func (s comparer) step(ctx context.Context, w *walk, renew func() error) (Compared, error) {
 	// The store is read first: a record that is written while the platform is
 	// asked is then of another version, and is refreshed.
 	here, err := s.Store.OnPlatform(ctx, s.name, w.at.after, rangeSize)
@@ -114,7 +117,7 @@ func (s *site) step(ctx context.Context, w *walk, renew func() error) (Compared,
 }
 
 // refreshEach refreshes members one by one, and counts them.
-func (s *site) refreshEach(ctx context.Context, ids []string, renew func() error, result *Compared) error {
+func (s comparer) refreshEach(ctx context.Context, ids []string, renew func() error, result *Compared) error {
 	for _, id := range ids {
 		if err := renew(); err != nil {
 			return err
@@ -164,7 +167,7 @@ func align(there []platform.Member, here []members.Record) (_ []platform.Member,
 
 // diff returns how the records of the store differ from the platform's members,
 // and the IDs of members that have to be refreshed one by one.
-func (s *site) diff(ctx context.Context, there []platform.Member, here []members.Record) (d Differences, again []string, err error) {
+func (s comparer) diff(ctx context.Context, there []platform.Member, here []members.Record) (d Differences, again []string, err error) {
 	missing := make(map[string]members.Record, len(here))
 	for _, r := range here {
 		missing[r.PlatformID] = r
@@ -201,7 +204,7 @@ func (s *site) diff(ctx context.Context, there []platform.Member, here []members
 // confirmGone returns the records whose members were missing from a page of the
 // platform's, and that it does not have either when asked for by their IDs. A page
 // may be wrong, and a record has more than the platform knows.
-func (s *site) confirmGone(ctx context.Context, here []members.Record, missing map[string]members.Record) ([]members.Record, error) {
+func (s comparer) confirmGone(ctx context.Context, here []members.Record, missing map[string]members.Record) ([]members.Record, error) {
 	gone := slices.DeleteFunc(slices.Clone(here), func(r members.Record) bool {
 		_, isMissing := missing[r.PlatformID]
 		return !isMissing || r.Deleted || r.IsPending()
@@ -225,7 +228,7 @@ func (s *site) confirmGone(ctx context.Context, here []members.Record, missing m
 
 // isKnown reports whether a member that could not be added is here all the same:
 // another process was sooner, or the member was just created from here.
-func (s *site) isKnown(ctx context.Context, r members.Record) (bool, error) {
+func (s comparer) isKnown(ctx context.Context, r members.Record) (bool, error) {
 	_, err := s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: r.PlatformID})
 	if errors.Is(err, members.ErrNotFound) {
 		var other members.Record

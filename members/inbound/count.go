@@ -37,7 +37,7 @@ type counting struct {
 
 // countDue has the members compared if their number is odd. The first time it lets
 // the site's other tasks begin, unless the platform hangs.
-func (s *site) countDue(ctx context.Context) (next, rest time.Duration) {
+func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	isFirst := s.count.counted.IsZero()
 	if s.Reconcile == 0 && !isFirst && !s.isSilent.Load() {
 		return 0, 0
@@ -59,7 +59,7 @@ func (s *site) countDue(ctx context.Context) (next, rest time.Duration) {
 
 // lookAtCount asks the platform how many members it has. If that is odd, it has
 // them compared.
-func (s *site) lookAtCount(ctx context.Context) error {
+func (s comparer) lookAtCount(ctx context.Context) error {
 	count := &s.count
 	if s.Now().Sub(count.counted) < countInterval {
 		return nil
@@ -84,7 +84,7 @@ func (s *site) lookAtCount(ctx context.Context) error {
 
 // countThere asks the platform how many members it has. Of one that hangs it finds
 // out that it answers again.
-func (s *site) countThere(ctx context.Context) (int, error) {
+func (s comparer) countThere(ctx context.Context) (int, error) {
 	begin := s.Now()
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
@@ -100,7 +100,7 @@ func (s *site) countThere(ctx context.Context) (int, error) {
 // isCountOdd reports whether the platform has another number of members than after
 // the last comparison, twice in a row: once may be because of a member that is
 // just being written.
-func (s *site) isCountOdd(ctx context.Context, there int, isFirst bool) (bool, error) {
+func (s comparer) isCountOdd(ctx context.Context, there int, isFirst bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
 	defer cancel()
 	here, err := s.Store.CountOnPlatform(ctx, s.name)

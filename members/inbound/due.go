@@ -42,8 +42,8 @@ func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Durat
 	for _, pause := range later {
 		found.later.add(s.Now().Add(pause))
 	}
-	err := found.requestComparison(ctx)
-	found.askCompare(s.Now())
+	err := comparer{found}.requestComparison(ctx)
+	comparer{found}.askCompare(s.Now())
 	return err
 }
 
@@ -55,20 +55,20 @@ func (s *Sync) CompareLater(site string) {
 	if found, ok := s.find(site); ok {
 		when := s.Now().Add(pause)
 		found.later.addFirst(when)
-		found.askCompare(when)
+		comparer{found}.askCompare(when)
 	}
 }
 
 // askCompare has the task compares look at a time, of the site that has the name
 // now.
-func (s *site) askCompare(when time.Time) {
+func (s comparer) askCompare(when time.Time) {
 	if now, ok := s.find(s.name); ok {
 		now.compares.askBy(when)
 	}
 }
 
 // requestComparison asks for a comparison, and if that cannot be noted, later.
-func (s *site) requestComparison(ctx context.Context) error {
+func (s comparer) requestComparison(ctx context.Context) error {
 	err := s.Store.RequestComparison(ctx, s.name)
 	if err != nil {
 		s.later.add(s.Now().Add(countInterval))
@@ -100,7 +100,7 @@ func (s *Sync) askWaiting(ctx context.Context) (next, rest time.Duration) {
 
 // compareDue compares all members if that is due. However often it is asked for,
 // it takes half of the time at most.
-func (s *site) compareDue(ctx context.Context) (next, rest time.Duration) {
+func (s comparer) compareDue(ctx context.Context) (next, rest time.Duration) {
 	if s.isSilent.Load() {
 		return 0, 0 // until the platform answers
 	}
@@ -124,17 +124,17 @@ type lastComparison struct {
 }
 
 // note notes when the next comparison is due.
-func (s *site) note(c Comparison) {
+func (s comparer) note(c Comparison) {
 	s.compared = lastComparison{isKnown: true, next: c.FinishedAt.Add(s.interval())}
 }
 
 // interval returns how long after a comparison the site's next one is due.
-func (s *site) interval() time.Duration {
+func (s comparer) interval() time.Duration {
 	return s.Reconcile - time.Duration(s.spread*float64(s.Reconcile)/5)
 }
 
 // untilComparison returns how long it is to the next look.
-func (s *site) untilComparison() time.Duration {
+func (s comparer) untilComparison() time.Duration {
 	until := s.Reconcile
 	if until > 0 { // another process may be at one that is due
 		until = max(s.compared.next.Sub(s.Now()), countInterval)
@@ -145,7 +145,7 @@ func (s *site) untilComparison() time.Duration {
 
 // compareIfDue compares if that was requested, was begun and not ended, is due
 // again, or if the platform has not as many members as it should have.
-func (s *site) compareIfDue(ctx context.Context) error {
+func (s comparer) compareIfDue(ctx context.Context) error {
 	if s.later.due(s.Now()) {
 		if err := s.requestComparison(ctx); err != nil {
 			return err
@@ -179,12 +179,12 @@ func (s *site) compareIfDue(ctx context.Context) error {
 
 // isDue reports whether a comparison was requested, was begun and not ended, or is
 // due again.
-func (s *site) isDue(c Comparison) bool {
+func (s comparer) isDue(c Comparison) bool {
 	return c.Requested > c.Served || c.FinishedAt.Before(c.StartedAt) || s.Reconcile > 0 && s.Now().Sub(c.FinishedAt) >= s.interval()
 }
 
 // compareAll goes on with a comparison, or starts a new one, until it is done.
-func (s *site) compareAll(ctx context.Context, c Comparison, lease members.Lease) error {
+func (s comparer) compareAll(ctx context.Context, c Comparison, lease members.Lease) error {
 	if c.LastID == "" || !c.FinishedAt.Before(c.StartedAt) {
 		c.LastID, c.StartedAt, c.Surplus, c.Served = "", s.Now(), 0, c.Requested
 	}
@@ -226,7 +226,7 @@ func (s *site) compareAll(ctx context.Context, c Comparison, lease members.Lease
 }
 
 // giveUp lets any process go on with a comparison from where it is.
-func (s *site) giveUp(ctx context.Context, c Comparison, lease members.Lease) error {
+func (s comparer) giveUp(ctx context.Context, c Comparison, lease members.Lease) error {
 	ctx, cancel := members.Detached(ctx)
 	defer cancel()
 	lease.Until = time.Time{}

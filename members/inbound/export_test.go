@@ -20,10 +20,10 @@ const (
 
 func (s *Sync) CompareIfDue(ctx context.Context, site string) error {
 	s.askWaiting(ctx)
-	if err := s.site(site).lookAtCount(ctx); err != nil {
+	if err := (comparer{s.site(site)}).lookAtCount(ctx); err != nil {
 		return err
 	}
-	return s.site(site).compareIfDue(ctx)
+	return (comparer{s.site(site)}).compareIfDue(ctx)
 }
 
 func (s *Sync) Register(ctx context.Context, site string) error {

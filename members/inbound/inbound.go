@@ -135,8 +135,8 @@ func (s *Sync) Put(name string, put Site) {
 	}
 	added.refreshes = s.schedule.add(added.refreshDue, time.Time{}, nil)
 	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.looking)
-	added.compares = s.schedule.add(added.compareDue, time.Time{}, s.comparing)
-	added.counts = s.schedule.add(added.countDue, time.Time{}, s.calls)
+	added.compares = s.schedule.add(comparer{added}.compareDue, time.Time{}, s.comparing)
+	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.calls)
 	added.counts.askBy(s.nextStart()) // begins the others
 	s.sites[name] = added
 	s.mu.Unlock()

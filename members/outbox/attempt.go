@@ -26,6 +26,9 @@ type attempt struct {
 	isRetry bool
 }
 
+// applier has the platform of a site take a record.
+type applier struct{ *site }
+
 // isFirst reports whether nothing of the member was ever sent to the platform.
 func (a attempt) isFirst() bool { return a.Before == nil && !a.isRetry }
 
@@ -55,7 +58,7 @@ var errGone = errors.New("the platform's member with this email has gone meanwhi
 
 // apply brings to the platform what it does not have yet of a record, and returns
 // what it has then. With an error that is no more than an ID, if it is known.
-func (s *site) apply(ctx context.Context, a attempt) (platform.Member, error) {
+func (s applier) apply(ctx context.Context, a attempt) (platform.Member, error) {
 	r, wasKnown, keepsEmail := &a.After, a.After.PlatformID != "", a.keepsEmail()
 	if !wasKnown && !a.isFirst() {
 		var err error
@@ -92,7 +95,7 @@ func (s *site) apply(ctx context.Context, a attempt) (platform.Member, error) {
 }
 
 // remove removes a record's member from the platform.
-func (s *site) remove(ctx context.Context, r members.Record) error {
+func (s applier) remove(ctx context.Context, r members.Record) error {
 	if r.PlatformID == "" {
 		return nil
 	}
@@ -104,7 +107,7 @@ func (s *site) remove(ctx context.Context, r members.Record) error {
 }
 
 // put creates a record's member on the platform, or changes it there.
-func (s *site) put(ctx context.Context, a attempt) (platform.Member, error) {
+func (s applier) put(ctx context.Context, a attempt) (platform.Member, error) {
 	r := a.After
 	if r.PlatformID != "" {
 		return s.update(ctx, r)
@@ -120,7 +123,7 @@ func (s *site) put(ctx context.Context, a attempt) (platform.Member, error) {
 }
 
 // update changes a member that the platform has, and returns what it has then.
-func (s *site) update(ctx context.Context, r members.Record) (platform.Member, error) {
+func (s applier) update(ctx context.Context, r members.Record) (platform.Member, error) {
 	change := pendingChange(r)
 	if change == (platform.Change{}) {
 		return s.platform.Get(ctx, r.PlatformID)
@@ -154,7 +157,7 @@ func pendingChange(r members.Record) platform.Change {
 // and that has another email by now or is deleted, so it is not to be created
 // again. It returns the ID on the platform, or none if it is not there and will
 // not arrive.
-func (s *site) findArrived(ctx context.Context, r members.Record) (id string, err error) {
+func (s applier) findArrived(ctx context.Context, r members.Record) (id string, err error) {
 	if r.Sent == "" || !r.Deleted && emailaddr.Key(r.Sent) == emailaddr.Key(r.Email) {
 		return "", nil
 	}
@@ -176,7 +179,7 @@ func (s *site) findArrived(ctx context.Context, r members.Record) (id string, er
 
 // mayBe reports whether a member of the platform may be a record's, which was sent
 // there without an answer. It is not if it is another record's, or older.
-func (s *site) mayBe(ctx context.Context, found platform.Member, r members.Record) (bool, error) {
+func (s applier) mayBe(ctx context.Context, found platform.Member, r members.Record) (bool, error) {
 	const skew = time.Minute // between the two clocks
 	if found.CreatedAt.Before(r.CreatedAt.Add(-skew)) {
 		return false, nil

@@ -14,14 +14,14 @@ import (
 // This file tells the circuit breaker of each site's platform what attempts became of. While
 // it is open, writes are queued without being tried.
 
-// heard is a platform for one attempt that remembers whether it answered.
-type heard struct {
+// observed is a platform for one attempt that remembers whether it answered.
+type observed struct {
 	platform.Platform
 	answered, silent bool
 }
 
 // note takes the error of a call. A refusal is an answer.
-func (h *heard) note(err error) {
+func (h *observed) note(err error) {
 	_, refused := errors.AsType[*platform.Refusal](err)
 	if err == nil || refused || errors.Is(err, platform.ErrNotFound) {
 		h.answered = true
@@ -31,42 +31,42 @@ func (h *heard) note(err error) {
 }
 
 // Create implements [platform.Platform].
-func (h *heard) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
+func (h *observed) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
 	m, err := h.Platform.Create(ctx, m)
 	h.note(err)
 	return m, err
 }
 
 // Update implements [platform.Platform].
-func (h *heard) Update(ctx context.Context, id string, c platform.Change) (platform.Member, error) {
+func (h *observed) Update(ctx context.Context, id string, c platform.Change) (platform.Member, error) {
 	m, err := h.Platform.Update(ctx, id, c)
 	h.note(err)
 	return m, err
 }
 
 // Delete implements [platform.Platform].
-func (h *heard) Delete(ctx context.Context, id string) error {
+func (h *observed) Delete(ctx context.Context, id string) error {
 	err := h.Platform.Delete(ctx, id)
 	h.note(err)
 	return err
 }
 
 // Get implements [platform.Platform].
-func (h *heard) Get(ctx context.Context, id string) (platform.Member, error) {
+func (h *observed) Get(ctx context.Context, id string) (platform.Member, error) {
 	m, err := h.Platform.Get(ctx, id)
 	h.note(err)
 	return m, err
 }
 
 // FindByEmail implements [platform.Platform].
-func (h *heard) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
+func (h *observed) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
 	m, err := h.Platform.FindByEmail(ctx, email)
 	h.note(err)
 	return m, err
 }
 
 // judge tells the breaker whether the platform answered an attempt.
-func (s *site) judge(ctx context.Context, a attempt, h *heard) {
+func (s *site) judge(ctx context.Context, a attempt, h *observed) {
 	switch {
 	case h.silent:
 		const opened = "the platform does not answer, so writes are queued without being tried until it does"

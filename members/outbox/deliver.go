@@ -137,9 +137,9 @@ func (o *Outbox) leases() members.Leases {
 // done by then. Both are bounded in time, and take less than the lease in all.
 // Errors are those of Deliver.
 func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout time.Duration) (members.Delivered, error) {
-	heard := &heard{Platform: s.platform}
-	s.platform = heard
-	found, err := s.apply(attemptCtx, a)
+	seen := &observed{Platform: s.platform}
+	s.platform = seen
+	found, err := applier{s}.apply(attemptCtx, a)
 	isUnknown := a.After.PlatformID == "" && members.IsTaken(err) // of a member that was not known here
 	if a.isRetry && a.isFinal(err) && !isUnknown {
 		found, err = s.settle(attemptCtx, a, cmp.Or(found.ID, a.After.PlatformID), err)
@@ -148,11 +148,11 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
 	if !isCutOff {
-		defer s.judge(ctx, a, heard) // once the outcome is noted, so that all is made due
+		defer s.judge(ctx, a, seen) // once the outcome is noted, so that all is made due
 	}
 
 	if a.isRetry && isUnknown {
-		if err = s.yield(ctx, a); err == nil {
+		if err = s.mergeWithExisting(ctx, a); err == nil {
 			return members.Delivered{Record: a.After, Queued: true}, nil
 		}
 	}
@@ -197,12 +197,12 @@ func (s *site) undo(ctx context.Context, a attempt) (undone bool, err error) {
 	return err == nil, err
 }
 
-// yield settles that a queued create cannot have its email: it becomes one with the
+// mergeWithExisting merges a queued create that cannot have its email with the
 // platform's own member, and is applied again. Errors: *refusedError, if there is no such
 // member.
-func (s *site) yield(ctx context.Context, a attempt) error {
+func (s *site) mergeWithExisting(ctx context.Context, a attempt) error {
 	r := a.After
-	if err := s.unite(ctx, r); a.isFinal(err) {
+	if err := s.merge(ctx, r); a.isFinal(err) {
 		return &refusedError{reasonOf(err)}
 	} else if err != nil {
 		return err
@@ -214,11 +214,11 @@ func (s *site) yield(ctx context.Context, a attempt) error {
 	return nil
 }
 
-// unite makes one of a leased record that was never on the platform and the
+// merge makes one of a leased record that was never on the platform and the
 // platform's own member with its email, which was not known here when the create
 // was acknowledged. The fields that the caller named win. Errors: *members.TakenError, if
 // the platform has no member with the email itself.
-func (s *site) unite(ctx context.Context, r members.Record) error {
+func (s *site) merge(ctx context.Context, r members.Record) error {
 	found, err := s.platform.FindByEmail(ctx, r.Email)
 	if errors.Is(err, platform.ErrNotFound) {
 		return &members.TakenError{Reason: errFolded}

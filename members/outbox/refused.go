@@ -56,7 +56,7 @@ func (s *site) settle(ctx context.Context, a attempt, id string, refusal error) 
 	}
 	for _, part := range parts {
 		part.After.PlatformID = id
-		applied, err := s.apply(ctx, part)
+		applied, err := applier{s}.apply(ctx, part)
 		id = cmp.Or(applied.ID, id)
 		switch {
 		case err == nil:

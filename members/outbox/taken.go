@@ -31,7 +31,7 @@ func (e *unsentError) Is(target error) bool { return target == platform.ErrNoEff
 
 // findOther returns another member of the platform that has the record's email,
 // or nil.
-func (s *site) findOther(ctx context.Context, r members.Record) (*platform.Member, error) {
+func (s applier) findOther(ctx context.Context, r members.Record) (*platform.Member, error) {
 	found, err := s.platform.FindByEmail(ctx, r.Email)
 	if errors.Is(err, platform.ErrNotFound) || err == nil && found.ID == r.PlatformID {
 		return nil, nil
@@ -41,7 +41,7 @@ func (s *site) findOther(ctx context.Context, r members.Record) (*platform.Membe
 
 // explainRefusal finds out whether a write was refused because of its email. It
 // returns what apply does.
-func (s *site) explainRefusal(ctx context.Context, a attempt, refusal *platform.Refusal) (platform.Member, error) {
+func (s applier) explainRefusal(ctx context.Context, a attempt, refusal *platform.Refusal) (platform.Member, error) {
 	other, err := s.findOther(ctx, a.After)
 	switch {
 	case err != nil:
@@ -58,7 +58,7 @@ func (s *site) explainRefusal(ctx context.Context, a attempt, refusal *platform.
 // resolveTaken finds out who the platform's other member with the record's email
 // is. If it is the record's own after all, it is brought up to date. It returns
 // what apply does.
-func (s *site) resolveTaken(ctx context.Context, a attempt, other platform.Member) (platform.Member, error) {
+func (s applier) resolveTaken(ctx context.Context, a attempt, other platform.Member) (platform.Member, error) {
 	r := a.After
 	id := platform.Member{ID: r.PlatformID}
 	owner, err := s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: other.ID})
@@ -92,7 +92,7 @@ func (s *site) resolveTaken(ctx context.Context, a attempt, other platform.Membe
 
 // adopt brings up to date a member of the platform that was created by an earlier
 // attempt, whose answer was lost.
-func (s *site) adopt(ctx context.Context, r members.Record, id string) (platform.Member, error) {
+func (s applier) adopt(ctx context.Context, r members.Record, id string) (platform.Member, error) {
 	r.PlatformID = id
 	found, err := s.update(ctx, r)
 	if errors.Is(err, platform.ErrNotFound) {
@@ -105,7 +105,7 @@ func (s *site) adopt(ctx context.Context, r members.Record, id string) (platform
 // waitFor returns the error that a record waits for its email's owner. If the
 // owner waits for the record in turn, directly or through others, the record lets
 // go of its own email, for an address that nobody has.
-func (s *site) waitFor(ctx context.Context, r, owner members.Record) error {
+func (s applier) waitFor(ctx context.Context, r, owner members.Record) error {
 	held := &heldError{}
 	if r.PlatformID == "" {
 		return held
