@@ -35,7 +35,7 @@ const (
 )
 
 // FindComparison implements [inbound.Comparisons].
-func (s *SQL) FindComparison(ctx context.Context, site string) (inbound.Comparison, error) {
+func (s syncing) FindComparison(ctx context.Context, site string) (inbound.Comparison, error) {
 	c, err := scanComparison(s.db.Read.QueryRowContext(ctx, findComparison, site), site)
 	if err != nil {
 		return inbound.Comparison{}, fmt.Errorf("finding a comparison: %w", err)
@@ -55,7 +55,7 @@ func scanComparison(row *sql.Row, site string) (inbound.Comparison, error) {
 }
 
 // RequestComparison implements [inbound.Comparisons].
-func (s *SQL) RequestComparison(ctx context.Context, site string) error {
+func (s syncing) RequestComparison(ctx context.Context, site string) error {
 	if _, err := s.db.Write.ExecContext(ctx, requestComparison, site, 1); err != nil {
 		return fmt.Errorf("asking for a comparison: %w", err)
 	}
@@ -63,7 +63,7 @@ func (s *SQL) RequestComparison(ctx context.Context, site string) error {
 }
 
 // ClaimComparison implements [inbound.Comparisons].
-func (s *SQL) ClaimComparison(ctx context.Context, site string, lease members.Lease) (c inbound.Comparison, err error) {
+func (s syncing) ClaimComparison(ctx context.Context, site string, lease members.Lease) (c inbound.Comparison, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, knowComparison, site, 0); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (s *SQL) ClaimComparison(ctx context.Context, site string, lease members.Le
 }
 
 // SaveComparison implements [inbound.Comparisons].
-func (s *SQL) SaveComparison(ctx context.Context, c inbound.Comparison, lease members.Lease) error {
+func (s syncing) SaveComparison(ctx context.Context, c inbound.Comparison, lease members.Lease) error {
 	err := changeOne(s.db.Write.ExecContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, millis(c.StartedAt), millis(c.FinishedAt),
 		c.Surplus, c.Served, millis(lease.Until)))
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *SQL) SaveComparison(ctx context.Context, c inbound.Comparison, lease me
 }
 
 // WaitingComparisons implements [inbound.Comparisons].
-func (s *SQL) WaitingComparisons(ctx context.Context) ([]string, error) {
+func (s syncing) WaitingComparisons(ctx context.Context) ([]string, error) {
 	sites, err := s.sites(ctx, waitingComparisons, s.db.Now().UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("listing comparisons that wait: %w", err)
@@ -101,7 +101,7 @@ func (s *SQL) WaitingComparisons(ctx context.Context) ([]string, error) {
 }
 
 // OnPlatform implements [inbound.Comparisons].
-func (s *SQL) OnPlatform(ctx context.Context, site, after string, limit int) ([]members.Record, error) {
+func (s syncing) OnPlatform(ctx context.Context, site, after string, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, onPlatform, site, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing who is on the platform: %w", err)
@@ -110,7 +110,7 @@ func (s *SQL) OnPlatform(ctx context.Context, site, after string, limit int) ([]
 }
 
 // CountOnPlatform implements [inbound.Comparisons].
-func (s *SQL) CountOnPlatform(ctx context.Context, site string) (n int, err error) {
+func (s syncing) CountOnPlatform(ctx context.Context, site string) (n int, err error) {
 	if err = s.db.Read.QueryRowContext(ctx, countOnPlatform, site).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting who is on the platform: %w", err)
 	}
@@ -118,7 +118,7 @@ func (s *SQL) CountOnPlatform(ctx context.Context, site string) (n int, err erro
 }
 
 // Reconcile implements [inbound.Comparisons].
-func (s *SQL) Reconcile(ctx context.Context, d inbound.Differences) (left inbound.Differences, err error) {
+func (s syncing) Reconcile(ctx context.Context, d inbound.Differences) (left inbound.Differences, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
 		left = inbound.Differences{}
 		for _, m := range d.Gone {

@@ -25,7 +25,7 @@ const (
 // All lists the members of a site, ordered by GUID, each with its MemberID in an
 // integration. It reads page by page, so it keeps no transaction open and no more
 // than a page in memory. Tombstones are left out. After an error nothing follows.
-func (s *SQL) All(ctx context.Context, site, integration string) iter.Seq2[members.Member, error] {
+func (s records) All(ctx context.Context, site, integration string) iter.Seq2[members.Member, error] {
 	return func(yield func(members.Member, error) bool) {
 		for after := ""; ; {
 			page, err := s.page(ctx, site, integration, after)
@@ -47,7 +47,7 @@ func (s *SQL) All(ctx context.Context, site, integration string) iter.Seq2[membe
 }
 
 // page returns the members behind a GUID.
-func (s *SQL) page(ctx context.Context, site, integration, after string) (page []members.Member, err error) {
+func (s records) page(ctx context.Context, site, integration, after string) (page []members.Member, err error) {
 	rows, err := s.db.Read.QueryContext(ctx, pageOfMembers, site, integration, after, pageSize)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ var tablesOfSites = []string{"integrations", "idempotency", "webhooks", "compari
 // Forget deletes all that is kept of a site that is not served any more: members, also
 // those with pending writes, keys, and how far it was. It is not one step, and can be
 // done again.
-func (s *SQL) Forget(ctx context.Context, site string) error {
+func (s records) Forget(ctx context.Context, site string) error {
 	for _, query := range []string{forgetMembers, forgetDeleted} {
 		for n := int64(forgetSize); n == forgetSize; {
 			result, err := s.db.Write.ExecContext(ctx, query, site, forgetSize)

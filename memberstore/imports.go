@@ -18,7 +18,7 @@ const (
 )
 
 // FindImport implements [inbound.Imports].
-func (s *SQL) FindImport(ctx context.Context, site string) (inbound.Import, error) {
+func (s syncing) FindImport(ctx context.Context, site string) (inbound.Import, error) {
 	i := inbound.Import{Site: site}
 	var started int64
 	err := s.db.Read.QueryRowContext(ctx, findImport, site).Scan(&i.LastID, &i.Seen, &started)
@@ -33,7 +33,7 @@ func (s *SQL) FindImport(ctx context.Context, site string) (inbound.Import, erro
 }
 
 // SaveImport implements [inbound.Imports].
-func (s *SQL) SaveImport(ctx context.Context, i inbound.Import) error {
+func (s syncing) SaveImport(ctx context.Context, i inbound.Import) error {
 	if _, err := s.db.Write.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Seen, millis(i.StartedAt)); err != nil {
 		return fmt.Errorf("saving an import: %w", err)
 	}
@@ -41,7 +41,7 @@ func (s *SQL) SaveImport(ctx context.Context, i inbound.Import) error {
 }
 
 // EndImport implements [inbound.Imports].
-func (s *SQL) EndImport(ctx context.Context, site string) error {
+func (s syncing) EndImport(ctx context.Context, site string) error {
 	if _, err := s.db.Write.ExecContext(ctx, endImport, site); err != nil {
 		return fmt.Errorf("ending an import: %w", err)
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 // AddIntegration implements [members.Integrations].
-func (s *SQL) AddIntegration(ctx context.Context, i members.Integration) error {
+func (s callers) AddIntegration(ctx context.Context, i members.Integration) error {
 	_, err := s.db.Write.ExecContext(ctx, insertIntegration, i.Site, i.Name, i.Mode, i.DuplicateEmails, i.PlaceholderDomain,
 		i.SubscribeByDefault, i.KeyHash.String(), i.CreatedAt.UnixMilli(), i.Limit.Requests, i.Limit.Window)
 	if database.ViolatedUnique(err) {
@@ -41,7 +41,7 @@ func (s *SQL) AddIntegration(ctx context.Context, i members.Integration) error {
 }
 
 // ListIntegrations implements [members.Integrations].
-func (s *SQL) ListIntegrations(ctx context.Context, site string) ([]members.Integration, error) {
+func (s callers) ListIntegrations(ctx context.Context, site string) ([]members.Integration, error) {
 	rows, err := s.db.Read.QueryContext(ctx, listIntegrations, site)
 	if err != nil {
 		return nil, fmt.Errorf("listing integrations: %w", err)
@@ -59,7 +59,7 @@ func (s *SQL) ListIntegrations(ctx context.Context, site string) ([]members.Inte
 }
 
 // FindIntegration implements [members.Integrations].
-func (s *SQL) FindIntegration(ctx context.Context, site string, key members.KeyHash) (members.Integration, error) {
+func (s callers) FindIntegration(ctx context.Context, site string, key members.KeyHash) (members.Integration, error) {
 	i, err := scanIntegration(s.db.Read.QueryRowContext(ctx, findIntegration, site, key.String()))
 	if err != nil {
 		return members.Integration{}, fmt.Errorf("finding an integration: %w", err)
@@ -68,22 +68,22 @@ func (s *SQL) FindIntegration(ctx context.Context, site string, key members.KeyH
 }
 
 // RotateIntegration implements [members.Integrations].
-func (s *SQL) RotateIntegration(ctx context.Context, site, name string, key members.KeyHash) error {
+func (s callers) RotateIntegration(ctx context.Context, site, name string, key members.KeyHash) error {
 	return s.changeIntegration(ctx, rotateIntegration, site, name, key.String())
 }
 
 // RevokeIntegration implements [members.Integrations].
-func (s *SQL) RevokeIntegration(ctx context.Context, site, name string, at time.Time) error {
+func (s callers) RevokeIntegration(ctx context.Context, site, name string, at time.Time) error {
 	return s.changeIntegration(ctx, revokeIntegration, site, name, at.UnixMilli())
 }
 
 // LimitIntegration implements [members.Integrations].
-func (s *SQL) LimitIntegration(ctx context.Context, site, name string, limit members.Limit) error {
+func (s callers) LimitIntegration(ctx context.Context, site, name string, limit members.Limit) error {
 	return s.changeIntegration(ctx, limitIntegration, site, name, limit.Requests, limit.Window)
 }
 
 // UseIntegration implements [members.Integrations].
-func (s *SQL) UseIntegration(ctx context.Context, i members.Integration, at time.Time) error {
+func (s callers) UseIntegration(ctx context.Context, i members.Integration, at time.Time) error {
 	_, err := s.db.Write.ExecContext(ctx, useIntegration, i.Site, i.Name, i.KeyHash.String(), at.UnixMilli(), at.Add(-members.UseInterval).UnixMilli())
 	if err != nil {
 		return fmt.Errorf("keeping when an integration was used: %w", err)
@@ -91,7 +91,7 @@ func (s *SQL) UseIntegration(ctx context.Context, i members.Integration, at time
 	return nil
 }
 
-func (s *SQL) changeIntegration(ctx context.Context, query, site, name string, values ...any) error {
+func (s callers) changeIntegration(ctx context.Context, query, site, name string, values ...any) error {
 	err := changeOne(s.db.Write.ExecContext(ctx, query, append([]any{site, name}, values...)...))
 	if errors.Is(err, members.ErrConflict) {
 		err = members.ErrNotFound

@@ -87,7 +87,7 @@ var (
 )
 
 // Find implements [members.Store].
-func (s *SQL) Find(ctx context.Context, key members.Key) (members.Record, error) {
+func (s records) Find(ctx context.Context, key members.Key) (members.Record, error) {
 	var row *sql.Row
 	switch {
 	case checkText(key.GUID, key.PlatformID, key.Integration, key.MemberID, key.Email) != nil:
@@ -109,7 +109,7 @@ func (s *SQL) Find(ctx context.Context, key members.Key) (members.Record, error)
 }
 
 // Read implements [members.Store].
-func (s *SQL) Read(ctx context.Context, key members.Key) (members.Result, error) {
+func (s records) Read(ctx context.Context, key members.Key) (members.Result, error) {
 	var row *sql.Row
 	switch {
 	case checkText(key.Integration, key.MemberID, key.Email) != nil:
@@ -132,7 +132,7 @@ func (s *SQL) Read(ctx context.Context, key members.Key) (members.Result, error)
 }
 
 // Insert implements [members.Store].
-func (s *SQL) Insert(ctx context.Context, m members.Record, integration string, l members.Lease) error {
+func (s records) Insert(ctx context.Context, m members.Record, integration string, l members.Lease) error {
 	if err := checkMember(m); err != nil {
 		return fmt.Errorf("inserting a member: %w", err)
 	}
@@ -172,7 +172,7 @@ func insertArgs(m members.Record, l members.Lease) []any {
 }
 
 // Update implements [members.Store].
-func (s *SQL) Update(ctx context.Context, m members.Record) error {
+func (s records) Update(ctx context.Context, m members.Record) error {
 	err := s.makingRoom(ctx, m, "", func() error {
 		return s.db.InTx(ctx, func(tx *sql.Tx) error {
 			if err := noteDone(ctx, tx, m); err != nil {
@@ -195,7 +195,7 @@ func (s *SQL) Update(ctx context.Context, m members.Record) error {
 }
 
 // Remove implements [members.Store].
-func (s *SQL) Remove(ctx context.Context, m members.Record) error {
+func (s records) Remove(ctx context.Context, m members.Record) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if err := noteDone(ctx, tx, m); err != nil {
 			return err
@@ -225,7 +225,7 @@ func replace(ctx context.Context, e executor, query string, m members.Record, ve
 }
 
 // Lease implements [members.Store].
-func (s *SQL) Lease(ctx context.Context, guid string, l members.Lease) (m members.Record, err error) {
+func (s records) Lease(ctx context.Context, guid string, l members.Lease) (m members.Record, err error) {
 	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
 		leased := changeOne(tx.ExecContext(ctx, lease, guid, l.Owner, millis(l.Until), s.db.Now().UnixMilli()))
 		if leased != nil && !errors.Is(leased, members.ErrConflict) {
@@ -243,7 +243,7 @@ func (s *SQL) Lease(ctx context.Context, guid string, l members.Lease) (m member
 }
 
 // Release implements [members.Store].
-func (s *SQL) Release(ctx context.Context, guid, owner string) error {
+func (s records) Release(ctx context.Context, guid, owner string) error {
 	if _, err := s.db.Write.ExecContext(ctx, release, guid, owner); err != nil {
 		return fmt.Errorf("ending a lease: %w", err)
 	}
@@ -251,7 +251,7 @@ func (s *SQL) Release(ctx context.Context, guid, owner string) error {
 }
 
 // EmailLingers implements [members.Store].
-func (s *SQL) EmailLingers(ctx context.Context, site, email, exceptGUID string) (found bool, err error) {
+func (s records) EmailLingers(ctx context.Context, site, email, exceptGUID string) (found bool, err error) {
 	if err := s.db.Read.QueryRowContext(ctx, emailLingers, site, emailaddr.Key(email), exceptGUID).Scan(&found); err != nil {
 		return false, fmt.Errorf("looking for an email that lingers: %w", err)
 	}
@@ -259,7 +259,7 @@ func (s *SQL) EmailLingers(ctx context.Context, site, email, exceptGUID string) 
 }
 
 // MarkApplied implements [members.Store].
-func (s *SQL) MarkApplied(ctx context.Context, m members.Record, owner string) (pending bool, err error) {
+func (s records) MarkApplied(ctx context.Context, m members.Record, owner string) (pending bool, err error) {
 	err = s.makingRoom(ctx, m, "", func() error {
 		pending, err = s.markApplied(ctx, m, outbox.Failure{}, owner)
 		return err
@@ -271,7 +271,7 @@ func (s *SQL) MarkApplied(ctx context.Context, m members.Record, owner string) (
 }
 
 // markApplied is MarkApplied, or MarkApplyAgain if f says when.
-func (s *SQL) markApplied(ctx context.Context, m members.Record, f outbox.Failure, owner string) (pending bool, err error) {
+func (s tables) markApplied(ctx context.Context, m members.Record, f outbox.Failure, owner string) (pending bool, err error) {
 	if err := checkMember(m); err != nil {
 		return false, err
 	}

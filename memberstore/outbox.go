@@ -46,7 +46,7 @@ var (
 )
 
 // MarkSent implements [outbox.Store].
-func (s *SQL) MarkSent(ctx context.Context, guid, email string, now time.Time) error {
+func (s queue) MarkSent(ctx context.Context, guid, email string, now time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, markSent, guid, email, emailaddr.Key(email), millis(now)); err != nil {
 		return fmt.Errorf("noting that a member is sent: %w", err)
 	}
@@ -54,7 +54,7 @@ func (s *SQL) MarkSent(ctx context.Context, guid, email string, now time.Time) e
 }
 
 // MarkApplyAgain implements [outbox.Store].
-func (s *SQL) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Failure, owner string) error {
+func (s queue) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Failure, owner string) error {
 	err := s.makingRoom(ctx, m, "", func() error {
 		_, err := s.markApplied(ctx, m, f, owner)
 		return err
@@ -66,7 +66,7 @@ func (s *SQL) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Fai
 }
 
 // MarkFailed implements [outbox.Store].
-func (s *SQL) MarkFailed(ctx context.Context, guid string, f outbox.Failure, owner string) error {
+func (s queue) MarkFailed(ctx context.Context, guid string, f outbox.Failure, owner string) error {
 	attempts := 1
 	if f.Untried {
 		attempts = 0
@@ -85,7 +85,7 @@ func (s *SQL) MarkFailed(ctx context.Context, guid string, f outbox.Failure, own
 }
 
 // Revert implements [outbox.Store].
-func (s *SQL) Revert(ctx context.Context, w members.Write) error {
+func (s queue) Revert(ctx context.Context, w members.Write) error {
 	refused := w.After.Version
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if err := noteUndone(ctx, tx, w.After); err != nil {
@@ -107,7 +107,7 @@ func (s *SQL) Revert(ctx context.Context, w members.Write) error {
 }
 
 // DueSites implements [outbox.Store].
-func (s *SQL) DueSites(ctx context.Context, now time.Time) ([]string, error) {
+func (s queue) DueSites(ctx context.Context, now time.Time) ([]string, error) {
 	sites, err := s.sites(ctx, dueSites+` ORDER BY site`, millis(now))
 	if err != nil {
 		return nil, fmt.Errorf("listing sites with due members: %w", err)
@@ -116,7 +116,7 @@ func (s *SQL) DueSites(ctx context.Context, now time.Time) ([]string, error) {
 }
 
 // PendingSites implements [outbox.Store].
-func (s *SQL) PendingSites(ctx context.Context) ([]string, error) {
+func (s queue) PendingSites(ctx context.Context) ([]string, error) {
 	sites, err := s.sites(ctx, pendingSites+` ORDER BY site`)
 	if err != nil {
 		return nil, fmt.Errorf("listing sites with pending members: %w", err)
@@ -125,7 +125,7 @@ func (s *SQL) PendingSites(ctx context.Context) ([]string, error) {
 }
 
 // sites returns the sites that a query finds.
-func (s *SQL) sites(ctx context.Context, query string, args ...any) (sites []string, err error) {
+func (s tables) sites(ctx context.Context, query string, args ...any) (sites []string, err error) {
 	rows, err := s.db.Read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (s *SQL) sites(ctx context.Context, query string, args ...any) (sites []str
 }
 
 // Due implements [outbox.Store].
-func (s *SQL) Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error) {
+func (s queue) Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, due, millis(now), site, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing due members: %w", err)
@@ -151,7 +151,7 @@ func (s *SQL) Due(ctx context.Context, site string, now time.Time, limit int) ([
 }
 
 // MakeDue implements [outbox.Store].
-func (s *SQL) MakeDue(ctx context.Context, site string) (int, error) {
+func (s queue) MakeDue(ctx context.Context, site string) (int, error) {
 	result, err := s.db.Write.ExecContext(ctx, makeDue, site)
 	if err != nil {
 		return 0, fmt.Errorf("making members due: %w", err)
@@ -161,7 +161,7 @@ func (s *SQL) MakeDue(ctx context.Context, site string) (int, error) {
 }
 
 // CountPending implements [outbox.Store].
-func (s *SQL) CountPending(ctx context.Context, site string) (n int, err error) {
+func (s queue) CountPending(ctx context.Context, site string) (n int, err error) {
 	if err = s.db.Read.QueryRowContext(ctx, countPending, site).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting pending members: %w", err)
 	}
@@ -169,12 +169,12 @@ func (s *SQL) CountPending(ctx context.Context, site string) (n int, err error) 
 }
 
 // CountAllPending implements [outbox.Store].
-func (s *SQL) CountAllPending(ctx context.Context) (map[string]int, error) {
+func (s queue) CountAllPending(ctx context.Context) (map[string]int, error) {
 	return s.countBySite(ctx, countAllPending)
 }
 
 // countBySite returns what a query counts of members, by site.
-func (s *SQL) countBySite(ctx context.Context, query string) (map[string]int, error) {
+func (s queue) countBySite(ctx context.Context, query string) (map[string]int, error) {
 	rows, err := s.db.Read.QueryContext(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("counting members: %w", err)
@@ -193,7 +193,7 @@ func (s *SQL) countBySite(ctx context.Context, query string) (map[string]int, er
 }
 
 // PurgeTombstones implements [outbox.Store].
-func (s *SQL) PurgeTombstones(ctx context.Context, before time.Time) error {
+func (s queue) PurgeTombstones(ctx context.Context, before time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, purgeTombstones, millis(before)); err != nil {
 		return fmt.Errorf("removing old tombstones: %w", err)
 	}

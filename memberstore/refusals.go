@@ -16,7 +16,7 @@ const countReasons = `SELECT site, refused, count(*) FROM members WHERE refused 
 	GROUP BY site, refused ORDER BY site, count(*) DESC, refused`
 
 // CountRefused returns these reasons by site, the most frequent first.
-func (s *SQL) CountRefused(ctx context.Context) (list []Refusal, err error) {
+func (s queue) CountRefused(ctx context.Context) (list []Refusal, err error) {
 	rows, err := s.db.Read.QueryContext(ctx, countReasons)
 	if err != nil {
 		return nil, fmt.Errorf("counting refused writes: %w", err)

@@ -35,7 +35,7 @@ const (
 )
 
 // RefuseCreate implements [outbox.Store].
-func (s *SQL) RefuseCreate(ctx context.Context, guid string, version int64, reason string, now time.Time) error {
+func (s queue) RefuseCreate(ctx context.Context, guid string, version int64, reason string, now time.Time) error {
 	if err := changeOne(s.db.Write.ExecContext(ctx, refuseCreate, guid, version, asText(reason), millis(now))); err != nil {
 		return fmt.Errorf("noting that a member is refused: %w", err)
 	}
@@ -43,7 +43,7 @@ func (s *SQL) RefuseCreate(ctx context.Context, guid string, version int64, reas
 }
 
 // PurgeRefused implements [outbox.Store].
-func (s *SQL) PurgeRefused(ctx context.Context, before time.Time) error {
+func (s queue) PurgeRefused(ctx context.Context, before time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, purgeRefused, millis(before)); err != nil {
 		return fmt.Errorf("removing old refusals: %w", err)
 	}
@@ -51,7 +51,7 @@ func (s *SQL) PurgeRefused(ctx context.Context, before time.Time) error {
 }
 
 // Refused implements [outbox.Store].
-func (s *SQL) Refused(ctx context.Context, site string, limit int) ([]members.Record, error) {
+func (s queue) Refused(ctx context.Context, site string, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, listRefused, site, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing refused members: %w", err)
@@ -60,13 +60,13 @@ func (s *SQL) Refused(ctx context.Context, site string, limit int) ([]members.Re
 }
 
 // CountAllRefused implements [outbox.Store].
-func (s *SQL) CountAllRefused(ctx context.Context) (map[string]int, error) {
+func (s queue) CountAllRefused(ctx context.Context) (map[string]int, error) {
 	return s.countBySite(ctx, countRefused)
 }
 
 // makingRoom calls a function that stores a record, once more if a refused create was in
 // its way. The integration is that of the record's MemberID.
-func (s *SQL) makingRoom(ctx context.Context, m members.Record, integration string, store func() error) error {
+func (s tables) makingRoom(ctx context.Context, m members.Record, integration string, store func() error) error {
 	err := store()
 	if !errors.Is(err, members.ErrEmailTaken) && !errors.Is(err, members.ErrMemberIDTaken) {
 		return err

@@ -42,7 +42,7 @@ const (
 )
 
 // BeginRequest implements [members.Requests].
-func (s *SQL) BeginRequest(ctx context.Context, r members.Request, now time.Time) (request members.Begun, err error) {
+func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.Time) (request members.Begun, err error) {
 	if err := checkText(r.Key); err != nil {
 		return members.Begun{}, fmt.Errorf("beginning a request: %w", err)
 	}
@@ -83,7 +83,7 @@ func (s *SQL) BeginRequest(ctx context.Context, r members.Request, now time.Time
 }
 
 // PurgeRequests implements [members.Requests].
-func (s *SQL) PurgeRequests(ctx context.Context, now time.Time) error {
+func (s callers) PurgeRequests(ctx context.Context, now time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, purgeRequests, now.Add(-requestRetention).UnixMilli()); err != nil {
 		return fmt.Errorf("forgetting old requests: %w", err)
 	}
@@ -91,7 +91,7 @@ func (s *SQL) PurgeRequests(ctx context.Context, now time.Time) error {
 }
 
 // RenewRequest implements [members.Requests].
-func (s *SQL) RenewRequest(ctx context.Context, r members.Request, now time.Time) error {
+func (s callers) RenewRequest(ctx context.Context, r members.Request, now time.Time) error {
 	until := now.Add(members.ClaimTime).UnixMilli()
 	if _, err := s.db.Write.ExecContext(ctx, renewRequest, r.Site, r.Integration, r.Key, r.Owner, until); err != nil {
 		return fmt.Errorf("renewing a request: %w", err)
@@ -123,7 +123,7 @@ func noteUndone(ctx context.Context, tx *sql.Tx, m members.Record) error {
 }
 
 // EndRequest implements [members.Requests].
-func (s *SQL) EndRequest(ctx context.Context, r members.Request, answer *members.Answer) error {
+func (s callers) EndRequest(ctx context.Context, r members.Request, answer *members.Answer) error {
 	var err error
 	if answer == nil {
 		_, err = s.db.Write.ExecContext(ctx, forgetRequest, r.Site, r.Integration, r.Key, r.Owner)

@@ -20,14 +20,30 @@ var migrations embed.FS
 var Schema = database.Schema{Name: "members", Files: migrations}
 
 // SQL keeps all that Lychgate knows of members, in a database.
-type SQL struct{ db *database.DB }
+type SQL struct {
+	records // the members
+	queue   // what of them is pending, and what was refused
+	syncing // how far the inbound sync is
+	callers // the integrations, and their requests with an Idempotency-Key
+}
+
+type (
+	records struct{ tables }
+	queue   struct{ tables }
+	syncing struct{ tables }
+	callers struct{ tables }
+)
+
+// tables are those of this package, in a database.
+type tables struct{ db *database.DB }
 
 // NewSQL brings the tables up to date and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	return &SQL{db}, nil
+	t := tables{db}
+	return &SQL{records{t}, queue{t}, syncing{t}, callers{t}}, nil
 }
 
 // executor is a transaction, or a database for one statement alone.
@@ -55,7 +71,7 @@ const (
 )
 
 // list returns the records that a query of columns and a MemberID finds.
-func (s *SQL) list(ctx context.Context, query string, args ...any) (list []members.Record, err error) {
+func (s tables) list(ctx context.Context, query string, args ...any) (list []members.Record, err error) {
 	rows, err := s.db.Read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ const (
 )
 
 // FindWebhook implements [inbound.Webhooks].
-func (s *SQL) FindWebhook(ctx context.Context, site string) (inbound.Webhook, error) {
+func (s syncing) FindWebhook(ctx context.Context, site string) (inbound.Webhook, error) {
 	w := inbound.Webhook{Site: site}
 	var claimed, registered, seen int64
 	err := s.db.Read.QueryRowContext(ctx, findWebhook, site).Scan(&w.URL, &w.Previous, &w.Platform, &claimed, &registered, &seen)
@@ -37,7 +37,7 @@ func (s *SQL) FindWebhook(ctx context.Context, site string) (inbound.Webhook, er
 }
 
 // ClaimWebhook implements [inbound.Webhooks].
-func (s *SQL) ClaimWebhook(ctx context.Context, w inbound.Webhook, old string) error {
+func (s syncing) ClaimWebhook(ctx context.Context, w inbound.Webhook, old string) error {
 	args := []any{w.Site, w.URL, w.Previous, w.Platform, millis(w.ClaimedAt)}
 	query, last := addWebhook, any(millis(w.SeenAt))
 	if old != "" {
@@ -50,7 +50,7 @@ func (s *SQL) ClaimWebhook(ctx context.Context, w inbound.Webhook, old string) e
 }
 
 // MarkWebhookSeen implements [inbound.Webhooks].
-func (s *SQL) MarkWebhookSeen(ctx context.Context, site string, upTo time.Time) error {
+func (s syncing) MarkWebhookSeen(ctx context.Context, site string, upTo time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, webhookSeen, site, millis(upTo)); err != nil {
 		return fmt.Errorf("noting which changes were seen: %w", err)
 	}
@@ -58,7 +58,7 @@ func (s *SQL) MarkWebhookSeen(ctx context.Context, site string, upTo time.Time) 
 }
 
 // MarkWebhookRegistered implements [inbound.Webhooks].
-func (s *SQL) MarkWebhookRegistered(ctx context.Context, site, url string, now time.Time) error {
+func (s syncing) MarkWebhookRegistered(ctx context.Context, site, url string, now time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, webhookRegistered, site, url, millis(now)); err != nil {
 		return fmt.Errorf("noting that a webhook is registered: %w", err)
 	}
