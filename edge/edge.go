@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,8 +57,8 @@ type Edge struct {
 	events   *Events                    // nil unless staff_desk or events_api is used
 	stored   *StoredSites
 
-	restoreOnce func() error // restoreStored
-	openOnce    func() error // openStored
+	restoreOnce func() error // of the stored sites
+	openOnce    func() error // of the store
 	isOpen      atomic.Bool  // openOnce has ended
 
 	keyring  *seal.Keyring
@@ -140,7 +139,7 @@ func (e *Edge) prepareStored() (err error) {
 		}
 	}
 	e.stored = newStoredSites(e)
-	e.restoreOnce, e.openOnce = sync.OnceValue(e.restoreStored), sync.OnceValue(e.openStored)
+	e.restoreOnce, e.openOnce = sync.OnceValue(e.stored.restore), sync.OnceValue(e.stored.openStore)
 	return nil
 }
 
@@ -154,8 +153,6 @@ func (e *Edge) prepareResolver() (err error) {
 	e.Resolver = classifier.NewResolver(classifier.ResolverConfig{Servers: e.Servers, Logger: e.Logger, Observe: observeDNSQuery})
 	return nil
 }
-
-func (e *Edge) resolversScope() string { return strings.Join(e.Config.Resolvers, " ") }
 
 func addresses(servers []netip.AddrPort) string { return fmt.Sprint(servers) }
 

@@ -23,6 +23,7 @@ import (
 
 // locator looks once for the platforms of a configuration, in the background.
 type locator struct {
+	edge    *Edge
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -43,11 +44,11 @@ func startLocating(e *Edge) *locator {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &locator{cancel: cancel}
+	l := &locator{edge: e, cancel: cancel}
 	l.running.Go(func() {
 		warned := make(map[*Site]bool)
 		for interval := firstLocateInterval; ; interval = min(2*interval, maxLocateInterval) {
-			if e.locate(ctx, pending, warned); len(pending) == 0 {
+			if l.locate(ctx, pending, warned); len(pending) == 0 {
 				return
 			}
 			select {
@@ -68,21 +69,21 @@ func (l *locator) stop() {
 
 // locate asks each pending platform where it is, and removes those that answered.
 // Of one that does not it warns once, and adds it to those that were warned of.
-func (e *Edge) locate(ctx context.Context, pending map[*Site]platform.Locator, warned map[*Site]bool) {
+func (l *locator) locate(ctx context.Context, pending map[*Site]platform.Locator, warned map[*Site]bool) {
 	for _, site := range slices.SortedFunc(maps.Keys(pending), func(a, b *Site) int { return strings.Compare(a.Name, b.Name) }) {
 		title := site.Config.Platform.Title()
-		location, err := pending[site].Locate(ctx, e.Folders())
+		location, err := pending[site].Locate(ctx, l.edge.Folders())
 		elsewhere, answered := errors.AsType[*platform.ElsewhereError](err)
 		if err != nil && !answered {
 			if !warned[site] && ctx.Err() == nil {
-				e.Logger.Warn(fmt.Sprintf("%s cannot be reached at the address in %s; it is tried again until it answers", title, site.Config.Platform.Block()),
+				l.edge.Logger.Warn(fmt.Sprintf("%s cannot be reached at the address in %s; it is tried again until it answers", title, site.Config.Platform.Block()),
 					zap.String("site", site.Name), zap.Error(err))
 			}
 			warned[site] = true
 			continue
 		}
 		delete(pending, site)
-		logger := e.Logger.With(zap.String("site", site.Name))
+		logger := l.edge.Logger.With(zap.String("site", site.Name))
 		if warned[site] && !answered {
 			logger.Info(title + " can be reached")
 		}
@@ -94,7 +95,7 @@ func (e *Edge) locate(ctx context.Context, pending map[*Site]platform.Locator, w
 			logger.Error(fmt.Sprintf("%s is not at the address in %s, so nothing reaches it", title, site.Config.Platform.Block()),
 				zap.String("address", location.Configured.Redacted()), write(site.Config.Platform, location.Found))
 		}
-		e.checkAdminPath(logger, site, location.Public)
+		l.checkAdminPath(logger, site, location.Public)
 	}
 }
 
@@ -118,7 +119,7 @@ func write(p *config.Platform, address *url.URL) zap.Field {
 
 // checkAdminPath compares the path of the admin of a site, which readers see at an
 // address, with those that theme_manifest and staff_desk have.
-func (e *Edge) checkAdminPath(logger *zap.Logger, site *Site, public *url.URL) {
+func (l *locator) checkAdminPath(logger *zap.Logger, site *Site, public *url.URL) {
 	kind, _ := site.Config.Platform.Of()
 	admin := strings.TrimRight(public.Path, "/") + kind.AdminPath
 	if !kind.HasThemes() {
@@ -128,8 +129,8 @@ func (e *Edge) checkAdminPath(logger *zap.Logger, site *Site, public *url.URL) {
 		paths []string
 		means string
 	}{
-		{e.Paths.Admin, "theme_manifest, so uploads of themes are not read"},
-		{e.Paths.Desk, "staff_desk, so nobody is signed in on its pages"},
+		{l.edge.Paths.Admin, "theme_manifest, so uploads of themes are not read"},
+		{l.edge.Paths.Desk, "staff_desk, so nobody is signed in on its pages"},
 	} {
 		if len(of.paths) > 0 && !slices.ContainsFunc(of.paths, func(p string) bool { return strings.EqualFold(p, admin) }) {
 			logger.Warn(kind.Title+"'s admin is not at the path of "+of.means, zap.Strings("path", of.paths), zap.String("write", "path "+admin))

@@ -25,7 +25,7 @@ func (e *Edge) Needs() (doctor.Config, error) {
 		}
 	}
 	for _, name := range e.Config.Names() {
-		of, err := e.needsOf(e.byName[name])
+		of, err := needsOf(e, e.byName[name])
 		if err != nil {
 			return doctor.Config{}, config.In("site "+name, "sites."+name, err)
 		}
@@ -34,7 +34,7 @@ func (e *Edge) Needs() (doctor.Config, error) {
 	return checked, nil
 }
 
-func (e *Edge) needsOf(site *Site) (doctor.Site, error) {
+func needsOf(e *Edge, site *Site) (doctor.Site, error) {
 	of := doctor.Site{Name: site.Name, Platform: site.Platform, Hosts: slices.Compact(slices.Sorted(slices.Values(site.Hosts)))}
 	if e.members != nil {
 		of.UsesEvents, of.EventsOff = true, site.Config.Platform.Webhooks == "off"

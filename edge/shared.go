@@ -2,6 +2,7 @@ package edge
 
 import (
 	"io"
+	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
@@ -45,7 +46,7 @@ func (e *Edge) LoadCache(ttl time.Duration, size int64, r *pool.Releases) (*clas
 	cache, err := caches.Load(key, r, func() (*closingCache, error) {
 		of := classifier.CacheConfig{TTL: ttl, Size: size}
 		if e.redis != nil {
-			of.Redis, of.Scope = e.redis, e.resolversScope()
+			of.Redis, of.Scope = e.redis, strings.Join(e.Config.Resolvers, " ")
 		}
 		cache, err := classifier.NewCache(of)
 		return &closingCache{cache}, err

@@ -67,32 +67,34 @@ func newStoredSites(e *Edge) *StoredSites {
 	return s
 }
 
-// restoreStored serves the sites in the store as they were last seen, if there is a
+// restore serves the sites in the store as they were last seen, if there is a
 // store. They are whole when the store answers.
-func (e *Edge) restoreStored() error {
+func (s *StoredSites) restore() error {
+	e := s.edge
 	if e.Config.Store == nil && e.store == nil {
 		return nil
 	}
-	store, err := e.useStore(e.stored) // after those who need it to serve a site
+	store, err := e.useStore(s) // after those who need it to serve a site
 	if err != nil {
 		return err
 	}
-	e.stored.logger = Sampled(e.Logger)
-	e.stored.metrics = loadSiteMetrics(StoredLabel, &e.releases)
-	e.stored.snapshot, err = snapshots.Load(databaseKey{store.kind, store.source}, &e.releases, func() (*snapshot, error) {
+	s.logger = Sampled(e.Logger)
+	s.metrics = loadSiteMetrics(StoredLabel, &e.releases)
+	s.snapshot, err = snapshots.Load(databaseKey{store.kind, store.source}, &e.releases, func() (*snapshot, error) {
 		return &snapshot{list: make(map[string]sites.Site)}, nil
 	})
 	if err != nil {
 		return err
 	}
-	e.stored.mu.Lock()
-	defer e.stored.mu.Unlock()
-	e.stored.serve(e.stored.snapshot.sites())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serve(s.snapshot.sites())
 	return nil
 }
 
-// openStored is restoreStored, and then opens the store.
-func (e *Edge) openStored() error {
+// openStore is restore, and then opens the store.
+func (s *StoredSites) openStore() error {
+	e := s.edge
 	if err := e.restoreOnce(); err != nil {
 		return e.Lines.Explain(err)
 	}
