@@ -73,7 +73,7 @@ func TestStores(t *testing.T) {
 		"empty.db":          {"", OK, "has no tables of events yet; Caddy makes them when it starts, #are free", ""},
 		"a/b/new.db":        {"", OK, "is not there yet; Caddy makes it when it starts, #are free", ""},
 		"newer themes.db":   {"", Failed, "is of a newer Lychgate: its tables of themes have version 99, and this one knows 3", "run the newer Lychgate"},
-		"newer curation.db": {"", Failed, "is of a newer Lychgate: its tables of curation have version 99, and this one knows 2", "run the newer Lychgate"},
+		"newer curation.db": {"", Failed, "is of a newer Lychgate: its tables of curation have version 99, and this one knows 3", "run the newer Lychgate"},
 		"no themes.db":      {"", OK, "has no tables of themes yet; Caddy makes them when it starts, #are free", ""},
 		"newer.db":          {"", Failed, "is of a newer Lychgate: its tables of members have version 99, and this one knows 8", "run the newer Lychgate"},
 		"older.db":          {"", Warning, "is of an older Lychgate: its tables of members have version 1, and this one brings them to 8 when Caddy starts", "back it up before you start this one"},

@@ -30,7 +30,7 @@ var upload = regexp.MustCompile(`(?i)/(?:upload|db)/*$`)
 const maxPath = 1 << 10
 
 // ChangesInBulk implements [platform.BulkChanger].
-func (c *Client) ChangesInBulk(method, path string) (later []time.Duration, ok bool) {
+func (c *memberClient) ChangesInBulk(method, path string) (later []time.Duration, ok bool) {
 	if method != http.MethodPut && method != http.MethodPost && method != http.MethodDelete || len(path) > maxPath ||
 		!mayBeBulk(path) || !bulk.MatchString(method+" "+path) {
 		return nil, false

@@ -22,8 +22,8 @@ import (
 // A draft that was made a moment ago is not read again, unless staff have changed it since.
 func TestRealAddPost(t *testing.T) {
 	c := newClient(t, realConfig(t))
-	count := &counted{RoundTripper: c.posts.Transport}
-	c.posts.Transport = count
+	count := &counted{RoundTripper: c.postClient.http.Transport}
+	c.postClient.http.Transport = count
 	slug, failure := draftSlug(t, c), errors.New("the disk is full")
 	internal := "#" + slug
 	publish := func(p platform.EventPost) platform.EventPost {

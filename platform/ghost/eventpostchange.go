@@ -20,13 +20,13 @@ const maxParts = 3
 
 // ChangePost implements [platform.EventHost]. The text of the post is in none of the
 // requests, so an edit of staff's at the same moment stays.
-func (c *Client) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
+func (c *eventClient) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
 	return c.changePost(ctx, eventPost{ID: id}, change, c.findAllTags)
 }
 
 // changePost is ChangePost for a post that was read a moment ago, or of which only the ID is
 // known, and for tags that may have been looked up before.
-func (c *Client) changePost(ctx context.Context, p eventPost, change func(platform.EventPost) platform.EventPost, find tagFinder) (platform.EventPost, error) {
+func (c *eventClient) changePost(ctx context.Context, p eventPost, change func(platform.EventPost) platform.EventPost, find tagFinder) (platform.EventPost, error) {
 	id, isKnown := p.ID, p.UpdatedAt != ""
 	for collisions, refusals, parts := 0, 0, 0; ; isKnown = false {
 		if !isKnown {
@@ -101,7 +101,7 @@ const scheduled = "scheduled"
 
 // difference returns the fields of a post that are not as they should be, and the tags that
 // it has with them.
-func (c *Client) difference(ctx context.Context, p eventPost, want platform.EventPost, find tagFinder) (map[string]any, []tag, error) {
+func (c *eventClient) difference(ctx context.Context, p eventPost, want platform.EventPost, find tagFinder) (map[string]any, []tag, error) {
 	have, update := p.event(), make(map[string]any)
 	if title := titleOf(want); title != have.Title && want.Title != have.Title {
 		update["title"] = title
@@ -163,7 +163,7 @@ func titleOf(p platform.EventPost) string {
 // isSlug reports whether a post has a slug, or what Ghost makes of it while another post
 // has it. To ask for that one again would change the number that Ghost adds, each time.
 // Errors: *platform.Refusal.
-func (c *Client) isSlug(ctx context.Context, p eventPost, slug string) (bool, error) {
+func (c *eventClient) isSlug(ctx context.Context, p eventPost, slug string) (bool, error) {
 	switch {
 	case p.Slug == slug, p.event().Slug == slug:
 		return true, nil
@@ -189,7 +189,7 @@ func (c *Client) isSlug(ctx context.Context, p eventPost, slug string) (bool, er
 
 // resolveTags returns the tags of some names, each once, in their order. Those of a post
 // count first, as two of Ghost's tags may have one name. What Ghost does not have is made.
-func (c *Client) resolveTags(ctx context.Context, own []tag, names []string, find tagFinder) ([]tag, error) {
+func (c *eventClient) resolveTags(ctx context.Context, own []tag, names []string, find tagFinder) ([]tag, error) {
 	own = slices.Clone(own)
 	resolved := make([]tag, len(names))
 	var others []string
@@ -241,7 +241,7 @@ type tagFinder func(ctx context.Context, names []string) (map[string]tag, error)
 
 // findAhead begins to look up tags. It returns a tagFinder that waits for them, and a function
 // that ends the work.
-func (c *Client) findAhead(ctx context.Context, names []string) (find tagFinder, end func()) {
+func (c *eventClient) findAhead(ctx context.Context, names []string) (find tagFinder, end func()) {
 	ahead, cancel := context.WithCancel(ctx)
 	look := sync.OnceValues(func() (map[string]tag, error) { return c.findAllTags(ahead, names) })
 	go look() //nolint:errcheck // find has the error
@@ -269,7 +269,7 @@ func (c *Client) findAhead(ctx context.Context, names []string) (find tagFinder,
 }
 
 // findAllTags is findTags for any number of names.
-func (c *Client) findAllTags(ctx context.Context, names []string) (map[string]tag, error) {
+func (c *eventClient) findAllTags(ctx context.Context, names []string) (map[string]tag, error) {
 	all := make(map[string]tag)
 	for len(names) > 0 {
 		n := fitting(names)
@@ -285,7 +285,7 @@ func (c *Client) findAllTags(ctx context.Context, names []string) (map[string]ta
 
 // makeOneTag is makeTag for several processes that make the same tag at once: that which
 // Ghost gave another slug is deleted again.
-func (c *Client) makeOneTag(ctx context.Context, name string) (tag, error) {
+func (c *eventClient) makeOneTag(ctx context.Context, name string) (tag, error) {
 	made, err := c.makeTag(ctx, name)
 	if slug := tagSlug(name); err != nil || slug == "" || made.Slug == slug {
 		return made, err

@@ -47,13 +47,13 @@ func makeDraft(t *testing.T, c *Client, slug, title string) platform.EventPost {
 func TestRealChange(t *testing.T) {
 	c := newClient(t, realConfig(t))
 	slug := draftSlug(t, c)
-	count := &counted{RoundTripper: c.posts.Transport}
-	c.posts.Transport = count
+	count := &counted{RoundTripper: c.postClient.http.Transport}
+	c.postClient.http.Transport = count
 	made := makeDraft(t, c, slug, "Draft")
 	if count.requests.Load() != 1 {
 		t.Errorf("%d requests for a draft", count.requests.Load())
 	}
-	site := strings.TrimSuffix(c.base, adminAPI)
+	site := strings.TrimSuffix(c.postClient.base, adminAPI)
 	want := made
 	want.Title, want.Slug, want.Excerpt = `It's "Überall" <b>`, slug+"-party", "Line one\r\nline two  "
 	want.Picture, want.Template, want.Status = site+"/content/images/2026/01/a.jpg", "custom-of-no-theme", platform.Published
@@ -240,7 +240,7 @@ func TestRealTakenSlug(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := c.call(t.Context(), http.MethodDelete, "/posts/"+taken+"/", nil, nil, nil); err != nil {
+	if err := c.postClient.call(t.Context(), http.MethodDelete, "/posts/"+taken+"/", nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := set("Seven", slug+"-taken", platform.Draft); got != slug+"-taken" {
@@ -259,7 +259,7 @@ func TestRealNewsletterStays(t *testing.T) {
 	}
 	defer c.Delete(context.Background(), reader.ID)
 	var answer struct{ Newsletters []struct{ Slug string } }
-	if err := c.call(t.Context(), http.MethodGet, "/newsletters/", url.Values{"limit": {"1"}}, nil, &answer); err != nil {
+	if err := c.postClient.call(t.Context(), http.MethodGet, "/newsletters/", url.Values{"limit": {"1"}}, nil, &answer); err != nil {
 		t.Fatal(err)
 	}
 	newsletter := url.Values{"newsletter": {answer.Newsletters[0].Slug}}
@@ -313,7 +313,7 @@ func TestRealTagsOfOneName(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			_ = c.call(context.Background(), http.MethodDelete, "/tags/"+one.ID+"/", nil, nil, nil)
+			_ = c.postClient.call(context.Background(), http.MethodDelete, "/tags/"+one.ID+"/", nil, nil, nil)
 		})
 		made = append(made, one)
 	}
@@ -334,7 +334,7 @@ func TestRealSlugOfTitle(t *testing.T) {
 	slug := draftSlug(t, c)
 	made := makeDraft(t, c, slug, "Summer Night "+slug)
 	t.Cleanup(func() {
-		if err := c.call(context.Background(), http.MethodDelete, "/posts/"+made.ID+"/", nil, nil, nil); err != nil {
+		if err := c.postClient.call(context.Background(), http.MethodDelete, "/posts/"+made.ID+"/", nil, nil, nil); err != nil {
 			t.Error(err)
 		}
 	})

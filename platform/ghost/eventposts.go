@@ -56,8 +56,11 @@ var withoutText = url.Values{"formats": {"plaintext"}}
 // they keep 185, and a head of 65535 code points, of which MySQL keeps as many bytes.
 var postLimits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Tag: maxTag}
 
+// eventClient makes and changes the posts of a Ghost that show events.
+type eventClient struct{ postClient }
+
 // PostLimits implements [platform.EventHost].
-func (*Client) PostLimits() platform.PostLimits { return postLimits }
+func (*eventClient) PostLimits() platform.PostLimits { return postLimits }
 
 // event returns the post as others know it. Its head is as long as the answer lets it be: a
 // part of it must not be sent back as the whole.
@@ -98,7 +101,7 @@ func atMost(text string, most int) string {
 
 // AddPost implements [platform.EventHost]. Tags are looked up while Ghost makes the draft:
 // after it, Ghost is busy with what it does for each new post, and answers later.
-func (c *Client) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
+func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
 	want := change(platform.EventPost{Slug: slug, Status: platform.Draft})
 	tags, end := c.findAhead(ctx, want.Tags)
 	defer end()
@@ -120,7 +123,7 @@ func (c *Client) AddPost(ctx context.Context, slug string, isFirst bool, change 
 
 // makeDraft makes a draft, or returns the post that was made under its slug. Ghost adds a
 // number to a slug that is taken, and so tells which of several posts was first.
-func (c *Client) makeDraft(ctx context.Context, slug, title string, isFirst bool) (eventPost, error) {
+func (c *eventClient) makeDraft(ctx context.Context, slug, title string, isFirst bool) (eventPost, error) {
 	if !slugLike.MatchString(slug) || len(slug) > postLimits.Slug {
 		return eventPost{}, errDraftSlug
 	}
@@ -159,7 +162,7 @@ func (c *Client) makeDraft(ctx context.Context, slug, title string, isFirst bool
 var errDraftSlug = &platform.Refusal{Reason: "Ghost cannot have a post with this slug."}
 
 // deleteDraft deletes a post that was made in vain. Somebody else may have done so.
-func (c *Client) deleteDraft(ctx context.Context, id string) error {
+func (c *eventClient) deleteDraft(ctx context.Context, id string) error {
 	err := c.call(ctx, http.MethodDelete, "/posts/"+url.PathEscape(id)+"/", nil, nil, nil)
 	if err != nil && !errors.Is(err, platform.ErrNotFound) {
 		return fmt.Errorf("deleting a post that was made twice: %w", err)
@@ -169,7 +172,7 @@ func (c *Client) deleteDraft(ctx context.Context, id string) error {
 
 // firstDraft returns the post that was first made under a slug, and deletes drafts that were
 // made under it later. Errors: platform.ErrNoPost.
-func (c *Client) firstDraft(ctx context.Context, slug string) (eventPost, error) {
+func (c *eventClient) firstDraft(ctx context.Context, slug string) (eventPost, error) {
 	list, err := c.madeAs(ctx, slug)
 	if err != nil {
 		return eventPost{}, err
@@ -183,7 +186,7 @@ func (c *Client) firstDraft(ctx context.Context, slug string) (eventPost, error)
 }
 
 // DeleteDrafts implements [platform.EventHost].
-func (c *Client) DeleteDrafts(ctx context.Context, slug, except string) error {
+func (c *eventClient) DeleteDrafts(ctx context.Context, slug, except string) error {
 	list, err := c.madeAs(ctx, slug)
 	if err != nil {
 		return err
@@ -192,13 +195,13 @@ func (c *Client) DeleteDrafts(ctx context.Context, slug, except string) error {
 }
 
 // madeAs returns the posts that were made under a slug, those that were made first.
-func (c *Client) madeAs(ctx context.Context, slug string) ([]eventPost, error) {
+func (c *eventClient) madeAs(ctx context.Context, slug string) ([]eventPost, error) {
 	list, err := c.listEventPosts(ctx, "slug:"+quote(slug)+",slug:~^"+quote(slug+"-"), "id asc", maxPage)
 	return slices.DeleteFunc(list, func(p eventPost) bool { return !isNumbered(p.Slug, slug) && p.Slug != slug }), err
 }
 
 // deleteDrafts deletes those of some posts that are drafts, but for one.
-func (c *Client) deleteDrafts(ctx context.Context, list []eventPost, except string) error {
+func (c *eventClient) deleteDrafts(ctx context.Context, list []eventPost, except string) error {
 	for _, p := range list {
 		if p.ID == except || p.Status != platform.Draft {
 			continue
@@ -219,7 +222,7 @@ func isNumbered(slug, of string) bool {
 var number = regexp.MustCompile(`^[0-9]{1,6}$`)
 
 // EventPosts implements [platform.EventHost].
-func (c *Client) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
+func (c *eventClient) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !postID.MatchString(id) })
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -251,7 +254,7 @@ const maxSecond = 2000
 // ChangedPosts implements [platform.EventHost]. Ghost's times are of seconds. If more posts
 // than fit into an answer were changed in one, as an import does, more are returned: who asks
 // again for what was changed since then would get the same.
-func (c *Client) ChangedPosts(ctx context.Context, since time.Time) ([]platform.EventPost, error) {
+func (c *eventClient) ChangedPosts(ctx context.Context, since time.Time) ([]platform.EventPost, error) {
 	list, isFull, err := c.changed(ctx, "updated_at:>="+second(since))
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -280,7 +283,7 @@ func second(t time.Time) string { return quote(t.UTC().Format(time.DateTime)) }
 
 // changed returns the posts that a filter lets through, those that were changed first, and
 // whether there may be others.
-func (c *Client) changed(ctx context.Context, filter string) (list []eventPost, isFull bool, err error) {
+func (c *eventClient) changed(ctx context.Context, filter string) (list []eventPost, isFull bool, err error) {
 	for limit := maxPage; ; limit /= 2 {
 		list, err = c.listEventPosts(ctx, filter, "updated_at asc,id asc", limit)
 		if errors.Is(err, errTooLong) && limit > 1 {
@@ -290,7 +293,7 @@ func (c *Client) changed(ctx context.Context, filter string) (list []eventPost, 
 	}
 }
 
-func (c *Client) listEventPosts(ctx context.Context, filter, order string, limit int) ([]eventPost, error) {
+func (c *eventClient) listEventPosts(ctx context.Context, filter, order string, limit int) ([]eventPost, error) {
 	var answer eventPosts
 	query := url.Values{"filter": {filter}, "fields": {eventFields}, "include": {"tags"}, "order": {order}, "limit": {strconv.Itoa(limit)}}
 	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &answer); err != nil {
@@ -299,7 +302,7 @@ func (c *Client) listEventPosts(ctx context.Context, filter, order string, limit
 	return answer.Posts[:min(len(answer.Posts), limit)], nil
 }
 
-func (c *Client) getEventPost(ctx context.Context, id string) (eventPost, error) {
+func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, error) {
 	if !postID.MatchString(id) {
 		return eventPost{}, platform.ErrNoPost
 	}
@@ -318,7 +321,7 @@ func (c *Client) getEventPost(ctx context.Context, id string) (eventPost, error)
 var timeZone = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,99}$`)
 
 // TimeZone implements [platform.EventHost].
-func (c *Client) TimeZone(ctx context.Context) (string, error) {
+func (c *eventClient) TimeZone(ctx context.Context) (string, error) {
 	var answer struct {
 		Settings []struct {
 			Key   string          `json:"key"`
@@ -338,7 +341,7 @@ func (c *Client) TimeZone(ctx context.Context) (string, error) {
 }
 
 // Labels implements [platform.EventHost].
-func (c *Client) Labels(ctx context.Context, text string) ([]string, error) {
+func (c *eventClient) Labels(ctx context.Context, text string) ([]string, error) {
 	query := url.Values{"limit": {strconv.Itoa(maxPage)}, "order": {"name asc"}}
 	text = strings.TrimRight(strings.ToValidUTF8(text, ""), `\`) // see quote
 	if utf8.RuneCountInString(text) > maxTag {

@@ -27,7 +27,7 @@ func draftSlug(t *testing.T, c *Client) string {
 	t.Cleanup(func() {
 		list, err := c.listEventPosts(context.Background(), "slug:~^"+quote(slug), "id asc", maxPage)
 		for _, p := range list {
-			err = errors.Join(err, c.call(context.Background(), http.MethodDelete, "/posts/"+p.ID+"/", nil, nil, nil))
+			err = errors.Join(err, c.postClient.call(context.Background(), http.MethodDelete, "/posts/"+p.ID+"/", nil, nil, nil))
 		}
 		if err != nil {
 			t.Error(err)
@@ -46,7 +46,7 @@ func edit(t *testing.T, c *Client, id string, fields map[string]any, query url.V
 	fields = maps.Clone(fields)
 	fields["updated_at"] = p.UpdatedAt
 	var answer updates
-	if err := c.call(t.Context(), http.MethodPut, "/posts/"+id+"/", query, updates{[]map[string]any{fields}}, &answer); err != nil {
+	if err := c.postClient.call(t.Context(), http.MethodPut, "/posts/"+id+"/", query, updates{[]map[string]any{fields}}, &answer); err != nil {
 		t.Fatal(err)
 	}
 	return answer.Posts[0]
@@ -58,7 +58,7 @@ func allOf(t *testing.T, c *Client, id string) map[string]any {
 	t.Helper()
 	var answer updates
 	query := url.Values{"formats": {"lexical,html"}, "include": {"tags,authors,email,newsletter,tiers"}}
-	if err := c.call(t.Context(), http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
+	if err := c.postClient.call(t.Context(), http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
 		t.Fatal(err)
 	}
 	post := answer.Posts[0]

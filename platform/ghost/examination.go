@@ -13,8 +13,14 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
+// examiner finds out what a Ghost takes.
+type examiner struct {
+	webhookClient
+	tags api
+}
+
 // Examine implements [platform.Examiner].
-func (c *Client) Examine(ctx context.Context) (platform.Examination, error) {
+func (c *examiner) Examine(ctx context.Context) (platform.Examination, error) {
 	var body struct {
 		Config struct {
 			Version string `json:"version"`
@@ -70,7 +76,7 @@ const (
 // TestEvents implements [platform.EventTester]: a webhook with the same URL is
 // registered for tags, and tags are added until an event was answered. All of them are
 // removed again, also if ctx ends: only the wait ends with it.
-func (c *Client) TestEvents(ctx context.Context, url string) (missing bool, err error) {
+func (c *examiner) TestEvents(ctx context.Context, url string) (missing bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	if waiting.Err() != nil {
@@ -90,7 +96,7 @@ func (c *Client) TestEvents(ctx context.Context, url string) (missing bool, err 
 	if len(test.Webhooks) != 1 {
 		return false, errors.New("registering a webhook: Ghost's answer has none")
 	}
-	defer func() { err = joinErrors(err, c.remove(ctx, webhooksPath+test.Webhooks[0].ID+"/")) }()
+	defer func() { err = joinErrors(err, remove(ctx, c.api, webhooksPath+test.Webhooks[0].ID+"/")) }()
 	for wait := firstWait; ; wait *= 2 {
 		result, err := c.causeEvent(ctx, waiting, wait, test.Webhooks[0])
 		switch {
@@ -107,7 +113,7 @@ func (c *Client) TestEvents(ctx context.Context, url string) (missing bool, err 
 }
 
 // causeEvent adds a tag for a while, and then returns the webhook as Ghost has it.
-func (c *Client) causeEvent(ctx, waiting context.Context, wait time.Duration, w webhook) (result webhook, err error) {
+func (c *examiner) causeEvent(ctx, waiting context.Context, wait time.Duration, w webhook) (result webhook, err error) {
 	type tag struct {
 		ID   string `json:"id,omitempty"`
 		Name string `json:"name"`
@@ -116,11 +122,11 @@ func (c *Client) causeEvent(ctx, waiting context.Context, wait time.Duration, w 
 		Tags []tag `json:"tags"`
 	}
 	made := tags{[]tag{{Name: testTag + rand.Text()}}} // Ghost takes each only once
-	if err := c.call(ctx, http.MethodPost, "/tags/", nil, made, &made); err != nil {
+	if err := c.tags.call(ctx, http.MethodPost, "/tags/", nil, made, &made); err != nil {
 		return webhook{}, fmt.Errorf("adding a tag: %w", err)
 	}
 	if len(made.Tags) == 1 {
-		defer func() { err = joinErrors(err, c.remove(ctx, "/tags/"+made.Tags[0].ID+"/")) }()
+		defer func() { err = joinErrors(err, remove(ctx, c.tags, "/tags/"+made.Tags[0].ID+"/")) }()
 	}
 	select {
 	case <-waiting.Done():
@@ -151,8 +157,8 @@ func (w webhook) undelivered() error {
 }
 
 // remove removes what was made for a test.
-func (c *Client) remove(ctx context.Context, path string) error {
-	err := c.call(ctx, http.MethodDelete, path, nil, nil, nil)
+func remove(ctx context.Context, from api, path string) error {
+	err := from.call(ctx, http.MethodDelete, path, nil, nil, nil)
 	if err == nil || errors.Is(err, platform.ErrNotFound) {
 		return nil
 	}

@@ -64,7 +64,7 @@ func TestTestEvents(t *testing.T) {
 	var left struct {
 		Tags []struct{ Name string } `json:"tags"`
 	}
-	if err := client.call(t.Context(), http.MethodGet, "/tags/", map[string][]string{"limit": {"100"}}, nil, &left); err != nil {
+	if err := client.tags.call(t.Context(), http.MethodGet, "/tags/", map[string][]string{"limit": {"100"}}, nil, &left); err != nil {
 		t.Fatal(err)
 	}
 	for _, tag := range left.Tags {
@@ -208,7 +208,7 @@ func TestTestEventsInterrupted(t *testing.T) {
 	// Ghost sends events to the webhooks in the order in which they were registered, so
 	// one that is left would hear of a tag before this one. Of others it may hear late.
 	mine := webhooks{[]webhook{{Name: "Lychgate doctor", Event: "tag.added", TargetURL: url + "?mine"}}}
-	if err := client.call(t.Context(), http.MethodPost, webhooksPath, nil, mine, &mine); err != nil {
+	if err := client.memberClient.call(t.Context(), http.MethodPost, webhooksPath, nil, mine, &mine); err != nil {
 		t.Fatal(err)
 	}
 	waiting, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -216,7 +216,7 @@ func TestTestEventsInterrupted(t *testing.T) {
 	if _, err := client.causeEvent(t.Context(), waiting, firstWait, mine.Webhooks[0]); err != nil {
 		t.Error(err)
 	}
-	if err := client.remove(t.Context(), webhooksPath+mine.Webhooks[0].ID+"/"); err != nil {
+	if err := remove(t.Context(), client.memberClient.api, webhooksPath+mine.Webhooks[0].ID+"/"); err != nil {
 		t.Error(err)
 	}
 	others := make(map[string]bool)

@@ -323,7 +323,7 @@ func TestArchivedNewsletter(t *testing.T) {
 	}
 	var made newsletters
 	name := newsletters{[]archivable{{Name: unique("Old")}}}
-	if err := client.call(ctx, http.MethodPost, "/newsletters/", nil, name, &made); err != nil {
+	if err := client.memberClient.call(ctx, http.MethodPost, "/newsletters/", nil, name, &made); err != nil {
 		t.Fatal(err)
 	}
 	old := made.Newsletters[0].ID
@@ -336,7 +336,7 @@ func TestArchivedNewsletter(t *testing.T) {
 		t.Fatalf("%+v, %v", both, err)
 	}
 	archived := newsletters{[]archivable{{Status: "archived"}}}
-	if err := client.call(ctx, http.MethodPut, "/newsletters/"+old+"/", nil, archived, nil); err != nil {
+	if err := client.memberClient.call(ctx, http.MethodPut, "/newsletters/"+old+"/", nil, archived, nil); err != nil {
 		t.Fatal(err)
 	}
 	subscribed := &platform.Subscription{Subscribed: true}

@@ -27,7 +27,7 @@ const labelAttempts = 5
 // at the same time deadlock in Ghost, half of them with eight writers: once that was
 // seen, one is sent at a time. Where it is another edge's, or staff's, it is sent again.
 // A label that Ghost takes for another becomes that.
-func (c *Client) label(ctx context.Context, labels *[]label, send func() error) error {
+func (c *memberClient) label(ctx context.Context, labels *[]label, send func() error) error {
 	alone := false
 	for attempt := 1; ; attempt++ {
 		if c.labelsMeet.Load() && !alone {
@@ -59,7 +59,7 @@ func (c *Client) label(ctx context.Context, labels *[]label, send func() error) 
 
 // alone waits until nobody else changes labels. It gives up when half of the time has
 // gone: what is sent with too little left is cut off, and done in Ghost all the same.
-func (c *Client) alone(ctx context.Context) (done func(), err error) {
+func (c *memberClient) alone(ctx context.Context) (done func(), err error) {
 	wait := ctx
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -76,7 +76,7 @@ func (c *Client) alone(ctx context.Context) (done func(), err error) {
 
 // settleLabels puts in place of each label that which Ghost's database takes it for. A
 // label that is not there it makes, so that the next can be taken for it.
-func (c *Client) settleLabels(ctx context.Context, labels *[]label) error {
+func (c *memberClient) settleLabels(ctx context.Context, labels *[]label) error {
 	type answer struct {
 		Labels []label `json:"labels"`
 	}

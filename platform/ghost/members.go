@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
@@ -64,8 +65,18 @@ type meta struct {
 	} `json:"pagination"`
 }
 
+// memberClient reads and changes the members of a Ghost.
+type memberClient struct {
+	api
+
+	// labelling holds one while labels are changed, once labelsMeet: Ghost was seen to
+	// undo a change of labels because of another.
+	labelling  chan struct{}
+	labelsMeet atomic.Bool
+}
+
 // Create implements [platform.Platform].
-func (c *Client) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
+func (c *memberClient) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
 	if err := c.checkNewsletters(ctx, m.Newsletters); err != nil {
 		return platform.Member{}, err
 	}
@@ -76,7 +87,7 @@ func (c *Client) Create(ctx context.Context, m platform.Member) (platform.Member
 }
 
 // Update implements [platform.Platform].
-func (c *Client) Update(ctx context.Context, id string, change platform.Change) (platform.Member, error) {
+func (c *memberClient) Update(ctx context.Context, id string, change platform.Change) (platform.Member, error) {
 	path := "/members/" + url.PathEscape(id) + "/"
 	if s := change.Subscription; s != nil && s.Subscribed {
 		if err := c.checkNewsletters(ctx, s.Newsletters); err != nil {
@@ -106,7 +117,7 @@ func isInTrouble(err error) bool {
 	return ok && answer.Status == http.StatusInternalServerError
 }
 
-func (c *Client) change(ctx context.Context, method, path string, m member) (platform.Member, error) {
+func (c *memberClient) change(ctx context.Context, method, path string, m member) (platform.Member, error) {
 	var answer members
 	send := func() error { return c.call(ctx, method, path, nil, members{Members: []member{m}}, &answer) }
 	var err error
@@ -122,12 +133,12 @@ func (c *Client) change(ctx context.Context, method, path string, m member) (pla
 }
 
 // Delete implements [platform.Platform].
-func (c *Client) Delete(ctx context.Context, id string) error {
+func (c *memberClient) Delete(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, "/members/"+url.PathEscape(id)+"/", nil, nil, nil)
 }
 
 // Get implements [platform.Platform].
-func (c *Client) Get(ctx context.Context, id string) (platform.Member, error) {
+func (c *memberClient) Get(ctx context.Context, id string) (platform.Member, error) {
 	var answer members
 	query := url.Values{"include": {includes}}
 	if err := c.call(ctx, http.MethodGet, "/members/"+url.PathEscape(id)+"/", query, nil, &answer); err != nil {
@@ -149,7 +160,7 @@ const includes = "tiers"
 
 // List implements [platform.Platform], in pages of 100, which is the most that
 // Ghost returns.
-func (c *Client) List(ctx context.Context, after string, since time.Time) ([]platform.Member, int, error) {
+func (c *memberClient) List(ctx context.Context, after string, since time.Time) ([]platform.Member, int, error) {
 	var filter []string
 	if after != "" {
 		filter = append(filter, "id:>"+quote(after))
@@ -176,7 +187,7 @@ const pageSize = 100
 
 // list returns the first members that a filter finds, in the order of their IDs, and
 // how many it finds in all.
-func (c *Client) list(ctx context.Context, filter string, limit int) ([]platform.Member, int, error) {
+func (c *memberClient) list(ctx context.Context, filter string, limit int) ([]platform.Member, int, error) {
 	var answer members
 	query := url.Values{"limit": {strconv.Itoa(limit)}, "order": {"id asc"}, "include": {includes}}
 	if filter != "" {
@@ -204,7 +215,7 @@ func (c *Client) list(ctx context.Context, filter string, limit int) ([]platform
 var errNoList = errors.New("asking Ghost: the answer is no list of members; is this Ghost's own address?")
 
 // GetAll implements [platform.Platform].
-func (c *Client) GetAll(ctx context.Context, ids []string) ([]platform.Member, error) {
+func (c *memberClient) GetAll(ctx context.Context, ids []string) ([]platform.Member, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -220,7 +231,7 @@ func (c *Client) GetAll(ctx context.Context, ids []string) ([]platform.Member, e
 }
 
 // Count implements [platform.Platform].
-func (c *Client) Count(ctx context.Context) (int, error) {
+func (c *memberClient) Count(ctx context.Context) (int, error) {
 	_, total, err := c.list(ctx, "", 1)
 	return total, err
 }
@@ -229,7 +240,7 @@ func (c *Client) Count(ctx context.Context) (int, error) {
 // by case, but not what they begin with. One that is no longer than that comes
 // first in the order. Ghost keeps an internationalized domain in the form that staff
 // have given, and its ASCII form for whoever signed up.
-func (c *Client) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
+func (c *memberClient) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
 	var answer members
 	var filter []string
 	for _, form := range emailaddr.Forms(email) {

@@ -21,7 +21,7 @@ const (
 
 // checkNewsletters refuses newsletters that do not exist or are archived. Ghost takes
 // archived ones, and signs nobody up for them, so it is asked before.
-func (c *Client) checkNewsletters(ctx context.Context, ids []string) error {
+func (c *memberClient) checkNewsletters(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}

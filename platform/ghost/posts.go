@@ -67,9 +67,12 @@ const (
 	maxNames = 8 << 10
 )
 
+// postClient finds the posts of a Ghost, and moves tags between them.
+type postClient struct{ api }
+
 // Tagged implements [platform.PostHost]. What carries any of the tags is read at once, and
 // what carries one alone only if there is more than fits into an answer.
-func (c *Client) Tagged(ctx context.Context, names []string, most int) (map[string]platform.Tagged, error) {
+func (c *postClient) Tagged(ctx context.Context, names []string, most int) (map[string]platform.Tagged, error) {
 	carried := make(map[string]platform.Tagged)
 	for len(names) > 0 {
 		n := fitting(names)
@@ -96,7 +99,7 @@ func fitting(names []string) int {
 }
 
 // taggedWith adds to carried what carries each of the known tags.
-func (c *Client) taggedWith(ctx context.Context, known map[string]tag, most int, carried map[string]platform.Tagged) error {
+func (c *postClient) taggedWith(ctx context.Context, known map[string]tag, most int, carried map[string]platform.Tagged) error {
 	if len(known) == 0 {
 		return nil
 	}
@@ -150,7 +153,7 @@ func (c *Client) taggedWith(ctx context.Context, known map[string]tag, most int,
 }
 
 // crowd returns the first posts that carry a tag, and how many there are.
-func (c *Client) crowd(ctx context.Context, t tag, most int) ([]post, int, error) {
+func (c *postClient) crowd(ctx context.Context, t tag, most int) ([]post, int, error) {
 	filter := "tags.id:" + oneOf([]string{t.ID})
 	some, count, err := c.listPosts(ctx, filter, most)
 	if err != nil || count <= len(some) || !slices.ContainsFunc(some, post.isHidden) {
@@ -181,7 +184,7 @@ func publishedFirst(list []post) {
 func (p post) isHidden() bool { return p.Status != "published" }
 
 // Published implements [platform.PostHost].
-func (c *Client) Published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
+func (c *postClient) Published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
 	filter := []string{"status:published"}
 	if search.Tag != "" {
 		known, err := c.findTags(ctx, []string{search.Tag})
@@ -211,7 +214,7 @@ func (c *Client) Published(ctx context.Context, search platform.PostSearch) ([]p
 }
 
 // Post implements [platform.PostHost].
-func (c *Client) Post(ctx context.Context, id string) (platform.Post, error) {
+func (c *postClient) Post(ctx context.Context, id string) (platform.Post, error) {
 	p, err := c.getPost(ctx, id)
 	if err != nil {
 		return platform.Post{}, err
@@ -220,7 +223,7 @@ func (c *Client) Post(ctx context.Context, id string) (platform.Post, error) {
 }
 
 // Tag implements [platform.PostHost].
-func (c *Client) Tag(ctx context.Context, id, name string) error {
+func (c *postClient) Tag(ctx context.Context, id, name string) error {
 	if !mayBeTag(name) {
 		return &platform.Refusal{Reason: "Ghost cannot have the tag of this slot: it is too long, or ends with a backslash."}
 	}
@@ -246,7 +249,7 @@ func (c *Client) Tag(ctx context.Context, id, name string) error {
 }
 
 // Untag implements [platform.PostHost].
-func (c *Client) Untag(ctx context.Context, id, name string) error {
+func (c *postClient) Untag(ctx context.Context, id, name string) error {
 	known, err := c.findTags(ctx, []string{name})
 	if err != nil {
 		return err
@@ -265,7 +268,7 @@ const maxCollisions = 5
 
 // retag changes the tags of a post, unless they are as they should be. Ghost takes all
 // tags of a post at once, so they are read just before.
-func (c *Client) retag(ctx context.Context, id string, change func(post) []tag) error {
+func (c *postClient) retag(ctx context.Context, id string, change func(post) []tag) error {
 	for tries := 1; ; tries++ {
 		p, err := c.getPost(ctx, id)
 		if err != nil {
@@ -298,7 +301,7 @@ func noPost(err error) error {
 // postID is how Ghost's IDs look. It answers others as if a post were not valid.
 var postID = regexp.MustCompile(`^[0-9a-f]{24}$`)
 
-func (c *Client) getPost(ctx context.Context, id string) (post, error) {
+func (c *postClient) getPost(ctx context.Context, id string) (post, error) {
 	if !postID.MatchString(id) {
 		return post{}, platform.ErrNoPost
 	}
@@ -315,7 +318,7 @@ func (c *Client) getPost(ctx context.Context, id string) (post, error) {
 
 // listPosts returns the first posts that a filter lets through, newest first, and how many
 // there are.
-func (c *Client) listPosts(ctx context.Context, filter string, most int) ([]post, int, error) {
+func (c *postClient) listPosts(ctx context.Context, filter string, most int) ([]post, int, error) {
 	var answer posts
 	query := url.Values{
 		"filter": {filter}, "fields": {postFields}, "include": {"tags,authors"},
@@ -356,7 +359,7 @@ func mayBeTag(name string) bool {
 
 // findTags returns those of some tags that Ghost has, by the tag as it was asked for.
 // Themes find a tag by its slug, so the name counts only where the slug cannot be told.
-func (c *Client) findTags(ctx context.Context, names []string) (map[string]tag, error) {
+func (c *postClient) findTags(ctx context.Context, names []string) (map[string]tag, error) {
 	var slugs, plain, filter []string
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !mayBeTag(name) })
 	if len(names) == 0 {
@@ -393,7 +396,7 @@ func (c *Client) findTags(ctx context.Context, names []string) (map[string]tag, 
 }
 
 // makeTag makes a tag, whose name is #hero for hash-hero.
-func (c *Client) makeTag(ctx context.Context, name string) (tag, error) {
+func (c *postClient) makeTag(ctx context.Context, name string) (tag, error) {
 	t := tag{Name: strings.TrimSpace(name), Slug: tagSlug(name)}
 	if rest, internal := strings.CutPrefix(t.Name, "hash-"); internal {
 		t.Name = "#" + rest

@@ -25,12 +25,12 @@ import (
 func addPost(t *testing.T, c *Client, p map[string]any) string {
 	t.Helper()
 	var answer posts
-	if err := c.call(t.Context(), http.MethodPost, "/posts/", nil, map[string]any{"posts": []any{p}}, &answer); err != nil {
+	if err := c.postClient.call(t.Context(), http.MethodPost, "/posts/", nil, map[string]any{"posts": []any{p}}, &answer); err != nil {
 		t.Fatal(err)
 	}
 	id := answer.Posts[0].ID
 	t.Cleanup(func() {
-		err := c.call(context.Background(), http.MethodDelete, "/posts/"+id+"/", nil, nil, nil)
+		err := c.postClient.call(context.Background(), http.MethodDelete, "/posts/"+id+"/", nil, nil, nil)
 		if err != nil && !errors.Is(err, platform.ErrNotFound) {
 			t.Error(err)
 		}
@@ -324,10 +324,10 @@ func TestCrowdedTag(t *testing.T) {
 	for i := range maxPage + 1 {
 		addPost(t, c, map[string]any{"title": fmt.Sprintf("crowd %d %s", i, unique), "status": "published", "tags": []any{map[string]string{"name": crowd}}})
 	}
-	count := &counted{RoundTripper: c.posts.Transport}
-	c.posts.Transport = count
+	count := &counted{RoundTripper: c.postClient.http.Transport}
+	c.postClient.http.Transport = count
 	carried, err := c.Tagged(t.Context(), names, 10)
-	c.posts.Transport = count.RoundTripper
+	c.postClient.http.Transport = count.RoundTripper
 	if err != nil {
 		t.Fatal(err)
 	}

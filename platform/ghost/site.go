@@ -24,7 +24,7 @@ const (
 
 // Locate implements [platform.Locator]. A Ghost in a subdirectory answers 404
 // elsewhere on its server, and does not say where it is.
-func (c *Client) Locate(ctx context.Context, folders []string) (platform.Location, error) {
+func (c *visitorClient) Locate(ctx context.Context, folders []string) (platform.Location, error) {
 	configured, err := url.Parse(strings.TrimSuffix(c.base, adminAPI))
 	if err != nil {
 		return platform.Location{}, err
@@ -47,7 +47,7 @@ func (c *Client) Locate(ctx context.Context, folders []string) (platform.Locatio
 }
 
 // locateAt looks for Ghost at one address.
-func (c *Client) locateAt(ctx context.Context, configured, at *url.URL) (platform.Location, error) {
+func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (platform.Location, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String()+adminAPI+sitePath, nil)
@@ -56,7 +56,7 @@ func (c *Client) locateAt(ctx context.Context, configured, at *url.URL) (platfor
 	}
 	request.Header.Set("Accept-Version", apiVersion)
 	request.Header.Set("X-Forwarded-Proto", "https")
-	response, err := c.staff.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
 	}

@@ -26,11 +26,15 @@ const (
 	maxHeader = 2048
 )
 
+// visitorClient asks a Ghost about visitors, with what their browsers send, and about what
+// it tells anyone. Strangers can cause such requests.
+type visitorClient struct{ api }
+
 // HasSession implements [platform.Authenticator].
-func (*Client) HasSession(cookie string) bool { return session(cookie) != "" }
+func (*visitorClient) HasSession(cookie string) bool { return session(cookie) != "" }
 
 // HasToken implements [platform.Authenticator].
-func (*Client) HasToken(authorization string) bool {
+func (*visitorClient) HasToken(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
 	return strings.EqualFold(scheme, "Ghost") && token != ""
 }
@@ -58,7 +62,7 @@ func session(cookie string) string {
 // A request without an origin is one of Ghost's own admin to Ghost. So a visitor
 // with platform.Visitor.SameOrigin whose origin Ghost refuses is asked about again
 // without.
-func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) (platform.StaffMember, error) {
+func (c *visitorClient) Staff(ctx context.Context, visitor platform.Visitor) (platform.StaffMember, error) {
 	answer, err := c.askAs(ctx, "/users/me/?"+url.Values{"include": {"roles"}}.Encode(), visitor)
 	if err != nil {
 		return platform.StaffMember{}, err
@@ -67,7 +71,7 @@ func (c *Client) Staff(ctx context.Context, visitor platform.Visitor) (platform.
 }
 
 // askAs asks Ghost with the session of a visitor. Errors: those of ask.
-func (c *Client) askAs(ctx context.Context, path string, visitor platform.Visitor) ([]byte, error) {
+func (c *visitorClient) askAs(ctx context.Context, path string, visitor platform.Visitor) ([]byte, error) {
 	if visitor.Cookie = session(visitor.Cookie); visitor.Cookie == "" {
 		return nil, platform.ErrNotStaff
 	}
@@ -113,14 +117,14 @@ func readUser(answer []byte) (platform.StaffMember, error) {
 	return member, nil
 }
 
-func (c *Client) askWith(ctx context.Context, path string, visitor platform.Visitor) ([]byte, error) {
+func (c *visitorClient) askWith(ctx context.Context, path string, visitor platform.Visitor) ([]byte, error) {
 	return c.ask(ctx, path, map[string]string{
 		"Cookie": visitor.Cookie, "Origin": visitor.Origin, "Referer": visitor.Referer, "User-Agent": visitor.UserAgent,
 	})
 }
 
 // CheckToken implements [platform.Authenticator].
-func (c *Client) CheckToken(ctx context.Context, authorization string) error {
+func (c *visitorClient) CheckToken(ctx context.Context, authorization string) error {
 	if !c.HasToken(authorization) {
 		return platform.ErrNotStaff
 	}
@@ -131,7 +135,7 @@ func (c *Client) CheckToken(ctx context.Context, authorization string) error {
 // ask asks Ghost on behalf of a visitor, with their headers. Such requests have
 // connections of their own: however many are sent, those about members do not wait
 // for them. Errors: platform.ErrNotStaff, *platform.SessionError.
-func (c *Client) ask(ctx context.Context, path string, header map[string]string) ([]byte, error) {
+func (c *visitorClient) ask(ctx context.Context, path string, header map[string]string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(c.timeout, staffTimeout))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
@@ -145,7 +149,7 @@ func (c *Client) ask(ctx context.Context, path string, header map[string]string)
 			request.Header.Set(name, value)
 		}
 	}
-	response, err := c.staff.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
 	}

@@ -125,7 +125,7 @@ func TestStaff(t *testing.T) {
 func TestCheckToken(t *testing.T) {
 	config := realConfig(t)
 	client := newClient(t, config)
-	token, err := client.tokens.current()
+	token, err := client.memberClient.tokens.current()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ var themePath = regexp.MustCompile(`(?i)^/+api/+` + version + `admin/+themes/+([
 const maxThemePath = 16 << 10
 
 // ChangesTheme implements [platform.ThemeHost].
-func (*Client) ChangesTheme(method, path string) (platform.ThemeChange, bool) {
+func (*visitorClient) ChangesTheme(method, path string) (platform.ThemeChange, bool) {
 	if method != http.MethodPost && method != http.MethodDelete || len(path) > maxThemePath || !mayBeTheme(path) {
 		return platform.ThemeChange{}, false
 	}
@@ -55,7 +55,7 @@ func checkTheme(name string) error {
 }
 
 // ReadUploaded implements [platform.ThemeHost].
-func (*Client) ReadUploaded(answer []byte) (string, error) {
+func (*visitorClient) ReadUploaded(answer []byte) (string, error) {
 	var body struct {
 		Themes []struct {
 			Name string `json:"name"`
@@ -72,7 +72,7 @@ func (*Client) ReadUploaded(answer []byte) (string, error) {
 
 // Installed implements [platform.ThemeHost]. Ghost tells integrations of no themes, so
 // it is asked with the visitor's session, as it is about them.
-func (c *Client) Installed(ctx context.Context, visitor platform.Visitor) ([]platform.InstalledTheme, error) {
+func (c *visitorClient) Installed(ctx context.Context, visitor platform.Visitor) ([]platform.InstalledTheme, error) {
 	answer, err := c.askAs(ctx, "/themes/", visitor)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (c *Client) Installed(ctx context.Context, visitor platform.Visitor) ([]pla
 
 // AddFindings implements [platform.ThemeHost]. They are the last key of Ghost's answer,
 // and the notice is the first of the theme's warnings.
-func (*Client) AddFindings(answer, findings []byte, notice *platform.UploadNotice) []byte {
+func (*visitorClient) AddFindings(answer, findings []byte, notice *platform.UploadNotice) []byte {
 	if notice != nil {
 		answer = addWarning(answer, warningOf(notice))
 	}

@@ -46,20 +46,26 @@ type webhook struct {
 	TriggeredError  string `json:"last_triggered_error,omitempty"`
 }
 
+// webhookClient has a Ghost send webhook events.
+type webhookClient struct {
+	api
+	key []byte // the secret of the Admin API key
+}
+
 // Identity implements [platform.EventSource].
-func (c *Client) Identity() string {
+func (c *webhookClient) Identity() string {
 	return hex.EncodeToString(sign(c.key, "lychgate identity "+c.base))
 }
 
 // Subscribe implements [platform.EventSource]. It registers a webhook for each
 // event; those that are there already stay.
-func (c *Client) Subscribe(ctx context.Context, url string) error {
+func (c *webhookClient) Subscribe(ctx context.Context, url string) error {
 	_, err := c.subscribe(ctx, url)
 	return err
 }
 
 // subscribe is Subscribe, and tells whether some webhooks were missing.
-func (c *Client) subscribe(ctx context.Context, url string) (missing bool, err error) {
+func (c *webhookClient) subscribe(ctx context.Context, url string) (missing bool, err error) {
 	for _, event := range events {
 		registered := webhooks{[]webhook{{Name: "Lychgate", Event: event, TargetURL: url, Secret: c.secretFor(url)}}}
 		err := c.call(ctx, http.MethodPost, webhooksPath, nil, registered, nil)
@@ -76,7 +82,7 @@ func (c *Client) subscribe(ctx context.Context, url string) (missing bool, err e
 
 // secretFor returns the secret of the webhooks with a URL. It is made from the
 // key, so that it is kept nowhere.
-func (c *Client) secretFor(url string) string {
+func (c *webhookClient) secretFor(url string) string {
 	return hex.EncodeToString(sign(c.key, "lychgate webhook "+url))
 }
 
@@ -87,12 +93,12 @@ func sign(key []byte, text string) []byte {
 }
 
 // SignatureHeader implements [platform.EventSource].
-func (c *Client) SignatureHeader() string { return "X-Ghost-Signature" }
+func (c *webhookClient) SignatureHeader() string { return "X-Ghost-Signature" }
 
 // ReadEvent implements [platform.EventSource]. The signature is
 // sha256=<hexadecimal>, t=<Unix milliseconds>, over the body followed by the
 // time.
-func (c *Client) ReadEvent(url, signature string, body []byte, now time.Time) (string, error) {
+func (c *webhookClient) ReadEvent(url, signature string, body []byte, now time.Time) (string, error) {
 	var sent int64
 	var mac []byte
 	for part := range strings.SplitSeq(signature, ",") {

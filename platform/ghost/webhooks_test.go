@@ -109,13 +109,13 @@ func TestGetAndList(t *testing.T) {
 	var tiers struct {
 		Tiers []struct{ ID, Type string } `json:"tiers"`
 	}
-	if err := client.call(ctx, http.MethodGet, "/tiers/", nil, nil, &tiers); err != nil {
+	if err := client.memberClient.call(ctx, http.MethodGet, "/tiers/", nil, nil, &tiers); err != nil {
 		t.Fatal(err)
 	}
 	paid := tiers.Tiers[slices.IndexFunc(tiers.Tiers, func(tier struct{ ID, Type string }) bool { return tier.Type == "paid" })].ID
 	var answer members
 	given := map[string]any{"members": []any{map[string]any{"email": unique("given"), "tiers": []any{tier{paid}}}}}
-	if err := client.call(ctx, http.MethodPost, "/members/", nil, given, &answer); err != nil {
+	if err := client.memberClient.call(ctx, http.MethodPost, "/members/", nil, given, &answer); err != nil {
 		t.Fatal(err)
 	}
 	want := fromWire(answer.Members[0])

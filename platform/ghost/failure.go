@@ -1,0 +1,111 @@
+package ghost
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file turns what Ghost says of a request into the errors that package platform knows.
+
+// ghostError is one of the errors in an answer of Ghost's.
+type ghostError struct {
+	Type     string `json:"type"`
+	Code     string `json:"code"`
+	Message  string `json:"message"`
+	Context  string `json:"context"`
+	Property string `json:"property"` // which is not valid
+}
+
+// firstError returns the first error in an answer of Ghost's, the zero value if there
+// is none.
+func firstError(answer []byte) ghostError {
+	var body struct {
+		Errors []ghostError `json:"errors"`
+	}
+	if json.Unmarshal(answer, &body) != nil || len(body.Errors) == 0 {
+		return ghostError{}
+	}
+	first := body.Errors[0]
+	for _, text := range []*string{&first.Type, &first.Code, &first.Message, &first.Context} {
+		*text = clip.Text(*text, maxErrorText)
+	}
+	return first
+}
+
+// maxErrorText bounds each text of an error of Ghost's, in code points: it is logged, kept
+// and shown.
+const maxErrorText = 4000
+
+// refusal turns an answer that is no success into one of the kinds of errors
+// that [platform.Platform] knows.
+func refusal(status int, answer []byte) error {
+	first := firstError(answer)
+	switch status {
+	case http.StatusNotFound:
+		// Without an error of Ghost's it is somebody else's 404.
+		if first.Type == "NotFoundError" || first.Type == "ResourceNotFoundError" {
+			return platform.ErrNotFound
+		}
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+		// A malformed token is answered with 400 too, but is no fault of the
+		// member.
+		if first.Type == "ValidationError" || first.Type == "BadRequestError" && !strings.HasPrefix(first.Code, "INVALID_") ||
+			first.Type == "RequestEntityTooLargeError" {
+			return &platform.Refusal{
+				Reason: reason(first),
+				Taken:  first.Property == "email" && strings.Contains(first.Context, "already exists"),
+			}
+		}
+	}
+	if status >= 300 && status < 400 {
+		first.Message = "which leads elsewhere: is this Ghost's own address, without /ghost?"
+	}
+	// The context is left out: when Ghost's database is in trouble it is the
+	// statement, with the member's email in it.
+	return &Error{Status: status, Type: first.Type, Code: first.Code, Message: first.Message}
+}
+
+// reason returns what Ghost says for people: the context, if there is one.
+func reason(e ghostError) string {
+	if strings.Contains(e.Context, "[newsletters.") {
+		return unknownNewsletter // which Ghost takes for one that is to be made
+	}
+	if e.Context != "" {
+		return e.Context
+	}
+	return e.Message
+}
+
+// Error is an answer of Ghost's that is not about the member: it is in trouble,
+// or does not know the key.
+type Error struct {
+	Status  int    // of HTTP
+	Type    string // such as UnauthorizedError
+	Code    string // such as INVALID_JWT
+	Message string
+}
+
+// Is reports whether the error is platform.ErrNoEffect: Ghost turned the request
+// away before it looked at what is asked for, or its database has undone it. A Ghost
+// that starts answers 503 to everything (RFC 9110, section 15.6.4).
+func (e *Error) Is(target error) bool {
+	return target == platform.ErrNoEffect &&
+		(e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout ||
+			e.Status == http.StatusServiceUnavailable || e.Code == labelsRefused)
+}
+
+// noEffectError is the error of a request that was never sent.
+type noEffectError struct{ error }
+
+func (e noEffectError) Is(target error) bool { return target == platform.ErrNoEffect }
+
+func (e noEffectError) Unwrap() error { return e.error }
+
+func (e *Error) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("Ghost answers %d %s %s %s", e.Status, e.Type, e.Code, e.Message))
+}

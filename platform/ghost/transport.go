@@ -1,0 +1,146 @@
+package ghost
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	httptransport "github.com/lychgate/caddy-lychgate/internal/transport"
+)
+
+const (
+	// apiVersion is the version of the Admin API that is asked for.
+	apiVersion = "v5.0"
+
+	// defaultTimeout is longer than anybody waits who is asking: it is for what is
+	// done in the background.
+	defaultTimeout = 30 * time.Second
+
+	// staffTimeout bounds each request about the staff.
+	staffTimeout = 10 * time.Second
+
+	// maxAnswer bounds how much of an answer is read, in bytes.
+	maxAnswer = 4 << 20
+
+	// idleTimeout is how long a connection is kept for the next request. It is less
+	// than the five seconds after which Node.js closes one (server.keepAliveTimeout): a
+	// request that is sent at that moment has no answer.
+	idleTimeout = 4 * time.Second
+
+	// maxConnections bounds the connections to one Ghost for requests about
+	// members.
+	maxConnections = 16
+
+	// maxPostConnections bounds those for requests about posts and their tags, which
+	// staff cause: however many pages they load, members do not wait for them.
+	maxPostConnections = 6
+
+	// maxStaffConnections bounds those for requests about the staff, which
+	// strangers can cause.
+	maxStaffConnections = 2
+)
+
+// transport is how all requests reach one Ghost.
+type transport struct {
+	base    string // URL of the Admin API, without a slash at its end
+	tokens  *tokens
+	timeout time.Duration // of each request
+}
+
+// api is a transport with connections of its own, so that requests of one kind do not wait
+// for those of another.
+type api struct {
+	*transport
+	http *http.Client
+}
+
+// newAPI returns an api with so many connections at most.
+func (t *transport) newAPI(connections int) api {
+	return api{t, &http.Client{
+		Transport: httptransport.New(httptransport.Config{MaxConnections: connections, IdleTimeout: idleTimeout}),
+		// A redirect would turn a PUT into a GET.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// call sends a request to the Admin API and decodes its answer into result,
+// unless that is nil.
+func (a api) call(ctx context.Context, method, path string, query url.Values, body, result any) error {
+	_, err := a.callForHeader(ctx, method, path, query, body, result)
+	return err
+}
+
+// callForHeader is call, and returns the header of a successful answer too.
+func (a api) callForHeader(ctx context.Context, method, path string, query url.Values, body, result any) (http.Header, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+
+	status, header, answer, err := a.send(ctx, method, path, query, body)
+	if err != nil {
+		return nil, fmt.Errorf("asking Ghost: %w", err)
+	}
+	if status < 200 || status > 299 {
+		return nil, refusal(status, answer)
+	}
+	if result == nil {
+		return header, nil
+	}
+	if err := json.Unmarshal(answer, result); err != nil {
+		return nil, fmt.Errorf("reading Ghost's answer: %w", err)
+	}
+	return header, nil
+}
+
+func (a api) send(ctx context.Context, method, path string, query url.Values, body any) (status int, header http.Header, answer []byte, err error) {
+	var payload io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, nil, err
+		}
+		payload = bytes.NewReader(text)
+	}
+	address := a.base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, payload)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	token, err := a.tokens.current()
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	request.Header.Set("Authorization", "Ghost "+token)
+	request.Header.Set("Accept-Version", apiVersion)
+	request.Header.Set("Content-Type", "application/json")
+	// A Ghost whose own address is https redirects whatever does not say that
+	// it came that way.
+	request.Header.Set("X-Forwarded-Proto", "https")
+	response, err := a.http.Do(request)
+	if withURL, ok := errors.AsType[*url.Error](err); ok {
+		err = withURL.Err // the URL may have an email in it, which belongs into no log
+	}
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		err = noEffectError{err}
+	}
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(answer) > maxAnswer {
+		err = errTooLong
+	}
+	return response.StatusCode, response.Header, answer, err
+}
+
+var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxAnswer>>20)
