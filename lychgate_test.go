@@ -32,16 +32,16 @@ func TestXcaddyJSON(t *testing.T) {
 	}
 	text, err := os.ReadFile("xcaddy.json")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	var got build
 	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 
 	text, err = exec.Command("go", "mod", "edit", "-json").Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("exec.Command(\"go\", \"mod\", \"edit\", \"-json\").Output: %v", err)
 	}
 	var mod struct {
 		Require []struct {
@@ -50,7 +50,7 @@ func TestXcaddyJSON(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(text, &mod); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	var want build
 	for _, require := range mod.Require {
@@ -71,7 +71,7 @@ func TestXcaddyJSON(t *testing.T) {
 func TestModulesAreRegistered(t *testing.T) {
 	for _, id := range []string{"lychgate", "http.handlers.inbox_provider", "http.handlers.members_api", "http.handlers.theme_manifest", "http.handlers.staff_desk", "http.handlers.events_api", "tls.permission.lychgate", "http.reverse_proxy.upstreams.lychgate"} {
 		if _, err := caddy.GetModule(id); err != nil {
-			t.Error(err)
+			t.Errorf("caddy.GetModule: %v", err)
 		}
 	}
 }

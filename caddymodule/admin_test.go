@@ -40,7 +40,7 @@ func TestAdminAPI(t *testing.T) {
 	}
 	_, text := admin("GET", "/lychgate/members/behind")
 	if err := json.Unmarshal([]byte(text), &behind); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	daily := behind["daily"]
 	if daily.Behind != 1 || len(daily.Members) != 1 || daily.Members[0].Version != 1 || daily.Members[0].Attempts < 1 ||
@@ -52,7 +52,7 @@ func TestAdminAPI(t *testing.T) {
 	}
 	log, err := os.ReadFile(e.logFile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	if !strings.Contains(string(log), "could not be looked up") {
 		t.Error("the log does not say that a member could not be looked up")
@@ -71,7 +71,7 @@ func TestAdminAPI(t *testing.T) {
 		Items   []struct{ Kind, Key, Title, Reason string }
 	}
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	if of := all["daily"]; of.Pending["members"] != 1 || len(of.Items) != 1 || of.Items[0].Kind != "members" || of.Items[0].Key != daily.Members[0].GUID ||
 		!strings.Contains(of.Items[0].Reason, "connection refused") || strings.Contains(text, "jane") {

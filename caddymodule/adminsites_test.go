@@ -71,7 +71,7 @@ func (a *sitesAdmin) ask(method, path, body string) response {
 	a.t.Helper()
 	r, err := a.send(method, path, body)
 	if err != nil {
-		a.t.Fatal(err)
+		a.t.Fatalf("a.send: %v", err)
 	}
 	r.Body = keyShown.ReplaceAllString(timeShown.ReplaceAllString(r.Body, `"TIME"`), "KEY of $1")
 	return r
@@ -125,7 +125,7 @@ func (a *sitesAdmin) keepsSecrets(t *testing.T, others ...string) {
 	t.Helper()
 	log, err := os.ReadFile(a.logFile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	if !strings.Contains(string(log), "request error") {
 		t.Error("the log has no refused request, so this test sees nothing")
@@ -443,7 +443,7 @@ func TestSitesPages(t *testing.T) {
 				Next  string
 			}
 			if err := json.Unmarshal([]byte(a.ask("GET", next, "").Body), &page); err != nil {
-				t.Fatal(err)
+				t.Fatalf("json.Unmarshal: %v", err)
 			}
 			for _, site := range page.Sites {
 				names = append(names, site.Name)

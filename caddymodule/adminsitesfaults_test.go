@@ -55,12 +55,12 @@ func TestPendingPostsOnAdminAPI(t *testing.T) {
 	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
 	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite "))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sql.Open: %v", err)
 	}
 	defer db.Close()
 	if _, err := db.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
 		VALUES ('fixed', 'events', 'e1', 'Party', 1000, 4102444800000, 2, 'It is down.', 1, '', 0), ('fixed', 'curation', 'hash-hero', '#hero', 1000, NULL, 1, 'No.', 1, '', 0)`); err != nil {
-		t.Fatal(err)
+		t.Fatalf("db.ExecContext: %v", err)
 	}
 	const (
 		pending = `{"fixed":{"pending":{"events":1,"members":0},"items":[{"kind":"events","key":"e1","title":"Party","since":"TIME","attempts":2,"reason":"It is down.","next_attempt":"TIME"}]`
@@ -178,11 +178,11 @@ func TestSitesPending(t *testing.T) {
 	a.add(`{"name":"daily","hosts":["localhost"],` + onGhost9 + `}`)
 	answer, err := a.send("POST", "/lychgate/sites/daily/integrations", `{"name":"crm"}`)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("a.send: %v", err)
 	}
 	var made struct{ Key string }
 	if err := json.Unmarshal([]byte(answer.Body), &made); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	if got := a.call(made.Key, "POST", "", `{"email":"jane@example.com"}`); got.Header["Lychgate-Sync"] != "queued" {
 		t.Fatalf("with Ghost away: %v", got)
@@ -207,12 +207,12 @@ func TestSitesOfABrokenStore(t *testing.T) {
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + noGhost + `}`)
 	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite "))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sql.Open: %v", err)
 	}
 	defer db.Close()
 	for _, table := range []string{"site_hosts", "sites", "members", "work"} {
 		if _, err := db.ExecContext(t.Context(), "DROP TABLE "+table); err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.ExecContext: %v", err)
 		}
 	}
 	for _, r := range slices.Concat(sitesRequests, besideSites) {
@@ -229,7 +229,7 @@ func TestSitesOfABrokenStore(t *testing.T) {
 func TestSitesWhilePostgresIsAway(t *testing.T) {
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	w := startWire(t, source.Host)
 	source.Host = w.address
@@ -286,7 +286,7 @@ func TestSitesChangedAtOnce(t *testing.T) {
 					return
 				}
 				if diff := cmp.Diff(refused(409, "changing site daily: the site was changed meanwhile: try again"), got); diff != "" {
-					t.Error(diff)
+					t.Errorf("got (-want +got):\n%s", diff)
 					return
 				}
 			}
@@ -295,7 +295,7 @@ func TestSitesChangedAtOnce(t *testing.T) {
 	wg.Wait()
 	var site struct{ Themes map[string]any }
 	if err := json.Unmarshal([]byte(a.ask("GET", "/lychgate/sites/daily", "").Body), &site); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	if len(site.Themes) != changes {
 		t.Errorf("%d of %d changes are there: %v", len(site.Themes), changes, site.Themes)

@@ -28,7 +28,7 @@ func TestIntegrationCommand(t *testing.T) {
 	e := startEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(file, []byte(e.vars.Replace(config)), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	run := func(args ...string) (string, error) {
 		command := exec.Command(caddy, append(append([]string{"lychgate", "integration"}, args...), "--config", file)...)
@@ -134,7 +134,7 @@ func TestAPIURL(t *testing.T) {
 			config := "{\n" + test.option + "\nlychgate {\nstore sqlite " + folder + "/lychgate.db\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\n" +
 				test.address + " {\nmembers_api {\npath /api\n}\n}\n"
 			if err := os.WriteFile(folder+"/Caddyfile", []byte(config), 0o600); err != nil {
-				t.Fatal(err)
+				t.Fatalf("os.WriteFile: %v", err)
 			}
 			output, err := exec.Command(caddy, "lychgate", "integration", "add", "crm", "--config", folder+"/Caddyfile").Output()
 			if got, _, _ := strings.Cut(string(output), "\n"); got != "API URL: "+test.want || err != nil {
@@ -149,7 +149,7 @@ func TestImportCommand(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ghost.New: %v", err)
 	}
 	defer client.Close()
 	unique := time.Now().UnixNano()
@@ -157,7 +157,7 @@ func TestImportCommand(t *testing.T) {
 	for i := range n {
 		m, err := client.Create(t.Context(), platform.Member{Email: fmt.Sprintf("import%d+%d@example.com", i, unique), Labels: []string{"old"}})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.Create: %v", err)
 		}
 		defer client.Delete(t.Context(), m.ID)
 	}
@@ -166,7 +166,7 @@ func TestImportCommand(t *testing.T) {
 	e := startEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(file, []byte(e.vars.Replace(config)), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	run := func(site string) string {
 		t.Helper()
@@ -189,7 +189,7 @@ func TestImportCommand(t *testing.T) {
 	}
 	m, err := store.Find(t.Context(), members.Key{Site: "daily", Email: fmt.Sprintf("import0+%d@example.com", unique)})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.Find: %v", err)
 	}
 	show := func(guid string) string {
 		output, _ := exec.Command(caddy, "lychgate", "members", "show", guid, "--site", "daily", "--config", file).CombinedOutput()
@@ -207,6 +207,6 @@ func TestImportCommand(t *testing.T) {
 		t.Errorf("%+v, %v: %s", after, err, again)
 	}
 	if got := run("other"); !strings.Contains(got, "site other has platform none, so there is nobody to import") {
-		t.Error(got)
+		t.Errorf("run = %q, want %q in it", got, "site other has platform none, so there is nobody to import")
 	}
 }

@@ -159,7 +159,7 @@ http://localhost:8080 {
 }
 `)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("inprocess.Adapt: %v", err)
 	}
 	var got struct {
 		Apps struct {
@@ -178,15 +178,15 @@ http://localhost:8080 {
 		}
 	}
 	if err := json.Unmarshal(adapted, &got); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	wantApp := `{"resolvers":["1.1.1.1","[::1]:5353","{env.RESOLVER}"],"sites":{"demo":{"hosts":["localhost","münchen.example","{env.HOST}"]}}}`
 	if diff := cmp.Diff(wantApp, string(got.Apps.Lychgate)); diff != "" {
-		t.Error(diff)
+		t.Errorf("string (-want +got):\n%s", diff)
 	}
 	wantHandler := `{"cache_size":100,"cache_ttl":43200000000000,"handler":"inbox_provider","limit":{"requests":20,"window":90000000000},"path":"/ghost/inbox-provider","reject_to":"/help"}`
 	if diff := cmp.Diff(wantHandler, string(got.Apps.HTTP.Servers["srv0"].Routes[0].Handle[0].Routes[0].Handle[0])); diff != "" {
-		t.Error(diff)
+		t.Errorf("string (-want +got):\n%s", diff)
 	}
 }
 
@@ -237,19 +237,19 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 	}
 	files, err := filepath.Glob("../docs/*.md")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("filepath.Glob: %v", err)
 	}
 	files = append(files, "../README.md", "../Caddyfile.example")
 	authority := filepath.Join(t.TempDir(), "ghost-ca.pem")
 	if err := os.WriteFile(authority, nil, 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	onThisMachine := strings.NewReplacer("/etc/caddy/ghost-ca.pem", authority)
 	block := regexp.MustCompile("(?s)```caddyfile\n(.*?)```")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.ReadFile: %v", err)
 		}
 		configs := [][]byte{text}
 		if strings.HasSuffix(file, ".md") {

@@ -40,7 +40,7 @@ func (p *process) crash() {
 	p.t.Helper()
 	p.Kill()
 	if err := p.Restart(); err != nil {
-		p.t.Fatal(err)
+		p.t.Fatalf("p.Restart: %v", err)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestKilledAmongWritesToGhost(t *testing.T) {
 
 	ghost, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ghost.New: %v", err)
 	}
 	defer ghost.Close()
 	client := &http.Client{Transport: recorder{&http.Transport{}}}
@@ -171,7 +171,7 @@ func TestGhostKilledAmongWrites(t *testing.T) {
 	}
 	client, err := ghost.New(ghost.Config{URL: g.URL, AdminKey: g.Key})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ghost.New: %v", err)
 	}
 	defer client.Close()
 	for _, email := range acknowledged {

@@ -29,21 +29,21 @@ func TestHomepage(t *testing.T) {
 		`{"key":"news","name":"News","description":"","picker":{"default_view":"search","recent_limit":2,"recent_filter":{"tag":"kept-U"}},"slots":[`+
 		`{"key":"first","label":"First","tag":"public-U","posts":[],"total":0,"pending":null}]}]}`, "U", h.unique))
 	if diff := cmp.Diff(want, whole); diff != "" {
-		t.Error(diff)
+		t.Errorf("whole (-want +got):\n%s", diff)
 	}
 	want.Body = ""
 	if diff := cmp.Diff(want, h.ask("HEAD", "", "")); diff != "" {
-		t.Error(diff)
+		t.Errorf("h.ask (-want +got):\n%s", diff)
 	}
 
 	filled := h.ask("PUT", "/hero/lead", `{"post":"`+one+`"}`)
 	want = staffAnswer(200, `{"key":"lead","label":"Lead","tag":"#lead-`+h.unique+`","posts":[{"id":"`+one+`","title":"One `+h.unique+
 		`","status":"published","picture":null,"authors":["Owner"],"published_at":"2026-01-01T01:00:00Z","edit":"/ghost/#/editor/post/`+one+`"}],"total":1,"pending":null}`)
 	if diff := cmp.Diff(want, filled); diff != "" {
-		t.Error(diff)
+		t.Errorf("filled (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"news", "kept", "hash-lead"}, h.tags(one)); diff != "" {
-		t.Error(diff)
+		t.Errorf("h.tags (-want +got):\n%s", diff)
 	}
 	for _, test := range []struct {
 		method, path, body string
@@ -61,7 +61,7 @@ func TestHomepage(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([][]string{{"news", "kept"}, {"kept", "sport", "hash-lead"}, {"public"}}, [][]string{h.tags(one), h.tags(two), h.tags(three)}); diff != "" {
-		t.Error(diff)
+		t.Errorf("[][]string{h.tags(one), h.tags(two), h.tags(three)} (-want +got):\n%s", diff)
 	}
 
 	for path, want := range map[string][]string{
@@ -118,7 +118,7 @@ func TestHomepageRefuses(t *testing.T) {
 	failure := func(status int, message string, header ...string) response {
 		text, err := json.Marshal(map[string]string{"message": message})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("json.Marshal: %v", err)
 		}
 		return staffAnswer(status, string(text), header...)
 	}
@@ -178,7 +178,7 @@ func TestHomepageRefuses(t *testing.T) {
 		t.Errorf("what was refused changed tags: %q", got)
 	}
 	if diff := cmp.Diff(slot{Key: "first", Posts: []string{"One"}, Total: 1}, h.change("PUT", "/news/first", `{"post":"`+one+`","from_all":true}`)); diff != "" {
-		t.Error(diff)
+		t.Errorf("h.change (-want +got):\n%s", diff)
 	}
 
 	// A manifest with findings leaves the earlier one in use, and that is said. A theme

@@ -145,7 +145,7 @@ func TestHomepageWhilePostgresIsAway(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	w := startWire(t, source.Host)
 	source.Host = w.address
@@ -156,11 +156,11 @@ func TestHomepageWhilePostgresIsAway(t *testing.T) {
 	w.cut()
 	h.each("the store is away", staffAnswer(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
 	if diff := cmp.Diff([]string{"hash-lead"}, h.tags(one)); diff != "" {
-		t.Error(diff)
+		t.Errorf("h.tags (-want +got):\n%s", diff)
 	}
 	w.mend()
 	if diff := cmp.Diff(slot{Key: "lead"}, h.change("DELETE", "/hero/lead", "")); diff != "" {
-		t.Error(diff)
+		t.Errorf("h.change (-want +got):\n%s", diff)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestHomepageBesideStaff(t *testing.T) {
 		t.Error(got)
 	}
 	if diff := cmp.Diff(slot{Key: "lead", Posts: []string{"One"}, Total: 1}, h.settled()[0]); diff != "" {
-		t.Error(diff)
+		t.Errorf("h.settled()[0] (-want +got):\n%s", diff)
 	}
 	if got := h.ids("posts", "title:~'"+h.unique+"'+tag:news"); len(got) != 40 {
 		t.Errorf("%d of forty have their other tag", len(got))
@@ -264,7 +264,7 @@ func TestKilledAmongMoves(t *testing.T) {
 	if diff := cmp.Diff([]slot{
 		{Key: "lead", Posts: []string{last[0]}, Total: 1}, {Key: "second", Posts: []string{last[1]}, Total: 1}, {Key: "first"},
 	}, h.settled()); diff != "" {
-		t.Error(diff)
+		t.Errorf("h.settled (-want +got):\n%s", diff)
 	}
 	for i, title := range titles {
 		want := []string{"news"}

@@ -25,11 +25,11 @@ func registered(t *testing.T) map[string]bool {
 	registry := ctx.GetMetricsRegistry()
 	app := &app.App{Config: config.Config{Resolvers: []string{"127.0.0.1"}}}
 	if err := app.Provision(ctx); err != nil {
-		t.Fatal(err)
+		t.Fatalf("app.Provision: %v", err)
 	}
 	defer func() {
 		if err := app.Cleanup(); err != nil {
-			t.Error(err)
+			t.Errorf("app.Cleanup: %v", err)
 		}
 	}()
 	descriptions := make(chan *prometheus.Desc)
@@ -67,7 +67,7 @@ func TestMetricsThatDocsName(t *testing.T) {
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.ReadFile: %v", err)
 		}
 		found := name.FindAllString(string(text), -1)
 		if len(found) == 0 {
@@ -85,13 +85,13 @@ func TestMetricsThatDocsName(t *testing.T) {
 func TestDashboardShowsEveryMetric(t *testing.T) {
 	text, err := os.ReadFile("../docs/grafana/dashboard.json")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	var dashboard struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
 	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	name := regexp.MustCompile(`\blychgate_\w+`)
 	base := strings.NewReplacer("_seconds_bucket", "_seconds", "_seconds_count", "_seconds", "_seconds_sum", "_seconds")
@@ -108,6 +108,6 @@ func TestDashboardShowsEveryMetric(t *testing.T) {
 		want[base.Replace(metric)] = true
 	}
 	if diff := cmp.Diff(want, shown); diff != "" {
-		t.Error(diff)
+		t.Errorf("shown (-want +got):\n%s", diff)
 	}
 }

@@ -21,7 +21,7 @@ func startMail(t testing.TB) (port string, subjects <-chan string) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	t.Cleanup(func() { listener.Close() })
 	arrived := make(chan string, 10)
@@ -66,7 +66,7 @@ func takeMail(conn *textproto.Conn, arrived chan<- string) {
 func TestDocumentedSignIn(t *testing.T) {
 	text, err := os.ReadFile("../docs/theme_manifest.md")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	steps := regexp.MustCompile(`(?s)\$ (curl [^\n]*\\\n[^\n]*/admin/session/[^\n]*)\n`).FindAllStringSubmatch(string(text), -1)
 	if len(steps) != 2 {

@@ -25,7 +25,7 @@ func smallDisk(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(folder, 0); err != nil {
-			t.Error(err)
+			t.Errorf("syscall.Unmount: %v", err)
 		}
 	})
 	return folder
@@ -36,7 +36,7 @@ func fill(t *testing.T, name string) {
 	t.Helper()
 	file, err := os.Create(name)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Create: %v", err)
 	}
 	defer file.Close()
 	for _, size := range []int{64 << 10, 512} {
@@ -44,7 +44,7 @@ func fill(t *testing.T, name string) {
 			_, err = io.WriteString(file, strings.Repeat("x", size))
 		}
 		if !errors.Is(err, syscall.ENOSPC) {
-			t.Fatal(err)
+			t.Fatalf("err: %v, want %v", err, syscall.ENOSPC)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestDiskFull(t *testing.T) {
 	}
 
 	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Remove: %v", err)
 	}
 	dora := person{p.email("dora"), "Dora", []string{"d"}}
 	e.follow(p, []step{

@@ -103,7 +103,7 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 	t.Cleanup(func() {
 		e.client.CloseIdleConnections()
 		if err := e.socket.replace(caddy.Stop); err != nil {
-			t.Error(err)
+			t.Errorf("e.socket.replace: %v", err)
 		}
 	})
 	return e
@@ -113,7 +113,7 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 func (e *edge) load(config string) {
 	e.t.Helper()
 	if err := e.tryLoad(config); err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("e.tryLoad: %v", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func (e *edge) do(method, target string, header ...string) response {
 	e.t.Helper()
 	r, err := e.send(method, target, header...)
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("e.send: %v", err)
 	}
 	return r
 }
@@ -262,7 +262,7 @@ func (e *edge) logged() string {
 	e.t.Helper()
 	all, err := os.ReadFile(e.logFile)
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("os.ReadFile: %v", err)
 	}
 	var lines bytes.Buffer
 	for line := range bytes.Lines(all) {
@@ -299,7 +299,7 @@ func startDNS(t testing.TB, handler dnstest.Handler) *dnstest.Server {
 	t.Helper()
 	server, err := dnstest.Start(handler)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("dnstest.Start: %v", err)
 	}
 	t.Cleanup(server.Close)
 	return server

@@ -29,7 +29,7 @@ func newEvents(t *testing.T, e *edge, key string) *homepage {
 	before := h.activeTheme()
 	post, err := os.ReadFile(ghosttest.Folder(t) + "/content/themes/source/post.hbs")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	theme := sourceZipWith(t, "", map[string]string{
 		"custom-webinar.hbs": strings.Replace(string(post), "{{#post}}", "<p>A webinar</p>{{#post}}", 1),
@@ -96,7 +96,7 @@ func (h *homepage) eventBody(values map[string]any) string {
 	h.t.Helper()
 	text, err := json.Marshal(map[string]any{"theme": h.theme, "type": "webinar", "values": values})
 	if err != nil {
-		h.t.Fatal(err)
+		h.t.Fatalf("json.Marshal: %v", err)
 	}
 	return string(text)
 }
@@ -151,13 +151,13 @@ func TestEvents(t *testing.T) {
 		`"eventAttendanceMode":"https://schema.org/OfflineEventAttendanceMode","location":[{"@type":"Place","name":"The Pier","address":"The Pier"}],`+
 		`"isAccessibleForFree":true}`, "An evening \\u0026 \\u003cb\\u003emore\\u003c/b\\u003e "+h.unique)
 	if diff := cmp.Diff(strings.ReplaceAll(want, `\\u`, `\u`), data[1]); diff != "" {
-		t.Error(diff)
+		t.Errorf("data[1] (-want +got):\n%s", diff)
 	}
 	if strings.Contains(page.Body, "meet.example.com") || strings.Contains(page.Body, `"guests"`) {
 		t.Errorf("the page gives away what is for who registered: %s", page.Body)
 	}
 	if diff := cmp.Diff([]string{"event", "hash-listed", "webinar"}, h.tags(published.Post.ID)); diff != "" {
-		t.Error(diff)
+		t.Errorf("h.tags (-want +got):\n%s", diff)
 	}
 
 	// What readers' scripts and calendars get.

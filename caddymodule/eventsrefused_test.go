@@ -180,7 +180,7 @@ func TestReadersEvents(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	w := startWire(t, source.Host)
 	source.Host = w.address
@@ -255,7 +255,7 @@ func TestReadersEvents(t *testing.T) {
 	w.cut()
 	h.eachOfEvents("the store is away", draft.ID, staffAnswer(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
 	if diff := cmp.Diff(before, ask("GET", "")); diff != "" {
-		t.Error(diff)
+		t.Errorf("ask (-want +got):\n%s", diff)
 	}
 	// For a second an edge takes what it has read for what there is, and makes other lists of it.
 	asked := 0

@@ -53,7 +53,7 @@ func TestSlowReadersOfEvents(t *testing.T) {
 		err = db.Close()
 	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	e := startEdge(t, nil, fmt.Sprintf(readersConfig, path, formKey))
 	if got := e.do("GET", "/ghost/lychgate/events?limit=1"); !strings.Contains(got.Body, `"total":1000,"next":1,`) {
@@ -64,11 +64,11 @@ func TestSlowReadersOfEvents(t *testing.T) {
 	for n := range readers {
 		conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars.Replace("{{port}}"))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("net.Dial: %v", err)
 		}
 		defer conn.Close()
 		if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-			t.Fatal(err)
+			t.Fatalf("conn.(*net.TCPConn).SetReadBuffer: %v", err)
 		}
 		list := ""
 		if n%2 > 0 {

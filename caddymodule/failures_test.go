@@ -58,11 +58,11 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	}
 	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite "))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sql.Open: %v", err)
 	}
 	defer db.Close()
 	if _, err := db.ExecContext(t.Context(), "DROP TABLE members"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("db.ExecContext: %v", err)
 	}
 	each("a broken store", formKey, enveloped(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`))
 }

@@ -84,7 +84,7 @@ http://127.0.0.1:{{port}} {
 func (f *fleet) get(edge int, path string, headers ...string) (status int, retryAfter string) {
 	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://127.0.0.1:"+f.edges[edge].Port+path, nil)
 	if err != nil {
-		f.t.Error(err)
+		f.t.Errorf("http.NewRequestWithContext: %v", err)
 		return 0, ""
 	}
 	request.Header.Set("Accept", "application/json")
@@ -93,12 +93,12 @@ func (f *fleet) get(edge int, path string, headers ...string) (status int, retry
 	}
 	response, err := f.client.Do(request)
 	if err != nil {
-		f.t.Error(err)
+		f.t.Errorf("f.client.Do: %v", err)
 		return 0, ""
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		f.t.Error(err)
+		f.t.Errorf("io.Copy: %v", err)
 	}
 	return response.StatusCode, response.Header.Get("Retry-After")
 }
@@ -262,7 +262,7 @@ func TestFleetFaults(t *testing.T) {
 	for i, edge := range f.edges {
 		log, err := os.ReadFile(edge.LogFile)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.ReadFile: %v", err)
 		}
 		away, again := 0, 0
 		for line := range strings.Lines(string(log)) {

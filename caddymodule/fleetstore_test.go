@@ -25,7 +25,7 @@ import (
 func TestFleetLosesNothing(t *testing.T) {
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	p := startGhostProxy(t, "fleet")
 	primary, standby := startWire(t, source.Host), startWire(t, source.Host)
@@ -166,7 +166,7 @@ func TestFleetLosesNothing(t *testing.T) {
 		want[email] = 1
 	}
 	if diff := cmp.Diff(want, counts); diff != "" {
-		t.Error(diff)
+		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	if len(acknowledged) < 100 || lookups.Load() < 300 {
 		t.Errorf("%d members, %d lookups: too little load to show anything", len(acknowledged), lookups.Load())
@@ -178,14 +178,14 @@ func emailsIn(t *testing.T, p *ghostProxy) iter.Seq[string] {
 	t.Helper()
 	client, err := ghost.New(ghost.Config{URL: p.url.String(), AdminKey: p.key})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ghost.New: %v", err)
 	}
 	t.Cleanup(func() { client.Close() })
 	return func(yield func(string) bool) {
 		for after := ""; ; {
 			page, _, err := client.List(t.Context(), after, time.Time{})
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("client.List: %v", err)
 			}
 			for _, m := range page {
 				if after = m.ID; strings.HasSuffix(m.Email, "@"+p.domain) && !yield(m.Email) {

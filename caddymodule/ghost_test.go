@@ -79,12 +79,12 @@ func openStore(t *testing.T, source string) *memberstore.SQL {
 	t.Helper()
 	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(source, "sqlite "))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	t.Cleanup(func() { db.Close() })
 	store, err := memberstore.NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("memberstore.NewSQL: %v", err)
 	}
 	return store
 }
@@ -101,7 +101,7 @@ func TestEventsFromGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ghost.New: %v", err)
 	}
 	defer client.Close()
 	ctx := t.Context()
@@ -129,11 +129,11 @@ func TestEventsFromGhost(t *testing.T) {
 	}
 	found, err := client.FindByEmail(ctx, email)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.FindByEmail: %v", err)
 	}
 	labels := append(found.Labels, "from staff")
 	if _, err := client.Update(ctx, found.ID, platform.Change{Labels: &labels}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Update: %v", err)
 	}
 	var labelled response
 	wait.Until(t, func() string {
@@ -153,7 +153,7 @@ func TestEventsFromGhost(t *testing.T) {
 
 	made, err := client.Create(ctx, platform.Member{Email: other})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Create: %v", err)
 	}
 	wait.Until(t, func() string {
 		if !has(other) {
@@ -163,7 +163,7 @@ func TestEventsFromGhost(t *testing.T) {
 	})
 	for _, id := range []string{found.ID, made.ID} {
 		if err := client.Delete(ctx, id); err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.Delete: %v", err)
 		}
 	}
 	wait.Until(t, func() string {
@@ -196,12 +196,12 @@ func malformedEvents(t *testing.T, e *edge, store *memberstore.SQL, key string) 
 	t.Helper()
 	webhook, err := store.FindWebhook(t.Context(), "daily")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.FindWebhook: %v", err)
 	}
 	_, secret, _ := strings.Cut(key, ":")
 	adminKey, err := hex.DecodeString(secret)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("hex.DecodeString: %v", err)
 	}
 	sign := func(key []byte, text string) string {
 		mac := hmac.New(sha256.New, key)
@@ -216,7 +216,7 @@ func malformedEvents(t *testing.T, e *edge, store *memberstore.SQL, key string) 
 		_, path, _ := strings.Cut(webhook.URL, "/integration")
 		got, err := e.sendBody("POST", "/integration"+path, body, "X-Ghost-Signature", signature)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("e.sendBody: %v", err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", body, diff)

@@ -76,15 +76,15 @@ func exchanged(t *testing.T, address, request string, seen *heard) string {
 	seen.take()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Dial: %v", err)
 	}
 	defer conn.Close()
 	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
+		t.Fatalf("io.WriteString: %v", err)
 	}
 	answer, err := io.ReadAll(conn)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("io.ReadAll: %v", err)
 	}
 	head, body, _ := strings.Cut(string(answer), "\r\n\r\n")
 	if strings.Contains(head, "Transfer-Encoding: chunked") {

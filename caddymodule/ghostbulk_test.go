@@ -32,7 +32,7 @@ func startBulkEdge(t *testing.T) *bulkEdge {
 	address, key := ghosttest.Real(t)
 	client, err := ghost.New(ghost.Config{URL: address, AdminKey: key})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ghost.New: %v", err)
 	}
 	t.Cleanup(func() { client.Close() })
 	source := sqliteStore(t)
@@ -54,7 +54,7 @@ func (e *bulkEdge) staff(method, path, contentType, body string, result any) {
 		return
 	}
 	if err := json.Unmarshal([]byte(answer.Body), result); err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("json.Unmarshal: %v", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func (e *bulkEdge) there(name string) *seen {
 		return nil
 	}
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("e.client.FindByEmail: %v", err)
 	}
 	slices.Sort(m.Labels)
 	return &seen{m.Name, m.Subscribed, append([]string{}, m.Labels...)}

@@ -56,7 +56,7 @@ func startGhostProxy(t testing.TB, site string) *ghostProxy {
 	target, key := ghosttest.Real(t)
 	parsed, err := url.Parse(target)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	p := &ghostProxy{
@@ -91,7 +91,7 @@ func startGhostProxy(t testing.TB, site string) *ghostProxy {
 func (p *ghostProxy) listen() {
 	listener, err := net.Listen("tcp4", p.address)
 	if err != nil {
-		p.t.Fatal(err)
+		p.t.Fatalf("net.Listen: %v", err)
 	}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
 	go p.server.Serve(listener)
@@ -264,14 +264,14 @@ func (p *ghostProxy) inGhost() []person {
 	query := url.Values{"limit": {"all"}, "filter": {"email:~$'@" + p.domain + "'"}}
 	request, err := http.NewRequest(http.MethodGet, p.url.JoinPath("/ghost/api/admin/members/").String()+"?"+query.Encode(), nil)
 	if err != nil {
-		p.t.Fatal(err)
+		p.t.Fatalf("http.NewRequest: %v", err)
 	}
 	p.mu.Lock()
 	request.Header.Set("Authorization", p.token)
 	p.mu.Unlock()
 	answer, err := p.client.Do(request)
 	if err != nil {
-		p.t.Fatal(err)
+		p.t.Fatalf("p.client.Do: %v", err)
 	}
 	defer answer.Body.Close()
 	var list struct {
@@ -302,7 +302,7 @@ func atEdge(t testing.TB, get func(email string) (string, error), emails []strin
 	for _, email := range emails {
 		text, err := get(email)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("get: %v", err)
 		}
 		var answer struct {
 			Success bool
@@ -338,16 +338,16 @@ func adminOf(t testing.TB, socket string) func(method, path string) (int, string
 		t.Helper()
 		request, err := http.NewRequest(method, "http://caddy"+path, nil)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("http.NewRequest: %v", err)
 		}
 		answer, err := client.Do(request)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.Do: %v", err)
 		}
 		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("io.ReadAll: %v", err)
 		}
 		client.CloseIdleConnections() // a reload would wait for them
 		return answer.StatusCode, string(text)
@@ -397,7 +397,7 @@ func (p *ghostProxy) keepsSecrets(file string, wanted ...string) {
 	p.t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
-		p.t.Fatal(err)
+		p.t.Fatalf("os.ReadFile: %v", err)
 	}
 	_, secret, _ := strings.Cut(p.key, ":")
 	for line := range strings.Lines(string(text)) {

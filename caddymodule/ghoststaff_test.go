@@ -35,7 +35,7 @@ func (e *edge) signIn(email string) string {
 	e.t.Helper()
 	var about struct{ Site struct{ URL string } }
 	if err := json.Unmarshal([]byte(e.do("GET", "/ghost/api/admin/site/").Body), &about); err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("json.Unmarshal: %v", err)
 	}
 	e.base = strings.TrimSuffix(about.Site.URL, "/")
 	return e.signInAt(e.base, email)
@@ -101,7 +101,7 @@ func queryGhost(t testing.TB, query string) string {
 		err = json.Unmarshal(text, &config)
 	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	connection := config.Database.Connection
 	if config.Database.Client != "mysql" {
@@ -113,7 +113,7 @@ func queryGhost(t testing.TB, query string) string {
 	client.Stderr = os.Stderr
 	answer, err := client.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Output: %v", err)
 	}
 	return strings.TrimSuffix(string(answer), "\n")
 }
@@ -122,11 +122,11 @@ func querySQLite(t testing.TB, file, query string) (value string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+file+"?mode=ro&_pragma=busy_timeout(5000)")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sql.Open: %v", err)
 	}
 	defer db.Close()
 	if err := db.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
-		t.Fatal(err)
+		t.Fatalf("db.QueryRowContext(t.Context(), query).Scan: %v", err)
 	}
 	return value
 }
@@ -162,18 +162,18 @@ func adminToken(t testing.TB, key string) string {
 	id, secret, _ := strings.Cut(key, ":")
 	plain, err := hex.DecodeString(secret)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("hex.DecodeString: %v", err)
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: plain}, new(jose.SignerOptions).WithHeader("kid", id))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("jose.NewSigner: %v", err)
 	}
 	now := time.Now()
 	token, err := jwt.Signed(signer).Claims(jwt.Claims{
 		Audience: jwt.Audience{"/admin/"}, IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(time.Minute)),
 	}).Serialize()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("jwt.Signed(signer).Claims(jwt.Claims{ Audience: jwt.…: %v", err)
 	}
 	return token
 }

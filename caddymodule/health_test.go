@@ -77,7 +77,7 @@ func TestHealth(t *testing.T) {
 			e.load(test.config)
 			got, problem := health(t, admin)
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 			if problem != test.problem {
 				t.Errorf("problem %q, want %q", problem, test.problem)
@@ -109,7 +109,7 @@ func TestHealthWithPostgresAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source, err := url.Parse(dbtest.PostgresSource(t))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("url.Parse: %v", err)
 			}
 			w := startWire(t, source.Host)
 			source.Host = w.address
@@ -129,7 +129,7 @@ func TestHealthWithPostgresAway(t *testing.T) {
 				t.Errorf("the answer took %v", took)
 			}
 			if diff := cmp.Diff(healthAnswer{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 			if password, _ := source.User.Password(); !strings.HasPrefix(problem, test.problem) || password != "" && strings.Contains(problem, password) {
 				t.Errorf("problem %q", problem)
@@ -155,7 +155,7 @@ func TestHealthBeforePostgres(t *testing.T) {
 func testHealthBeforePostgres(t *testing.T, directive string) {
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	w := startWire(t, source.Host)
 	source.Host = w.address
@@ -165,7 +165,7 @@ func testHealthBeforePostgres(t *testing.T, directive string) {
 	admin := adminOf(t, e.adminSocket)
 	got, problem := health(t, admin)
 	if diff := cmp.Diff(healthAnswer{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	if problem != "the store is away" {
 		t.Errorf("problem %q", problem)

@@ -124,7 +124,7 @@ func (h *homepage) addPost(title string, hour int, tags ...string) string {
 		"title": title + " " + h.unique, "status": "published", "published_at": fmt.Sprintf("2026-01-01T%02d:00:00.000Z", hour), "tags": list,
 	}}})
 	if err != nil {
-		h.t.Fatal(err)
+		h.t.Fatalf("json.Marshal: %v", err)
 	}
 	var answer struct{ Posts []struct{ ID string } }
 	h.decode(h.ghost("POST", "/posts/", string(body)), &answer)
@@ -141,7 +141,7 @@ func (h *homepage) ids(kind, filter string) (ids []string) {
 	delete(envelope, "meta")
 	rest, err := json.Marshal(envelope)
 	if err != nil {
-		h.t.Fatal(err)
+		h.t.Fatalf("json.Marshal: %v", err)
 	}
 	h.decode(string(rest), &answer)
 	for _, one := range answer[kind] {

@@ -38,7 +38,7 @@ func TestAllowance(t *testing.T) {
 		want := jsonAnswer(429, "no-store", `{"message":"Too many requests. Try again in `+seconds+` s."}`,
 			"Retry-After", seconds, "Access-Control-Expose-Headers", "Retry-After")
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("readers do not share", func(t *testing.T) { use(10, "192.0.2.2") })

@@ -38,7 +38,7 @@ func TestPlaceholders(t *testing.T) {
 	}
 	want := []fields{{"demo", "aol"}, {"demo", "gmail"}, {"demo", "gmail"}, {"demo", ""}, {"demo", ""}, {"demo", ""}, {"", ""}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestLogsAreQuiet(t *testing.T) {
 	e.lookup(url.QueryEscape("jane@personal-domain.example"), "192.0.2.78")
 	log, err := os.ReadFile(e.logFile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	for _, private := range []string{"personal-domain", "jane", "192.0.2."} {
 		if lines := linesWith(string(log), private); lines != "" {

@@ -179,7 +179,7 @@ func TestLookup(t *testing.T) {
 			reader := fmt.Sprintf("192.0.2.%d", i)
 			got := e.do(method, test.target, append(test.header, "X-Forwarded-For", reader)...)
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestLookupWithoutDNS(t *testing.T) {
 	for range 2 {
 		want := jsonAnswer(200, "no-store", `{"provider":null}`)
 		if diff := cmp.Diff(want, e.lookup("workspace.example", "192.0.2.1")); diff != "" {
-			t.Error(diff)
+			t.Errorf("e.lookup (-want +got):\n%s", diff)
 		}
 	}
 	if n := server.Total(); n != 1 {
@@ -270,7 +270,7 @@ func TestRejectedDomains(t *testing.T) {
 			want := jsonAnswer(422, "no-store", fmt.Sprintf(message, test.message), "Vary", "Accept")
 			got := e.do("GET", "/ghost/inbox-provider"+test.query, "Accept", "application/json", "X-Forwarded-For", reader)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 			if got := e.do("GET", "/ghost/inbox-provider"+test.query, "X-Forwarded-For", reader); got.Status != 302 {
 				t.Errorf("without Accept: %v", got)

@@ -34,7 +34,7 @@ func TestIntegrationLimit(t *testing.T) {
 		got = append(got, answered(formKey), answered(crmKey))
 	}
 	if diff := cmp.Diff([]int{4, 6, 5, 0, 0, 0, 3, 0, 3, 0, 1, 0}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestStoredIntegrationLimit(t *testing.T) {
 	var made struct{ Key string }
 	text := e.must(http.StatusCreated, "POST", "/daily/integrations", `{"name":"crm","limit":{"requests":2,"window":"1h"}}`)
 	if err := json.Unmarshal([]byte(text), &made); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	answered := func() (n int) {
 		for range 10 {
@@ -61,6 +61,6 @@ func TestStoredIntegrationLimit(t *testing.T) {
 		got = append(got, answered())
 	}
 	if diff := cmp.Diff([]int{2, 3, 0, 10}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }

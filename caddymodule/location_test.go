@@ -76,7 +76,7 @@ func TestGhostInASubdirectory(t *testing.T) {
 		t.Errorf("%v, %v", answer, err)
 	}
 	if said := linesWith(e.logged(), `"write":`); said != "" {
-		t.Error(said)
+		t.Errorf("linesWith = %v, want nothing", said)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestGhostIsAskedWhenItIsBack(t *testing.T) {
 	})
 	listener, err := net.Listen("tcp4", address)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
@@ -104,14 +104,14 @@ func TestGhostIsAskedWhenItIsBack(t *testing.T) {
 	t.Cleanup(func() { server.Close() })
 	want := []string{"platform ghost http://" + address + "/blog"}
 	if diff := cmp.Diff(want, e.waitToWrite()); diff != "" {
-		t.Error(diff)
+		t.Errorf("e.waitToWrite (-want +got):\n%s", diff)
 	}
 	for i := range 5 {
 		e.do("POST", "/ghost/api/admin/themes/upload/", "Cookie", fmt.Sprint("ghost-admin-api-session=", i))
 		e.do("GET", "/ghost/lychgate/themes", "Cookie", fmt.Sprint("ghost-admin-api-session=", i))
 	}
 	if diff := cmp.Diff(want, e.waitToWrite()); diff != "" {
-		t.Error(diff)
+		t.Errorf("e.waitToWrite (-want +got):\n%s", diff)
 	}
 	if said := linesWith(e.logged(), "Ghost cannot be reached at"); strings.Count(said, "\n") != 1 {
 		t.Errorf("not one warning: %s", said)

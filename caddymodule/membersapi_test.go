@@ -80,7 +80,7 @@ func (e *edge) call(key, method, path, body string, header ...string) response {
 	}
 	r, err := e.sendBody(method, "/integration/members"+path, body, header...)
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("e.sendBody: %v", err)
 	}
 	return r
 }
@@ -280,16 +280,16 @@ func TestMembersCustomIDs(t *testing.T) {
 		t.Errorf("a duplicate: %v", dup)
 	}
 	if diff := cmp.Diff(failed("The email is already taken."), e.call(strictKey, "POST", "", `{"email":"m0@example.com","member_id":"1"}`)); diff != "" {
-		t.Error(diff)
+		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
 	if got := e.call(strictKey, "POST", "", `{"email":"new@example.com","member_id":"1"}`); !strings.Contains(got.Body, `"is_subscribed":false`) {
 		t.Errorf("subscribe_by_default off: %v", got)
 	}
 	if diff := cmp.Diff(failed("The member_id is required."), e.call(crmKey, "POST", "", `{"email":"x@example.com"}`)); diff != "" {
-		t.Error(diff)
+		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(failed("The member_id is already taken."), e.call(crmKey, "POST", "", `{"email":"x@example.com","member_id":"plain"}`)); diff != "" {
-		t.Error(diff)
+		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
 	// One integration's identifiers are not another's.
 	if got := e.call(strictKey, "GET", "/plain", ""); got.Status != 404 {
@@ -317,7 +317,7 @@ func TestMembersLargestRow(t *testing.T) {
 	}
 	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sql.Open: %v", err)
 	}
 	defer db.Close()
 	var row int
@@ -347,7 +347,7 @@ func TestMembersReload(t *testing.T) {
 	}
 	log, err := os.ReadFile(e.logFile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	for _, private := range []string{"secret", formKey} {
 		if lines := linesWith(string(log), private); lines != "" {
@@ -362,13 +362,13 @@ func TestMembersBadEscapes(t *testing.T) {
 	for _, path := range []string{"%zz", "jane%40example.com%", "%4"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(e.base, "http://"))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("net.Dial: %v", err)
 		}
 		defer conn.Close()
 		fmt.Fprintf(conn, "GET /integration/members/%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, formKey)
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("http.ReadResponse: %v", err)
 		}
 		body, err := io.ReadAll(answer.Body)
 		if answer.StatusCode != http.StatusBadRequest || string(body) != "400 Bad Request" || err != nil {

@@ -97,7 +97,7 @@ func TestRepeatsAfterAnEdgeDied(t *testing.T) {
 			p.mend()
 			if !test.another {
 				if err := first.Restart(); err != nil {
-					t.Fatal(err)
+					t.Fatalf("first.Restart: %v", err)
 				}
 			}
 			for _, request := range requests {
@@ -130,6 +130,6 @@ func TestRepeatsAfterAnEdgeDied(t *testing.T) {
 func signal(t *testing.T, p *process, s syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(p.PID(), s); err != nil {
-		t.Error(err)
+		t.Errorf("syscall.Kill: %v", err)
 	}
 }

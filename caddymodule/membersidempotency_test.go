@@ -35,7 +35,7 @@ func TestMembersIdempotencyKey(t *testing.T) {
 		e.call(formKey, "DELETE", "/a@example.com", "", "Idempotency-Key", "k1"),
 	} {
 		if diff := cmp.Diff(other, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 	}
 	if got := e.call(strictKey, "POST", "", `{"email":"b@example.com","member_id":"1"}`, "Idempotency-Key", "k1"); got.Status != 200 || !strings.Contains(got.Body, "b@example.com") {
@@ -95,7 +95,7 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 	}
 	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sql.Open: %v", err)
 	}
 	defer db.Close()
 	id := strings.Repeat("\u2028", 191) // escaped, it takes six bytes
@@ -134,7 +134,7 @@ func TestMembersIdempotencyKeyAfterACrash(t *testing.T) {
 			request := members.Request{Site: "daily", Integration: "form", Key: name, Hash: hex.EncodeToString(hash[:]), GUID: members.NewGUID(), Owner: "died"}
 			begun := time.Now().Add(-members.ClaimTime)
 			if _, err := store.BeginRequest(t.Context(), request, begun); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.BeginRequest: %v", err)
 			}
 			if done {
 				writeAs(t, store, request, test.method, email)
@@ -161,13 +161,13 @@ func writeAs(t *testing.T, store *memberstore.SQL, request members.Request, meth
 		now := time.Now().UTC().Truncate(time.Millisecond)
 		r := members.Record{Member: members.Member{GUID: request.GUID, Email: email, Name: "Jane", Status: "free", CreatedAt: now, UpdatedAt: now}, Site: "daily", Applied: 1, Claim: &request}
 		if err := store.Insert(t.Context(), r, "form", members.Lease{}); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Insert: %v", err)
 		}
 		return
 	}
 	r, err := store.Find(t.Context(), members.Key{Site: "daily", Email: email})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.Find: %v", err)
 	}
 	r.Claim, r.Applied = &request, r.Version+1
 	if method == "DELETE" {
@@ -177,7 +177,7 @@ func writeAs(t *testing.T, store *memberstore.SQL, request members.Request, meth
 		err = store.Update(t.Context(), r)
 	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.Find: %v", err)
 	}
 }
 
@@ -195,12 +195,12 @@ func TestRepeatOfADeletedMember(t *testing.T) {
 	e.call(formKey, "DELETE", "/a@example.com", "")
 	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(source, "sqlite "))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	defer db.Close()
 	// 2 is stored and not answered (memberstore/migrations/00008_claims.sql).
 	if _, err := db.Write.ExecContext(t.Context(), `UPDATE idempotency SET status = 2, header = '', body = '', owner_until = 0`); err != nil {
-		t.Fatal(err)
+		t.Fatalf("db.Write.ExecContext: %v", err)
 	}
 	for n := range 3 {
 		if got := create(); !strings.Contains(got.Body, `"code":"deleted_since"`) {

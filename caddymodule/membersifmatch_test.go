@@ -31,10 +31,10 @@ func TestMembersIfMatch(t *testing.T) {
 	}
 	want := enveloped(412, `{"success":false,"message":"The member was changed since it was read. Read it again.","code":"changed"}`)
 	if diff := cmp.Diff(want, e.call(formKey, "PUT", "/a@example.com", `{"labels":["late"]}`, "If-Match", read)); diff != "" {
-		t.Error(diff)
+		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, e.call(formKey, "DELETE", "/a@example.com", "", "If-Match", read)); diff != "" {
-		t.Error(diff)
+		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
 	got := e.call(formKey, "GET", "/a@example.com", "")
 	if !strings.Contains(got.Body, `"labels":["mine"]`) {

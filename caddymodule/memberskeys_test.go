@@ -28,7 +28,7 @@ func TestMembersKeys(t *testing.T) {
 		t.Errorf("the scheme in lower case: %v", got)
 	}
 	if diff := cmp.Diff(enveloped(404, `{"success":false,"message":"There is no site at this address.","code":"no_endpoint"}`), e.call(formKey, "GET", "/a@example.com", "", "Host", "nobody.example.com")); diff != "" {
-		t.Error(diff)
+		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
 	// The allowance is each key's own; guessing has one for each address.
 	for n := 1; n < 30; n++ {
@@ -39,7 +39,7 @@ func TestMembersKeys(t *testing.T) {
 	got := e.call(formKey, "GET", "/a@example.com", "")
 	seconds := got.Header["Retry-After"]
 	if diff := cmp.Diff(enveloped(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s.","code":"too_many_requests"}`, "Retry-After", seconds), got); diff != "" || !isRest(seconds, time.Minute, start) {
-		t.Error(diff)
+		t.Errorf("cmp.Diff = %v, want that not: diff != \"\" || !isRest(seconds, time.Minute, start)", diff)
 	}
 	if got := e.call(crmKey, "GET", "/a", ""); got.Status != 404 {
 		t.Errorf("another key: %v", got)

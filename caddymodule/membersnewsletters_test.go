@@ -20,7 +20,7 @@ func askGhost(t testing.TB, url, key, method, path, body string) string {
 	t.Helper()
 	request, err := http.NewRequest(method, url+"/ghost/api/admin"+path, strings.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.NewRequest: %v", err)
 	}
 	request.Header.Set("Authorization", "Ghost "+adminToken(t, key))
 	request.Header.Set("Content-Type", "application/json")
@@ -28,7 +28,7 @@ func askGhost(t testing.TB, url, key, method, path, body string) string {
 	defer transport.CloseIdleConnections()
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("transport.RoundTrip: %v", err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)

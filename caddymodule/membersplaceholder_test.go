@@ -20,7 +20,7 @@ func TestPlaceholderInGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ghost.New: %v", err)
 	}
 	defer client.Close()
 	e := startEdge(t, nil, membersConfig(sqliteStore(t), ghostPlatform(url, key, "off")))
@@ -74,11 +74,11 @@ func TestPlaceholderInGhost(t *testing.T) {
 	}
 	jane.Email = other
 	if _, err := client.Create(t.Context(), jane); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Create: %v", err)
 	}
 	before := e.call(crmKey, "GET", "/"+id, "")
 	if diff := cmp.Diff(failed("The email is already taken."), e.call(crmKey, "PUT", "/"+id, `{"email":"`+other+`"}`)); diff != "" {
-		t.Error(diff)
+		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, e.call(crmKey, "GET", "/"+id, "")); diff != "" || !isSubscribed(email) {
 		t.Errorf("after an update to a taken email: %s", diff)

@@ -118,7 +118,7 @@ func TestReasonOfRefusalIsAHeader(t *testing.T) {
 		t.Errorf("%d bytes: %s", len(reason), reason)
 	}
 	if diff := cmp.Diff(answerOf(jane, "retrieved", "Lychgate-Sync", "refused", "Lychgate-Sync-Reason", reason), got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	p.mend()
 	p.keepsSecrets(e.logFile)

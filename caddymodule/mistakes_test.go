@@ -36,7 +36,7 @@ func setMistakes(t *testing.T) (text string) {
 	t.Setenv("LYCHGATE_TEST_PAGE", "https://github.com/acme/nightly/tree/main")
 	text = filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(text, []byte("Notes of what is to be done."), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	return text
 }

@@ -77,7 +77,7 @@ func startNSD(t *testing.T) string {
 	dir := t.TempDir()
 	zones, err := filepath.Abs("testdata")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("filepath.Abs: %v", err)
 	}
 	config := filepath.Join(dir, "nsd.conf")
 	err = os.WriteFile(config, fmt.Appendf(nil, `
@@ -99,17 +99,17 @@ zone:
 	zonefile: lychgate.test.zone
 `, port, zones, dir), 0o600)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	nsd := exec.Command(binary, "-d", "-c", config)
 	output, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Create: %v", err)
 	}
 	defer output.Close()
 	nsd.Stdout, nsd.Stderr = output, output
 	if err := nsd.Start(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("nsd.Start: %v", err)
 	}
 	ended := make(chan struct{})
 	go func() {

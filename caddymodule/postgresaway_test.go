@@ -42,7 +42,7 @@ func startWire(t testing.TB, target string) *wire {
 func (w *wire) listen() {
 	listener, err := net.Listen("tcp4", w.address)
 	if err != nil {
-		w.t.Fatal(err)
+		w.t.Fatalf("net.Listen: %v", err)
 	}
 	w.listener = listener
 	w.running.Go(func() {
@@ -122,7 +122,7 @@ func TestPostgresAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source, err := url.Parse(dbtest.PostgresSource(t))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("url.Parse: %v", err)
 			}
 			p := startGhostProxy(t, "postgres-"+name)
 			w := startWire(t, source.Host)

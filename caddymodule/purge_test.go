@@ -25,7 +25,7 @@ func TestPurge(t *testing.T) {
 			t.Helper()
 			answer, err := e.sendBody(method, "/integration/members"+path, body, "Host", site+".example", "Authorization", "Bearer "+key)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("e.sendBody: %v", err)
 			}
 			return answer.Status
 		}
@@ -46,7 +46,7 @@ func TestPurge(t *testing.T) {
 		}
 		e.load(configOf("site kept {\nhosts kept.example\nplatform none\n}\n"))
 		if err := caddymodule.PurgeStored(t.Context()); err != nil {
-			t.Fatal(err)
+			t.Fatalf("caddymodule.PurgeStored: %v", err)
 		}
 		manage.addNone("daily", "daily.example")
 		heir := manage.addKey("daily")

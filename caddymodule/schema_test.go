@@ -14,7 +14,7 @@ import (
 func TestManifestSchema(t *testing.T) {
 	schema, err := os.ReadFile("../docs/manifest.schema.json")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	// Nothing of a Ghost is asked for.
 	config := themesConfig("sqlite "+t.TempDir()+"/members.db", "http://127.0.0.1:1", "0123456789abcdef01234567:"+strings.Repeat("ab", 32), "")

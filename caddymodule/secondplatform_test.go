@@ -235,7 +235,7 @@ func TestSecondPlatform(t *testing.T) {
 		t.Errorf("a webhook event: %s", diff)
 	}
 	if said := linesWith(e.logged(), `"level":"error"`) + linesWith(e.logged(), `"level":"warn"`); said != "" {
-		t.Error(said)
+		t.Errorf("linesWith(e.logged(), `\"level\":\"error\"`) + linesWith(e.… = %v, want nothing", said)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestSecondPlatform(t *testing.T) {
 func TestComparisonWithSecondPlatform(t *testing.T) {
 	s := addShelf(t)
 	if _, err := s.Create(t.Context(), platform.Member{Email: "joe@example.com", Name: "Joe"}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("s.Create: %v", err)
 	}
 	e := startEdge(t, nil, membersConfig(sqliteStore(t), "shelf shelf:books"))
 	wait.Until(t, func() string {
@@ -271,7 +271,7 @@ func TestMistakesOfSecondPlatform(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config := "{\n\tlychgate {\n\t\tsite daily {\n\t\t\thosts news.example.com\n" + test.site + "\n\t\t}\n\t}\n}\nhttp://news.example.com:8080 {\n\t" + test.serve + "\n}\n"
 			if diff := gocmp.Diff(test.want, saidOf(t, validate(config), config)); diff != "" {
-				t.Error(diff)
+				t.Errorf("gocmp.Diff = %v, want nothing", diff)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func newSocket(t testing.TB) (s *socket, port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	s = &socket{listener: listener.(*net.TCPListener), handed: make(map[*handedSocket]bool)}
 	_, port, _ = net.SplitHostPort(listener.Addr().String())

@@ -34,20 +34,20 @@ func TestDeskJSON(t *testing.T) {
 	adapted, err := inprocess.Adapt("{\nlychgate {\nsite daily {\nhosts localhost\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.X}\n}\nstaff_integrations on\n}\n" +
 		"site weekly {\nhosts weekly.example.com\nplatform none\nstaff_integrations off\n}\n}\n}\n:80 {\nstaff_desk {\npath /blog/ghost\n}\n}\n")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("inprocess.Adapt: %v", err)
 	}
 	var config struct {
 		Apps struct{ Lychgate app.App }
 	}
 	if err := json.Unmarshal(adapted, &config); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	got := make(map[string]bool)
 	for name, site := range config.Apps.Lychgate.Sites {
 		got[name] = site.StaffIntegrations
 	}
 	if diff := cmp.Diff(map[string]bool{"daily": true, "weekly": false}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(string(adapted), `{"handler":"staff_desk","path":"/blog/ghost"}`) {
 		t.Errorf("%s", adapted)
@@ -86,7 +86,7 @@ func (d desk) post(page string, fields ...string) deskPage {
 	answer, err := d.sendBody("POST", deskPath+page, form.Encode(), "Cookie", d.cookie, "Content-Type", "application/x-www-form-urlencoded",
 		"Origin", d.base, "Sec-Fetch-Site", "same-origin")
 	if err != nil {
-		d.t.Fatal(err)
+		d.t.Fatalf("d.sendBody: %v", err)
 	}
 	if answer.Status == 303 {
 		answer = d.do("GET", answer.Header["Location"], "Cookie", d.cookie, "Sec-Fetch-Site", "same-origin")
@@ -103,7 +103,7 @@ func readPage(t testing.TB, answer response) deskPage {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(answer.Body))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("html.Parse: %v", err)
 	}
 	textOf := func(n *html.Node) string {
 		var text []string
@@ -372,7 +372,7 @@ func TestDeskWithoutItsStore(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	w := startWire(t, source.Host)
 	source.Host = w.address

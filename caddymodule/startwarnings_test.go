@@ -19,7 +19,7 @@ func warnings(t *testing.T, log string) (all []map[string]any) {
 	for line := range strings.Lines(log) {
 		var entry map[string]any
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Fatal(err)
+			t.Fatalf("json.Unmarshal: %v", err)
 		}
 		if entry["logger"] != "lychgate" || entry["level"] != "warn" {
 			continue
@@ -132,7 +132,7 @@ func TestWarningsOfRoutes(t *testing.T) {
 			e := startEdge(t, nil, "{\n{{global}}\nlychgate {\n store "+sqliteStore(t)+
 				"\n site daily {\n hosts news.example.com\n platform none\n }\n site weekly {\n hosts weekly.example.org\n platform none\n }\n}\n}\n"+test.blocks+"\n")
 			if diff := cmp.Diff(test.want, warnings(t, e.logged())); diff != "" {
-				t.Error(diff)
+				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -149,11 +149,11 @@ func validated(t *testing.T, config string) []map[string]any {
 		to = `"logging": {"logs": {"default": {"writer": {"output": "file", "filename": "` + log + `", "roll": false}}}}`
 	}
 	if err := check(strings.ReplaceAll(config, "{{log}}", to)); err != nil {
-		t.Fatal(err)
+		t.Fatalf("check: %v", err)
 	}
 	text, err := os.ReadFile(log)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	return warnings(t, string(text))
 }
@@ -210,7 +210,7 @@ func TestWarningsOfValidation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, validated(t, test.config)); diff != "" {
-				t.Error(diff)
+				t.Errorf("validated (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -239,7 +239,7 @@ func TestWarningOfGhostThatIsAway(t *testing.T) {
 		"error": `asking Ghost where it is: Get "http://` + address + `/ghost/api/admin/site/": dial tcp ` + address + ": connect: connection refused",
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestStartWithoutStore(t *testing.T) {
 	e := startEdge(t, nil, "{\n{{global}}\n}\nhttp://:{{port}} {\n respond hello\n}\n")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	path := filepath.Join(file, "lychgate.db")
 	err := e.tryLoad("{\nlychgate {\n store sqlite " + path + "\n site daily {\n hosts localhost\n platform none\n }\n}\n{{global}}\n}\nhttp://:{{port}} {\n members_api\n}\n")
@@ -288,7 +288,7 @@ func TestWarningOfProxy(t *testing.T) {
 				e.do("GET", test.path, header...)
 			}
 			if diff := cmp.Diff(test.want, warnings(t, e.logged())); diff != "" {
-				t.Error(diff)
+				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
 	}

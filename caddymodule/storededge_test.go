@@ -51,16 +51,16 @@ func (e *storedEdge) manage(method, path, body string) (int, string) {
 	e.t.Helper()
 	request, err := http.NewRequest(method, "http://caddy/lychgate/sites"+path, strings.NewReader(body))
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("http.NewRequest: %v", err)
 	}
 	answer, err := e.admin.Do(request)
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("e.admin.Do: %v", err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("io.ReadAll: %v", err)
 	}
 	return answer.StatusCode, string(text)
 }
@@ -80,7 +80,7 @@ func (e *storedEdge) addNone(name string, hosts ...string) {
 	e.t.Helper()
 	list, err := json.Marshal(hosts)
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("json.Marshal: %v", err)
 	}
 	e.must(http.StatusCreated, "POST", "", fmt.Sprintf(`{"name":%q,"hosts":%s,"platform":{"kind":"none"}}`, name, list))
 }
@@ -106,7 +106,7 @@ func (e *storedEdge) send(method, host, path, body string, header ...string) (in
 	e.t.Helper()
 	request, err := http.NewRequest(method, "http://127.0.0.1:"+e.Port+path, strings.NewReader(body))
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("http.NewRequest: %v", err)
 	}
 	request.Host = host
 	for i := 0; i < len(header); i += 2 {
@@ -117,12 +117,12 @@ func (e *storedEdge) send(method, host, path, body string, header ...string) (in
 		answer, err = e.client.Do(request)
 	}
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("e.client.Do: %v", err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Fatalf("io.ReadAll: %v", err)
 	}
 	return answer.StatusCode, string(text)
 }
@@ -167,7 +167,7 @@ func (e *storedEdge) loadAndAsk(config, host string) {
 		}
 		request, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+e.Port+lookupPath, nil)
 		if err != nil {
-			e.t.Fatal(err)
+			e.t.Fatalf("http.NewRequest: %v", err)
 		}
 		request.Host = host
 		answer, err := e.client.Do(request)

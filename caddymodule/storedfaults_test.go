@@ -28,7 +28,7 @@ func TestDamagedRows(t *testing.T) {
 	e := startStored(t, store, "secret "+firstSecret)
 	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(store, "sqlite "))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	t.Cleanup(func() { db.Close() })
 	rows := map[string]string{
@@ -47,13 +47,13 @@ func TestDamagedRows(t *testing.T) {
 	for name, change := range rows {
 		e.addNone(name, name+".example")
 		if _, err := db.Write.ExecContext(t.Context(), "UPDATE sites SET "+change+" WHERE name = $1", name); err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.Write.ExecContext: %v", err)
 		}
 		if _, err := db.Write.ExecContext(t.Context(), "UPDATE site_revisions SET revision = revision + 1"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.Write.ExecContext: %v", err)
 		}
 		if _, err := db.Write.ExecContext(t.Context(), "UPDATE sites SET revision = (SELECT revision FROM site_revisions) WHERE name = $1", name); err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.Write.ExecContext: %v", err)
 		}
 		e.addNone("after-"+name, "after-"+name+".example")
 		if isLocked := name == "secrets"; e.serves(name+".example") != isLocked {
@@ -83,14 +83,14 @@ func TestStoreIsPutBack(t *testing.T) {
 		kind, source, _ := strings.Cut(store, " ")
 		db, err := database.Open(t.Context(), database.Kind(kind), source)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("database.Open: %v", err)
 		}
 		t.Cleanup(func() { db.Close() })
 		e.addNone("daily", "daily.example")
 		e.addNone("weekly", "weekly.example")
 		for _, statement := range []string{"DELETE FROM sites WHERE name = 'weekly'", "UPDATE site_revisions SET revision = 1"} {
 			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatal(err)
+				t.Fatalf("db.Write.ExecContext: %v", err)
 			}
 		}
 		wait.Until(t, func() string {
@@ -111,7 +111,7 @@ func TestStoreIsPutBack(t *testing.T) {
 func TestReloadWithStoredSites(t *testing.T) {
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	w := startWire(t, source.Host)
 	source.Host = w.address
@@ -119,7 +119,7 @@ func TestReloadWithStoredSites(t *testing.T) {
 	e.addNone("daily", "daily.example")
 	config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	e.client.Transport = &http.Transport{DisableKeepAlives: true} // the old configuration closes its own
 	for round := range 8 {
@@ -136,7 +136,7 @@ func TestReloadWithStoredSites(t *testing.T) {
 func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	type received struct{ old, fresh atomic.Int64 }
 	var got received
@@ -216,7 +216,7 @@ func TestLockedSites(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 	}
 	for name, options := range map[string][]string{"another": {"secret " + secondSecret}, "none": nil} {
@@ -224,13 +224,13 @@ func TestLockedSites(t *testing.T) {
 		check(other, map[string]int{"daily": 500, "weekly": 404})
 		log, err := os.ReadFile(other.LogFile)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.ReadFile: %v", err)
 		}
 		if n := strings.Count(string(log), `the keys of sites in the store cannot be opened, so their members API answers 500: write the secret that sealed them behind the others in secret","sites":1,"first":["daily"],"problem":"it was sealed with another secret"`); n != 1 {
 			t.Errorf("%s: %d lines say it", name, n)
 		}
 		if text := other.must(http.StatusOK, "GET", "/daily", ""); !strings.Contains(text, `"locked":"it was sealed with another secret"`) {
-			t.Error(text)
+			t.Errorf("other.must = %q, want %q in it", text, `"locked":"it was sealed with another secret"`)
 		}
 		if status, text := other.manage("PATCH", "/daily", `{"hosts":["other.example"]}`); status != http.StatusBadRequest || !strings.Contains(text, "admin_key") {
 			t.Errorf("changed without its key: %d %s", status, text)
@@ -251,7 +251,7 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source, err := url.Parse(dbtest.PostgresSource(t))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("url.Parse: %v", err)
 			}
 			direct := startStored(t, "postgres "+source.String())
 			w := startWire(t, source.Host)
@@ -268,17 +268,17 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 			direct.addNone("weekly", "weekly.example")
 			config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("os.ReadFile: %v", err)
 			}
 			request, err := http.NewRequest(http.MethodPost, "http://caddy/load", strings.NewReader(string(config)+"\n# changed"))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("http.NewRequest: %v", err)
 			}
 			request.Header.Set("Content-Type", "text/caddyfile")
 			request.Header.Set("Cache-Control", "must-revalidate") // though nothing but a comment differs
 			answer, err := e.admin.Do(request)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("e.admin.Do: %v", err)
 			}
 			answer.Body.Close()
 			if answer.StatusCode != http.StatusOK || !e.serves("daily.example") || e.serves("weekly.example") {

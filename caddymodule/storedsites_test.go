@@ -49,7 +49,7 @@ func TestSiteIsLive(t *testing.T) {
 			t.Errorf("a member: %d %s", status, text)
 		}
 		if _, text := one.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer "+key); !strings.Contains(text, "joe@example.com") {
-			t.Error(text)
+			t.Errorf("one.get = %q, want %q in it", text, "joe@example.com")
 		}
 		two.must(http.StatusNoContent, "DELETE", "/daily", "")
 		removed := time.Now()
@@ -112,13 +112,13 @@ func TestHostsAreExchanged(t *testing.T) {
 					}
 					request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, "http://127.0.0.1:"+e.Port+"/", nil)
 					if err != nil {
-						t.Error(err)
+						t.Errorf("http.NewRequestWithContext: %v", err)
 						return
 					}
 					request.Host = "daily.example"
 					answer, err := client.Do(request)
 					if err != nil {
-						t.Error(err)
+						t.Errorf("client.Do: %v", err)
 						return
 					}
 					text, err := io.ReadAll(answer.Body)
@@ -169,7 +169,7 @@ func TestSiteMovesIntoTheStore(t *testing.T) {
 	key := e.addKey("daily")
 	config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	e.loadAndAsk(strings.Replace(string(config), block, "", 1), "daily.example")
 	if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer "+key); status != http.StatusOK || !strings.Contains(text, "joe@example.com") {
@@ -227,11 +227,11 @@ func TestConfigurationWins(t *testing.T) {
 		got[host] = two.serves(host)
 	}
 	if diff := cmp.Diff(map[string]bool{"daily.example": false, "news.example.com": true, "weekly.example": true}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	log, err := os.ReadFile(two.LogFile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	for _, line := range []string{"because one of the configuration has its name", "belongs to a site of the configuration"} {
 		if n := strings.Count(string(log), line); n != 1 {

@@ -31,7 +31,7 @@ func TestStoredThemeAndHomepage(t *testing.T) {
 	h := newHomepage(t, site, key)
 	one := h.addPost("One", 1)
 	if diff := cmp.Diff(slot{Key: "lead", Posts: []string{"One"}, Total: 1}, h.change("PUT", "/hero/lead", `{"post":"`+one+`"}`)); diff != "" {
-		t.Error(diff)
+		t.Errorf("h.change (-want +got):\n%s", diff)
 	}
 
 	e.must(200, "PATCH", "/daily", `{"themes":{"`+h.theme+`":{"repository":{"url":"`+git.Start()+`/theme","token":"`+gittest.Token+`"}}}}`)

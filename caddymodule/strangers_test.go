@@ -38,7 +38,7 @@ func TestUploadsOfStrangers(t *testing.T) {
 		for i := range uploads {
 			conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars.Replace("{{port}}"))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("net.Dial: %v", err)
 			}
 			conns = append(conns, conn)
 			go fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.%d\r\n%sContent-Type: multipart/form-data; boundary=b\r\n"+
@@ -68,7 +68,7 @@ func TestStrangersDoNotDelayWrites(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
 	address, err := url.Parse(ghost)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	written := make(chan struct{})
 	var asked atomic.Int64
@@ -90,7 +90,7 @@ func TestStrangersDoNotDelayWrites(t *testing.T) {
 			_, err := e.send("GET", "/ghost/lychgate/themes", "Cookie", fmt.Sprint("ghost-admin-api-session=s%3A", i),
 				"Origin", e.base, "X-Forwarded-For", fmt.Sprintf("10.0.%d.1", i))
 			if err != nil {
-				t.Error(err)
+				t.Errorf("e.send: %v", err)
 			}
 		})
 	}
@@ -146,12 +146,12 @@ func TestDiskOfStrangers(t *testing.T) {
 	e.call(formKey, "POST", "", `{"email":"a@example.com"}`)
 	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sql.Open: %v", err)
 	}
 	defer db.Close()
 	changes := func() (n int) {
 		if err := db.QueryRow("PRAGMA data_version").Scan(&n); err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.QueryRow(\"PRAGMA data_version\").Scan: %v", err)
 		}
 		return n
 	}

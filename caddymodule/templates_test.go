@@ -33,11 +33,11 @@ func TestTemplatesAreThoseOfGhost(t *testing.T) {
 	zipped := sourceZipWith(t, "", theme)
 	archive := t.TempDir() + "/theme.zip"
 	if err := os.WriteFile(archive, zipped, 0o644); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	listed, err := themes.Templates(archive, "lychgate-manifest.yaml")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("themes.Templates: %v", err)
 	}
 	name := "templates-" + h.unique
 	if got := h.uploadTheme(name, zipped, "Cookie", h.owner); got.Status != http.StatusOK {
@@ -110,7 +110,7 @@ func (h *homepage) render(template string) string {
 	h.t.Helper()
 	body, err := json.Marshal(map[string]any{"posts": []any{map[string]any{"title": "By a template " + h.unique, "status": "published", "custom_template": template}}})
 	if err != nil {
-		h.t.Fatal(err)
+		h.t.Fatalf("json.Marshal: %v", err)
 	}
 	var answer struct{ Posts []struct{ Slug string } }
 	h.decode(h.ghost("POST", "/posts/", string(body)), &answer)

@@ -46,7 +46,7 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	git := gittest.New(t)
 	git.Init("theme")
@@ -108,14 +108,14 @@ func TestUploadThatIsLeft(t *testing.T) {
 		body := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + theme + ".zip\"\r\nContent-Type: application/zip\r\n\r\n" + string(zip) + "\r\n--b--\r\n"
 		conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars.Replace("{{port}}"))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("net.Dial: %v", err)
 		}
 		defer conn.Close()
 		text := fmt.Sprintf("POST /ghost/api/admin/themes/upload/ HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nCookie: %s\r\n"+
 			"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n%s", strings.TrimPrefix(e.base, "http://"), e.base, owner, len(body), body)
 		end := len(text) - len(zip) + length
 		if _, err := io.WriteString(conn, text[:end/2]); err != nil {
-			t.Fatal(err)
+			t.Fatalf("io.WriteString: %v", err)
 		}
 		select {
 		case <-arrived:
@@ -124,7 +124,7 @@ func TestUploadThatIsLeft(t *testing.T) {
 		}
 		meanwhile()
 		if _, err := io.WriteString(conn, text[end/2:end]); err != nil {
-			t.Fatal(err)
+			t.Fatalf("io.WriteString: %v", err)
 		}
 	}
 	cut := sourceZip(t, "", cleanManifest("B"))

@@ -75,7 +75,7 @@ func zipThemeWith(t testing.TB, source, folder string, others map[string]string)
 			_, err = content.Write(text)
 		}
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("w.Create: %v", err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
@@ -90,7 +90,7 @@ func zipThemeWith(t testing.TB, source, folder string, others map[string]string)
 		return err
 	})
 	if err != nil || w.Close() != nil {
-		t.Fatal(err)
+		t.Fatalf("fs.WalkDir = %v, want that not: err != nil || w.Close() != nil", err)
 	}
 	return out.Bytes()
 }
@@ -353,7 +353,7 @@ func TestTwoThemesInAZip(t *testing.T) {
 			return err
 		})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("fs.WalkDir: %v", err)
 		}
 		answer := e.uploadTheme(theme, sourceZipWith(t, "a/", second), "Authorization", token)
 		want := `"_errors":[{"field":"manifest","message":"the theme's zip is not read: \"` + folder +
@@ -379,7 +379,7 @@ func zipOfOne(t testing.TB, name, text string) []byte {
 		_, err = content.Write([]byte(text))
 	}
 	if err != nil || w.Close() != nil {
-		t.Fatal(err)
+		t.Fatalf("w.Create = %v, want that not: err != nil || w.Close() != nil", err)
 	}
 	return out.Bytes()
 }

@@ -89,13 +89,13 @@ func TestThemesConfigMistakes(t *testing.T) {
 func TestThemesJSON(t *testing.T) {
 	adapted, err := inprocess.Adapt("{\nlychgate {\nservice outpost\nsite demo {\nhosts localhost\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.X}\n}\ntheme nightly {\nrepository https://git.example.com/a.git {\nbranch next\ntoken abc\nuser oauth2\n}\n}\n}\n}\n}\n:80 {\ntheme_manifest {\npath /blog/ghost\n}\n}\n")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("inprocess.Adapt: %v", err)
 	}
 	var parsed struct {
 		Apps struct{ Lychgate app.App }
 	}
 	if err := json.Unmarshal(adapted, &parsed); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	want := map[string]*config.Theme{"nightly": {Repository: &config.Repository{
 		URL: "https://git.example.com/a.git", Branch: "next", Token: "abc", User: "oauth2",

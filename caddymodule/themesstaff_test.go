@@ -213,10 +213,10 @@ func TestRefreshWithGit(t *testing.T) {
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": strings.Repeat("#", 256<<10+1)})
 	git.Git("theme", "checkout", "-q", "-b", "linked")
 	if err := os.Remove(filepath.Join(git.Root, "theme", "lychgate-manifest.yaml")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Remove: %v", err)
 	}
 	if err := os.Symlink("index.hbs", filepath.Join(git.Root, "theme", "lychgate-manifest.yaml")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Symlink: %v", err)
 	}
 	git.Commit("theme", nil)
 	git.Git("theme", "checkout", "-q", "main")
@@ -351,17 +351,17 @@ func ghostVersion(t testing.TB, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/ghost/api/admin/site/", nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("transport.RoundTrip: %v", err)
 	}
 	defer answer.Body.Close()
 	var body struct{ Site struct{ Version string } }
 	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.NewDecoder(answer.Body).Decode: %v", err)
 	}
 	return body.Site.Version
 }

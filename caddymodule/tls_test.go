@@ -41,7 +41,7 @@ func certificates(t *testing.T, storage string) (hosts []string) {
 		return err
 	})
 	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
+		t.Fatalf("filepath.WalkDir = %v, want that not: err != nil && !os.IsNotExist(err)", err)
 	}
 	return hosts
 }
@@ -90,16 +90,16 @@ https://:{{port}} {
 }
 `)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("caddytest.Start: %v", err)
 			}
 			t.Cleanup(func() {
 				if err := edge.Stop(); err != nil {
-					t.Error(err)
+					t.Errorf("edge.Stop: %v", err)
 				}
 			})
 			before, err := os.ReadFile(edge.LogFile)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("os.ReadFile: %v", err)
 			}
 			for i := range 200 {
 				if err := handshake(t, edge, fmt.Sprintf("nobody-%d.example.com", i)); err == nil {
@@ -108,7 +108,7 @@ https://:{{port}} {
 			}
 			after, err := os.ReadFile(edge.LogFile)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("os.ReadFile: %v", err)
 			}
 			if n := strings.Count(string(after[len(before):]), "nobody-"); n > 0 {
 				t.Errorf("%d lines of the log are about names that are nobody's", n)
@@ -123,7 +123,7 @@ https://:{{port}} {
 			}
 			_ = handshake(t, edge, "other.example.com")
 			if diff := cmp.Diff(test.want, certificates(t, filepath.Join(folder, "data"))); diff != "" {
-				t.Error(diff)
+				t.Errorf("certificates (-want +got):\n%s", diff)
 			}
 			if n := asked.Load(); n != test.asked {
 				t.Errorf("the other was asked %d times, want %d", n, test.asked)
@@ -147,17 +147,17 @@ func visit(t *testing.T, client *http.Client, edge *caddytest.Edge, host string)
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+edge.Port+"/about", nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	request.Host = host
 	got, err := client.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Do: %v", err)
 	}
 	defer got.Body.Close()
 	body, err := io.ReadAll(got.Body)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("io.ReadAll: %v", err)
 	}
 	return response{Status: got.StatusCode, Body: string(body)}
 }
@@ -201,7 +201,7 @@ func TestUpstreamsOverHTTPS(t *testing.T) {
 	t.Cleanup(secure.Close)
 	authority := filepath.Join(t.TempDir(), "authority.pem")
 	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	trusted := response{Status: 200, Body: "weekly for weekly.example.org/about"}
 	for _, test := range []struct {
@@ -243,7 +243,7 @@ func port(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	return u.Port()
 }

@@ -33,7 +33,7 @@ func TestUnaskedTextIsInNoLog(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
-			t.Error(err)
+			t.Errorf("w.(http.Hijacker).Hijack: %v", err)
 			return
 		}
 		fmt.Fprint(conn, answers[asked.Add(1)%int64(len(answers))])
@@ -68,12 +68,12 @@ func TestUnaskedTextIsInNoLog(t *testing.T) {
 	for n := 0; asked.Load() < int64(3*len(answers)); n++ {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%s/integration/members/reader%d@example.net", e.Port, n), nil)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("http.NewRequestWithContext: %v", err)
 		}
 		request.Header.Set("Authorization", "Bearer "+formKey)
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("http.DefaultClient.Do: %v", err)
 		}
 		body, _ := io.ReadAll(response.Body)
 		response.Body.Close()
@@ -84,7 +84,7 @@ func TestUnaskedTextIsInNoLog(t *testing.T) {
 	wait.Until(t, func() string {
 		text, err := os.ReadFile(e.LogFile)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.ReadFile: %v", err)
 		}
 		if strings.Contains(string(text), secret) {
 			t.Fatalf("the log has %s", secret)

@@ -130,11 +130,11 @@ func newCurator(t *testing.T, db *database.DB, sites map[string]platform.PostHos
 	t.Helper()
 	store, err := NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("NewSQL: %v", err)
 	}
 	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("work.New: %v", err)
 	}
 	return New(store, queue, func(site string) platform.PostHost { return sites[site] }, zap.NewNop())
 }
@@ -159,7 +159,7 @@ func keep(t *testing.T, c *Curator, site, tag, post string) Move {
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.store.want: %v", err)
 	}
 	return m
 }
@@ -169,7 +169,7 @@ func pending(t *testing.T, c *Curator) (list []string) {
 	t.Helper()
 	moves, err := c.store.List(t.Context(), "daily")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.store.List: %v", err)
 	}
 	for _, m := range moves {
 		list = append(list, m.Tag+": "+m.Post)
@@ -203,10 +203,10 @@ func TestMove(t *testing.T) {
 				w := newWall(test.posts)
 				c := start(t, db, w)
 				if err := c.Move(t.Context(), "daily", "#hero", test.post); err != nil {
-					t.Fatal(err)
+					t.Fatalf("c.Move: %v", err)
 				}
 				if diff := cmp.Diff(test.want, w.has("#hero")); diff != "" {
-					t.Error(diff)
+					t.Errorf("w.has (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff(test.seen, w.seen["#hero"]); diff != "" {
 					t.Errorf("the numbers of posts with the tag, one after the other: %s", diff)
@@ -252,7 +252,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
-				t.Error(diff)
+				t.Errorf("w.has (-want +got):\n%s", diff)
 			}
 			if left := pending(t, c); left != nil {
 				t.Errorf("pending: %v", left)
@@ -266,11 +266,11 @@ func syncAll(t *testing.T, c *Curator) {
 	t.Helper()
 	moves, err := c.store.List(t.Context(), "daily")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.store.List: %v", err)
 	}
 	for _, m := range moves {
 		if _, err := c.work.Sync(t.Context(), "daily", Kind, m.identity); err != nil {
-			t.Error(err)
+			t.Errorf("c.work.Sync: %v", err)
 		}
 	}
 }
@@ -279,7 +279,7 @@ func syncAll(t *testing.T, c *Curator) {
 func expire(t *testing.T, db *database.DB) {
 	t.Helper()
 	if _, err := db.Write.ExecContext(t.Context(), "UPDATE work SET leased_until = 0"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("db.Write.ExecContext: %v", err)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestKilled(t *testing.T) {
 				}
 				// Nothing gets through any more: the lease is no longer this process's.
 				if _, err := db.Write.ExecContext(t.Context(), "UPDATE work SET holder = 'killed'"); err != nil {
-					t.Error(err)
+					t.Errorf("db.Write.ExecContext: %v", err)
 				}
 				return errDead
 			}
@@ -351,7 +351,7 @@ func TestAtOnce(t *testing.T) {
 		}
 		editors.Wait()
 		if diff := cmp.Diff([]string{acknowledged}, w.has("#hero")); diff != "" {
-			t.Error(diff)
+			t.Errorf("w.has (-want +got):\n%s", diff)
 		}
 		for id, tags := range w.posts {
 			if !slices.Contains(tags, "news") {
@@ -388,7 +388,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("of a site that is served elsewhere: %+v, %v", other, err)
 	}
 	if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
-		t.Error(diff)
+		t.Errorf("w.has (-want +got):\n%s", diff)
 	}
 }
 
@@ -403,7 +403,7 @@ func TestMoveWithoutRoom(t *testing.T) {
 		t.Errorf("%v, want %v", err, ErrPending)
 	}
 	if diff := cmp.Diff([]string{"#hero: 1"}, pending(t, c)); diff != "" {
-		t.Error(diff)
+		t.Errorf("pending (-want +got):\n%s", diff)
 	}
 	syncAll(t, start(t, db, w))
 	if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
@@ -419,7 +419,7 @@ func TestForget(t *testing.T) {
 			keep(t, c, site, "#hero", "1")
 		}
 		if err := errors.Join(c.store.Forget(t.Context(), "daily"), c.work.Forget(t.Context(), "daily")); err != nil {
-			t.Fatal(err)
+			t.Fatalf("errors.Join: %v", err)
 		}
 		for site, want := range map[string]int{"daily": 0, "weekly": 1} {
 			moves, err := c.store.List(t.Context(), site)

@@ -54,7 +54,7 @@ func TestPlatformFails(t *testing.T) {
 				return
 			}
 			if !errors.Is(err, ErrPending) {
-				t.Fatal(err)
+				t.Fatalf("c.Move: %v, want %v", err, ErrPending)
 			}
 			moves, err := c.store.List(t.Context(), "daily")
 			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem == "" {
@@ -65,7 +65,7 @@ func TestPlatformFails(t *testing.T) {
 			w.mu.Unlock()
 			syncAll(t, c)
 			if diff := cmp.Diff([]string{"2"}, w.has("#hero")); diff != "" {
-				t.Error(diff)
+				t.Errorf("w.has (-want +got):\n%s", diff)
 			}
 			if left := pending(t, c); left != nil {
 				t.Errorf("pending: %v", left)

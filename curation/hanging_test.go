@@ -37,7 +37,7 @@ func TestHangingSite(t *testing.T) {
 	running(t, c)
 	leased := func() (n int) {
 		if err := db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM work WHERE site = 'slow' AND holder <> ''").Scan(&n); err != nil {
-			t.Error(err)
+			t.Errorf("db.Read.QueryRowContext(t.Context(), \"SELECT COUNT(*) FROM …: %v", err)
 		}
 		return n
 	}
@@ -46,7 +46,7 @@ func TestHangingSite(t *testing.T) {
 	for i := range atOnce {
 		editors.Go(func() {
 			if err := c.Move(t.Context(), "slow", "#slot-"+strconv.Itoa(i), "1"); err != nil {
-				t.Error(err)
+				t.Errorf("c.Move: %v", err)
 			}
 		})
 	}

@@ -27,13 +27,13 @@ func TestPublicTag(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"2", "1"}, w.has("featured")); diff != "" {
-		t.Error(diff)
+		t.Errorf("w.has (-want +got):\n%s", diff)
 	}
 	if err := h.Fill(t.Context(), slot, "3", true); err != nil {
-		t.Error(err)
+		t.Errorf("h.Fill: %v", err)
 	}
 	if diff := cmp.Diff([]string{"3"}, w.has("featured")); diff != "" {
-		t.Error(diff)
+		t.Errorf("w.has (-want +got):\n%s", diff)
 	}
 }
 
@@ -109,6 +109,6 @@ func TestManySlots(t *testing.T) {
 		shown[n] = len(list[0].Posts)
 	}
 	if diff := cmp.Diff(map[int]int{1: 10, 50: 10, 100: 10, 500: 2, 5000: 1}, shown); diff != "" {
-		t.Error(diff)
+		t.Errorf("shown (-want +got):\n%s", diff)
 	}
 }

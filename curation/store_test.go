@@ -27,7 +27,7 @@ func TestNamesOfOneTag(t *testing.T) {
 			t.Errorf("kept: %s", diff)
 		}
 		if err := db.InTx(t.Context(), func(tx *sql.Tx) error { return c.store.done(t.Context(), tx, first) }); err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.InTx: %v", err)
 		}
 		now, found, err := c.store.find(t.Context(), "daily", first.identity)
 		second.WantedAt = now.WantedAt
@@ -47,11 +47,11 @@ func TestMovesOfEarlierVersion(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		first, err := migrations.ReadFile("migrations/00001_moves.sql")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("migrations.ReadFile: %v", err)
 		}
 		earlier := database.Schema{Name: Schema.Name, Files: fstest.MapFS{"migrations/00001_moves.sql": {Data: first}}}
 		if err := earlier.Migrate(t.Context(), db); err != nil {
-			t.Fatal(err)
+			t.Fatalf("earlier.Migrate: %v", err)
 		}
 		for i, row := range [][2]string{{"#Hero", "1"}, {"hash-hero", "2"}, {"#hero", "3"}, {"News", "4"}, {"#Ärger", "5"}} {
 			wanted := time.UnixMilli(int64(i))
@@ -61,7 +61,7 @@ func TestMovesOfEarlierVersion(t *testing.T) {
 			_, err := db.Write.ExecContext(t.Context(), `INSERT INTO curation_moves (site, tag, post, revision, wanted_at, due_at) VALUES ('daily', $1, $2, $3, $4, 0)`,
 				row[0], row[1], i, wanted.UnixMilli())
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("db.Write.ExecContext: %v", err)
 			}
 		}
 		w := newWall(map[string][]string{"1": nil, "2": nil, "3": {"hash-hero"}, "4": nil, "5": nil})
@@ -77,7 +77,7 @@ func TestMovesOfEarlierVersion(t *testing.T) {
 		}
 		syncAll(t, c)
 		if diff := cmp.Diff(map[string][]string{"1": nil, "2": {"hash-hero"}, "3": {}, "4": {"News"}, "5": {"#Ärger"}}, w.posts); diff != "" {
-			t.Error(diff)
+			t.Errorf("w.posts (-want +got):\n%s", diff)
 		}
 		if left := pending(t, c); left != nil {
 			t.Errorf("pending: %v", left)
@@ -93,21 +93,21 @@ func TestUpgradeOfPendingMoves(t *testing.T) {
 		for _, name := range []string{"migrations/00001_moves.sql", "migrations/00002_identity.sql"} {
 			data, err := migrations.ReadFile(name)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("migrations.ReadFile: %v", err)
 			}
 			earlier[name] = &fstest.MapFile{Data: data}
 		}
 		if err := (database.Schema{Name: Schema.Name, Files: earlier}).Migrate(t.Context(), db); err != nil {
-			t.Fatal(err)
+			t.Fatalf("(database.Schema{Name: Schema.Name, Files: earlier}).Migrate: %v", err)
 		}
 		if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO curation_moves (site, identity, tag, post, revision, wanted_at, due_at, tries, problem)
 			VALUES ('daily', 'hash-hero', '#Hero', '2', 1, 5, 6, 3, 'It is down.')`); err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.Write.ExecContext: %v", err)
 		}
 		newCurator(t, db, nil)
 		text, err := migrations.ReadFile("migrations/00003_work.sql")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("migrations.ReadFile: %v", err)
 		}
 		_, down, _ := strings.Cut(string(text), "-- +goose Down") // taken back, as the page on deployment says, and made again
 		for statement := range strings.SplitSeq(strings.TrimSpace(down)+"\nDELETE FROM migrations_curation WHERE version_id = 3", ";\n") {

@@ -42,7 +42,7 @@ func TestResolvers(t *testing.T) {
 	start := func(handler dnstest.Handler) netip.AddrPort {
 		server, err := dnstest.Start(handler)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("dnstest.Start: %v", err)
 		}
 		t.Cleanup(server.Close)
 		return server.Addr
@@ -56,7 +56,7 @@ func TestResolvers(t *testing.T) {
 	knowsNobody := start(dnstest.Zone(nil))
 	closed, err := dnstest.Start(dnstest.Zone(nil))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("dnstest.Start: %v", err)
 	}
 	closed.Close()
 	want := []Result{
@@ -66,7 +66,7 @@ func TestResolvers(t *testing.T) {
 		{"resolver #", Failed, "does not answer: waiting for # over udp: read udp ##: read: connection refused", "name a DNS server in resolvers that this machine can reach"},
 	}
 	if diff := cmp.Diff(want, results(t, Config{Resolvers: []netip.AddrPort{answers, refuses, knowsNobody, closed.Addr}})); diff != "" {
-		t.Error(diff)
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestPlatforms(t *testing.T) {
 				Name: "daily", Hosts: []string{"news.example.com", "www.example.com"}, Platform: p, UsesEvents: true, AdminPath: "/ghost", WebhookURL: "https://news.example.com/integration/webhooks",
 			}}})
 			if diff := cmp.Diff(test.want, got[1:]); diff != "" {
-				t.Error(diff)
+				t.Errorf("got[1:] (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -216,18 +216,18 @@ func storeWith(t *testing.T, w inbound.Webhook) *Store {
 	store := &Store{Kind: database.SQLite, Source: filepath.Join(t.TempDir(), "lychgate.db"), Members: true}
 	db, err := database.Open(t.Context(), store.Kind, store.Source)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	defer db.Close()
 	kept, err := memberstore.NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("memberstore.NewSQL: %v", err)
 	}
 	if err := kept.ClaimWebhook(t.Context(), w, ""); err != nil {
-		t.Fatal(err)
+		t.Fatalf("kept.ClaimWebhook: %v", err)
 	}
 	if err := kept.MarkWebhookRegistered(t.Context(), w.Site, w.URL, time.Now()); err != nil {
-		t.Fatal(err)
+		t.Fatalf("kept.MarkWebhookRegistered: %v", err)
 	}
 	return store
 }
@@ -239,17 +239,17 @@ func TestEventsThatAreNotTried(t *testing.T) {
 	other := storeWith(t, inbound.Webhook{Site: "weekly", URL: url + "/token"})
 	broken := &Store{Kind: database.SQLite, Source: filepath.Join(t.TempDir(), "a", "b"), Members: true}
 	if err := os.WriteFile(filepath.Dir(broken.Source), nil, 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	missing := &Store{Kind: database.SQLite, Source: filepath.Join(t.TempDir(), "lychgate.db"), Members: true}
 	older := storeWith(t, inbound.Webhook{Site: "daily", URL: url + "/token"})
 	db, err := database.Open(t.Context(), older.Kind, older.Source)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	defer db.Close()
 	if _, err := db.Write.ExecContext(t.Context(), "DELETE FROM migrations_members WHERE version_id > 1"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("db.Write.ExecContext: %v", err)
 	}
 	for name, test := range map[string]struct {
 		url   string
@@ -291,7 +291,7 @@ func TestThemes(t *testing.T) {
 		{"site daily, theme away", Failed, "the repository cannot be reached: no route", "mend the url, branch or token of its repository"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }
 
@@ -325,7 +325,7 @@ func TestProxies(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	want := []Result{{"configuration", Warning, "no site has the host of a server block (host: a.example)", ""}}
 	if diff := cmp.Diff(want, results(t, Config{Warnings: []string{"no site has the host of a server block (host: a.example)"}})); diff != "" {
-		t.Error(diff)
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }
 

@@ -32,31 +32,31 @@ func TestStores(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string) string { return filepath.Join(folder, name) }
 	if err := os.WriteFile(file("text"), []byte("this is a text, not a database"), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	lite := func(name string, statements ...string) {
 		db, err := database.Open(t.Context(), database.SQLite, file(name))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("database.Open: %v", err)
 		}
 		defer db.Close()
 		if name != "empty.db" {
 			if _, err := memberstore.NewSQL(t.Context(), db); err != nil {
-				t.Fatal(err)
+				t.Fatalf("memberstore.NewSQL: %v", err)
 			}
 			if _, err := themes.NewSQL(t.Context(), db); err != nil && name != "no themes.db" {
-				t.Fatal(err)
+				t.Fatalf("themes.NewSQL = %v, want that not: err != nil && name != \"no themes.db\"", err)
 			}
 			if _, err := events.NewSQL(t.Context(), db); err != nil {
-				t.Fatal(err)
+				t.Fatalf("events.NewSQL: %v", err)
 			}
 			if _, err := curation.NewSQL(t.Context(), db); err != nil {
-				t.Fatal(err)
+				t.Fatalf("curation.NewSQL: %v", err)
 			}
 		}
 		for _, statement := range statements {
 			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatal(err)
+				t.Fatalf("db.Write.ExecContext: %v", err)
 			}
 		}
 	}
@@ -100,18 +100,18 @@ func TestRefusedWrites(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lychgate.db")
 	db, err := database.Open(t.Context(), database.SQLite, file)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	defer db.Close()
 	store, err := memberstore.NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("memberstore.NewSQL: %v", err)
 	}
 	check := func(want []Result) {
 		t.Helper()
 		got := results(t, Config{Store: &Store{Kind: database.SQLite, Source: file, Members: true}})[1:]
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 	}
 	check(nil)
@@ -121,10 +121,10 @@ func TestRefusedWrites(t *testing.T) {
 			n++
 			m := members.Record{Site: site, Member: members.Member{GUID: strconv.Itoa(n), Email: fmt.Sprintf("m%d@example.com", n)}, Version: 1}
 			if err := store.Insert(t.Context(), m, "", members.Lease{}); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.Insert: %v", err)
 			}
 			if err := store.RefuseCreate(t.Context(), m.GUID, m.Version, reason, time.Now()); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.RefuseCreate: %v", err)
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func TestPostgresStores(t *testing.T) {
 	source := dbtest.PostgresSource(t)
 	db, err := database.Open(t.Context(), database.Postgres, source)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	defer db.Close()
 	check := func(source string, want Result) {
@@ -149,12 +149,12 @@ func TestPostgresStores(t *testing.T) {
 		got := results(t, Config{Store: &Store{Kind: database.Postgres, Source: source, Members: true}})
 		want.Subject = "store postgres #/postgres"
 		if diff := cmp.Diff([]Result{want}, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 	}
 	check(source, Result{Status: OK, Message: "has no tables of members yet; Caddy makes them when it starts"})
 	if _, err := memberstore.NewSQL(t.Context(), db); err != nil {
-		t.Fatal(err)
+		t.Fatalf("memberstore.NewSQL: %v", err)
 	}
 	check(source, Result{Status: OK, Message: "can be read and written"})
 	check(source+"&options="+strings.ReplaceAll(url.QueryEscape("-c default_transaction_read_only=on"), "+", "%20"),
@@ -175,12 +175,12 @@ func TestRedis(t *testing.T) {
 	}
 	good := Result{"redis redis://#", OK, "can be written", ""}
 	if diff := cmp.Diff([]Result{good}, results(t, Config{Redis: "redis://" + server.Address})); diff != "" {
-		t.Error(diff)
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	server.Kill()
 	down := Result{"redis redis://#", Warning, "does not answer, so each edge goes on by itself: dial tcp #: connect: connection refused", "start it, or mend its address, user or password in redis"}
 	if diff := cmp.Diff([]Result{down}, results(t, Config{Redis: "redis://" + server.Address})); diff != "" {
-		t.Error(diff)
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestRoom(t *testing.T) {
 		1 << 20:       {Status: Failed, Message: "good, 1.0 MiB are free, so writes are about to fail", Mend: "make room on the disk"},
 	} {
 		if diff := cmp.Diff(want, room(ok("good"), free)); diff != "" {
-			t.Error(diff)
+			t.Errorf("room (-want +got):\n%s", diff)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestSitesInTheStore(t *testing.T) {
 	keyring := func(secrets ...string) *seal.Keyring {
 		keys, err := seal.NewKeyring(secrets...)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("seal.NewKeyring: %v", err)
 		}
 		return keys
 	}
@@ -214,7 +214,7 @@ func TestSitesInTheStore(t *testing.T) {
 	}
 	db, err := database.Open(t.Context(), database.SQLite, file)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	defer db.Close()
 	if got := check(first); len(got) != 0 {
@@ -222,13 +222,13 @@ func TestSitesInTheStore(t *testing.T) {
 	}
 	store, err := sites.NewSQL(t.Context(), db, keyring(first))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sites.NewSQL: %v", err)
 	}
 	for _, site := range []sites.Site{
 		{Name: "daily", Settings: []byte("{}"), Secrets: map[string]string{"key": "x"}}, {Name: "plain", Settings: []byte("{}")},
 	} {
 		if err := store.Add(t.Context(), site); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Add: %v", err)
 		}
 	}
 	const mend = "write the secret that sealed them behind the others in secret, or give each its key again: caddy lychgate site update <name> --admin-key -"

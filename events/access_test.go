@@ -47,7 +47,7 @@ func TestAccessIsOneThingEverywhere(t *testing.T) {
 			var got places
 			edit, err := Edit{Theme: "solo", Type: "webinar", Values: values}.checked()
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("Edit{Theme: \"solo\", Type: \"webinar\", Values: values}.checked: %v", err)
 			}
 			got.Saved = edit["access"]
 			for _, p := range typeOf(t, "webinar").Problems(values, platform.PostLimits{}) {
@@ -61,7 +61,7 @@ func TestAccessIsOneThingEverywhere(t *testing.T) {
 			got.Readers, got.Link = textOf(public, "access"), public["platform_url"] != nil
 			entry, err := calendarEntry(e.publicJSON())
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("calendarEntry: %v", err)
 			}
 			got.Calendar = strings.Contains(entry, "meet.example.com")
 			got.Free = linkedData(public).values()["isAccessibleForFree"]

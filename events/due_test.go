@@ -47,7 +47,7 @@ func TestPollSites(t *testing.T) {
 		looked := func(at time.Time) {
 			t.Helper()
 			if _, err := db.Write.ExecContext(ctx, `UPDATE events_sites SET looked_at = $1 WHERE site = 'daily'`, at.UnixMilli()); err != nil {
-				t.Fatal(err)
+				t.Fatalf("db.Write.ExecContext: %v", err)
 			}
 		}
 		now := store.Now()
@@ -57,7 +57,7 @@ func TestPollSites(t *testing.T) {
 			lists = append(lists, want[[]string](t)(store.Sites(ctx, time.Minute)))
 		}
 		if diff := cmp.Diff([][]string{{"daily"}, nil}, lists); diff != "" {
-			t.Error(diff)
+			t.Errorf("lists (-want +got):\n%s", diff)
 		}
 
 		full := New(store, ended(t, store), hosts, zap.NewNop())
@@ -81,7 +81,7 @@ func TestDateOfTheTypeBefore(t *testing.T) {
 		totals[past] = len(want[[]PublicEntry](t)(r.store.PublicEntries(ctx, "daily", past)))
 	}
 	if diff := cmp.Diff(map[bool]int{false: 1, true: 0}, totals); diff != "" {
-		t.Error(diff)
+		t.Errorf("totals (-want +got):\n%s", diff)
 	}
 	other := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	var ids []string
@@ -93,7 +93,7 @@ func TestDateOfTheTypeBefore(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{other.ID, e.ID}, ids); diff != "" {
-		t.Error(diff)
+		t.Errorf("ids (-want +got):\n%s", diff)
 	}
 }
 

@@ -114,7 +114,7 @@ func fill(t *testing.T, db *database.DB, count, size int) *SQL {
 		}
 		e.body = e.publicJSON()
 		if err := store.Insert(t.Context(), *e); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Insert: %v", err)
 		}
 	}
 	return store

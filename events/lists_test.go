@@ -32,7 +32,7 @@ func fillDrafts(t *testing.T, store *SQL, count int) (ids []string) {
 			Values: map[string]any{"name": fmt.Sprint("Draft ", i), "notes": strings.Repeat("x", 120<<10)},
 		}
 		if err := store.Insert(t.Context(), e); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Insert: %v", err)
 		}
 		ids = append(ids, e.ID)
 	}
@@ -48,7 +48,7 @@ func TestListOfLargeEvents(t *testing.T) {
 		for q := (Query{View: Drafts, Most: 50}); ; {
 			page, err := r.List(t.Context(), "daily", q)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("r.List: %v", err)
 			}
 			if n := len(page.Events); n < 1 || n > 3 || page.Total != len(want) {
 				t.Fatalf("a page of %d events of %d, want 1 to 3 of %d", n, page.Total, len(want))
@@ -114,7 +114,7 @@ func TestTooManyDrafts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, err := NewSQL(t.Context(), dbtest.SQLite(t))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("NewSQL: %v", err)
 			}
 			test.crowd.SQL = store
 			r := roomWith(t, store, &test.crowd, newHost())
@@ -154,7 +154,7 @@ func TestCountMade(t *testing.T) {
 		edit := Edit{Theme: "solo", Type: "webinar", Values: map[string]any{"name": "An evening"}}
 		for _, site := range []string{"daily", "daily", "weekly"} {
 			if _, err := r.Create(t.Context(), site, edit); err != nil {
-				t.Fatal(err)
+				t.Fatalf("r.Create: %v", err)
 			}
 		}
 		drafts, made, err := r.store.CountMade(t.Context(), "daily", madeSpan)

@@ -131,10 +131,10 @@ func TestPublic(t *testing.T) {
 			// The page has the same as the answer, apart from where it is.
 			var inPage, inAnswer map[string]any
 			if err := json.Unmarshal([]byte(scripts[`type="application/json" id="lychgate-event"`]), &inPage); err != nil {
-				t.Fatal(err)
+				t.Fatalf("json.Unmarshal: %v", err)
 			}
 			if err := json.Unmarshal([]byte(public), &inAnswer); err != nil {
-				t.Fatal(err)
+				t.Fatalf("json.Unmarshal: %v", err)
 			}
 			delete(inAnswer, "slug")
 			delete(inAnswer, "url")

@@ -81,7 +81,7 @@ func (r *room) sync(id string) {
 func (r *room) exec(query string, args ...any) {
 	r.t.Helper()
 	if _, err := r.store.db.Write.ExecContext(r.t.Context(), query, args...); err != nil {
-		r.t.Fatal(err)
+		r.t.Fatalf("r.store.db.Write.ExecContext: %v", err)
 	}
 }
 
@@ -104,7 +104,7 @@ func newRoom(t *testing.T, db *database.DB) *room {
 	t.Helper()
 	store, err := NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("NewSQL: %v", err)
 	}
 	return roomOf(t, store, newHost())
 }
@@ -120,10 +120,10 @@ func roomOf(t *testing.T, store *SQL, h *host) *room {
 func roomWith(t *testing.T, store *SQL, kept Store, h *host) *room {
 	t.Helper()
 	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.SaveSettings: %v", err)
 	}
 	if _, _, err := store.Look(t.Context(), "daily", pollInterval); err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.Look: %v", err)
 	}
 	queue := queueOf(t, store)
 	s := New(kept, queue, func(site string) platform.EventHost {
@@ -151,7 +151,7 @@ func (r *room) published(values map[string]any) Event {
 		e, err = r.Publish(r.t.Context(), "daily", e.ID, e.Revision, typeOf(r.t, "webinar"))
 	}
 	if err != nil {
-		r.t.Fatal(err)
+		r.t.Fatalf("r.Create: %v", err)
 	}
 	return e
 }
@@ -193,7 +193,7 @@ func TestLifeOfAnEvent(t *testing.T) {
 			Tags: []string{"event", "#listed", "Webinar"}, URL: "https://example.com/an-evening/", Edit: "/edit/post1",
 		}
 		if diff := cmp.Diff([]platform.EventPost{first}, posts); diff != "" {
-			t.Error(diff)
+			t.Errorf("posts (-want +got):\n%s", diff)
 		}
 		for _, hidden := range []string{"meet.example.com", "guests", "</script><b>", "kept"} {
 			if strings.Contains(head, hidden) {
@@ -218,7 +218,7 @@ func TestLifeOfAnEvent(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		if diff := cmp.Diff([]string{"News", "event", "Webinar"}, p.Tags); diff != "" {
-			t.Error(diff)
+			t.Errorf("p.Tags (-want +got):\n%s", diff)
 		}
 		if e.Values["name"] != "An evening, changed in Ghost" {
 			t.Errorf("%+v", e.Values)
@@ -233,18 +233,18 @@ func TestLifeOfAnEvent(t *testing.T) {
 			t.Errorf("%+v, %+v", p, e)
 		}
 		if _, err := r.Cancel(ctx, "daily", e.ID, 0); !errors.Is(err, ErrNoPost) {
-			t.Error(err)
+			t.Errorf("r.Cancel: %v, want %v", err, ErrNoPost)
 		}
 		e = want[Event](t)(r.Publish(ctx, "daily", e.ID, 0, typeOf(t, "webinar")))
 		if err := r.Delete(ctx, "daily", e.ID, e.Revision); err != nil {
-			t.Fatal(err)
+			t.Fatalf("r.Delete: %v", err)
 		}
 		p = r.all()[0]
 		if p.Status != "draft" || p.Head != "<style></style>\n\n<meta>" && p.Head != "<style></style>\n<meta>" {
 			t.Errorf("%+v", p)
 		}
 		if _, err := r.store.Find(ctx, "daily", e.ID); !errors.Is(err, ErrNotFound) {
-			t.Error(err)
+			t.Errorf("r.store.Find: %v, want %v", err, ErrNotFound)
 		}
 	})
 }
@@ -359,7 +359,7 @@ func TestLatePost(t *testing.T) {
 		e.lateAt = time.UnixMilli(1)
 		return nil
 	}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("r.store.Change: %v", err)
 	}
 	r.sync(e.ID)
 	e = want[Event](t)(r.Find(t.Context(), "daily", e.ID))
@@ -388,7 +388,7 @@ func TestChangesInGhost(t *testing.T) {
 		changed := map[string]any{"name": "Ball", "slug": "ball", "description": "In the garden.", "feature_image": "https://example.com/ball.jpg", "event_date": "2031-05-01"}
 		for _, values := range []map[string]any{looked[0].Values, e.Values} {
 			if diff := cmp.Diff(changed, values); diff != "" {
-				t.Error(diff)
+				t.Errorf("values (-want +got):\n%s", diff)
 			}
 		}
 		if p := r.all()[0]; p.Title != "Ball" || p.Slug != "ball" || !strings.Contains(p.Head, "In the garden.") || e.Pending != nil {
@@ -464,11 +464,11 @@ func TestRefusedPublishing(t *testing.T) {
 		{Field: "speaker", Message: "Speaker must have 20 characters at most; it has 21."},
 	}
 	if diff := cmp.Diff(problems, invalid.Problems); diff != "" {
-		t.Error(diff)
+		t.Errorf("invalid.Problems (-want +got):\n%s", diff)
 	}
 	now := want[Event](t)(r.Find(ctx, "daily", e.ID))
 	if diff := cmp.Diff(e, now, cmp.AllowUnexported(Event{})); diff != "" {
-		t.Error(diff)
+		t.Errorf("now (-want +got):\n%s", diff)
 	}
 	for _, wrong := range []Edit{
 		{"", "webinar", nil},
@@ -505,17 +505,17 @@ func TestDeletedWithoutAPost(t *testing.T) {
 		r, ctx := newRoom(t, db), t.Context()
 		e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
 		if err := r.Delete(ctx, "daily", e.ID, 0); err != nil {
-			t.Fatal(err)
+			t.Fatalf("r.Delete: %v", err)
 		}
 		if _, err := r.store.Find(ctx, "daily", e.ID); !errors.Is(err, ErrNotFound) {
-			t.Error(err)
+			t.Errorf("r.store.Find: %v, want %v", err, ErrNotFound)
 		}
 		e = want[Event](t)(r.Create(ctx, "elsewhere", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
 		r.exec(`UPDATE events SET site = 'daily', status = 'deleted' WHERE id = $1`, e.ID)
 		r.enqueue(e.ID, time.Time{})
 		r.sync(e.ID)
 		if _, err := r.store.Find(ctx, "daily", e.ID); !errors.Is(err, ErrNotFound) {
-			t.Error(err)
+			t.Errorf("r.store.Find: %v, want %v", err, ErrNotFound)
 		}
 	})
 }

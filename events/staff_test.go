@@ -108,7 +108,7 @@ func TestLookAtWhatWas(t *testing.T) {
 			}
 			slow := slowHost{r.host, new(sync.Once), func() { want[Event](t)(test.meanwhile(ctx, r.Service, e.ID, webinar)) }}
 			if err := r.poll(ctx, slow, "daily", time.Now().Add(-time.Hour)); err != nil {
-				t.Fatal(err)
+				t.Fatalf("r.poll: %v", err)
 			}
 			r.sync(e.ID)
 			now, p := want[Event](t)(r.Find(ctx, "daily", e.ID)), r.all()[0]
@@ -432,7 +432,7 @@ func TestTimeOfStaffsChange(t *testing.T) {
 		UpdatedAt time.Time `json:"updated_at"`
 	}
 	if err := json.Unmarshal([]byte(want[Event](t)(r.Find(ctx, "daily", e.ID)).body), &p); err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	if !p.UpdatedAt.After(old.Add(time.Minute)) || p.Name != "Ball" {
 		t.Errorf("%q, updated at %v, want Ball, after %v", p.Name, p.UpdatedAt, old)

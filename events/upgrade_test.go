@@ -18,7 +18,7 @@ func (r *room) down(name string) {
 	r.t.Helper()
 	text, err := migrations.ReadFile("migrations/" + name)
 	if err != nil {
-		r.t.Fatal(err)
+		r.t.Fatalf("migrations.ReadFile: %v", err)
 	}
 	_, down, _ := strings.Cut(string(text), "-- +goose Down")
 	for statement := range strings.SplitSeq(strings.TrimSpace(down), ";\n") {
@@ -34,12 +34,12 @@ func TestUpgradeOfPendingEvents(t *testing.T) {
 		for _, name := range []string{"migrations/00001_events.sql", "migrations/00002_made.sql"} {
 			data, err := migrations.ReadFile(name)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("migrations.ReadFile: %v", err)
 			}
 			earlier[name] = &fstest.MapFile{Data: data}
 		}
 		if err := (database.Schema{Name: Schema.Name, Files: earlier}).Migrate(t.Context(), db); err != nil {
-			t.Fatal(err)
+			t.Fatalf("(database.Schema{Name: Schema.Name, Files: earlier}).Migrate: %v", err)
 		}
 		const content, shape = `{"event_date": "2031-05-01", "name": "Party"}`, `{"label": "Webinar", "fields": ["name", "event_date"]}`
 		add := func(id, status, post string, due any, wanted, tries, late int64) {
@@ -48,7 +48,7 @@ func TestUpgradeOfPendingEvents(t *testing.T) {
 				due_at, wanted_at, tries, problem, holder, leased_until, late_at, name, starts_at, over_at, public)
 				VALUES ('daily', $1, 'solo', 'webinar', $2, $3, 1, 0, 0, $4, '', $5, $6, $7, $8, 'It is down.', '', 0, $9, 'party', 0, 0, '')`,
 				id, content, status, shape, post, due, wanted, tries, late); err != nil {
-				t.Fatal(err)
+				t.Fatalf("db.Write.ExecContext: %v", err)
 			}
 		}
 		far := time.Now().Add(time.Hour).UnixMilli()
@@ -65,7 +65,7 @@ func TestUpgradeOfPendingEvents(t *testing.T) {
 		}
 		r.exec(`DELETE FROM migrations_events WHERE version_id = 3`)
 		if err := Schema.Migrate(t.Context(), db); err != nil {
-			t.Fatal(err)
+			t.Fatalf("Schema.Migrate: %v", err)
 		}
 		got := make(map[string]*Pending)
 		for _, id := range []string{"pending", "checked", "deleted", "synced"} {

@@ -96,7 +96,7 @@ func TestQueuedWritesAreOne(t *testing.T) {
 		b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 		for _, f := range []members.Fields{{Name: new("1")}, {Name: new("2")}, {Labels: &[]string{"new"}}} {
 			if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", f, nil); err != nil {
-				t.Fatal(err)
+				t.Fatalf("b.Service.Update: %v", err)
 			}
 		}
 		b.Platform.Staff(jane.PlatformID, byStaff)
@@ -125,7 +125,7 @@ func TestRefreshOfWhatIsNotPending(t *testing.T) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", name("Jane"))))
 		b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("crm's")}, nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Update: %v", err)
 		}
 		b.Platform.Mend()
 		b.Platform.Staff(jane.PlatformID, byStaff)
@@ -147,7 +147,7 @@ func TestRefusedLeavesWhatIsPending(t *testing.T) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", name("Jane"))))
 		b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("crm's")}, nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Update: %v", err)
 		}
 		b.Platform.Mend()
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", with("refused@example.com"), nil); err == nil {
@@ -184,11 +184,11 @@ func TestUnsubscribedMeanwhile(t *testing.T) {
 				jane := b.Record(b.Create(byEmail, test.before))
 				b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 				if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", test.write, nil); err != nil {
-					t.Fatal(err)
+					t.Fatalf("b.Service.Update: %v", err)
 				}
 				// A later queued write does not restore the subscription.
 				if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Note: new("n")}, nil); err != nil {
-					t.Fatal(err)
+					t.Fatalf("b.Service.Update: %v", err)
 				}
 				b.Platform.Staff(jane.PlatformID, func(m *platform.Member) { m.Subscribed, m.Newsletters = false, []string{} })
 				b.Platform.Mend()
@@ -209,7 +209,7 @@ func TestOnceMoreIsNoSubscription(t *testing.T) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", func(f *members.Fields) { f.Subscribed = new(false) })))
 		b.Platform.LoseAnswers(false)
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("New"), Subscribed: new(true)}, nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Update: %v", err)
 		}
 		b.Platform.Mend()
 		b.Now = b.Now.Add(2 * time.Second)
@@ -232,11 +232,11 @@ func TestGoneWithAnEmailThatIsTaken(t *testing.T) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com")))
 		b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", with("taken@example.com"), nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Update: %v", err)
 		}
 		b.Platform.Mend()
 		if err := b.Platform.Delete(t.Context(), jane.PlatformID); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Platform.Delete: %v", err)
 		}
 		b.Platform.Staff("q-1", func(m *platform.Member) { m.Email, m.Status = "taken@example.com", "free" })
 		b.CatchUp()

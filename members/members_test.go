@@ -41,13 +41,13 @@ func TestWriteThrough(t *testing.T) {
 			t.Fatalf("%+v, %v", updated, err)
 		}
 		if diff := cmp.Diff([]string{"VIP", "new"}, updated.Member.Labels); diff != "" {
-			t.Error(diff)
+			t.Errorf("updated.Member.Labels (-want +got):\n%s", diff)
 		}
 		if !updated.Member.UpdatedAt.After(created.Member.UpdatedAt) || updated.Member.Name != "Jane" {
 			t.Errorf("updated: %+v", updated.Member)
 		}
 		if diff := cmp.Diff(updated.Member, b.Get("jane@example.com").Member); diff != "" {
-			t.Error(diff)
+			t.Errorf("b.Get(\"jane@example.com\").Member (-want +got):\n%s", diff)
 		}
 		if deleted, err := b.Service.Delete(t.Context(), byEmail, "jane@example.com", nil); err != nil || deleted.Queued {
 			t.Fatalf("%+v, %v", deleted, err)
@@ -107,7 +107,7 @@ func TestReadThrough(t *testing.T) {
 		// A deleted member that the platform still has does not come back.
 		b.Platform.Break(membertest.ErrDown)
 		if _, err := b.Service.Delete(ctx, byEmail, "old@example.com", nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Delete: %v", err)
 		}
 		if _, err := b.Service.Get(ctx, byEmail, "unknown@example.com"); !errors.As(err, &invalid) {
 			t.Errorf("while the platform is away: %v", err)
@@ -169,7 +169,7 @@ func TestCreatedBefore(t *testing.T) {
 			want := b.Create(i, f)
 			got := b.Create(i, f)
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 		}
 		b.SameOnPlatform("crm@example.com ", "form@example.com ")
@@ -213,7 +213,7 @@ func TestValidation(t *testing.T) {
 		f.Note, f.TierID, f.Labels = new(strings.Repeat("é", 2000)), &null, &[]string{strings.Repeat("é", 191)}
 	})
 	if _, err := b.Service.Create(t.Context(), byEmail, ok); err != nil {
-		t.Error(err)
+		t.Errorf("b.Service.Create: %v", err)
 	}
 }
 
@@ -272,14 +272,14 @@ func TestManyWritersOfOneMember(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		service := members.New(members.Config{Site: membertest.Site, Store: b.Store})
 		if _, err := service.Create(t.Context(), byEmail, with("jane@example.com")); err != nil {
-			t.Fatal(err)
+			t.Fatalf("service.Create: %v", err)
 		}
 		const writers = 64
 		var wg sync.WaitGroup
 		for range writers {
 			wg.Go(func() {
 				if _, err := service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Note: new("x")}, nil); err != nil {
-					t.Error(err)
+					t.Errorf("service.Update: %v", err)
 				}
 			})
 		}
@@ -303,7 +303,7 @@ func TestNoPlatform(t *testing.T) {
 			t.Errorf("no match: %v", err)
 		}
 		if _, err := b.Service.Delete(t.Context(), byEmail, "jane@example.com", nil); err != nil {
-			t.Error(err)
+			t.Errorf("b.Service.Delete: %v", err)
 		}
 		if _, err := b.Service.Get(t.Context(), byEmail, "jane@example.com"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("%v", err)
@@ -334,7 +334,7 @@ func TestTwoEdges(t *testing.T) {
 						m.MarkNamed(members.LabelsField)
 					})
 					if err != nil {
-						t.Error(err)
+						t.Errorf("edges[w%%2].Service.Change: %v", err)
 					}
 				}
 			})

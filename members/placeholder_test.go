@@ -37,11 +37,11 @@ func TestPlaceholdersGetNoMail(t *testing.T) {
 	}
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		if err := b.Store.AddIntegration(t.Context(), stored); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Store.AddIntegration: %v", err)
 		}
 		// Revoked, it still has its members.
 		if err := b.Store.RevokeIntegration(t.Context(), membertest.Site, stored.Name, b.Now); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Store.RevokeIntegration: %v", err)
 		}
 		b.Create(byID, membertest.With("jane@example.com", id("1")))
 		b.Create(byID, membertest.With("jane@example.com", id("2"), subscribed(true)))
@@ -120,7 +120,7 @@ func TestPlaceholdersOfANewIntegration(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Create(byEmail, with("jane@example.com"))
 		if err := b.Store.AddIntegration(t.Context(), added); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Store.AddIntegration: %v", err)
 		}
 		if _, err := b.Service.Create(t.Context(), added, with("2@nobody.example", id("2"), subscribed(true))); !errors.Is(err, members.ErrPlaceholder) {
 			t.Errorf("at once: %v", err)

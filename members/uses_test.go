@@ -74,7 +74,7 @@ func TestUsesAreWrittenRarely(t *testing.T) {
 		synctest.Wait()
 		want := map[string][]time.Duration{"crm": {0, 10 * time.Minute, 20 * time.Minute}, "form": {25 * time.Minute}}
 		if diff := cmp.Diff(want, store.uses); diff != "" {
-			t.Error(diff)
+			t.Errorf("store.uses (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func TestComparisons(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		ctx := t.Context()
 		check := func(want inbound.Comparison) {
@@ -33,7 +33,7 @@ func TestComparisons(t *testing.T) {
 		request := func() {
 			t.Helper()
 			if err := store.RequestComparison(ctx, "daily"); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.RequestComparison: %v", err)
 			}
 		}
 		check(inbound.Comparison{Site: "daily"})
@@ -52,7 +52,7 @@ func TestComparisons(t *testing.T) {
 		}
 		c := inbound.Comparison{Site: "daily", LastID: "p-1", StartedAt: then, FinishedAt: later, Surplus: -3, Served: 1}
 		if err := store.SaveComparison(ctx, c, members.Lease{Owner: "one"}); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.SaveComparison: %v", err)
 		}
 		if err := store.SaveComparison(ctx, c, two); !errors.Is(err, members.ErrConflict) {
 			t.Errorf("saved by another: %v", err)
@@ -74,18 +74,18 @@ func TestWaitingComparisons(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		ctx := t.Context()
 		save := func(c inbound.Comparison, until time.Time) {
 			t.Helper()
 			lease := members.Lease{Owner: "me", Until: time.Now().Add(time.Hour)}
 			if _, err := store.ClaimComparison(ctx, c.Site, lease); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.ClaimComparison: %v", err)
 			}
 			lease.Until = until
 			if err := store.SaveComparison(ctx, c, lease); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.SaveComparison: %v", err)
 			}
 		}
 		save(inbound.Comparison{Site: "done", StartedAt: then, FinishedAt: later}, time.Time{})
@@ -94,7 +94,7 @@ func TestWaitingComparisons(t *testing.T) {
 		save(inbound.Comparison{Site: "under way", StartedAt: then}, time.Now().Add(time.Hour))
 		for _, site := range []string{"requested", "under way"} {
 			if err := store.RequestComparison(ctx, site); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.RequestComparison: %v", err)
 			}
 		}
 		got, err := store.WaitingComparisons(ctx)
@@ -105,7 +105,7 @@ func TestWaitingComparisons(t *testing.T) {
 			return
 		}
 		if plan := planOf(t, db, waitingComparisons, 0); !strings.Contains(plan, "comparisons_waiting") {
-			t.Error(plan)
+			t.Errorf("planOf = %q, want %q in it", plan, "comparisons_waiting")
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestReconcile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		ctx := t.Context()
 		add := func(name string, change func(*members.Record), lease members.Lease) members.Record {
@@ -123,7 +123,7 @@ func TestReconcile(t *testing.T) {
 			m.GUID, m.Email, m.PlatformID, m.MemberID, m.Applied = "guid-"+name, name+"@example.com", "p-"+name, "c-"+name, 1
 			change(&m)
 			if err := store.Insert(ctx, m, "crm", lease); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.Insert: %v", err)
 			}
 			return m
 		}
@@ -157,7 +157,7 @@ func TestReconcile(t *testing.T) {
 
 		list, err := store.OnPlatform(ctx, "daily", "", 100)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.OnPlatform: %v", err)
 		}
 		settled.Name, settled.Version, settled.Applied = "changed", 2, 2
 		gone.Version, gone.Applied, gone.Deleted, gone.Email, gone.Labels = 2, 2, true, "", []string{}
@@ -167,7 +167,7 @@ func TestReconcile(t *testing.T) {
 			all[i].MemberID = ""
 		}
 		if diff := cmp.Diff(all, list, cmpopts.IgnoreFields(members.Record{}, "NextAttempt")); diff != "" {
-			t.Error(diff)
+			t.Errorf("list (-want +got):\n%s", diff)
 		}
 		if list, err := store.OnPlatform(ctx, "daily", "p-fresh", 2); len(list) != 2 || list[0].PlatformID != "p-gone" || err != nil {
 			t.Errorf("after p-fresh: %+v, %v", list, err)

@@ -20,7 +20,7 @@ func TestAll(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		var want []members.Member
 		for i := range pageSize + 1 {
@@ -37,7 +37,7 @@ func TestAll(t *testing.T) {
 			if i == 3 {
 				m.Deleted = true
 				if err := store.Update(t.Context(), m); err != nil {
-					t.Fatal(err)
+					t.Fatalf("store.Update: %v", err)
 				}
 			}
 			if i != 1 && i != 3 {
@@ -54,7 +54,7 @@ func TestAll(t *testing.T) {
 			return list
 		}
 		if diff := cmp.Diff(want, all("daily", "crm")); diff != "" {
-			t.Error(diff)
+			t.Errorf("all (-want +got):\n%s", diff)
 		}
 		for i := range want {
 			want[i].MemberID = ""
@@ -89,12 +89,12 @@ func TestAll(t *testing.T) {
 func TestAllIsNotSorted(t *testing.T) {
 	db := dbtest.SQLite(t)
 	if _, err := NewSQL(t.Context(), db); err != nil {
-		t.Fatal(err)
+		t.Fatalf("NewSQL: %v", err)
 	}
 	want := "SEARCH m USING INDEX sqlite_autoindex_members_1 (guid>?)\n" +
 		"SEARCH i USING INDEX member_ids_guid (guid=? AND integration=?) LEFT-JOIN\n"
 	if diff := cmp.Diff(want, planOf(t, db, pageOfMembers, "daily", "crm", "", pageSize)); diff != "" {
-		t.Error(diff)
+		t.Errorf("planOf (-want +got):\n%s", diff)
 	}
 }
 
@@ -103,7 +103,7 @@ func planOf(t *testing.T, db *database.DB, query string, args ...any) string {
 	t.Helper()
 	rows, err := db.Read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("db.Read.QueryContext: %v", err)
 	}
 	defer rows.Close()
 	var plan strings.Builder
@@ -111,12 +111,12 @@ func planOf(t *testing.T, db *database.DB, query string, args ...any) string {
 		var id, parent, unused int
 		var detail string
 		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			t.Fatal(err)
+			t.Fatalf("rows.Scan: %v", err)
 		}
 		plan.WriteString(detail + "\n")
 	}
 	if err := rows.Err(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("rows.Err: %v", err)
 	}
 	return plan.String()
 }

@@ -21,7 +21,7 @@ func TestForget(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		ctx := t.Context()
 		must := func(err error) {
@@ -70,7 +70,7 @@ func TestForget(t *testing.T) {
 				want[table+" daily"] = 0
 			}
 			if diff := cmp.Diff(want, count()); diff != "" {
-				t.Error(diff)
+				t.Errorf("count (-want +got):\n%s", diff)
 			}
 		}
 	})
@@ -80,18 +80,18 @@ func TestForget(t *testing.T) {
 func TestTablesOfSites(t *testing.T) {
 	db := dbtest.SQLite(t)
 	if _, err := NewSQL(t.Context(), db); err != nil {
-		t.Fatal(err)
+		t.Fatalf("NewSQL: %v", err)
 	}
 	rows, err := db.Read.QueryContext(t.Context(), `SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'site'`)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("db.Read.QueryContext: %v", err)
 	}
 	defer rows.Close()
 	var got []string
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
+			t.Fatalf("rows.Scan: %v", err)
 		}
 		got = append(got, name)
 	}

@@ -17,7 +17,7 @@ func TestImports(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		ctx := t.Context()
 		if _, err := store.FindImport(ctx, "daily"); !errors.Is(err, members.ErrNotFound) {
@@ -28,7 +28,7 @@ func TestImports(t *testing.T) {
 			{Site: "daily", LastID: "p-3", Seen: 4, StartedAt: then},
 		} {
 			if err := store.SaveImport(ctx, i); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.SaveImport: %v", err)
 			}
 			got, err := store.FindImport(ctx, "daily")
 			if diff := cmp.Diff(i, got); diff != "" || err != nil {
@@ -36,7 +36,7 @@ func TestImports(t *testing.T) {
 			}
 		}
 		if err := store.EndImport(ctx, "daily"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.EndImport: %v", err)
 		}
 		if _, err := store.FindImport(ctx, "daily"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("after its end: %v", err)

@@ -16,7 +16,7 @@ func TestIntegrations(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		ctx := t.Context()
 		crm := members.Integration{
@@ -27,7 +27,7 @@ func TestIntegrations(t *testing.T) {
 		other := members.Integration{Site: "weekly", Name: "crm", Mode: "email", KeyHash: members.HashKey("h3"), CreatedAt: then}
 		for _, i := range []members.Integration{form, crm, other} {
 			if err := store.AddIntegration(ctx, i); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.AddIntegration: %v", err)
 			}
 		}
 		again := crm
@@ -60,27 +60,27 @@ func TestIntegrations(t *testing.T) {
 		}
 		for _, limit := range []members.Limit{{Requests: 65535, Window: 365 * 24 * time.Hour}, {}} {
 			if err := store.LimitIntegration(ctx, "daily", "crm", limit); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.LimitIntegration: %v", err)
 			}
 			limitedTo(limit)
 		}
 
 		if err := store.RotateIntegration(ctx, "daily", "crm", members.HashKey("h5")); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.RotateIntegration: %v", err)
 		}
 		gone("daily", members.HashKey("h1"))
 		if i, err := store.FindIntegration(ctx, "daily", members.HashKey("h5")); err != nil || i.Name != "crm" {
 			t.Errorf("rotated: %+v, %v", i, err)
 		}
 		if err := store.RevokeIntegration(ctx, "daily", "crm", later); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.RevokeIntegration: %v", err)
 		}
 		gone("daily", members.HashKey("h5"))
 		if list, err := store.ListIntegrations(ctx, "daily"); err != nil || !list[0].RevokedAt.Equal(later) {
 			t.Errorf("revoked: %+v, %v", list, err)
 		}
 		if err := store.RotateIntegration(ctx, "daily", "crm", members.HashKey("h6")); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.RotateIntegration: %v", err)
 		}
 		if _, err := store.FindIntegration(ctx, "daily", members.HashKey("h6")); err != nil {
 			t.Errorf("rotated after it was revoked: %v", err)
@@ -98,7 +98,7 @@ func TestIntegrations(t *testing.T) {
 		use := func(i members.Integration, at time.Time) {
 			t.Helper()
 			if err := store.UseIntegration(ctx, i, at); err != nil {
-				t.Error(err)
+				t.Errorf("store.UseIntegration: %v", err)
 			}
 		}
 		again.Site, again.KeyHash = "daily", members.HashKey("h5") // that which crm had
@@ -114,7 +114,7 @@ func TestIntegrations(t *testing.T) {
 			t.Errorf("found: %+v, %v", found, err)
 		}
 		if err := store.RotateIntegration(ctx, "daily", "form", members.HashKey("h8")); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.RotateIntegration: %v", err)
 		}
 		usedAt(time.Time{})
 

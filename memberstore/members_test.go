@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 			}
 			want.MemberID = key.MemberID
 			if diff := cmp.Diff(members.Result{Member: want}, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 		}
 	})
@@ -182,7 +182,7 @@ func TestUpdate(t *testing.T) {
 		m.Labels, m.Newsletters, m.TierID = []string{"new"}, []members.Newsletter{{ID: "n3"}}, &tier
 		m.Status, m.UpdatedAt, m.PlatformID = "paid", later, "p-2"
 		if err := store.Update(t.Context(), m); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Update: %v", err)
 		}
 		want := m
 		want.Version = 2
@@ -204,7 +204,7 @@ func TestTombstone(t *testing.T) {
 		m := find(t, store, members.Key{Site: "daily", Email: "jane@example.com"})
 		m.Deleted = true
 		if err := store.Update(t.Context(), m); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Update: %v", err)
 		}
 		for email, want := range map[string]bool{"JANE@example.com": true, "joe@example.com": false} {
 			if lingers, err := store.EmailLingers(t.Context(), "daily", email, ""); lingers != want || err != nil {
@@ -236,7 +236,7 @@ func TestTombstone(t *testing.T) {
 		purge := func(before time.Duration) {
 			t.Helper()
 			if err := store.PurgeTombstones(t.Context(), time.Now().Add(before)); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.PurgeTombstones: %v", err)
 			}
 		}
 		purge(-time.Hour)
@@ -268,27 +268,27 @@ func TestLease(t *testing.T) {
 			t.Errorf("a member that does not exist: %v", err)
 		}
 		if err := store.Release(t.Context(), "guid-joe", "me"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Release: %v", err)
 		}
 		// An expired lease can be taken.
 		if _, err := store.Lease(t.Context(), "guid-joe", members.Lease{Owner: "me", Until: now.Add(-time.Second)}); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Lease: %v", err)
 		}
 		if _, err := store.Lease(t.Context(), "guid-joe", other); err != nil {
 			t.Errorf("after it expired: %v", err)
 		}
 		// Only the owner ends it.
 		if err := store.Release(t.Context(), "guid-joe", "me"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Release: %v", err)
 		}
 		if err := store.MarkFailed(t.Context(), "guid-joe", outbox.Failure{Problem: "down", Next: then}, "me"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkFailed: %v", err)
 		}
 		if _, err := store.Lease(t.Context(), "guid-joe", me); !errors.Is(err, members.ErrConflict) {
 			t.Errorf("ended by a stranger: %v", err)
 		}
 		if err := store.MarkFailed(t.Context(), "guid-joe", outbox.Failure{Problem: "down", Next: then}, "other"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkFailed: %v", err)
 		}
 		if got, err := store.Lease(t.Context(), "guid-joe", me); err != nil || got.Attempts != 2 || got.Problem != "down" {
 			t.Errorf("ended by its owner: %+v, %v", got, err)
@@ -309,7 +309,7 @@ func TestLeaseExcludes(t *testing.T) {
 				if err == nil {
 					leased.Add(1)
 				} else if !errors.Is(err, members.ErrConflict) {
-					t.Error(err)
+					t.Errorf("err: %v, want %v", err, members.ErrConflict)
 				}
 			})
 		}
@@ -333,12 +333,12 @@ func TestAppliedKeeps(t *testing.T) {
 				m := find(t, store, members.Key{Site: "daily", GUID: "guid-jane"})
 				m.Named = [5]int64{2, 2, 2, 2, 2}
 				if err := store.Update(t.Context(), m); err != nil {
-					t.Fatal(err)
+					t.Fatalf("store.Update: %v", err)
 				}
 				m.Version++
 				m.Named[field] = 3
 				if err := store.Update(t.Context(), m); err != nil {
-					t.Fatal(err)
+					t.Fatalf("store.Update: %v", err)
 				}
 				m.Version++
 				has := says

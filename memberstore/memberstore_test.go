@@ -21,7 +21,7 @@ func newStore(t testing.TB, db *database.DB) outbox.Store {
 	t.Helper()
 	store, err := NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("NewSQL: %v", err)
 	}
 	return store
 }
@@ -58,7 +58,7 @@ func joe() members.Record {
 func insert(t testing.TB, store outbox.Store, m members.Record) {
 	t.Helper()
 	if err := store.Insert(t.Context(), m, "crm", members.Lease{}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.Insert: %v", err)
 	}
 }
 
@@ -74,7 +74,7 @@ func find(t testing.TB, store outbox.Store, key members.Key) members.Record {
 func same(t testing.TB, want, got members.Record) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestMigrationsAtOnce(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				if _, err := NewSQL(context.Background(), db); err != nil {
-					t.Error(err)
+					t.Errorf("NewSQL: %v", err)
 				}
 			})
 		}
@@ -98,14 +98,14 @@ func TestSQLiteFileMode(t *testing.T) {
 	path := t.TempDir() + "/folder/lychgate.db"
 	db, err := database.Open(t.Context(), database.SQLite, path)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	defer db.Close()
 	insert(t, newStore(t, db), joe())
 	for _, file := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(file)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.Stat: %v", err)
 		}
 		if mode := info.Mode().Perm(); mode != 0o600 {
 			t.Errorf("%s has mode %o", file, mode)

@@ -23,7 +23,7 @@ func TestSent(t *testing.T) {
 			t.Helper()
 			lingers, err := store.EmailLingers(t.Context(), "daily", "JOE@example.com", exceptGUID)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.EmailLingers: %v", err)
 			}
 			return lingers
 		}
@@ -35,7 +35,7 @@ func TestSent(t *testing.T) {
 		}
 		m.Email = "joseph@example.com"
 		if err := store.Update(t.Context(), m); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Update: %v", err)
 		}
 		m.Version = 2
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
@@ -44,27 +44,27 @@ func TestSent(t *testing.T) {
 		}
 
 		if err := store.MarkFailed(t.Context(), "guid-joe", outbox.Failure{Problem: "down", Next: later}, ""); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkFailed: %v", err)
 		}
 		m.Attempts, m.Problem, m.NextAttempt = 1, "down", later
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
 		if err := store.MarkSent(t.Context(), "guid-joe", m.Email, later); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkSent: %v", err)
 		}
 		m.Sent, m.SentAt = m.Email, later
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
 		if err := store.MarkFailed(t.Context(), "guid-joe", outbox.Failure{Problem: "key", Next: later, NotSent: true}, ""); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkFailed: %v", err)
 		}
 		m.Sent, m.SentAt, m.Attempts, m.Problem = "", time.Time{}, 2, "key"
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
 
 		if err := store.MarkSent(t.Context(), "guid-joe", m.Email, later); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkSent: %v", err)
 		}
 		m.Applied, m.PlatformID = 2, "p-1"
 		if _, err := store.MarkApplied(t.Context(), m, ""); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkApplied: %v", err)
 		}
 		m.Attempts, m.Problem, m.NextAttempt = 0, "", time.Time{}
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
@@ -77,21 +77,21 @@ func TestUnsure(t *testing.T) {
 		m := joe()
 		m.Sent, m.SentAt = m.Email, then
 		if err := store.Insert(t.Context(), m, "", members.Lease{Owner: "me", Until: time.Now().Add(time.Hour)}); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Insert: %v", err)
 		}
 		if err := store.MarkFailed(t.Context(), "guid-joe", outbox.Failure{Problem: "down", Next: then, UnansweredAt: then, PlatformID: "p-1"}, "me"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkFailed: %v", err)
 		}
 		m.Attempts, m.Problem, m.NextAttempt, m.UnansweredAt, m.PlatformID = 1, "down", then, then, "p-1"
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
 		if err := store.MarkApplyAgain(t.Context(), m, outbox.Failure{Problem: "again", Next: later}, "me"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkApplyAgain: %v", err)
 		}
 		m.Attempts, m.Problem, m.NextAttempt, m.PlatformID, m.Sent, m.SentAt = 0, "again", later, "p-1", "", time.Time{}
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
 		m.Applied = 1
 		if _, err := store.MarkApplied(t.Context(), m, "me"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkApplied: %v", err)
 		}
 		m.Problem, m.NextAttempt, m.UnansweredAt = "", time.Time{}, time.Time{}
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
@@ -103,7 +103,7 @@ func TestDue(t *testing.T) {
 		guids := func(now time.Time) (list []string) {
 			members, err := store.Due(t.Context(), "daily", now, 10)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.Due: %v", err)
 			}
 			for _, m := range members {
 				list = append(list, m.GUID)
@@ -119,11 +119,11 @@ func TestDue(t *testing.T) {
 			m := joe()
 			m.GUID, m.Email = fmt.Sprint("guid-", i), fmt.Sprint(i, "@example.com")
 			if err := store.Insert(t.Context(), m, "", lease); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.Insert: %v", err)
 			}
 		}
 		if err := store.MarkFailed(t.Context(), "guid-0", outbox.Failure{Problem: "down", Next: now.Add(time.Minute)}, "me"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkFailed: %v", err)
 		}
 		if diff := cmp.Diff([]string{"guid-1"}, guids(now)); diff != "" {
 			t.Errorf("due now: %s", diff)
@@ -147,7 +147,7 @@ func TestDue(t *testing.T) {
 		// Written meanwhile: the version that was applied is not the last.
 		m := find(t, store, members.Key{Site: "daily", Email: "1@example.com"})
 		if err := store.Update(t.Context(), m); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Update: %v", err)
 		}
 		applied := func(m members.Record, version int64, want bool) {
 			t.Helper()
@@ -173,10 +173,10 @@ func TestRevert(t *testing.T) {
 		refused := before
 		refused.Email, refused.Name = "bad@example.com", "Bad"
 		if err := store.Update(t.Context(), refused); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Update: %v", err)
 		}
 		if err := store.Revert(t.Context(), members.Write{After: members.Record{Member: members.Member{GUID: before.GUID}, Version: 2}, Before: &before}); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Revert: %v", err)
 		}
 		want := before
 		want.Version, want.Applied = 3, 3
@@ -188,7 +188,7 @@ func TestRevert(t *testing.T) {
 		// A new member is removed.
 		insert(t, store, joe())
 		if err := store.Revert(t.Context(), members.Write{After: members.Record{Member: members.Member{GUID: "guid-joe"}, Version: 1}, Before: nil}); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Revert: %v", err)
 		}
 		if _, err := store.Find(t.Context(), members.Key{Site: "daily", Email: "joe@example.com"}); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("a refused new member is there: %v", err)
@@ -212,13 +212,13 @@ func TestDueSites(t *testing.T) {
 				r.Site, r.GUID, r.Email = site, fmt.Sprint(site, i), fmt.Sprint(i, "@example.com")
 				set(&r, &lease)
 				if err := store.Insert(t.Context(), r, "", lease); err != nil {
-					t.Fatal(err)
+					t.Fatalf("store.Insert: %v", err)
 				}
 				if site != "waiting" {
 					continue
 				}
 				if err := store.MarkFailed(t.Context(), r.GUID, outbox.Failure{Problem: "down", Next: now.Add(time.Hour)}, ""); err != nil {
-					t.Fatal(err)
+					t.Fatalf("store.MarkFailed: %v", err)
 				}
 			}
 		}
@@ -243,7 +243,7 @@ func TestMarkUntried(t *testing.T) {
 		insert(t, store, joe())
 		f := outbox.Failure{Problem: "not tried", Next: time.Now(), Untried: true}
 		if err := store.MarkFailed(t.Context(), "guid-joe", f, "me"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkFailed: %v", err)
 		}
 		r := find(t, store, members.Key{Site: "daily", GUID: "guid-joe"})
 		if r.Attempts != 0 || r.Problem != "not tried" {
@@ -257,7 +257,7 @@ func TestMarkUntried(t *testing.T) {
 func TestDueSitesIsIndexed(t *testing.T) {
 	db := dbtest.SQLite(t)
 	if _, err := NewSQL(t.Context(), db); err != nil {
-		t.Fatal(err)
+		t.Fatalf("NewSQL: %v", err)
 	}
 	plan := planOf(t, db, dueSites, 0)
 	for line := range strings.SplitSeq(strings.TrimSpace(plan), "\n") {

@@ -19,7 +19,7 @@ func TestCountRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := memberstore.NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("memberstore.NewSQL: %v", err)
 		}
 		const unknown = "There is no newsletter 1."
 		for i, failed := range []struct{ site, reason string }{
@@ -27,13 +27,13 @@ func TestCountRefused(t *testing.T) {
 		} {
 			m := members.Record{Site: failed.site, Member: members.Member{GUID: strconv.Itoa(i), Email: fmt.Sprintf("m%d@example.com", i)}, Version: 1}
 			if err := store.Insert(t.Context(), m, "", members.Lease{}); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.Insert: %v", err)
 			}
 			if failed.reason == "" { // which the platform does not take now
 				continue
 			}
 			if err := store.RefuseCreate(t.Context(), m.GUID, m.Version, failed.reason, time.Now()); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.RefuseCreate: %v", err)
 			}
 		}
 		got, err := store.CountRefused(t.Context())

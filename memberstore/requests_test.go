@@ -16,7 +16,7 @@ func TestRequests(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		ctx := t.Context()
 		r := members.Request{Site: "daily", Integration: "crm", Key: "k", Hash: "h", GUID: "guid-1"}
@@ -56,7 +56,7 @@ func TestRequests(t *testing.T) {
 			}
 			if step.end {
 				if err := store.EndRequest(ctx, step.request, step.answer); err != nil {
-					t.Fatal(err)
+					t.Fatalf("store.EndRequest: %v", err)
 				}
 			}
 		}
@@ -69,7 +69,7 @@ func TestClaims(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		ctx := t.Context()
 		owned := func(owner string) members.Request {
@@ -86,7 +86,7 @@ func TestClaims(t *testing.T) {
 		begin(a, 0, members.Begun{GUID: "guid-a"}, nil)
 		begin(b, 3*time.Second, members.Begun{}, members.ErrUnderWay)
 		if err := store.RenewRequest(ctx, a, then.Add(3*time.Second)); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.RenewRequest: %v", err)
 		}
 		begin(b, 6*time.Second, members.Begun{}, members.ErrUnderWay)
 		begin(b, 7*time.Second, members.Begun{GUID: "guid-a"}, nil)
@@ -101,11 +101,11 @@ func TestClaims(t *testing.T) {
 			t.Errorf("insert by the owner before: %v", err)
 		}
 		if err := store.RenewRequest(ctx, a, then.Add(8*time.Second)); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.RenewRequest: %v", err)
 		}
 		for _, answer := range []*members.Answer{nil, {Header: "{}", Body: "a"}} {
 			if err := store.EndRequest(ctx, a, answer); err != nil {
-				t.Fatal(err)
+				t.Fatalf("store.EndRequest: %v", err)
 			}
 		}
 		if err := store.Insert(ctx, write(b), "crm", members.Lease{}); err != nil {
@@ -128,7 +128,7 @@ func TestClaims(t *testing.T) {
 		begin(a, 20*time.Second, members.Begun{GUID: jane().GUID}, nil)
 		answered := &members.Answer{Header: "{}", Body: "c"}
 		if err := store.EndRequest(ctx, a, answered); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.EndRequest: %v", err)
 		}
 		begin(b, 20*time.Second, members.Begun{GUID: jane().GUID, Answer: answered}, nil)
 	})

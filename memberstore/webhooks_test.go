@@ -18,7 +18,7 @@ func TestWebhooks(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("NewSQL: %v", err)
 		}
 		ctx := t.Context()
 		check := func(want inbound.Webhook) {
@@ -33,7 +33,7 @@ func TestWebhooks(t *testing.T) {
 		}
 		one := inbound.Webhook{Site: "daily", URL: "/1", Platform: "ghost", ClaimedAt: then, SeenAt: then}
 		if err := store.ClaimWebhook(ctx, one, ""); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.ClaimWebhook: %v", err)
 		}
 		check(one)
 		late := one
@@ -42,31 +42,31 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("the second: %v", err)
 		}
 		if err := store.MarkWebhookRegistered(ctx, "daily", "/late", later); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkWebhookRegistered: %v", err)
 		}
 		check(one)
 		if err := store.MarkWebhookRegistered(ctx, "daily", "/1", later); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkWebhookRegistered: %v", err)
 		}
 		one.RegisteredAt = later
 		check(one)
 
 		if err := store.MarkWebhookSeen(ctx, "daily", later); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkWebhookSeen: %v", err)
 		}
 		one.SeenAt = later
 		check(one)
 
 		two := inbound.Webhook{Site: "daily", URL: "/2", Previous: "/1", Platform: "other", ClaimedAt: later, SeenAt: later}
 		if err := store.ClaimWebhook(ctx, two, "/1"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.ClaimWebhook: %v", err)
 		}
 		check(two)
 		if err := store.ClaimWebhook(ctx, two, "/1"); !errors.Is(err, members.ErrConflict) {
 			t.Errorf("from an old address: %v", err)
 		}
 		if err := store.MarkWebhookRegistered(ctx, "daily", "/2", later.Add(time.Second)); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkWebhookRegistered: %v", err)
 		}
 		two.Previous, two.RegisteredAt = "", later.Add(time.Second)
 		check(two)

@@ -46,7 +46,7 @@ func TestView(t *testing.T) {
 		now := at
 		queue, err := work.New(t.Context(), db, zap.NewNop(), func() time.Time { return now })
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("work.New: %v", err)
 		}
 		queue.Handle(work.Kind{Name: "events", Platform: func(string) any { return nil }})
 		err = db.InTx(t.Context(), func(tx *sql.Tx) error {
@@ -54,7 +54,7 @@ func TestView(t *testing.T) {
 			return err
 		})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.InTx: %v", err)
 		}
 		o := new(outbox)
 		for name, test := range map[string]struct {

@@ -28,11 +28,11 @@ func open(t *testing.T, db *database.DB, secrets ...string) *SQL {
 	t.Helper()
 	keys, err := seal.NewKeyring(secrets...)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("seal.NewKeyring: %v", err)
 	}
 	store, err := NewSQL(t.Context(), db, keys)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("NewSQL: %v", err)
 	}
 	return store
 }
@@ -52,7 +52,7 @@ func all(t *testing.T, store *SQL) []Site {
 	t.Helper()
 	list, err := store.List(t.Context(), "", 100)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.List: %v", err)
 	}
 	return list
 }
@@ -60,7 +60,7 @@ func all(t *testing.T, store *SQL) []Site {
 func check(t *testing.T, store *SQL, want ...Site) {
 	t.Helper()
 	if diff := cmp.Diff(want, all(t, store), ignoreTimes, cmpopts.EquateEmpty(), cmpopts.EquateErrors()); diff != "" {
-		t.Error(diff)
+		t.Errorf("all (-want +got):\n%s", diff)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestRemove(t *testing.T) {
 			t.Helper()
 			claimed, err := store.ClaimPurge(t.Context(), before, now.Add(time.Hour))
 			if err != nil && !errors.Is(err, ErrNotFound) {
-				t.Fatal(err)
+				t.Fatalf("store.ClaimPurge = %v, want that not: err != nil && !errors.Is(err, ErrNotFound)", err)
 			}
 			return claimed
 		}
@@ -241,7 +241,7 @@ func TestChanges(t *testing.T) {
 		expect := func(want ...string) {
 			t.Helper()
 			if diff := cmp.Diff(want, changes()); diff != "" {
-				t.Error(diff)
+				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		}
 		expect()
@@ -268,7 +268,7 @@ func TestChanges(t *testing.T) {
 			adding.Go(func() {
 				for j := range 10 {
 					if err := store.Add(context.Background(), site(fmt.Sprintf("many-%d-%d", i, j))); err != nil {
-						t.Error(err)
+						t.Errorf("store.Add: %v", err)
 					}
 				}
 			})
@@ -291,7 +291,7 @@ func TestChanges(t *testing.T) {
 			want[fmt.Sprintf("many-%d-%d", i/10, i%10)] = 1
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -337,7 +337,7 @@ func TestSecrets(t *testing.T) {
 		}
 		got := []map[string]bool{reseal(), reseal()}
 		if diff := cmp.Diff([]map[string]bool{{"daily": true, "weekly": true, "plain": false}, {"daily": false, "weekly": false, "plain": false}}, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 		check(t, other, site("daily"), plain, site("weekly"))
 		if _, err := store.Reseal(ctx, "daily"); !errors.Is(err, seal.ErrNoKey) {

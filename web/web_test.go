@@ -17,7 +17,7 @@ import (
 func TestListIsTheServers(t *testing.T) {
 	want, err := list.Write(source, classifier.BuiltIn())
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("list.Write: %v", err)
 	}
 	if !bytes.Equal(source, want) {
 		t.Error("inbox-button.js has another list than the classifier: run go generate ./web")

@@ -37,7 +37,7 @@ func newBench(t *testing.T, db *database.DB, sites ...string) *bench {
 	b := &bench{t: t, do: func(context.Context, Task) Result { return Result{} }}
 	q, err := New(t.Context(), db, zap.NewNop(), func() time.Time { return time.Now().Add(time.Duration(b.clock.Load())) })
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("New: %v", err)
 	}
 	b.Queue = q
 	q.Handle(b.kind("posts", sites...))
@@ -79,7 +79,7 @@ func (b *bench) add(site, kind, key string, leased bool) (t Task) {
 		return err
 	})
 	if err != nil {
-		b.t.Fatal(err)
+		b.t.Fatalf("b.db.InTx: %v", err)
 	}
 	return t
 }
@@ -91,7 +91,7 @@ func (b *bench) pass(d time.Duration) { b.clock.Add(int64(d)) }
 func (b *bench) settleAll() {
 	b.t.Helper()
 	if err := b.startDue(b.t.Context()); err != nil {
-		b.t.Fatal(err)
+		b.t.Fatalf("b.startDue: %v", err)
 	}
 	b.idle()
 }
@@ -111,7 +111,7 @@ func (b *bench) left(site string) (left []string) {
 	b.t.Helper()
 	list, _, err := b.Pending(b.t.Context(), site, 1000)
 	if err != nil {
-		b.t.Fatal(err)
+		b.t.Fatalf("b.Pending: %v", err)
 	}
 	for _, t := range list {
 		left = append(left, fmt.Sprintf("%s %d %s", t.Key, t.Attempts, t.Reason))
@@ -248,7 +248,7 @@ func TestRefusedForGood(t *testing.T) {
 		refused("nobody told", "2 Title of 2 No.")
 		b.wantLeft("refused")
 		if _, err := b.TryNow(t.Context(), "daily"); err != nil {
-			t.Error(err)
+			t.Errorf("b.TryNow: %v", err)
 		}
 		b.settleAll()
 		if found, err := b.GiveUp(t.Context(), "daily", "posts", "2"); !found || err != nil {
@@ -307,7 +307,7 @@ func TestLostLease(t *testing.T) {
 		settled := false
 		b.do = func(ctx context.Context, _ Task) Result {
 			if _, err := db.Write.ExecContext(ctx, `UPDATE work SET holder = 'another'`); err != nil {
-				t.Error(err)
+				t.Errorf("db.Write.ExecContext: %v", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -345,7 +345,7 @@ func TestWaitsForAnother(t *testing.T) {
 		working.Go(func() {
 			a, err := other.Sync(t.Context(), "daily", "posts", "1")
 			if err != nil {
-				t.Error(err)
+				t.Errorf("other.Sync: %v", err)
 			}
 			waiting <- a
 		})
@@ -376,7 +376,7 @@ func TestSitesThatAreNotServed(t *testing.T) {
 			return nil
 		})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.InTx: %v", err)
 		}
 		b.add("daily", "other kind", "2", false)
 		for i, want := range []dueSite{{"gone-0999", 333}, {"gone-1999", 666}, {}, {"gone-0999", 333}} {
@@ -525,7 +525,7 @@ func TestCounts(t *testing.T) {
 			t.Errorf("want -, got +: %s; %v", diff, err)
 		}
 		if err := b.Forget(t.Context(), "daily"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Forget: %v", err)
 		}
 		var n int
 		if err := db.Read.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM work`).Scan(&n); err != nil || n != 1 {

@@ -127,28 +127,28 @@ func TestBackupUnderWrites(t *testing.T) {
 	}
 	got.Out = sizes.ReplaceAllString(got.Out, "#")
 	if diff := cmp.Diff(ran{"Copied the store to backup.db: #, checked.\nKeep the configuration and its environment too.\n", "", 0}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	if err := edge.Stop(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("edge.Stop: %v", err)
 	}
 
 	backup, err := os.ReadFile(filepath.Join(folder, "backup.db"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	restoredFolder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(restoredFolder, "lychgate.db"), backup, 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	restored, err := caddytest.Start(restoredFolder, backupConfig)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("caddytest.Start: %v", err)
 	}
 	caddytest.ShowLog(t, restored.LogFile)
 	t.Cleanup(func() {
 		if err := restored.Stop(); err != nil {
-			t.Error(err)
+			t.Errorf("restored.Stop: %v", err)
 		}
 	})
 	for _, email := range before {
@@ -166,12 +166,12 @@ func TestBackup(t *testing.T) {
 	folder, _, _ := siteFolder(t)
 	config, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	write := func(name, old, text string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(strings.Replace(string(config), old, text, 1)), 0o600); err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.WriteFile: %v", err)
 		}
 	}
 	file := filepath.Join(folder, "lychgate.db")
@@ -216,11 +216,11 @@ func TestBackupOfPostgres(t *testing.T) {
 	file := filepath.Join(folder, "Caddyfile")
 	config, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	config = []byte(strings.Replace(string(config), "sqlite "+filepath.Join(folder, "lychgate.db"), "postgres "+source, 1))
 	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	got := lychgate(t, folder, "backup", "lychgate.dump")
 	if got.Code != 1 {

@@ -24,7 +24,7 @@ func doctorFolder(t *testing.T, resolver string, options string) string {
 		"http://localhost:8080 {\n\tinbox_provider\n\tmembers_api\n}\nhttp://localhost:8081 {\n\trespond hello\n}\n",
 		filepath.Join(folder, "data"), filepath.Join(folder, "log"), resolver, filepath.Join(folder, "lychgate.db"), options)
 	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	return folder
 }
@@ -37,7 +37,7 @@ var changing = regexp.MustCompile(`/\S*/lychgate\.db|[0-9.]+ (?:[KMGTP]iB|B)\b|[
 func TestDoctor(t *testing.T) {
 	dns, err := dnstest.Start(dnstest.Zone(map[string][]string{"gmail.com": {"gmail.com. 300 IN MX 5 gmail-smtp-in.l.google.com."}}))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("dnstest.Start: %v", err)
 	}
 	healthy := doctorFolder(t, dns.Addr.String(), "")
 	check := func(folder string, want ran, args ...string) {
@@ -45,7 +45,7 @@ func TestDoctor(t *testing.T) {
 		got := lychgate(t, folder, append([]string{"doctor"}, args...)...)
 		got.Out, got.Err = changing.ReplaceAllString(got.Out, "#"), changing.ReplaceAllString(got.Err, "#")
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 	}
 	const good = "ok       configuration: Caddyfile is valid.\n" +
@@ -92,7 +92,7 @@ func TestDoctor(t *testing.T) {
 	check(healthy, ran{down, "", 1})
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.OpenFile: %v", err)
 	}
 	defer full.Close()
 	command := exec.Command(caddytest.Build(t), "lychgate", "doctor")

@@ -21,7 +21,7 @@ func TestExportMemory(t *testing.T) {
 			SELECT printf('guid-%06d', i), 'daily', i || '@example.com', i || '@example.com', '', hex(zeroblob(1000)), TRUE, '[]',
 				'null', 'free', 0, 0, 1, 1, FALSE, '', '', 0, 0, 0, 0, '', '', 0 FROM n`, from, to)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("db.Write.ExecContext: %v", err)
 		}
 	}
 	// export returns how many bytes it wrote, and how many KiB of memory it had at most.
@@ -31,14 +31,14 @@ func TestExportMemory(t *testing.T) {
 		command.Dir = folder
 		out, err := command.StdoutPipe()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("command.StdoutPipe: %v", err)
 		}
 		if err := command.Start(); err != nil {
-			t.Fatal(err)
+			t.Fatalf("command.Start: %v", err)
 		}
 		written, _ = io.Copy(io.Discard, out)
 		if err := command.Wait(); err != nil {
-			t.Fatal(err)
+			t.Fatalf("command.Wait: %v", err)
 		}
 		return written, command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
 	}

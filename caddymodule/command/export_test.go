@@ -48,7 +48,7 @@ func TestExport(t *testing.T) {
 	gone := list[2]
 	gone.Site, gone.Version, gone.Deleted = "daily", 1, true
 	if err := store.Update(t.Context(), gone); err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.Update: %v", err)
 	}
 	withoutID := strings.Replace(exportedCSV, `"c-1"`, `""`, 1)
 	check := func(args string, want ran) {
@@ -79,10 +79,10 @@ func TestExportAndTheStore(t *testing.T) {
 	insert(t, store, "", exportedMembers()...)
 	db := filepath.Join(folder, "lychgate.db")
 	if err := os.Symlink(db, filepath.Join(folder, "link")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Symlink: %v", err)
 	}
 	if err := os.Link(db, filepath.Join(folder, "hard")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Link: %v", err)
 	}
 	for output, want := range map[string]string{
 		"lychgate.db":     "--output lychgate.db is a file of the store itself: write the path of another",
@@ -99,10 +99,10 @@ func TestExportAndTheStore(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "a", "other.db")
 	config, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), bytes.ReplaceAll(config, []byte(db), []byte(elsewhere)), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	for _, args := range []string{"members export", "members show x", "integration list"} {
 		want := ran{"", "Error: there is no store at " + elsewhere + ": see that store in the configuration is right, and run this in the environment of Caddy; Caddy makes it when it starts\n", 1}
@@ -119,7 +119,7 @@ func TestExportAndTheStore(t *testing.T) {
 func TestExportedFields(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/members_api.md")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	answer := regexp.MustCompile(`"data":\{(.*?)\}`).FindSubmatch(docs)
 	if answer == nil {
@@ -130,7 +130,7 @@ func TestExportedFields(t *testing.T) {
 		fields = append(fields, string(match[1]))
 	}
 	if diff := cmp.Diff(exportedHeader, strings.Join(fields, ",")+"\r\n"); diff != "" {
-		t.Error(diff)
+		t.Errorf("strings.Join(fields, \",\")+\"\\r\\n\" (-want +got):\n%s", diff)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestExportedFormulas(t *testing.T) {
 		want += fmt.Sprintf(`"%s","'-%[1]s@example.com","%s","false","%[2]s","VIP,%s","%[2]s","","free","2026-11-21T10:54:31Z","2026-11-21T10:54:31Z"`+"\r\n", id, cell.want, label)
 	}
 	if diff := cmp.Diff(ran{want, exporting, 0}, lychgate(t, folder, "members", "export", "--site", "daily")); diff != "" {
-		t.Error(diff)
+		t.Errorf("lychgate (-want +got):\n%s", diff)
 	}
 }
 
@@ -201,18 +201,18 @@ func TestExportToFile(t *testing.T) {
 		}
 	}
 	if err := os.WriteFile(file, []byte("what was there"), 0o644); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	if diff := cmp.Diff(ran{"Wrote 2 members to members.csv.\n", exporting, 0}, run("members.csv")); diff != "" {
-		t.Error(diff)
+		t.Errorf("run (-want +got):\n%s", diff)
 	}
 	check(exportedCSV)
 
 	if _, err := db.Write.ExecContext(t.Context(), "UPDATE members SET labels = '[' WHERE guid = 'guid-2'"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("db.Write.ExecContext: %v", err)
 	}
 	if diff := cmp.Diff(ran{"", exporting + "Error: listing members: unexpected end of JSON input\n", 1}, run("members.csv")); diff != "" {
-		t.Error(diff)
+		t.Errorf("run (-want +got):\n%s", diff)
 	}
 	check(exportedCSV)
 	for output, want := range map[string]string{
@@ -242,12 +242,12 @@ func TestExportOnTerminal(t *testing.T) {
 		command.Env = append(os.Environ(), "TERM=xterm")
 		out, err := command.Output()
 		if err != nil {
-			t.Error(err)
+			t.Errorf("command.Output: %v", err)
 		}
 		return string(bytes.ReplaceAll(out, []byte("\r\n"), []byte("\n")))
 	}
 	if diff := cmp.Diff(strings.ReplaceAll(exportedCSV, "\r\n", "\n"), strings.ReplaceAll(run(""), "\r\n", "\n")); diff != "" {
-		t.Error(diff)
+		t.Errorf("strings.ReplaceAll (-want +got):\n%s", diff)
 	}
 	got := run("--output members.csv")
 	if !strings.HasPrefix(got, exporting) || !regexp.MustCompile(`Members \([12]/-`).MatchString(got) || !strings.HasSuffix(got, "\nWrote 2 members to members.csv.\n") {

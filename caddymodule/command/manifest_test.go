@@ -30,10 +30,10 @@ func themeFolder(t *testing.T, files map[string]string) string {
 	for name, text := range files {
 		name = filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.MkdirAll: %v", err)
 		}
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.WriteFile: %v", err)
 		}
 	}
 	return dir
@@ -49,7 +49,7 @@ func zipped(t *testing.T, name, text string) string {
 		_, err = io.WriteString(file, text)
 	}
 	if err = errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
+		t.Fatalf("errors.Join: %v", err)
 	}
 	return out.String()
 }
@@ -237,7 +237,7 @@ func TestManifestValidate(t *testing.T) {
 		command.Dir, command.Stdout, command.Stderr = dir, &out, &complaint
 		command.Env = append(os.Environ(), append([]string{"GITHUB_WORKSPACE="}, env...)...)
 		if err := command.Run(); err != nil && command.ProcessState == nil {
-			t.Fatal(err)
+			t.Fatalf("command.Run = %v, want that not: err != nil && command.ProcessState == nil", err)
 		}
 		got.Out, got.Err, got.Code = out.String(), complaint.String(), command.ProcessState.ExitCode()
 		return got
@@ -311,7 +311,7 @@ func TestManifestValidate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, run(nil, c.args...)); diff != "" {
-				t.Error(diff)
+				t.Errorf("run (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -330,7 +330,7 @@ func TestManifestValidate(t *testing.T) {
 
 	docs, err := os.ReadFile("../../docs/manifest.md")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	for _, example := range [][]string{{"broken"}, {"broken", "--format", "github"}} {
 		text := "$ caddy lychgate manifest validate " + strings.Join(example, " ") + "\n" + run(nil, example...).Out
@@ -361,7 +361,7 @@ func TestManifestColours(t *testing.T) {
 		"\x1b[2m      | \x1b[0m\x1b[1;33m^\x1b[0m\n" +
 		"\x1b[1m1 finding: 1 warning\x1b[0m\n"
 	if diff := cmp.Diff(coloured, run("one.yaml")); diff != "" {
-		t.Error(diff)
+		t.Errorf("run (-want +got):\n%s", diff)
 	}
 	if got := run("valid.yaml"); got != "\x1b[1;32mValid\x1b[0m\n" {
 		t.Errorf("%q", got)

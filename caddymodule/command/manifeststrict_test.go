@@ -90,7 +90,7 @@ func TestManifestStrict(t *testing.T) {
 		command.Dir, command.Stdout, command.Stderr = dir, &out, &complaint
 		command.Env = append(os.Environ(), "GITHUB_WORKSPACE=")
 		if err := command.Run(); err != nil && command.ProcessState == nil {
-			t.Fatal(err)
+			t.Fatalf("command.Run = %v, want that not: err != nil && command.ProcessState == nil", err)
 		}
 		return ran{out.String(), complaint.String(), command.ProcessState.ExitCode()}
 	}
@@ -131,14 +131,14 @@ func TestManifestStrict(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, run(c.args...)); diff != "" {
-				t.Error(diff)
+				t.Errorf("run (-want +got):\n%s", diff)
 			}
 		})
 	}
 
 	docs, err := os.ReadFile("../../docs/manifest.md")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	if text := "$ caddy lychgate manifest validate --strict theme\n" + run("--strict", "theme").Out; !strings.Contains(string(docs), text) {
 		t.Errorf("docs/manifest.md does not have:\n%s", text)
@@ -181,7 +181,7 @@ func TestManifestWatch(t *testing.T) {
 	command := exec.Command(caddy, "lychgate", "manifest", "validate", "theme", "--strict", "--watch")
 	command.Dir, command.Stdout, command.Stderr = dir, &out, &notes
 	if err := command.Start(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("command.Start: %v", err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill() }) // fails if it has ended
 	prints := func(wantOut, wantNotes string) {

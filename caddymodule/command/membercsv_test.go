@@ -108,7 +108,7 @@ func TestReadMembersCSV(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, fieldsIn(t, test.mode, test.text, nil)); diff != "" {
-				t.Error(diff)
+				t.Errorf("fieldsIn (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -125,14 +125,14 @@ func TestExportedIsNoChange(t *testing.T) {
 		var out bytes.Buffer
 		buffered := bufio.NewWriter(&out)
 		if err := csvFormat(buffered)(membersapi.NewMemberRecord(m)); err != nil {
-			t.Fatal(err)
+			t.Fatalf("csvFormat(buffered): %v", err)
 		}
 		if err := buffered.Flush(); err != nil {
-			t.Fatal(err)
+			t.Fatalf("buffered.Flush: %v", err)
 		}
 		file, err := newMembersCSV(&out, members.CustomIDMode)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("newMembersCSV: %v", err)
 		}
 		for row, err := range file.rows() {
 			if err != nil {

@@ -26,7 +26,7 @@ func TestProgressOffTerminal(t *testing.T) {
 			"Importing: 1,200 of 5,000 members so far\n" +
 			"Importing: 1,300 members so far\n"
 		if diff := cmp.Diff(want, out.String()); diff != "" {
-			t.Error(diff)
+			t.Errorf("out.String (-want +got):\n%s", diff)
 		}
 	})
 }

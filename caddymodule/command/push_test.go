@@ -28,7 +28,7 @@ import (
 func writeFile(t *testing.T, folder, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestPush(t *testing.T) {
 	check := func(want, got ran, wantReport string) {
 		t.Helper()
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 		file := filepath.Join(folder, "contacts.refused.csv")
 		text, _ := os.ReadFile(file) // there may be none
@@ -78,14 +78,14 @@ func TestPush(t *testing.T) {
 	check(ran{"5 rows: 2 created, 1 updated, 0 unchanged, 2 refused.\n", pushing + refused, 1}, run("contacts.csv"), report)
 	want := []string{`jane@example.com "Jane Doe" true "" ["VIP"] `, `joe@example.com "=Joe" false "" [] `}
 	if diff := cmp.Diff(want, membersOf(t, store, "daily", "")); diff != "" {
-		t.Error(diff)
+		t.Errorf("membersOf (-want +got):\n%s", diff)
 	}
 	writeFile(t, folder, "contacts.csv", "name,email,labels\nJane,jane@example.com,\n,joe@example.com,\"b,a\"\n")
 	check(ran{"2 rows: 0 created, 2 updated, 0 unchanged, 0 refused.\n", "Pushing 2 rows of contacts.csv to site daily …\n", 0}, run("contacts.csv"), "")
 	check(ran{"2 rows: 0 created, 0 updated, 2 unchanged, 0 refused.\n", "Pushing 2 rows of contacts.csv to site daily …\n", 0}, run("contacts.csv"), "")
 	want = []string{`jane@example.com "Jane" true "" [] `, `joe@example.com "" false "" ["b" "a"] `}
 	if diff := cmp.Diff(want, membersOf(t, store, "daily", "")); diff != "" {
-		t.Error(diff)
+		t.Errorf("membersOf (-want +got):\n%s", diff)
 	}
 	writeFile(t, folder, "wide.csv", "email,phone\njane@example.com,1\n")
 	check(ran{"", "Error: nothing was pushed: wide.csv: line 1: there is no column \"phone\": known are email, name, is_subscribed, note, labels, tier_id, member_id; leave others out with --ignore-unknown\n", 1}, run("wide.csv"), "")
@@ -108,26 +108,26 @@ func TestPushOfAnExport(t *testing.T) {
 		return lychgate(t, folder, append([]string{"members"}, strings.Fields(args)...)...)
 	}
 	if diff := cmp.Diff(ran{"3 rows: 3 created, 0 updated, 0 unchanged, 0 refused.\n", "Pushing 3 rows of contacts.csv to site daily …\n", 0}, run("push contacts.csv --site daily")); diff != "" {
-		t.Error(diff)
+		t.Errorf("run (-want +got):\n%s", diff)
 	}
 	want := []string{`c-2@members.invalid "Other" false "" [] c-2`, `jane@example.com "=1+1" false "a\nb" [] c-1`, `joe@example.com "''=x" false "" [] -3`}
 	if diff := cmp.Diff(want, membersOf(t, store, "daily", "crm")); diff != "" {
-		t.Error(diff)
+		t.Errorf("membersOf (-want +got):\n%s", diff)
 	}
 	run("export --site daily -o out.csv")
 	const ignored = "Columns that are ignored: guid, status, created_at, updated_at"
 	if diff := cmp.Diff(ran{"3 rows: 0 created, 0 updated, 3 unchanged, 0 refused.\n", ignored + "\nPushing 3 rows of out.csv to site daily …\n", 0}, run("push out.csv --site daily")); diff != "" {
-		t.Error(diff)
+		t.Errorf("run (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(ran{"3 rows: 3 created, 0 updated, 0 unchanged, 0 refused.\n", ignored + ", member_id\nPushing 3 rows of out.csv to site weekly …\n", 0}, run("push out.csv --site weekly")); diff != "" {
-		t.Error(diff)
+		t.Errorf("run (-want +got):\n%s", diff)
 	}
 	run("export --site weekly -o weekly.csv")
 	var files [][]string
 	for _, name := range []string{"out.csv", "weekly.csv"} {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.ReadFile: %v", err)
 		}
 		lines := strings.SplitAfter(regexp.MustCompile(`"[0-9a-f]{8}-[0-9a-f-]{27}"|"'?(?:c-[12]|-3)"|"20\d\d-[^"]*"`).ReplaceAllString(string(text), `""`), "\r\n")
 		slices.Sort(lines) // they are in the order in which members were added
@@ -138,7 +138,7 @@ func TestPushOfAnExport(t *testing.T) {
 	}
 	addIntegration(t, store, "events")
 	if diff := cmp.Diff(ran{"", "Error: say with --integration whose rules hold: crm, events\n", 1}, run("push out.csv --site daily")); diff != "" {
-		t.Error(diff)
+		t.Errorf("run (-want +got):\n%s", diff)
 	}
 }
 
@@ -147,11 +147,11 @@ func TestPushOfAnEndlessLine(t *testing.T) {
 	folder, _, _ := siteFolder(t)
 	writeFile(t, folder, "contacts.csv", "email,name\njane@example.com,\"")
 	if err := os.Truncate(filepath.Join(folder, "contacts.csv"), 10<<30); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Truncate: %v", err)
 	}
 	want := ran{"", "Error: nothing was pushed: contacts.csv: the row at line 1, or the one after it, has more than 1048576 bytes: is a quote missing?\n", 1}
 	if diff := cmp.Diff(want, lychgate(t, folder, "members", "push", "contacts.csv", "--site", "daily")); diff != "" {
-		t.Error(diff)
+		t.Errorf("lychgate (-want +got):\n%s", diff)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestPushBesideCaddy(t *testing.T) {
 	folder, _, store := siteFolder(t, "integration crm {\nkey "+key+"\nlimit 60000 1m\n}")
 	config, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	e := caddytest.New(t, strings.Replace(strings.Replace(string(config), "localhost:8080", ":{{port}}", 1), "{\n", "{\n{{global}}\n", 1))
 	var contacts strings.Builder
@@ -179,7 +179,7 @@ func TestPushBesideCaddy(t *testing.T) {
 			body := strings.NewReader(fmt.Sprintf(`{"email":"%s%d@example.com","note":"called"}`, email, n/2))
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost:"+e.Port+"/integration/members", body)
 			if err != nil {
-				t.Error(err)
+				t.Errorf("http.NewRequestWithContext: %v", err)
 				return
 			}
 			request.Header.Set("Authorization", "Bearer "+key)
@@ -209,7 +209,7 @@ func ghostMembers(t *testing.T, client *ghost.Client, mark string) map[string]in
 	for after := ""; ; {
 		page, _, err := client.List(context.WithoutCancel(t.Context()), after, time.Time{})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.List: %v", err)
 		}
 		if len(page) == 0 {
 			return found
@@ -228,18 +228,18 @@ func TestPushToGhostKilled(t *testing.T) {
 	folder, _, store := siteFolder(t)
 	config, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	writeFile(t, folder, "Caddyfile", strings.Replace(string(config), "platform none", "platform ghost "+url+" {\nadmin_key "+key+"\nwebhooks off\n}", 1))
 	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ghost.New: %v", err)
 	}
 	const count = 60
 	mark := fmt.Sprintf("+%d@", time.Now().UnixNano())
 	staff, err := client.Create(t.Context(), platform.Member{Email: "m7" + mark + "example.com", Name: "Of staff"})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Create: %v", err)
 	}
 	t.Cleanup(func() { removeMarked(t, client, mark) })
 	var contacts strings.Builder
@@ -262,7 +262,7 @@ func TestPushToGhostKilled(t *testing.T) {
 		return ""
 	})
 	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("killed.Process.Kill: %v", err)
 	}
 	_ = killed.Wait()
 	if n := len(membersOf(t, store, "daily", "")); n == count {
@@ -309,6 +309,6 @@ func TestPushOfAPlaceholder(t *testing.T) {
 	got := lychgate(t, folder, "members", "push", "contacts.csv", "--site", "daily", "--integration", "form")
 	want := ran{"1 row: 0 created, 0 updated, 0 unchanged, 1 refused.\n", "Pushing 1 row of contacts.csv to site daily …\nError: 1 row refused: contacts.refused.csv says which, and why\n", 1}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }

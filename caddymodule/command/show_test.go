@@ -24,15 +24,15 @@ func TestShow(t *testing.T) {
 
 	gone.Site, gone.Version, gone.Deleted = "daily", 1, true
 	if err := store.Update(t.Context(), gone); err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.Update: %v", err)
 	}
 	if err := store.MarkSent(t.Context(), bare.GUID, bare.Email, then); err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.MarkSent: %v", err)
 	}
 	for _, at := range []time.Time{then, later} {
 		f := outbox.Failure{Problem: "connection refused", Next: at.Add(time.Minute), UnansweredAt: at}
 		if err := store.MarkFailed(t.Context(), bare.GUID, f, ""); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.MarkFailed: %v", err)
 		}
 	}
 	for guid, want := range map[string]string{
@@ -82,6 +82,6 @@ Next attempt:    as soon as Caddy runs
 		}
 	}
 	if diff := cmp.Diff(ran{"", "Error: site weekly has no member guid-1\n", 1}, lychgate(t, folder, "members", "show", "guid-1", "--site", "weekly")); diff != "" {
-		t.Error(diff)
+		t.Errorf("lychgate (-want +got):\n%s", diff)
 	}
 }

@@ -34,19 +34,19 @@ func siteFolder(t *testing.T, lines ...string) (folder string, db *database.DB, 
 		"\t\tsite weekly {\n\t\t\thosts 127.0.0.1\n\t\t\tplatform none\n\t\t}\n" +
 		"\t}\n}\nhttp://localhost:8080 {\n\tmembers_api\n}\n"
 	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	db, err := database.Open(t.Context(), database.SQLite, file)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Error(err)
+			t.Errorf("db.Close: %v", err)
 		}
 	})
 	if store, err = memberstore.NewSQL(t.Context(), db); err != nil {
-		t.Fatal(err)
+		t.Fatalf("memberstore.NewSQL: %v", err)
 	}
 	return folder, db, store
 }
@@ -58,7 +58,7 @@ func addIntegration(t *testing.T, store *memberstore.SQL, name string) {
 		Site: "daily", Name: name, Mode: members.CustomIDMode, KeyHash: members.HashKey(name), CreatedAt: then,
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.AddIntegration: %v", err)
 	}
 }
 
@@ -67,7 +67,7 @@ func insert(t *testing.T, store *memberstore.SQL, integration string, list ...me
 	for _, m := range list {
 		m.Site, m.Version = "daily", 1
 		if err := store.Insert(t.Context(), m, integration, members.Lease{}); err != nil {
-			t.Fatal(err)
+			t.Fatalf("store.Insert: %v", err)
 		}
 	}
 }
@@ -116,30 +116,30 @@ func TestSites(t *testing.T) {
 func TestWaitingForStore(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	defer listener.Close()
 	folder := t.TempDir()
 	config := "{\n\tlychgate {\n\t\tstore postgres postgres://" + listener.Addr().String() + "/lychgate?sslmode=disable\n" +
 		"\t\tsite daily {\n\t\t\thosts localhost\n\t\t\tplatform none\n\t\t}\n\t}\n}\nhttp://localhost:8080 {\n\tmembers_api\n}\n"
 	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	command := exec.CommandContext(t.Context(), caddytest.Build(t), "lychgate", "members", "export")
 	command.Dir = folder
 	complaint, err := command.StderrPipe()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("command.StderrPipe: %v", err)
 	}
 	if err := command.Start(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("command.Start: %v", err)
 	}
 	line, err := bufio.NewReader(complaint).ReadString('\n')
 	if line != "Waiting for the store …\n" || err != nil {
 		t.Errorf("%q, %v", line, err)
 	}
 	if err := command.Process.Kill(); err != nil {
-		t.Error(err)
+		t.Errorf("command.Process.Kill: %v", err)
 	}
 	_ = command.Wait() // it was killed
 }
@@ -148,7 +148,7 @@ func TestWaitingForStore(t *testing.T) {
 func TestImportThatFails(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	ghost := listener.Addr().String()
 	listener.Close() // so nobody answers there
@@ -157,11 +157,11 @@ func TestImportThatFails(t *testing.T) {
 		"\t\tsite daily {\n\t\t\thosts localhost\n\t\t\tplatform ghost http://" + ghost + " {\n\t\t\t\tadmin_key 1:" + strings.Repeat("a", 64) + "\n\t\t\t}\n\t\t}\n\t}\n}\n" +
 		"http://localhost:8080 {\n\tmembers_api\n}\n"
 	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	want := ran{"", "Importing the members of site daily from http://" + ghost + " …\n" +
 		"Error: nothing was imported: asking Ghost: dial tcp " + ghost + ": connect: connection refused\n", 1}
 	if diff := cmp.Diff(want, lychgate(t, folder, "members", "import")); diff != "" {
-		t.Error(diff)
+		t.Errorf("lychgate (-want +got):\n%s", diff)
 	}
 }

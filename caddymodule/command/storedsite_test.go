@@ -27,7 +27,7 @@ func writeStoredConfig(t *testing.T, folder string, options ...string) {
 	config := "{\n\tlychgate {\n\t\tstore sqlite " + filepath.Join(folder, "lychgate.db") + "\n" + strings.Join(options, "\n") +
 		"\n\t\tsite daily {\n\t\t\thosts daily.example\n\t\t\tplatform none\n\t\t}\n\t}\n}\nhttps:// {\n\tmembers_api\n}\n"
 	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestRemovePending(t *testing.T) {
 		t.Fatal("the site was not added")
 	}
 	if err := store.Insert(t.Context(), m, "", members.Lease{}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("store.Insert: %v", err)
 	}
 	follow(t, folder, []command{
 		{"site remove busy", "", ran{"", "Error: site busy has writes of 1 member that its platform does not have yet: wait, or write --force to lose them\n", 1}},
@@ -191,13 +191,13 @@ func TestSitesFromCSV(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, lychgateWith(t, folder, test.csv, "site", "add", "--from-csv", "-")); diff != "" {
-				t.Error(diff)
+				t.Errorf("lychgateWith (-want +got):\n%s", diff)
 			}
 		})
 	}
 	file := filepath.Join(folder, "sites.csv")
 	if err := os.WriteFile(file, []byte("name,hosts,platform\nfile,file.example,none\n"), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	follow(t, folder, []command{
 		{"site add --from-csv " + file, "", ran{"1 site added, 0 were there already.\n", adding("1", ""), 0}},

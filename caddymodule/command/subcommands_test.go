@@ -79,6 +79,6 @@ Full documentation is available at:
 https://github.com/lychgate/caddy-lychgate/tree/main/docs
 `
 	if diff := cmp.Diff(ran{want, "", 0}, lychgate(t, t.TempDir(), "--help")); diff != "" {
-		t.Error(diff)
+		t.Errorf("lychgate (-want +got):\n%s", diff)
 	}
 }

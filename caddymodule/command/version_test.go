@@ -50,7 +50,7 @@ func TestVersionCommand(t *testing.T) {
 	binary := caddytest.Build(t)
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("buildinfo.ReadFile: %v", err)
 	}
 	caddy := ""
 	for _, module := range info.Deps {

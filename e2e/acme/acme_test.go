@@ -92,13 +92,13 @@ func startEdge(t *testing.T, challenges string) *edge {
 		"{{daily}}", ghost(t, "daily"), "{{key}}", adminKey,
 	).Replace(caddyfile))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("caddytest.Start: %v", err)
 	}
 	e.Edge = started
 	caddytest.ShowLog(t, e.LogFile)
 	t.Cleanup(func() {
 		if err := e.Stop(); err != nil {
-			t.Error(err)
+			t.Errorf("e.Stop: %v", err)
 		}
 	})
 	e.add(t, fmt.Sprintf(`{"name":"weekly","hosts":["weekly.example.org"],"platform":{"kind":"ghost","url":%q,"admin_key":%q}}`, ghost(t, "weekly"), adminKey))
@@ -115,7 +115,7 @@ func (e *edge) add(t *testing.T, site string) {
 	defer client.CloseIdleConnections()
 	answer, err := client.Post("http://caddy/lychgate/sites", "application/json", strings.NewReader(site))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Post: %v", err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusCreated {
@@ -154,7 +154,7 @@ func (e *edge) visit(t *testing.T, scheme, name, host string) response {
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://127.0.0.1:"+port+"/about", nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	request.Host = host
 	got, err := client.Do(request)
@@ -164,7 +164,7 @@ func (e *edge) visit(t *testing.T, scheme, name, host string) response {
 	defer got.Body.Close()
 	body, err := io.ReadAll(got.Body)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("io.ReadAll: %v", err)
 	}
 	return response{got.StatusCode, string(body)}
 }
@@ -198,7 +198,7 @@ func TestFirstVisit(t *testing.T) {
 				t.Errorf("%d certificates were ordered for two hosts", n)
 			}
 			if diff := cmp.Diff([]string{challenge + " for news.example.com", challenge + " for weekly.example.org"}, e.solved(t)); diff != "" {
-				t.Error(diff)
+				t.Errorf("e.solved (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -220,7 +220,7 @@ func (e *edge) log(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(e.LogFile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	return string(text)
 }
@@ -245,7 +245,7 @@ func files(t *testing.T, folder string) (names []string) {
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("filepath.WalkDir: %v", err)
 	}
 	return names
 }
@@ -322,7 +322,7 @@ func (e *edge) askForNobody(t *testing.T, names int) {
 	close(next)
 	strangers.Wait()
 	if err := context.Cause(ctx); err != nil {
-		t.Fatal(err)
+		t.Fatalf("context.Cause: %v", err)
 	}
 }
 
@@ -349,7 +349,7 @@ func (e *edge) heap(t *testing.T) int {
 	defer client.CloseIdleConnections()
 	profile, err := get(client, "http://localhost/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("get: %v", err)
 	}
 	match := heapAlloc.FindSubmatch(profile)
 	if match == nil {
@@ -357,7 +357,7 @@ func (e *edge) heap(t *testing.T) int {
 	}
 	bytes, err := strconv.Atoi(string(match[1]))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("strconv.Atoi: %v", err)
 	}
 	return bytes
 }

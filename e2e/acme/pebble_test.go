@@ -79,7 +79,7 @@ func (p *pebble) run(t *testing.T, binary string, args ...string) {
 	t.Helper()
 	log, err := os.Create(p.logFile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Create: %v", err)
 	}
 	defer log.Close()
 	caddytest.ShowLog(t, p.logFile)
@@ -88,7 +88,7 @@ func (p *pebble) run(t *testing.T, binary string, args ...string) {
 	process.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1", "PEBBLE_VA_ALWAYS_VALID=0", "PEBBLE_WFE_NONCEREJECT=0")
 	process.Stdout, process.Stderr = log, log
 	if err := process.Start(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("process.Start: %v", err)
 	}
 	t.Cleanup(func() {
 		_ = process.Process.Kill() // it may have ended
@@ -101,7 +101,7 @@ func (p *pebble) fetchRoots(t *testing.T, address string) *x509.CertPool {
 	t.Helper()
 	authority, err := os.ReadFile(p.Authority)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	servers := x509.NewCertPool()
 	servers.AppendCertsFromPEM(authority)
@@ -129,7 +129,7 @@ func (p *pebble) logged(t *testing.T, text string) int {
 	t.Helper()
 	log, err := os.ReadFile(p.logFile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	return strings.Count(string(log), text)
 }
@@ -154,7 +154,7 @@ func startDNS(t *testing.T, hosts []string) (address string) {
 	}
 	server, err := dnstest.Start(dnstest.Zone(zone))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("dnstest.Start: %v", err)
 	}
 	t.Cleanup(server.Close)
 	return server.Addr.String()
@@ -165,7 +165,7 @@ func writeCertificate(t *testing.T, certificateFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ecdsa.GenerateKey: %v", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
@@ -175,11 +175,11 @@ func writeCertificate(t *testing.T, certificateFile, keyFile string) {
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("x509.CreateCertificate: %v", err)
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("x509.MarshalPKCS8PrivateKey: %v", err)
 	}
 	writePEM(t, certificateFile, "CERTIFICATE", certificate)
 	writePEM(t, keyFile, "PRIVATE KEY", private)
@@ -188,7 +188,7 @@ func writeCertificate(t *testing.T, certificateFile, keyFile string) {
 func writePEM(t *testing.T, file, kind string, bytes []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 }
 
@@ -196,10 +196,10 @@ func writeJSON(t *testing.T, file string, value any) {
 	t.Helper()
 	text, err := json.Marshal(value)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Marshal: %v", err)
 	}
 	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 }
 
@@ -207,7 +207,7 @@ func number(t *testing.T, port string) int {
 	t.Helper()
 	n, err := strconv.Atoi(port)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("strconv.Atoi: %v", err)
 	}
 	return n
 }

@@ -19,7 +19,7 @@ func TestTab(t *testing.T) {
 		t.Skip(missing)
 	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("Start: %v", err)
 	}
 	defer engine.Stop()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -42,14 +42,14 @@ func TestTab(t *testing.T) {
 		return [location.pathname, document.cookie, file.name, [...new Uint8Array(await file.arrayBuffer())].join()];
 	})()`)...)
 	if diff := cmp.Diff([]string{"800 600", "/fourth", "session=mine", "a theme.zip", "80,75,0,255"}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 
 	p.Do("console.error('broken')")
 	p.Do("new Image().src = '/picture.png'; await new Promise(done => addEventListener('securitypolicyviolation', done))")
 	problems, err := p.Problems()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("p.Problems: %v", err)
 	}
 	told := strings.Join(problems, "\n")
 	for _, want := range []string{"broken", "Content"} {

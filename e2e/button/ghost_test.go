@@ -25,20 +25,20 @@ func asset(t *testing.T, name string) []byte {
 	if cache == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.UserCacheDir: %v", err)
 		}
 		cache = filepath.Join(user, "lychgate")
 	}
 	found, err := filepath.Glob(filepath.Join(cache, "button-*", name))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("filepath.Glob: %v", err)
 	}
 	if len(found) == 0 {
 		need(t, name+", which e2e/button/install fetches")
 	}
 	content, err := os.ReadFile(found[len(found)-1])
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	return content
 }
@@ -95,7 +95,7 @@ func front(t *testing.T, ghost string, portal []byte) string {
 	t.Helper()
 	target, err := url.Parse(ghost)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -159,7 +159,7 @@ func asOwner(t *testing.T, ghost string) func(method, path string, body any) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("cookiejar.New: %v", err)
 	}
 	client := &http.Client{Jar: jar}
 	t.Cleanup(client.CloseIdleConnections)
@@ -167,17 +167,17 @@ func asOwner(t *testing.T, ghost string) func(method, path string, body any) {
 		t.Helper()
 		content, err := json.Marshal(body)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("json.Marshal: %v", err)
 		}
 		request, err := http.NewRequest(method, ghost+"/ghost/api/admin/"+path, bytes.NewReader(content))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("http.NewRequest: %v", err)
 		}
 		request.Header.Set("Origin", ghost)
 		request.Header.Set("Content-Type", "application/json")
 		response, err := client.Do(request)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.Do: %v", err)
 		}
 		// Ghost keeps the end of the answer until it has stored the session.
 		answer, err := io.ReadAll(response.Body)

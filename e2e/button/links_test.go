@@ -91,7 +91,7 @@ func TestLinks(t *testing.T) {
 					_, fallback, _ := strings.Cut(test.android, "S.browser_fallback_url=")
 					fallback, err := url.PathUnescape(strings.TrimSuffix(fallback, ";end"))
 					if err != nil {
-						t.Fatal(err)
+						t.Fatalf("url.PathUnescape: %v", err)
 					}
 					diff(t, test.recipient+", without the app", test.desktop, fallback)
 				}
@@ -141,7 +141,7 @@ func TestNothingBreaksOutOfALink(t *testing.T) {
 					}
 					fallback, err := url.PathUnescape(strings.TrimPrefix(parts[4], "S.browser_fallback_url="))
 					if err != nil {
-						t.Error(err)
+						t.Errorf("url.PathUnescape: %v", err)
 					}
 					got = fallback
 				}

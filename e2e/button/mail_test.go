@@ -60,12 +60,12 @@ func TestSignInThroughCaddy(t *testing.T) {
 	const address = "jane@company.example"
 	request, err := http.NewRequest(http.MethodPost, site+"/integration/members", strings.NewReader(`{"email":"`+address+`"}`))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.NewRequest: %v", err)
 	}
 	request.Header.Set("Authorization", "Bearer a-key-for-the-crm-0123456789abcdef")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.DefaultClient.Do: %v", err)
 	}
 	created, _ := io.ReadAll(response.Body)
 	response.Body.Close()
@@ -74,7 +74,7 @@ func TestSignInThroughCaddy(t *testing.T) {
 	}
 	tag, err := exec.Command(caddytest.Build(t), "lychgate", "inbox-button", "--sender", "noreply@daily.example").Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("exec.Command(caddytest.Build(t), \"lychgate\", …: %v", err)
 	}
 	inject(t, site, string(tag))
 

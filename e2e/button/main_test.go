@@ -183,7 +183,7 @@ func visit(t *testing.T, html string, list ...setting) *page {
 	name := fmt.Sprintf("%d.html", visits.Add(1))
 	if engine != nil { // else the folder is not there, and load skips
 		if err := os.WriteFile(filepath.Join(pages, name), written(s.before, html), 0o600); err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.WriteFile: %v", err)
 		}
 	}
 	return load(t, edge+"/"+name, s.Look)

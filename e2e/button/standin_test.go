@@ -52,7 +52,7 @@ func newStandIn(t *testing.T, html string, lookup http.HandlerFunc) *standIn {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			script, err := os.ReadFile("../../web/inbox-button.js")
 			if err != nil {
-				t.Error(err)
+				t.Errorf("os.ReadFile: %v", err)
 			}
 			w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
 			w.Write(script)
@@ -63,7 +63,7 @@ func newStandIn(t *testing.T, html string, lookup http.HandlerFunc) *standIn {
 		if r.Method == http.MethodGet {
 			dump, err := httputil.DumpRequest(r, true)
 			if err != nil {
-				t.Error(err)
+				t.Errorf("httputil.DumpRequest: %v", err)
 			}
 			s.mu.Lock()
 			s.lookups = append(s.lookups, string(dump))

@@ -196,7 +196,7 @@ func TestStandsOut(t *testing.T) {
 			p.Must(err)
 			seen, err := png.Decode(bytes.NewReader(picture))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("png.Decode: %v", err)
 			}
 			box := js[[]float64](p, `(() => {
 				const link = find().shadowRoot.querySelector('a').getBoundingClientRect();

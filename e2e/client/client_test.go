@@ -43,14 +43,14 @@ func TestGeneratedClient(t *testing.T) {
 	modules := installed(t)
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS(".")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.CopyFS: %v", err)
 	}
 	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Symlink: %v", err)
 	}
 	docs, err := filepath.Abs("../../docs")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("filepath.Abs: %v", err)
 	}
 	run(t, folder, "openapi-typescript", filepath.Join(docs, "openapi.yaml"), "--output", "schema.ts")
 	run(t, folder, "openapi-typescript", filepath.Join(docs, "members_openapi.yaml"), "--output", "members.ts")
@@ -65,13 +65,13 @@ func installed(t *testing.T) string {
 	t.Helper()
 	lock, err := os.ReadFile("package-lock.json")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	cache := os.Getenv("LYCHGATE_CACHE")
 	if cache == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.UserCacheDir: %v", err)
 		}
 		cache = filepath.Join(user, "lychgate")
 	}

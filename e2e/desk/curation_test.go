@@ -64,7 +64,7 @@ func sourceWith(t *testing.T, files map[string]string) []byte {
 		}
 	}
 	if err != nil || w.Close() != nil {
-		t.Fatal(err)
+		t.Fatalf("fs.WalkDir = %v, want that not: err != nil || w.Close() != nil", err)
 	}
 	return out.Bytes()
 }
@@ -80,7 +80,7 @@ func (s *site) caller(email string) *caller {
 	s.t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("cookiejar.New: %v", err)
 	}
 	c := &caller{s, &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
 	c.json("POST", "/session/", map[string]string{"username": email, "password": password})
@@ -98,7 +98,7 @@ func (c *caller) ask(method, path, contentType string, body io.Reader) (int, str
 	c.site.t.Helper()
 	request, err := http.NewRequestWithContext(c.site.t.Context(), method, c.site.base+path, body)
 	if err != nil {
-		c.site.t.Fatal(err)
+		c.site.t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	request.Header.Set("Origin", c.site.base)
 	if contentType != "" {
@@ -106,12 +106,12 @@ func (c *caller) ask(method, path, contentType string, body io.Reader) (int, str
 	}
 	answer, err := c.client.Do(request)
 	if err != nil {
-		c.site.t.Fatal(err)
+		c.site.t.Fatalf("c.client.Do: %v", err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		c.site.t.Fatal(err)
+		c.site.t.Fatalf("io.ReadAll: %v", err)
 	}
 	return answer.StatusCode, string(text)
 }
@@ -121,7 +121,7 @@ func (c *caller) json(method, path string, body any) string {
 	c.site.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
-		c.site.t.Fatal(err)
+		c.site.t.Fatalf("json.Marshal: %v", err)
 	}
 	status, answer := c.ask(method, "/ghost/api/admin"+path, "application/json", bytes.NewReader(text))
 	if status >= 300 {
@@ -136,7 +136,7 @@ func (c *caller) publish(title string) (id string) {
 	answer := c.json("POST", "/posts/", map[string]any{"posts": []any{map[string]any{"title": title, "status": "published", "tags": []string{"Kept"}}}})
 	var posts struct{ Posts []struct{ ID string } }
 	if err := json.Unmarshal([]byte(answer), &posts); err != nil {
-		c.site.t.Fatal(err)
+		c.site.t.Fatalf("json.Unmarshal: %v", err)
 	}
 	return posts.Posts[0].ID
 }

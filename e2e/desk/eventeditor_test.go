@@ -39,12 +39,12 @@ func (s *site) declare(text string) {
 	s.t.Helper()
 	db, err := database.Open(s.t.Context(), database.SQLite, s.store)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("database.Open: %v", err)
 	}
 	defer db.Close()
 	kept, err := themes.NewSQL(s.t.Context(), db)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("themes.NewSQL: %v", err)
 	}
 	service := themes.Service{Site: "daily", Store: kept, Now: time.Now}
 	if report, err := service.Take(s.t.Context(), "source", func(context.Context) ([]byte, error) { return []byte(text), nil }); err != nil || len(report.Findings) > 0 {
@@ -58,7 +58,7 @@ func TestFirstContent(t *testing.T) {
 	s := newSite(t, "", options{})
 	before, err := benchtest.NewProxy(s.ghost.URL)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("benchtest.NewProxy: %v", err)
 	}
 	t.Cleanup(before.Close)
 	s.ghost.URL = before.URL
@@ -98,7 +98,7 @@ func TestFirstContent(t *testing.T) {
 	}
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	// The bound is for a loaded machine; a quiet one takes less than 100 ms.
 	if more := benchtest.Median(second) - benchtest.Median(text); more > 400 {

@@ -36,7 +36,7 @@ func sky(t *testing.T) []byte {
 	}
 	var file bytes.Buffer
 	if err := png.Encode(&file, drawn); err != nil {
-		t.Fatal(err)
+		t.Fatalf("png.Encode: %v", err)
 	}
 	return file.Bytes()
 }
@@ -87,7 +87,7 @@ func TestEvents(t *testing.T) {
 	}
 	post := posts.Posts[0]
 	if diff := cmp.Diff([]string{"Lychgate day", "lychgate-day", "published"}, []string{post.Title, post.Slug, post.Status}); diff != "" {
-		t.Error(diff)
+		t.Errorf("[]string{post.Title, post.Slug, post.Status} (-want +got):\n%s", diff)
 	}
 	status, page := staff.ask("GET", "/lychgate-day/", "", nil)
 	if status != http.StatusOK || !strings.Contains(page, `<h1 class="party">Lychgate day</h1>`) {
@@ -95,11 +95,11 @@ func TestEvents(t *testing.T) {
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, post.FeatureImage, nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	picture, err := http.DefaultClient.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.DefaultClient.Do: %v", err)
 	}
 	defer picture.Body.Close()
 	text, _ := io.ReadAll(picture.Body)

@@ -20,7 +20,7 @@ func hasEntry(t *testing.T, p *browser.Page, want ...string) {
 	t.Helper()
 	list, err := json.Marshal(append([]string{"Drafts", "Scheduled", "Published"}, want...))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("json.Marshal: %v", err)
 	}
 	p.Until(fmt.Sprintf("JSON.stringify([...document.querySelectorAll('%s')].map(text)) === JSON.stringify(%s)", underPosts, list))
 }

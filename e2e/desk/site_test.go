@@ -85,7 +85,7 @@ func (s *site) startEdge(more options) {
 	s.t.Helper()
 	if s.edge != nil {
 		if err := s.edge.Stop(); err != nil {
-			s.t.Fatal(err)
+			s.t.Fatalf("s.edge.Stop: %v", err)
 		}
 	}
 	upstream, path, _ := strings.Cut(strings.TrimPrefix(s.ghost.URL, "http://"), "/")

@@ -17,7 +17,7 @@ func themeZip(t *testing.T, manifest string) []byte {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	if err := w.AddFS(os.DirFS(ghosttest.Folder(t) + "/content/themes/source/.")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("w.AddFS: %v", err)
 	}
 	if manifest != "" {
 		file, err := w.Create("lychgate-manifest.yaml")
@@ -25,11 +25,11 @@ func themeZip(t *testing.T, manifest string) []byte {
 			_, err = file.Write([]byte(manifest))
 		}
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("w.Create: %v", err)
 		}
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("w.Close: %v", err)
 	}
 	return out.Bytes()
 }

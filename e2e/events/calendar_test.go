@@ -219,11 +219,11 @@ func withModules(t *testing.T, files ...string) (folder string) {
 	for _, name := range files {
 		content, err := os.ReadFile(name)
 		if err := os.WriteFile(filepath.Join(folder, name), must(t, content, err), 0o600); err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.WriteFile: %v", err)
 		}
 	}
 	if err := os.Symlink(installed(t), filepath.Join(folder, "node_modules")); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.Symlink: %v", err)
 	}
 	return folder
 }
@@ -240,7 +240,7 @@ func (s *site) checkLinkedData() {
 	compile := func(data []string) (string, error) {
 		source := "import type {Event, WithContext} from 'schema-dts';\nexport const events: WithContext<Event>[] = [" + strings.Join(data, ",\n") + "];\n"
 		if err := os.WriteFile(filepath.Join(folder, "events.ts"), []byte(source), 0o600); err != nil {
-			s.t.Fatal(err)
+			s.t.Fatalf("os.WriteFile: %v", err)
 		}
 		return program(s.t, folder, nil, "tsc")
 	}

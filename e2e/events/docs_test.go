@@ -33,7 +33,7 @@ func TestDocumentedTheme(t *testing.T) {
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("fs.WalkDir: %v", err)
 	}
 	blocks := regexp.MustCompile("(?ms)^   ```(?:yaml|handlebars|js)\n(.*?)^   ```$").FindAllStringSubmatch(section(t, "In a theme"), -1)
 	if len(blocks) < 8 {

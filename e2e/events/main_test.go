@@ -72,13 +72,13 @@ func installed(t *testing.T) string {
 	t.Helper()
 	lock, err := os.ReadFile("package-lock.json")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	cache := os.Getenv("LYCHGATE_CACHE")
 	if cache == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.UserCacheDir: %v", err)
 		}
 		cache = filepath.Join(user, "lychgate")
 	}

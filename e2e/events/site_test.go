@@ -96,7 +96,7 @@ func (s *site) do(method, path, contentType string, body io.Reader) (answer stri
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, body)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	request.Header.Set("Origin", s.origin)
 	if contentType != "" {
@@ -104,7 +104,7 @@ func (s *site) do(method, path, contentType string, body io.Reader) (answer stri
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("s.client.Do: %v", err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
@@ -146,16 +146,16 @@ func (s *site) uploadTheme() {
 	var file bytes.Buffer
 	z := zip.NewWriter(&file)
 	if err := z.AddFS(os.DirFS(themeFolder)); err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("z.AddFS: %v", err)
 	}
 	if err := z.Close(); err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("z.Close: %v", err)
 	}
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	part, err := form.CreateFormFile("file", themeName+".zip")
 	if _, err := must(s.t, part, err).Write(file.Bytes()); err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("must(s.t, part, err).Write: %v", err)
 	}
 	form.Close()
 	answer, _ := s.do("POST", "/ghost/api/admin/themes/upload/", form.FormDataContentType(), &body)
@@ -217,7 +217,7 @@ func (s *site) keepMessages(messages map[string]string) {
 	kept, err := events.NewSQL(s.t.Context(), db)
 	err = must(s.t, kept, err).SaveSettings(s.t.Context(), "daily", events.Settings{Messages: messages})
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("must(s.t, kept, err).SaveSettings: %v", err)
 	}
 }
 

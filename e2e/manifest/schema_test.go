@@ -23,11 +23,11 @@ var beyond = regexp.MustCompile("is used before|is that of an earlier custom fie
 func TestSchema(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("../../docs/manifest.schema.json")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("jsonschema.NewCompiler().Compile: %v", err)
 	}
 	text, err := os.ReadFile("../../manifest/testdata/cases.json")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	var cases []struct {
 		Name, File string
@@ -55,7 +55,7 @@ func TestSchema(t *testing.T) {
 	for _, file := range []string{"../../manifest/testdata/full.yaml", "../../docs/manifest.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.ReadFile: %v", err)
 		}
 		blocks := []string{string(text)}
 		if strings.HasSuffix(file, ".md") {
@@ -80,11 +80,11 @@ var ignores = map[string]bool{"false is no claim, nor is yes": true, "options wi
 func decode(t *testing.T, file string) any {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(file), &node); err != nil {
-		t.Fatal(err)
+		t.Fatalf("yaml.Unmarshal: %v", err)
 	}
 	var value any
 	if err := node.Decode(&value); err != nil {
-		t.Fatal(err)
+		t.Fatalf("node.Decode: %v", err)
 	}
 	return asJSON(value)
 }

@@ -17,11 +17,11 @@ func newTestComparison(t *testing.T, server string) *comparison {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", documents[server]))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	c, err := newComparison(server, text)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("newComparison: %v", err)
 	}
 	return c
 }
@@ -196,10 +196,10 @@ func TestComparison(t *testing.T) {
 			test.change(e)
 			line, err := json.Marshal(e)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("json.Marshal: %v", err)
 			}
 			if err := c.readAll(bytes.NewReader(line)); err != nil {
-				t.Fatal(err)
+				t.Fatalf("c.readAll: %v", err)
 			}
 			var all []string
 			for _, f := range c.findings {
@@ -231,7 +231,7 @@ func TestReport(t *testing.T) {
 		wrong.RequestHeader = http.Header{"X-Forwarded-For": {"192.0.2.1"}}
 		for _, e := range []*exchange{looked(), wrong} {
 			if err := c.compare(e); err != nil {
-				t.Fatal(err)
+				t.Fatalf("c.compare: %v", err)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ func TestDeclaredOfOddTheme(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := themes.NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("themes.NewSQL: %v", err)
 		}
 		site := EventsSite{Site: &Site{Themes: func() (*themes.Service, error) { return &themes.Service{Store: store, Site: "daily"}, nil }}}
 		if declared, findings, err := site.Declared(t.Context(), "so\x00lo"); declared != nil || findings != nil || err != nil {

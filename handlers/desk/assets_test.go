@@ -84,7 +84,7 @@ func compressed(t *testing.T, text []byte) []byte {
 	var small bytes.Buffer
 	w := gzip.NewWriter(&small)
 	if _, err := w.Write(text); err != nil || w.Close() != nil {
-		t.Fatal(err)
+		t.Fatalf("w.Write = %v, want that not: err != nil || w.Close() != nil", err)
 	}
 	return small.Bytes()
 }
@@ -134,7 +134,7 @@ func TestPagesStaySmall(t *testing.T) {
 		})
 		integration := members.Integration{Site: "daily", Name: fmt.Sprint("crm-", i), Mode: members.EmailMode, SubscribeByDefault: true}
 		if _, _, err := h.Members.Keys.Add(t.Context(), integration); err != nil {
-			t.Fatal(err)
+			t.Fatalf("h.Members.Keys.Add: %v", err)
 		}
 	}
 	for i := range 60 {

@@ -31,7 +31,7 @@ func BenchmarkThemesPage(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if answer := h.ask("GET", path+"themes", "Owner", ""); answer.Code != 200 {
-					b.Fatal(answer.Code)
+					b.Fatalf("answer.Code = %v, want 200", answer.Code)
 				}
 			}
 		})

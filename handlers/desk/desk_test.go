@@ -65,7 +65,7 @@ func (h *house) read(w *httptest.ResponseRecorder) shown {
 	h.T.Helper()
 	doc, err := html.Parse(w.Body)
 	if err != nil {
-		h.T.Fatal(err)
+		h.T.Fatalf("html.Parse: %v", err)
 	}
 	page := shown{Status: w.Code, body: doc}
 	for n := range doc.Descendants() {
@@ -166,7 +166,7 @@ func fetch(t *testing.T, method, address string, header ...string) (int, http.He
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	for pair := range slices.Chunk(header, 2) {
 		request.Header.Set(pair[0], pair[1])
@@ -174,12 +174,12 @@ func fetch(t *testing.T, method, address string, header ...string) (int, http.He
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("transport.RoundTrip: %v", err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("io.ReadAll: %v", err)
 	}
 	return answer.StatusCode, answer.Header, len(body)
 }

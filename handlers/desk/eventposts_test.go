@@ -61,11 +61,11 @@ func TestPostThatIsNotAsTheEvent(t *testing.T) {
 		t.Errorf("got %q, want nothing of the post in it", got)
 	}
 	if _, err := h.Events.Unpublish(t.Context(), "daily", e.ID, 0); err != nil {
-		t.Fatal(err)
+		t.Fatalf("h.Events.Unpublish: %v", err)
 	}
 	values["event_date"] = "2100-06-02"
 	if _, err := h.Events.Save(t.Context(), "daily", e.ID, 0, events.Edit{Theme: "nightly", Type: "party", Values: values}, nil); err != nil {
-		t.Fatal(err)
+		t.Fatalf("h.Events.Save: %v", err)
 	}
 	status(platform.Published)
 	check("Its post is published without the event", "drafts",
@@ -125,7 +125,7 @@ func TestTypeAfterALostAnswer(t *testing.T) {
 		{"nobody else has it open", func(*house, events.Event) {}, events.Edit{Theme: "nightly", Type: "meetup", Values: map[string]any{"name": "Meetup"}}, "The event was saved."},
 		{"somebody has changed it", func(h *house, e events.Event) {
 			if _, err := h.Events.Save(h.T.Context(), "daily", e.ID, e.Revision, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Ball"}}, nil); err != nil {
-				h.T.Fatal(err)
+				h.T.Fatalf("h.Events.Save: %v", err)
 			}
 		}, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Ball"}}, "Somebody changed this event meanwhile."},
 	} {
@@ -189,7 +189,7 @@ func TestFormThatIsSentAgain(t *testing.T) {
 
 	// What was taken back meanwhile is not published again by an old form.
 	if _, err := h.Events.Cancel(t.Context(), "daily", e.ID, 0); err != nil {
-		t.Fatal(err)
+		t.Fatalf("h.Events.Cancel: %v", err)
 	}
 	if got, want := h.post("events", "Editor", form("publish", "Party")...), "Somebody changed this event meanwhile."; !strings.Contains(got.Text, want) || h.event(e.ID).Status != events.Cancelled {
 		t.Errorf("got %q, want %q in it", got.Text, want)

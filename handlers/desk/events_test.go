@@ -53,7 +53,7 @@ func (h *house) create(values map[string]any) events.Event {
 	h.T.Helper()
 	e, err := h.Events.Create(h.T.Context(), "daily", events.Edit{Theme: "nightly", Type: "party", Values: values})
 	if err != nil {
-		h.T.Fatal(err)
+		h.T.Fatalf("h.Events.Create: %v", err)
 	}
 	return e
 }
@@ -84,7 +84,7 @@ func (h *house) event(id string) events.Event {
 	h.T.Helper()
 	e, err := h.Events.Find(h.T.Context(), "daily", id)
 	if err != nil {
-		h.T.Fatal(err)
+		h.T.Fatalf("h.Events.Find: %v", err)
 	}
 	return e
 }
@@ -398,7 +398,7 @@ func TestConflictInEditor(t *testing.T) {
 	h.declareEvents()
 	e := h.create(map[string]any{"name": "Mine", "location": "Hall"})
 	if _, err := h.Events.Save(t.Context(), "daily", e.ID, e.Revision, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Theirs", "menu": "Cake"}}, nil); err != nil {
-		t.Fatal(err)
+		t.Fatalf("h.Events.Save: %v", err)
 	}
 	theirs := h.event(e.ID)
 	form := []string{"do", "save", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Mine", "f.location", "Hall"}

@@ -93,7 +93,7 @@ func TestHostileTexts(t *testing.T) {
 			}, title)
 			kept, err := h.Themes.Find(t.Context(), "nightly")
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("h.Themes.Find: %v", err)
 			}
 			h.Manifest("nightly", manifest.Manifest{Version: 1, Curation: kept.Curation(), Events: hostileEvents(plain)})
 			plain = first(plain, 1800)
@@ -103,10 +103,10 @@ func TestHostileTexts(t *testing.T) {
 			}
 			e, gone := h.create(values), h.create(values)
 			if _, err := h.Events.Save(t.Context(), "daily", gone.ID, 0, events.Edit{Theme: "gone" + first(plain, 40), Type: "gone" + first(plain, 40), Values: values}, nil); err != nil {
-				t.Fatal(err)
+				t.Fatalf("h.Events.Save: %v", err)
 			}
 			if err := h.Events.SaveSettings(t.Context(), "daily", events.Settings{ImageSize: first(plain, 90), Messages: map[string]string{"registered": plain}}); err != nil {
-				t.Fatal(err)
+				t.Fatalf("h.Events.SaveSettings: %v", err)
 			}
 			slot := url.QueryEscape(url.PathEscape(label) + "/" + url.PathEscape(label))
 			said := url.QueryEscape(text)
@@ -170,7 +170,7 @@ func (h *house) isPlain(name, page string) {
 	h.T.Helper()
 	doc, err := html.Parse(strings.NewReader(page))
 	if err != nil {
-		h.T.Fatal(err)
+		h.T.Fatalf("html.Parse: %v", err)
 	}
 	name = name[:min(len(name), 60)]
 	for n := range doc.Descendants() {

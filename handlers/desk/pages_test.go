@@ -162,7 +162,7 @@ func TestIntegrationsPage(t *testing.T) {
 		t.Helper()
 		used := members.Integration{Site: "daily", Name: name, KeyHash: members.HashKey(key)}
 		if err := h.Members.Keys.Store.UseIntegration(t.Context(), used, desktest.Now.Add(time.Minute)); err != nil {
-			t.Fatal(err)
+			t.Fatalf("h.Members.Keys.Store.UseIntegration: %v", err)
 		}
 	}
 	use("crm", first)
@@ -279,7 +279,7 @@ func TestFormIsKept(t *testing.T) {
 func TestIntegrationsThatStaffDoNotManage(t *testing.T) {
 	h := newHouse(t)
 	if _, _, err := h.Members.Keys.Add(t.Context(), members.Integration{Site: "daily", Name: "crm", Mode: members.EmailMode, SubscribeByDefault: true}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("h.Members.Keys.Add: %v", err)
 	}
 	h.Members.MayManage = false
 	h.Members.Allow = "staff_integrations on"
@@ -374,7 +374,7 @@ func TestSyncPageOfPosts(t *testing.T) {
 	} {
 		if _, err := h.DB.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
 			VALUES ('daily', $1, $2, $3, $4, $5, $6, $7, 1, '', 0)`, row...); err != nil {
-			t.Fatal(err)
+			t.Fatalf("h.DB.Write.ExecContext: %v", err)
 		}
 	}
 	const (

@@ -32,7 +32,7 @@ func TestReadersWithOddText(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := events.NewSQL(t.Context(), db)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("events.NewSQL: %v", err)
 		}
 		of := events.NewFeed(store)
 		h := Readers{Path: "/events", Limiter: unlimited{}, Logger: zap.NewNop()}
@@ -109,7 +109,7 @@ func TestSlowReaders(t *testing.T) {
 func TestKeptListsAreSmall(t *testing.T) {
 	store, err := events.NewSQL(t.Context(), dbtest.SQLite(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("events.NewSQL: %v", err)
 	}
 	of := events.NewFeed(store)
 	h := Readers{Path: "/events", Limiter: unlimited{}, Logger: zap.NewNop()}
@@ -138,7 +138,7 @@ func TestKeptListsAreSmall(t *testing.T) {
 func TestRangesOfEvents(t *testing.T) {
 	store, err := events.NewSQL(t.Context(), dbtest.SQLite(t))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("events.NewSQL: %v", err)
 	}
 	of := events.NewFeed(store)
 	h := Readers{Path: "/events", Limiter: unlimited{}, Logger: zap.NewNop()}

@@ -27,7 +27,7 @@ func (unlimited) Take(context.Context, ratelimit.Key) time.Duration { return 0 }
 func BenchmarkMember(b *testing.B) {
 	store, err := memberstore.NewSQL(b.Context(), dbtest.SQLite(b))
 	if err != nil {
-		b.Fatal(err)
+		b.Fatalf("memberstore.NewSQL: %v", err)
 	}
 	// So many requests that none of the benchmark is refused.
 	keys := &ratelimit.PerKey{Limit: ratelimit.Limit{Requests: 1000, Window: time.Millisecond}, Memories: new(ratelimit.Memories)}

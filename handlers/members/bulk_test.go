@@ -54,7 +54,7 @@ func TestPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, err := memberstore.NewSQL(t.Context(), dbtest.SQLite(t))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("memberstore.NewSQL: %v", err)
 			}
 			site := &Site{
 				Members: members.New(members.Config{Site: "daily", Store: store}),

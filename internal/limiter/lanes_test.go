@@ -28,7 +28,7 @@ func TestLanes(t *testing.T) {
 			go func() {
 				slot, err := lanes.Acquire(t.Context(), false)
 				if err != nil {
-					t.Error(err)
+					t.Errorf("lanes.Acquire: %v", err)
 					return
 				}
 				defer slot.End()
@@ -56,7 +56,7 @@ func TestLanes(t *testing.T) {
 		}
 		cut := fmt.Sprint(limiter.ErrTooLong, " after ", limit)
 		if diff := cmp.Diff([]string{cut, cut, "done after 1m0s", "done after 1m0s"}, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -67,7 +67,7 @@ func TestLanesInOrder(t *testing.T) {
 		lanes := limiter.NewLanes(1, 1, limit)
 		first, err := lanes.Acquire(t.Context(), false)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("lanes.Acquire: %v", err)
 		}
 		if lanes.TryAcquire(false) != nil {
 			t.Error("there is a second slot")
@@ -88,17 +88,17 @@ func TestLanesInOrder(t *testing.T) {
 		}
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Error(err)
+			t.Errorf("<-left: %v, want %v", err, context.Canceled)
 		}
 		slow, err := lanes.Acquire(t.Context(), true) // does not wait for the quick lane
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("lanes.Acquire: %v", err)
 		}
 		slow.End()
 		first.End()
 		synctest.Wait()
 		if diff := cmp.Diff([]int{0, 1, 2}, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("got (-want +got):\n%s", diff)
 		}
 		if slot, err := lanes.Acquire(t.Context(), false); err != nil {
 			t.Error("the lane stays taken")

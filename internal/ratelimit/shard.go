@@ -27,7 +27,7 @@ type shard struct {
 // slot is what a shard knows of one key.
 type slot struct {
 	key          Key
-	older, newer int32  // neighbours in the ring of slots
+	older, newer int32 // neighbours in the ring of slots
 
 	// The times of the requests that may still count are themselves a ring in
 	// the slot's part of shard.times: count of them from head on, oldest first.

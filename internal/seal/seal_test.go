@@ -18,7 +18,7 @@ func keyring(t *testing.T, secrets ...string) *Keyring {
 	t.Helper()
 	k, err := NewKeyring(secrets...)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("NewKeyring: %v", err)
 	}
 	return k
 }
@@ -66,7 +66,7 @@ func TestIsCurrent(t *testing.T) {
 		new(Keyring).IsCurrent(sealed), keyring(t, first).IsCurrent("v1"),
 	}
 	if diff := cmp.Diff([]bool{true, false, false, false}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestIsCurrent(t *testing.T) {
 func TestShortSecret(t *testing.T) {
 	_, err := NewKeyring(first, "hunter2")
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
-		t.Error(err)
+		t.Errorf("NewKeyring = %v, want that not: err == nil || strings.Contains(err.Error(), \"hunter2\")", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestShortSecret(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	k, err := NewKeyring(first)
 	if err != nil {
-		f.Fatal(err)
+		f.Fatalf("NewKeyring: %v", err)
 	}
 	f.Add("v1.00000000.AAAA", "daily")
 	f.Add(k.Seal("key", "daily"), "weekly")

@@ -66,7 +66,7 @@ func newScripted(t *testing.T, first, each string) *scripted {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	s := &scripted{listener, make(chan struct{}, 100)}
 	var serving sync.WaitGroup
@@ -178,7 +178,7 @@ func TestBytesOnIdleConnection(t *testing.T) {
 	logged := capture(t)
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	defer listener.Close()
 	speak, ended := make(chan struct{}), make(chan error, 1)
@@ -192,7 +192,7 @@ func TestBytesOnIdleConnection(t *testing.T) {
 			}
 			in := bufio.NewReader(conn)
 			if _, err := http.ReadRequest(in); err != nil {
-				t.Error(err)
+				t.Errorf("http.ReadRequest: %v", err)
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 			if first {
@@ -207,7 +207,7 @@ func TestBytesOnIdleConnection(t *testing.T) {
 	client := &http.Client{Transport: New(Config{})}
 	defer client.CloseIdleConnections()
 	if got := get(client, "GET", "http://"+listener.Addr().String()); got != "200 ok <nil>" {
-		t.Error(got)
+		t.Errorf("get = %v, want \"200 ok <nil>\"", got)
 	}
 	close(speak)
 	select {
@@ -219,7 +219,7 @@ func TestBytesOnIdleConnection(t *testing.T) {
 		t.Fatal("the connection is still open")
 	}
 	if got := get(client, "POST", "http://"+listener.Addr().String()); got != "200 ok <nil>" {
-		t.Error(got)
+		t.Errorf("get = %v, want \"200 ok <nil>\"", got)
 	}
 	listener.Close()
 	if got := logged.String(); got != "" {
@@ -302,7 +302,7 @@ func TestResponses(t *testing.T) {
 				for _, body := range []string{"", "short", large} {
 					response, err := client.Post(started.URL+"/echo", "text/plain", strings.NewReader(body))
 					if err != nil {
-						t.Fatal(err)
+						t.Fatalf("client.Post: %v", err)
 					}
 					got, err := io.ReadAll(response.Body)
 					response.Body.Close()
@@ -315,7 +315,7 @@ func TestResponses(t *testing.T) {
 				t.Errorf("%d connections, want one", n)
 			}
 			if got := get(client, "GET", started.URL+"/last"); got != "200 last <nil>" {
-				t.Error(got)
+				t.Errorf("get = %v, want \"200 last <nil>\"", got)
 			}
 			if got := logged.String(); got != "" {
 				t.Errorf("logged: %q", got)
@@ -343,7 +343,7 @@ func TestProxy(t *testing.T) {
 			logged := capture(t)
 			listener, err := net.Listen("tcp4", "127.0.0.1:0")
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("net.Listen: %v", err)
 			}
 			asked := make(chan string, 1)
 			var serving sync.WaitGroup
@@ -355,7 +355,7 @@ func TestProxy(t *testing.T) {
 				defer conn.Close()
 				request, err := http.ReadRequest(bufio.NewReader(conn))
 				if err != nil {
-					t.Error(err)
+					t.Errorf("http.ReadRequest: %v", err)
 					return
 				}
 				asked <- request.Method + " " + request.RequestURI + " " + request.Header.Get("Proxy-Authorization")
@@ -365,7 +365,7 @@ func TestProxy(t *testing.T) {
 				}
 				up, err := net.Dial("tcp4", request.RequestURI)
 				if err != nil {
-					t.Error(err)
+					t.Errorf("net.Dial: %v", err)
 					return
 				}
 				defer up.Close()
@@ -383,7 +383,7 @@ func TestProxy(t *testing.T) {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 			if diff := cmp.Diff("CONNECT "+server.Listener.Addr().String()+" Basic dTpw", <-asked); diff != "" {
-				t.Error(diff)
+				t.Errorf("<-asked (-want +got):\n%s", diff)
 			}
 			if got := logged.String(); got != "" {
 				t.Errorf("logged: %q", got)

@@ -35,7 +35,7 @@ func TestWarn(t *testing.T) {
 	}
 	want := []string{"daily: away", "daily: slow", "weekly: away", "daily: away", "daily: slow"}
 	if diff := cmp.Diff(want, lines()); diff != "" {
-		t.Error(diff)
+		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 
 	now = now.Add(time.Minute)

@@ -102,7 +102,7 @@ func TestBreakerTryNow(t *testing.T) {
 		t.Fatal("there was no pause")
 	}
 	if _, err := b.Outbox.TryNow(t.Context(), membertest.Site); err != nil {
-		t.Fatal(err)
+		t.Fatalf("b.Outbox.TryNow: %v", err)
 	}
 	if b.DeliverDue(); b.Pending() != 0 {
 		t.Errorf("%d are pending", b.Pending())
@@ -136,7 +136,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 				clear(b.Platform.Members)
 				b.Platform.Mu.Unlock()
 				if _, err := b.Service.Update(b.T.Context(), byEmail, email, members.Fields{Name: new("x")}, nil); !errors.Is(err, members.ErrNotFound) {
-					b.T.Error(err)
+					b.T.Errorf("b.Service.Update: %v, want %v", err, members.ErrNotFound)
 				}
 			}
 		},
@@ -206,7 +206,7 @@ func TestBreakerLog(t *testing.T) {
 		"info daily: the platform has all writes",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	if n := b.Outbox.States(); n != 0 {
 		t.Errorf("%d sites are remembered", n)

@@ -18,14 +18,14 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 		old := b.Record(b.Create(byEmail, with("e@example.com", name("old"))))
 		b.Platform.Break(membertest.ErrDown)
 		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Delete: %v", err)
 		}
 		b.Create(byEmail, with("e@example.com", name("new")))
 		// Another edge deletes the old member, and has marked that as applied. The platform
 		// has the member until the second lookup of its email.
 		old.Applied = 2
 		if _, err := b.Store.MarkApplied(t.Context(), old, "other edge"); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Store.MarkApplied: %v", err)
 		}
 		looks := 0
 		b.Platform.Set(func(method string) error {
@@ -49,7 +49,7 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 		old := b.Record(b.Create(byEmail, with("e@example.com")))
 		b.Platform.Break(membertest.ErrDown)
 		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Delete: %v", err)
 		}
 		b.Platform.Set(func(method string) error {
 			if method == "find" { // the last answer before the other edge has deleted it
@@ -73,7 +73,7 @@ func TestDeletedBeforeItWasAnswered(t *testing.T) {
 		b.Create(byEmail, with("e@example.com"))
 		b.Platform.Break(membertest.ErrDown)
 		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Delete: %v", err)
 		}
 		b.Platform.Mend()
 		if m, err := b.Service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, members.ErrNotFound) {
@@ -113,7 +113,7 @@ func TestDeletedWithoutAnswers(t *testing.T) {
 	b.Platform.LoseAnswers(true)
 	b.Create(byEmail, with("a@example.com"))
 	if _, err := b.Service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
-		t.Fatal(err)
+		t.Fatalf("b.Service.Delete: %v", err)
 	}
 	b.Platform.Mend()
 	b.Now = b.Now.Add(2 * time.Second)

@@ -295,7 +295,7 @@ func TestCallersBesideHangingPlatforms(t *testing.T) {
 			store.mu.Unlock()
 			d, err := o.Deliver(context.Background(), members.Write{After: r, Owner: "me"})
 			if err != nil {
-				t.Error(err)
+				t.Errorf("o.Deliver: %v", err)
 			}
 			return answer{d.Queued, time.Since(begin)}
 		}

@@ -63,7 +63,7 @@ func TestPlatformAway(t *testing.T) {
 				} {
 					result, err := do()
 					if err != nil {
-						t.Fatal(err)
+						t.Fatalf("do: %v", err)
 					}
 					results = append(results, result)
 				}
@@ -103,10 +103,10 @@ func TestEmailHandedOn(t *testing.T) {
 		b.Create(byEmail, with("d@example.com", name("deleted")))
 		b.Platform.Break(membertest.ErrDown)
 		if _, err := b.Service.Update(ctx, byEmail, "a@example.com", with("b@example.com"), nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Update: %v", err)
 		}
 		if _, err := b.Service.Delete(ctx, byEmail, "d@example.com", nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Delete: %v", err)
 		}
 		b.Platform.Mend()
 		for _, email := range []string{"a@example.com", "d@example.com"} {
@@ -127,7 +127,7 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 		b.Platform.Break(membertest.ErrDown)
 		b.Create(byID, with("old@example.com", id("7")))
 		if _, err := b.Service.Delete(t.Context(), byID, "7", nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Delete: %v", err)
 		}
 		b.Platform.Mend()
 		b.CatchUp()
@@ -153,7 +153,7 @@ func TestCreatedWhileAway(t *testing.T) {
 					ID: "p-old", Email: "old@example.com", Name: "Old", Note: "mine", Labels: []string{"New"}, Status: "paid", TierID: "prod_1",
 				}
 				if diff := cmp.Diff(want, b.Platform.Members["p-old"], cmpopts.IgnoreFields(platform.Member{}, "CreatedAt")); diff != "" {
-					t.Error(diff)
+					t.Errorf("b.Platform.Members[\"p-old\"] (-want +got):\n%s", diff)
 				}
 				m, err := b.Store.Find(t.Context(), members.Key{Site: "daily", Email: "old@example.com"})
 				if err != nil || m.Status != "paid" || *m.TierID != "prod_1" || m.PlatformID != "p-old" || b.Pending() != 0 {
@@ -216,7 +216,7 @@ func TestEmailsInARing(t *testing.T) {
 				rename := func(from, to string) {
 					t.Helper()
 					if _, err := b.Service.Update(t.Context(), byEmail, from, with(to), nil); err != nil {
-						t.Fatal(err)
+						t.Fatalf("b.Service.Update: %v", err)
 					}
 				}
 				var want []string

@@ -129,7 +129,7 @@ func TestRefusedAfterItWasQueued(t *testing.T) {
 				}
 				b.Platform.Mend()
 				if diff := cmp.Diff(test.want, standingOf(t, b, membertest.ByID, "1")); diff != "" {
-					t.Error(diff)
+					t.Errorf("standingOf (-want +got):\n%s", diff)
 				}
 				b.SameOnPlatform(append(test.there, "old@example.com ")...)
 			})
@@ -155,7 +155,7 @@ func TestStandingOfWrites(t *testing.T) {
 		b.Platform.Break(platform.ErrNoEffect)
 		refused := members.Fields{Note: new("refused")}
 		if err := write(refused); err != nil {
-			t.Fatal(err)
+			t.Fatalf("write: %v", err)
 		}
 		check("queued", standing{Fields: "jane@example.com  refused", Queued: true})
 		b.Platform.Mend()
@@ -172,7 +172,7 @@ func TestStandingOfWrites(t *testing.T) {
 		}
 		check("refused once more", after)
 		if err := write(members.Fields{Note: new("fine")}); err != nil {
-			t.Fatal(err)
+			t.Fatalf("write: %v", err)
 		}
 		check("after the next write", standing{Fields: "jane@example.com Jane fine"})
 	})
@@ -201,7 +201,7 @@ func TestRefusedCreate(t *testing.T) {
 		t.Helper()
 		for i, identifier := range map[*members.Integration]string{&membertest.ByID: "1", &membertest.ByEmail: "jane@example.com"} {
 			if _, err := b.Service.Delete(t.Context(), *i, identifier, nil); err != nil && !errors.Is(err, members.ErrNotFound) {
-				t.Error(err)
+				t.Errorf("b.Service.Delete = %v, want that not: err != nil && !errors.Is(err, members.ErrNotFound)", err)
 			}
 			if _, err := b.Service.Get(t.Context(), *i, identifier); isRefused(err) || !errors.Is(err, members.ErrNotFound) {
 				t.Errorf("%s after it was deleted: %v", identifier, err)
@@ -224,7 +224,7 @@ func TestRefusedCreate(t *testing.T) {
 		"its email is another's now": func(t *testing.T, b *membertest.Bench) {
 			b.Create(byID, membertest.With("joe@example.com", membertest.ID("2")))
 			if _, err := b.Service.Update(t.Context(), byID, "2", membertest.With("jane@example.com"), nil); err != nil {
-				t.Error(err)
+				t.Errorf("b.Service.Update: %v", err)
 			}
 			b.SameOnPlatform("jane@example.com ")
 		},
@@ -232,13 +232,13 @@ func TestRefusedCreate(t *testing.T) {
 			b.Platform.Members["q-1"] = platform.Member{ID: "q-1", Email: "jane@example.com", Name: "Staff's"}
 			b.Refresh("q-1")
 			if diff := cmp.Diff(standing{Fields: "jane@example.com Staff's "}, standingOf(t, b, membertest.ByEmail, "jane@example.com")); diff != "" {
-				t.Error(diff)
+				t.Errorf("standingOf (-want +got):\n%s", diff)
 			}
 		},
 		"staff created it, which nobody has told": func(t *testing.T, b *membertest.Bench) {
 			b.Platform.Members["q-1"] = platform.Member{ID: "q-1", Email: "jane@example.com", Name: "Staff's"}
 			if diff := cmp.Diff(standing{Fields: "jane@example.com Staff's "}, standingOf(t, b, membertest.ByEmail, "jane@example.com")); diff != "" {
-				t.Error(diff)
+				t.Errorf("standingOf (-want +got):\n%s", diff)
 			}
 		},
 		"changed": func(t *testing.T, b *membertest.Bench) {
@@ -254,14 +254,14 @@ func TestRefusedCreate(t *testing.T) {
 		},
 		"a week later": func(t *testing.T, b *membertest.Bench) {
 			if err := b.Store.PurgeRefused(t.Context(), b.Now.Add(-members.RefusalRetention)); err != nil {
-				t.Fatal(err)
+				t.Fatalf("b.Store.PurgeRefused: %v", err)
 			}
 			if _, err := b.Service.Get(t.Context(), byID, "1"); !isRefused(err) {
 				t.Errorf("before: %v", err)
 			}
 			b.Now = b.Now.Add(members.RefusalRetention)
 			if err := b.Store.PurgeRefused(t.Context(), b.Now.Add(-members.RefusalRetention)); err != nil {
-				t.Fatal(err)
+				t.Fatalf("b.Store.PurgeRefused: %v", err)
 			}
 		},
 	} {

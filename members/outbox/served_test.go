@@ -62,7 +62,7 @@ func TestSiteRemovedWhileDelivering(t *testing.T) {
 		sites.put(membertest.Site, nil)
 		close(old.closed)
 		if err := <-delivered; err != nil {
-			t.Error(err)
+			t.Errorf("<-delivered: %v", err)
 		}
 		if b.Pending() != 6 {
 			t.Errorf("%d are pending, want 6", b.Pending())
@@ -152,7 +152,7 @@ func TestSitesChangeWhileDelivering(t *testing.T) {
 		changing.Go(func() {
 			for n := range rounds {
 				if _, err := service.Create(ctx, byEmail, with(fmt.Sprintf("m%d@%s.example", n, site))); err != nil {
-					t.Error(err)
+					t.Errorf("service.Create: %v", err)
 				}
 			}
 		})

@@ -42,7 +42,7 @@ func queue(b *membertest.Bench, site string, n int) {
 			Site:   site, Named: [5]int64{1},
 		}
 		if err := b.Store.Insert(b.T.Context(), r, "", members.Lease{}); err != nil {
-			b.T.Fatal(err)
+			b.T.Fatalf("b.Store.Insert: %v", err)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestRenamedBeforeItWasAnswered(t *testing.T) {
 		b.Create(byEmail, with("first@example.com"))
 		b.Platform.Break(membertest.ErrDown)
 		if _, err := b.Service.Update(t.Context(), byEmail, "first@example.com", with("second@example.com"), nil); err != nil {
-			t.Fatal(err)
+			t.Fatalf("b.Service.Update: %v", err)
 		}
 		b.Platform.Mend()
 		// Another member may take the first email, and is not mistaken for this one.
@@ -59,7 +59,7 @@ func TestArrivesLate(t *testing.T) {
 				b.Platform.LoseAnswers(false)
 				b.Create(byEmail, with("a@example.com"))
 				if err := test.change(b.Service); err != nil {
-					t.Fatal(err)
+					t.Fatalf("test.change: %v", err)
 				}
 				b.Platform.Mend()
 				b.Now = b.Now.Add(arrivalTime / 2)
@@ -87,7 +87,7 @@ func TestUpdateArrivesLate(t *testing.T) {
 			t.Helper()
 			result, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: &name}, nil)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("b.Service.Update: %v", err)
 			}
 			return result
 		}
@@ -123,7 +123,7 @@ func TestNeverSent(t *testing.T) {
 	b.Platform.Break(fmt.Errorf("connection refused: %w", platform.ErrNoEffect))
 	b.Create(byEmail, with("a@example.com"))
 	if _, err := b.Service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
-		t.Fatal(err)
+		t.Fatalf("b.Service.Delete: %v", err)
 	}
 	b.Platform.Mend()
 	b.DeliverDue()

@@ -32,14 +32,14 @@ func TestRealAddPost(t *testing.T) {
 		return p
 	}
 	if _, err := c.resolveTags(t.Context(), nil, publish(platform.EventPost{}).Tags, c.findAllTags); err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.resolveTags: %v", err)
 	}
 	count.requests.Store(0)
 	if _, err := c.AddPost(t.Context(), slug, true, publish, func(string) error { return failure }); !errors.Is(err, failure) || count.requests.Load() > 2 {
 		t.Errorf("%v, %d requests", err, count.requests.Load())
 	}
 	if diff := cmp.Diff([]string{slug}, slugsLike(t, c, slug)); diff != "" {
-		t.Error(diff)
+		t.Errorf("slugsLike (-want +got):\n%s", diff)
 	}
 
 	var id string
@@ -153,7 +153,7 @@ func TestAddFaults(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 			posts, puts, _ := g.kept()
 			if len(posts) != 1 || len(puts) != 1 || posts[0]["slug"] != "party" {

@@ -38,7 +38,7 @@ func makeDraft(t *testing.T, c *Client, slug, title string) platform.EventPost {
 	t.Helper()
 	made, err := c.makeDraft(t.Context(), slug, title, true)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.makeDraft: %v", err)
 	}
 	return made.event()
 }
@@ -158,7 +158,7 @@ func TestRealTextStays(t *testing.T) {
 		"tags": nil, "primary_tag": nil, "published_at": nil, "updated_at": nil, "url": nil,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreMapEntries(func(field string, _ any) bool { return field == "reading_time" })); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestRealLimits(t *testing.T) {
 		p.Slug = slug
 		return p
 	}); err != nil {
-		t.Error(err)
+		t.Errorf("changePost: %v", err)
 	}
 }
 
@@ -238,10 +238,10 @@ func TestRealTakenSlug(t *testing.T) {
 	}
 	want := []string{slug + "-taken-2", slug + "-taken-2", slug + "-taken-2", slug + "-free", slug + "-taken-2", slug + "-taken-2"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	if err := c.postClient.call(t.Context(), http.MethodDelete, "/posts/"+taken+"/", nil, nil, nil); err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.postClient.call: %v", err)
 	}
 	if got := set("Seven", slug+"-taken", platform.Draft); got != slug+"-taken" {
 		t.Errorf("%s, though it is free now", got)
@@ -255,12 +255,12 @@ func TestRealNewsletterStays(t *testing.T) {
 	slug := draftSlug(t, c)
 	reader, err := c.Create(t.Context(), platform.Member{Email: unique("reader"), Subscribed: true})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.Create: %v", err)
 	}
 	defer c.Delete(context.Background(), reader.ID)
 	var answer struct{ Newsletters []struct{ Slug string } }
 	if err := c.postClient.call(t.Context(), http.MethodGet, "/newsletters/", url.Values{"limit": {"1"}}, nil, &answer); err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.postClient.call: %v", err)
 	}
 	newsletter := url.Values{"newsletter": {answer.Newsletters[0].Slug}}
 	change := func(t *testing.T, id, status string) string {
@@ -310,7 +310,7 @@ func TestRealTagsOfOneName(t *testing.T) {
 	for range 2 {
 		one, err := c.makeTag(t.Context(), "Twin "+slug)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("c.makeTag: %v", err)
 		}
 		t.Cleanup(func() {
 			_ = c.postClient.call(context.Background(), http.MethodDelete, "/tags/"+one.ID+"/", nil, nil, nil)
@@ -335,11 +335,11 @@ func TestRealSlugOfTitle(t *testing.T) {
 	made := makeDraft(t, c, slug, "Summer Night "+slug)
 	t.Cleanup(func() {
 		if err := c.postClient.call(context.Background(), http.MethodDelete, "/posts/"+made.ID+"/", nil, nil, nil); err != nil {
-			t.Error(err)
+			t.Errorf("c.postClient.call: %v", err)
 		}
 	})
 	if _, err := c.makeDraft(t.Context(), slug+"-2", "Made later", false); err != nil { // as if the answer had been lost
-		t.Fatal(err)
+		t.Fatalf("c.makeDraft: %v", err)
 	}
 	p, err := changePost(t, c, made.ID, func(p platform.EventPost) platform.EventPost {
 		p.Slug, p.Status = "", platform.Published
@@ -349,7 +349,7 @@ func TestRealSlugOfTitle(t *testing.T) {
 		t.Errorf("slug %s, %v, want %s", p.Slug, err, want)
 	}
 	if err := c.DeleteDrafts(t.Context(), slug, made.ID); err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.DeleteDrafts: %v", err)
 	}
 	if left := slugsLike(t, c, slug); left != nil {
 		t.Errorf("left %v", left)

@@ -201,7 +201,7 @@ func TestDraftFaults(t *testing.T) {
 				got = append(got, kind(err))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 			want := []map[string]any{{"id": fmt.Sprintf("%024x", 1), "slug": "slug", "title": "Title", "status": "draft", "updated_at": "read"}}
 			posts, _, made := g.kept()
@@ -251,14 +251,14 @@ func TestChangeFaults(t *testing.T) {
 				got = append(got, kind(err))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 			want := map[string]any{
 				"title": "Party", "slug": "party", "status": "published", "feature_image": nil, "updated_at": "read", "tags": []any{map[string]any{"id": "t1"}},
 			}
 			_, puts, _ := g.kept()
 			if diff := cmp.Diff(slices.Repeat([]map[string]any{want}, test.puts), puts); diff != "" {
-				t.Error(diff)
+				t.Errorf("puts (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -296,7 +296,7 @@ func TestLongHeads(t *testing.T) {
 		t.Errorf("%d, %v, in %d requests", len(found), err, len(*asked))
 	}
 	if _, err := c.EventPosts(t.Context(), []string{strings.Repeat("a", 24)}); err != nil {
-		t.Error(err)
+		t.Errorf("c.EventPosts: %v", err)
 	}
 }
 
@@ -328,7 +328,7 @@ func TestManyChangesOfASecond(t *testing.T) {
 		"updated_at:>='2026-01-01 00:00:30' 100", within + "'" + fmt.Sprintf("%024x", 99) + "' 100", within + "'" + fmt.Sprintf("%024x", 199) + "' 100",
 	}
 	if diff := cmp.Diff(want, *asked); diff != "" {
-		t.Error(diff)
+		t.Errorf("*asked (-want +got):\n%s", diff)
 	}
 }
 

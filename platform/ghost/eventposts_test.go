@@ -30,7 +30,7 @@ func draftSlug(t *testing.T, c *Client) string {
 			err = errors.Join(err, c.postClient.call(context.Background(), http.MethodDelete, "/posts/"+p.ID+"/", nil, nil, nil))
 		}
 		if err != nil {
-			t.Error(err)
+			t.Errorf("c.listEventPosts: %v", err)
 		}
 	})
 	return slug
@@ -41,13 +41,13 @@ func edit(t *testing.T, c *Client, id string, fields map[string]any, query url.V
 	t.Helper()
 	p, err := c.getEventPost(t.Context(), id)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.getEventPost: %v", err)
 	}
 	fields = maps.Clone(fields)
 	fields["updated_at"] = p.UpdatedAt
 	var answer updates
 	if err := c.postClient.call(t.Context(), http.MethodPut, "/posts/"+id+"/", query, updates{[]map[string]any{fields}}, &answer); err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.postClient.call: %v", err)
 	}
 	return answer.Posts[0]
 }
@@ -59,7 +59,7 @@ func allOf(t *testing.T, c *Client, id string) map[string]any {
 	var answer updates
 	query := url.Values{"formats": {"lexical,html"}, "include": {"tags,authors,email,newsletter,tiers"}}
 	if err := c.postClient.call(t.Context(), http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.postClient.call: %v", err)
 	}
 	post := answer.Posts[0]
 	authors, _ := post["authors"].([]any)
@@ -76,7 +76,7 @@ func slugsLike(t *testing.T, c *Client, slug string) (slugs []string) {
 	t.Helper()
 	list, err := c.listEventPosts(t.Context(), "slug:~^"+quote(slug), "id asc", maxPage)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.listEventPosts: %v", err)
 	}
 	for _, p := range list {
 		slugs = append(slugs, p.Slug)
@@ -102,27 +102,27 @@ func TestRealDraft(t *testing.T) {
 		all.Go(func() {
 			var err error
 			if made[i], err = c.makeDraft(t.Context(), slug, "Summer party", i%2 == 0); err != nil {
-				t.Error(err)
+				t.Errorf("c.makeDraft: %v", err)
 			}
 		})
 	}
 	all.Wait()
 	p, err := c.makeDraft(t.Context(), slug, "Another title", true)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.makeDraft: %v", err)
 	}
 	again := p.event()
 	for _, one := range made {
 		if diff := cmp.Diff(again, one.event()); diff != "" {
-			t.Error(diff)
+			t.Errorf("one.event (-want +got):\n%s", diff)
 		}
 	}
 	want := platform.EventPost{ID: again.ID, Title: "Summer party", Slug: slug, Status: platform.Draft, Edit: "/#/editor/post/" + again.ID}
 	if diff := cmp.Diff(want, again, ignoreTime, ignoreURL); diff != "" {
-		t.Error(diff)
+		t.Errorf("again (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{slug, slug + "-x-2", slug + "0"}, slices.Sorted(slices.Values(slugsLike(t, c, slug)))); diff != "" {
-		t.Error(diff)
+		t.Errorf("slices.Sorted (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(again.URL, "/p/") || time.Since(again.UpdatedAt).Abs() > time.Minute {
 		t.Errorf("%+v", again)
@@ -149,14 +149,14 @@ func TestRealDraftsMadeTwice(t *testing.T) {
 			t.Errorf("%+v, %v", first, err)
 		}
 		if diff := cmp.Diff([]string{slug, slug + "-4"}, slugsLike(t, c, slug)); diff != "" {
-			t.Error(diff)
+			t.Errorf("slugsLike (-want +got):\n%s", diff)
 		}
 		renamed, err := c.ChangePost(t.Context(), first.ID, func(p platform.EventPost) platform.EventPost {
 			p.Slug, p.Status = slug+"-out", platform.Published
 			return p
 		})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("c.ChangePost: %v", err)
 		}
 		second, err := c.makeDraft(t.Context(), slug, "Twice", false)
 		if err != nil || second.Slug != slug+"-4" || second.ID == renamed.ID {
@@ -175,7 +175,7 @@ func TestRealChangedPosts(t *testing.T) {
 	edit(t, c, second, map[string]any{"title": "Two changed"}, nil)
 	changed, err := c.ChangedPosts(t.Context(), since)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.ChangedPosts: %v", err)
 	}
 	titles := make(map[string]string)
 	for i, p := range changed {
@@ -202,7 +202,7 @@ func TestRealSite(t *testing.T) {
 	names := []string{"100% a\\b 'c' " + id, "Ärzte " + id}
 	m, err := c.Create(t.Context(), platform.Member{Email: unique("labels"), Labels: names})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.Create: %v", err)
 	}
 	defer c.Delete(context.Background(), m.ID)
 	for text, want := range map[string][]string{

@@ -25,7 +25,7 @@ func TestTestEvents(t *testing.T) {
 	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			t.Error(err)
+			t.Errorf("io.ReadAll: %v", err)
 		}
 		id, err := client.ReadEvent(url, r.Header.Get(client.SignatureHeader()), body, time.Now())
 		if id != "" {
@@ -65,7 +65,7 @@ func TestTestEvents(t *testing.T) {
 		Tags []struct{ Name string } `json:"tags"`
 	}
 	if err := client.tags.call(t.Context(), http.MethodGet, "/tags/", map[string][]string{"limit": {"100"}}, nil, &left); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.tags.call: %v", err)
 	}
 	for _, tag := range left.Tags {
 		if strings.HasPrefix(tag.Name, testTag) {
@@ -174,7 +174,7 @@ func TestTestEventsThatCannotBeRemoved(t *testing.T) {
 		}
 		body := map[string]any{"webhooks": []any{map[string]string{"id": "w", "last_triggered_at": "now", "last_triggered_status": "202"}}, "tags": []any{}}
 		if err := json.NewEncoder(w).Encode(body); err != nil {
-			t.Error(err)
+			t.Errorf("json.NewEncoder(w).Encode: %v", err)
 		}
 	}))
 	t.Cleanup(ghost.Close)
@@ -209,15 +209,15 @@ func TestTestEventsInterrupted(t *testing.T) {
 	// one that is left would hear of a tag before this one. Of others it may hear late.
 	mine := webhooks{[]webhook{{Name: "Lychgate doctor", Event: "tag.added", TargetURL: url + "?mine"}}}
 	if err := client.memberClient.call(t.Context(), http.MethodPost, webhooksPath, nil, mine, &mine); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.memberClient.call: %v", err)
 	}
 	waiting, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := client.causeEvent(t.Context(), waiting, firstWait, mine.Webhooks[0]); err != nil {
-		t.Error(err)
+		t.Errorf("client.causeEvent: %v", err)
 	}
 	if err := remove(t.Context(), client.memberClient.api, webhooksPath+mine.Webhooks[0].ID+"/"); err != nil {
-		t.Error(err)
+		t.Errorf("remove: %v", err)
 	}
 	others := make(map[string]bool)
 	for {

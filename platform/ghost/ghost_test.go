@@ -35,7 +35,7 @@ func newClient(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	client, err := New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("New: %v", err)
 	}
 	t.Cleanup(func() { client.Close() })
 	return client
@@ -60,7 +60,7 @@ func TestRealGhost(t *testing.T) {
 
 	created, err := client.Create(ctx, want)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Create: %v", err)
 	}
 	if diff := cmp.Diff(want, created, said); diff != "" {
 		t.Errorf("created: %s", diff)
@@ -84,7 +84,7 @@ func TestRealGhost(t *testing.T) {
 		}
 		joe, err := client.Create(ctx, platform.Member{Email: unique("joe")})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.Create: %v", err)
 		}
 		if _, err := client.Update(ctx, joe.ID, platform.Change{Email: &want.Email}); !errors.As(err, &refusal) {
 			t.Errorf("%v", err)
@@ -132,12 +132,12 @@ func TestRealGhost(t *testing.T) {
 		} {
 			before, err := client.Get(ctx, created.ID)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("client.Get: %v", err)
 			}
 			change.want(&before)
 			updated, err := client.Update(ctx, created.ID, change.Change)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("client.Update: %v", err)
 			}
 			when := cmpopts.IgnoreFields(platform.Member{}, "UpdatedAt")
 			if diff := cmp.Diff(before, updated, when); diff != "" {
@@ -145,7 +145,7 @@ func TestRealGhost(t *testing.T) {
 			}
 			after, err := client.Get(ctx, created.ID)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("client.Get: %v", err)
 			}
 			if diff := cmp.Diff(after, updated, when); diff != "" {
 				t.Errorf("%+v, answered: %s", change.Change, diff)
@@ -156,7 +156,7 @@ func TestRealGhost(t *testing.T) {
 		email := unique("O'Case_%")
 		m, err := client.Create(ctx, platform.Member{Email: email})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.Create: %v", err)
 		}
 		if longer, err := client.Create(ctx, platform.Member{Email: email + ".uk"}); err != nil {
 			t.Errorf("%+v, %v", longer, err)
@@ -177,7 +177,7 @@ func TestRealGhost(t *testing.T) {
 		for _, domain := range []string{"exämple.com", "xn--exmple-cua.com"} {
 			m, err := client.Create(ctx, platform.Member{Email: local + domain})
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("client.Create: %v", err)
 			}
 			if want := local + "xn--exmple-cua.com"; m.Email != want {
 				t.Errorf("%s is kept as %s, by which nobody can sign in, want %s", domain, m.Email, want)
@@ -188,7 +188,7 @@ func TestRealGhost(t *testing.T) {
 				}
 			}
 			if err := client.Delete(ctx, m.ID); err != nil {
-				t.Error(err)
+				t.Errorf("client.Delete: %v", err)
 			}
 		}
 	})
@@ -200,7 +200,7 @@ func TestRealGhost(t *testing.T) {
 	})
 	t.Run("deleted", func(t *testing.T) {
 		if err := client.Delete(ctx, created.ID); err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.Delete: %v", err)
 		}
 		_, findErr := client.FindByEmail(ctx, want.Email)
 		_, updateErr := client.Update(ctx, created.ID, platform.Change{Name: &want.Name})
@@ -303,7 +303,7 @@ func TestNewErrors(t *testing.T) {
 
 func TestQuote(t *testing.T) {
 	if got := quote(`"o'neil\@x`); got != `'\"o\'neil\@x'` {
-		t.Error(got)
+		t.Errorf("quote = %v, want `'\\\"o\\'neil\\@x'`", got)
 	}
 }
 
@@ -324,12 +324,12 @@ func TestArchivedNewsletter(t *testing.T) {
 	var made newsletters
 	name := newsletters{[]archivable{{Name: unique("Old")}}}
 	if err := client.memberClient.call(ctx, http.MethodPost, "/newsletters/", nil, name, &made); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.memberClient.call: %v", err)
 	}
 	old := made.Newsletters[0].ID
 	usual, err := client.Create(ctx, platform.Member{Email: unique("usual"), Subscribed: true})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Create: %v", err)
 	}
 	both, err := client.Create(ctx, platform.Member{Email: unique("both"), Subscribed: true, Newsletters: append(usual.Newsletters, old)})
 	if err != nil || len(both.Newsletters) != 2 {
@@ -337,7 +337,7 @@ func TestArchivedNewsletter(t *testing.T) {
 	}
 	archived := newsletters{[]archivable{{Status: "archived"}}}
 	if err := client.memberClient.call(ctx, http.MethodPut, "/newsletters/"+old+"/", nil, archived, nil); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.memberClient.call: %v", err)
 	}
 	subscribed := &platform.Subscription{Subscribed: true}
 	for _, change := range []platform.Change{{Subscription: subscribed}, {Name: new("New"), Subscription: subscribed}} {
@@ -355,7 +355,7 @@ func TestArchivedNewsletter(t *testing.T) {
 	}
 	before, err := client.Get(ctx, both.ID)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Get: %v", err)
 	}
 	const unknown = "0123456789abcdef01234567"
 	for _, test := range []struct {

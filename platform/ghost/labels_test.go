@@ -43,7 +43,7 @@ func TestSharedLabels(t *testing.T) {
 					t.Errorf("writer %d, %d: %v", writer, n, err)
 				}
 				if err := client.Delete(ctx, m.ID); err != nil {
-					t.Error(err)
+					t.Errorf("client.Delete: %v", err)
 				}
 			}
 		})
@@ -69,7 +69,7 @@ func TestLabelsThatAreTheSameToADatabase(t *testing.T) {
 			t.Errorf("changed to %q: %q, %v", accented, m.Labels, err)
 		}
 		if err := client.Delete(ctx, m.ID); err != nil {
-			t.Error(err)
+			t.Errorf("client.Delete: %v", err)
 		}
 	}
 }
@@ -133,12 +133,12 @@ func TestEmailThatIsTaken(t *testing.T) {
 	email := unique("taken")
 	m, err := client.Create(ctx, platform.Member{Email: email})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Create: %v", err)
 	}
 	defer client.Delete(ctx, m.ID)
 	other, err := client.Create(ctx, platform.Member{Email: unique("other")})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Create: %v", err)
 	}
 	defer client.Delete(ctx, other.ID)
 	for what, do := range map[string]func() error{

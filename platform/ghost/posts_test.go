@@ -26,13 +26,13 @@ func addPost(t *testing.T, c *Client, p map[string]any) string {
 	t.Helper()
 	var answer posts
 	if err := c.postClient.call(t.Context(), http.MethodPost, "/posts/", nil, map[string]any{"posts": []any{p}}, &answer); err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.postClient.call: %v", err)
 	}
 	id := answer.Posts[0].ID
 	t.Cleanup(func() {
 		err := c.postClient.call(context.Background(), http.MethodDelete, "/posts/"+id+"/", nil, nil, nil)
 		if err != nil && !errors.Is(err, platform.ErrNotFound) {
-			t.Error(err)
+			t.Errorf("c.postClient.call = %v, want that not: err != nil && !errors.Is(err, platform.ErrNotFound)", err)
 		}
 	})
 	return id
@@ -43,7 +43,7 @@ func slugsOf(t *testing.T, c *Client, id string) (slugs []string) {
 	t.Helper()
 	p, err := c.getPost(t.Context(), id)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.getPost: %v", err)
 	}
 	for _, tag := range p.Tags {
 		slugs = append(slugs, tag.Slug)
@@ -63,40 +63,40 @@ func TestRealTags(t *testing.T) {
 	hero, spaced := "hash-hero-"+unique, "#Top Story "+unique
 	for _, tag := range []string{hero, spaced, hero} {
 		if err := c.Tag(ctx, one, tag); err != nil {
-			t.Fatal(err)
+			t.Fatalf("c.Tag: %v", err)
 		}
 	}
 	want := []string{"news", "hash-hero-" + unique, "hash-top-story-" + unique}
 	if diff := cmp.Diff(want, slugsOf(t, c, one)); diff != "" {
-		t.Error(diff)
+		t.Errorf("slugsOf (-want +got):\n%s", diff)
 	}
 	if err := c.Tag(ctx, two, "#hero-"+unique); err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.Tag: %v", err)
 	}
 	carried, err := c.Tagged(ctx, []string{hero, "#HERO-" + unique, spaced, "hash-nothing-" + unique}, 1)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.Tagged: %v", err)
 	}
 	first, err := c.Post(ctx, one)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.Post: %v", err)
 	}
 	both := platform.Tagged{Posts: []platform.Post{first}, Total: 2, IsInternal: true}
 	if diff := cmp.Diff(map[string]platform.Tagged{
 		hero: both, "#HERO-" + unique: both, spaced: {Posts: []platform.Post{first}, Total: 1, IsInternal: true},
 	}, carried); diff != "" {
-		t.Error(diff)
+		t.Errorf("carried (-want +got):\n%s", diff)
 	}
 	for range 2 {
 		if err := c.Untag(ctx, one, hero); err != nil {
-			t.Fatal(err)
+			t.Fatalf("c.Untag: %v", err)
 		}
 	}
 	if diff := cmp.Diff([]string{"news", "hash-top-story-" + unique}, slugsOf(t, c, one)); diff != "" {
-		t.Error(diff)
+		t.Errorf("slugsOf (-want +got):\n%s", diff)
 	}
 	if err := c.Untag(ctx, two, "hash-nothing-"+unique); err != nil {
-		t.Error(err)
+		t.Errorf("c.Untag: %v", err)
 	}
 	for _, id := range []string{"000000000000000000000000", "joe", "../members", ""} {
 		if err := errors.Join(c.Tag(ctx, id, hero)); !errors.Is(err, platform.ErrNoPost) {
@@ -141,14 +141,14 @@ func TestRealSearch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found, err := c.Published(t.Context(), test.search)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("c.Published: %v", err)
 			}
 			var got []string
 			for _, p := range found {
 				got = append(got, p.ID)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -162,7 +162,7 @@ func TestRealStrangeTags(t *testing.T) {
 	id := addPost(t, c, map[string]any{"title": "One", "status": "published"})
 	post, err := c.Post(t.Context(), id)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.Post: %v", err)
 	}
 	strange := map[string]bool{ // whether Ghost can have it
 		`#"quoted" ` + unique: true, `#it's ` + unique: true, `#a\b ` + unique: true, `#[x](y)+z ` + unique: true, "#\u202eabc " + unique: true,
@@ -182,10 +182,10 @@ func TestRealStrangeTags(t *testing.T) {
 	}
 	carried, err := c.Tagged(t.Context(), slices.Collect(maps.Keys(strange)), 10)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.Tagged: %v", err)
 	}
 	if diff := cmp.Diff(want, carried); diff != "" {
-		t.Error(diff)
+		t.Errorf("carried (-want +got):\n%s", diff)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestTagSlug(t *testing.T) {
 		"featured-2": "featured-2", "#Top Story": "", "Café": "", "#": "", "a_b": "", "": "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("got (-want +got):\n%s", diff)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestCrowdedTag(t *testing.T) {
 	carried, err := c.Tagged(t.Context(), names, 10)
 	c.postClient.http.Transport = count.RoundTripper
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("c.Tagged: %v", err)
 	}
 	if of := carried[crowd]; of.Total != maxPage+1 || len(of.Posts) != 10 || of.IsInternal {
 		t.Errorf("of the crowd: %d of %d", len(of.Posts), of.Total)
@@ -370,7 +370,7 @@ func TestScheduledPosts(t *testing.T) {
 	titles := func(most int) map[string][]string {
 		carried, err := c.Tagged(t.Context(), []string{few, crowd}, most)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("c.Tagged: %v", err)
 		}
 		got := make(map[string][]string)
 		for tag, of := range carried {

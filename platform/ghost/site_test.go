@@ -77,7 +77,7 @@ func TestLocate(t *testing.T) {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(strings.ReplaceAll(c.want, "BASE", server.URL), got); diff != "" {
-				t.Error(diff)
+				t.Errorf("got (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func TestLocateGhost(t *testing.T) {
 	config := realConfig(t)
 	want, err := url.Parse(config.URL)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("url.Parse: %v", err)
 	}
 	for _, at := range []string{config.URL, config.URL + "/blog"} {
 		config.URL = at

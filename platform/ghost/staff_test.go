@@ -27,13 +27,13 @@ func signIn(t *testing.T, address, origin string) string {
 	body := `{"username": "owner@example.com", "password": "four-words-on-a-lychgate"}`
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/ghost/api/admin/session/", bytes.NewReader([]byte(body)))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Origin", origin)
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("http.DefaultClient.Do: %v", err)
 	}
 	defer http.DefaultClient.CloseIdleConnections()
 	defer answer.Body.Close()
@@ -127,10 +127,10 @@ func TestCheckToken(t *testing.T) {
 	client := newClient(t, config)
 	token, err := client.memberClient.tokens.current()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.memberClient.tokens.current: %v", err)
 	}
 	if err := client.CheckToken(t.Context(), "Ghost "+token); err != nil {
-		t.Error(err)
+		t.Errorf("client.CheckToken: %v", err)
 	}
 	for _, authorization := range []string{"", "Ghost", "Ghost ", "Bearer " + token, "Ghost x", "Ghost " + token + "x", "Ghost " + strings.Repeat("x", 100_000)} {
 		if err := client.CheckToken(t.Context(), authorization); !errors.Is(err, platform.ErrNotStaff) {
@@ -199,7 +199,7 @@ func TestSessionAtAnotherOrigin(t *testing.T) {
 	client := newClient(t, config)
 	location, err := client.Locate(t.Context(), nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Locate: %v", err)
 	}
 	own := location.Public.Scheme + "://" + location.Public.Host
 	const elsewhere = "https://elsewhere.example"
@@ -293,7 +293,7 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 		wg.Go(func() {
 			_, err := client.Staff(context.Background(), platform.Visitor{Cookie: fmt.Sprint(sessionCookie, "=", i)})
 			if !errors.Is(err, platform.ErrNotStaff) {
-				t.Error(err)
+				t.Errorf("client.Staff: %v, want %v", err, platform.ErrNotStaff)
 			}
 		})
 	}
@@ -306,12 +306,12 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 	for range 200 {
 		wg.Go(func() {
 			if _, err := client.Get(context.Background(), "1"); err != nil {
-				t.Error(err)
+				t.Errorf("client.Get: %v", err)
 			}
 		})
 	}
 	if _, err := client.Get(t.Context(), "1"); err != nil {
-		t.Error(err)
+		t.Errorf("client.Get: %v", err)
 	}
 	if n := waiting.Load(); n != maxStaffConnections {
 		t.Errorf("%d requests about the staff at once", n)

@@ -43,7 +43,7 @@ func TestEvents(t *testing.T) {
 	url := sink.URL + "/token"
 	for range 2 { // the second time nothing is to do
 		if err := client.Subscribe(ctx, url); err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.Subscribe: %v", err)
 		}
 	}
 	var last event
@@ -66,15 +66,15 @@ func TestEvents(t *testing.T) {
 	}
 	created, err := client.Create(ctx, platform.Member{Email: unique("changed"), Name: "N"})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Create: %v", err)
 	}
 	next("created", created.ID)
 	if _, err := client.Update(ctx, created.ID, platform.Change{Labels: &[]string{"new"}}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Update: %v", err)
 	}
 	next("labelled", created.ID)
 	if err := client.Delete(ctx, created.ID); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.Delete: %v", err)
 	}
 	next("deleted", created.ID)
 
@@ -110,13 +110,13 @@ func TestGetAndList(t *testing.T) {
 		Tiers []struct{ ID, Type string } `json:"tiers"`
 	}
 	if err := client.memberClient.call(ctx, http.MethodGet, "/tiers/", nil, nil, &tiers); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.memberClient.call: %v", err)
 	}
 	paid := tiers.Tiers[slices.IndexFunc(tiers.Tiers, func(tier struct{ ID, Type string }) bool { return tier.Type == "paid" })].ID
 	var answer members
 	given := map[string]any{"members": []any{map[string]any{"email": unique("given"), "tiers": []any{tier{paid}}}}}
 	if err := client.memberClient.call(ctx, http.MethodPost, "/members/", nil, given, &answer); err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.memberClient.call: %v", err)
 	}
 	want := fromWire(answer.Members[0])
 	if want.Status != "complimentary" || want.TierID != paid {
@@ -133,7 +133,7 @@ func TestGetAndList(t *testing.T) {
 	for range 101 {
 		m, err := client.Create(ctx, platform.Member{Email: unique("listed")})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.Create: %v", err)
 		}
 		own = append(own, m.ID)
 	}
@@ -141,7 +141,7 @@ func TestGetAndList(t *testing.T) {
 	for after := ""; ; {
 		page, total, err := client.List(ctx, after, time.Time{})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.List: %v", err)
 		}
 		left := 0 // of ours at least: those of other tests come and go, also between Ghost's page and its count
 		for _, id := range own {
@@ -163,13 +163,13 @@ func TestGetAndList(t *testing.T) {
 		t.Fatalf("%d members, number %d", len(listed), i)
 	}
 	if diff := cmp.Diff(want, listed[i]); diff != "" {
-		t.Error(diff)
+		t.Errorf("listed[i] (-want +got):\n%s", diff)
 	}
 	// An hour is more than this test takes, and what other tests change meanwhile.
 	for since, there := range map[time.Duration]bool{-time.Minute: true, time.Hour: false} {
 		page, _, err := client.List(ctx, "", want.UpdatedAt.Add(since))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("client.List: %v", err)
 		}
 		if got := len(page) > 0; got != there {
 			t.Errorf("changed since %s: %d", since, len(page))
@@ -185,7 +185,7 @@ func TestGetAndList(t *testing.T) {
 			continue
 		}
 		if err := client.Delete(ctx, id); err != nil {
-			t.Error(err)
+			t.Errorf("client.Delete: %v", err)
 		}
 	}
 	var left, found []string
@@ -196,20 +196,20 @@ func TestGetAndList(t *testing.T) {
 	}
 	list, err := client.GetAll(ctx, own[:100])
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("client.GetAll: %v", err)
 	}
 	for _, m := range list {
 		found = append(found, m.ID)
 	}
 	if diff := cmp.Diff(left, found, cmpopts.SortSlices(strings.Compare)); diff != "" {
-		t.Error(diff)
+		t.Errorf("found (-want +got):\n%s", diff)
 	}
 	for i, id := range own {
 		if i%2 == 1 {
 			continue
 		}
 		if err := client.Delete(ctx, id); err != nil {
-			t.Error(err)
+			t.Errorf("client.Delete: %v", err)
 		}
 	}
 }
@@ -307,7 +307,7 @@ func TestTierOf(t *testing.T) {
 	} {
 		var w member
 		if err := json.Unmarshal([]byte(text), &w); err != nil {
-			t.Fatal(err)
+			t.Fatalf("json.Unmarshal: %v", err)
 		}
 		if got := fromWire(w).TierID; got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)

@@ -26,7 +26,7 @@ func TestFindings(t *testing.T) {
 				More     int
 			}{[]finding{{"events", test.message, "warning"}}, 3}
 			if err := Templates.ExecuteTemplate(&page, "findings", shown); err != nil {
-				t.Fatal(err)
+				t.Fatalf("Templates.ExecuteTemplate: %v", err)
 			}
 			want := `<ul class="findings">
 <li><span class="severity warning">warning</span> <code><bdi>events</bdi></code> <bdi>` + test.want + `</bdi></li>
@@ -34,7 +34,7 @@ func TestFindings(t *testing.T) {
 </ul>
 `
 			if diff := cmp.Diff(want, page.String()); diff != "" {
-				t.Error(diff)
+				t.Errorf("page.String (-want +got):\n%s", diff)
 			}
 		})
 	}

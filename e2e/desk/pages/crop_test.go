@@ -35,7 +35,7 @@ func TestPhotoIsCutSoon(t *testing.T) {
 	v.Do(takePhoto)
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	t.Logf("the photo has %.1f MB; the load average is %s", js[float64](v, "photo.size / 1e6"), strings.TrimSpace(string(load)))
 	for _, cut := range []struct {

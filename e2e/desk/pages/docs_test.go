@@ -51,7 +51,7 @@ func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	whole, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("png.Decode: %v", err)
 	}
 	bounds, count := whole.Bounds(), make(map[color.Color]int)
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
@@ -64,7 +64,7 @@ func small(t *testing.T, picture []byte) []byte {
 	draw.Draw(few, bounds, whole, bounds.Min, draw.Src)
 	var file bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&file, few); err != nil {
-		t.Fatal(err)
+		t.Fatalf("(&png.Encoder{CompressionLevel: png.BestCompression}).Encode: %v", err)
 	}
 	return file.Bytes()
 }
@@ -118,7 +118,7 @@ func (v tab) picture(t *testing.T, name, element, shows string) {
 
 	file, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", name+".png"))
 	if err != nil {
-		t.Error(err)
+		t.Errorf("os.ReadFile: %v", err)
 		return
 	}
 	config, err := png.DecodeConfig(bytes.NewReader(file))
@@ -152,7 +152,7 @@ func TestPicturesOfEvents(t *testing.T) {
 	r := open(t).withParties()
 	party, err := r.Site.Events.Type(t.Context(), "nightly", "party")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("r.Site.Events.Type: %v", err)
 	}
 	for _, event := range [][]string{{"The lychgate is painted", "2100-05-04", "10:00"}, {"Choir practice for everybody", "2100-05-12", "19:30"}, {"Summer party", "2100-06-19", ""}} {
 		values := map[string]any{"name": event[0], "event_date": event[1], "menu": "Cake"}
@@ -160,7 +160,7 @@ func TestPicturesOfEvents(t *testing.T) {
 			values["event_time_start"], values["event_time_zone"] = event[2], "Europe/London"
 		}
 		if _, err := r.Events.Publish(t.Context(), "daily", r.create(t, values).ID, 0, party); err != nil {
-			t.Fatal(err)
+			t.Fatalf("r.Events.Publish: %v", err)
 		}
 	}
 	v := r.visit("Editor", "events", docsLook)

@@ -52,7 +52,7 @@ func (r *room) withParties() *room {
 	r.t.Helper()
 	kept, err := r.Themes.Find(r.t.Context(), "nightly")
 	if err != nil {
-		r.t.Fatal(err)
+		r.t.Fatalf("r.Themes.Find: %v", err)
 	}
 	declared := manifest.Parse([]byte(partyManifest)).Manifest
 	declared.Curation = kept.Curation()
@@ -71,16 +71,16 @@ func (r *room) withHostileEvents(t *testing.T) func(address string) string {
 	draft := r.create(t, values)
 	gone, err := r.Events.Create(t.Context(), "daily", events.Edit{Theme: hostile, Type: hostile, Values: values})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("r.Events.Create: %v", err)
 	}
 	party, err := r.Site.Events.Type(t.Context(), "nightly", "party")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("r.Site.Events.Type: %v", err)
 	}
 	for i := range 3 {
 		e := r.create(t, map[string]any{"name": fmt.Sprint(hostile, long[:150], i), "menu": "Cake", "event_date": "2100-06-01", "event_time_start": "19:30", "event_time_zone": "America/Argentina/ComodRivadavia"})
 		if _, err := r.Events.Publish(t.Context(), "daily", e.ID, e.Revision, party); err != nil {
-			t.Fatal(err)
+			t.Fatalf("r.Events.Publish: %v", err)
 		}
 	}
 	return strings.NewReplacer("=draft", "="+draft.ID, "=gone", "="+gone.ID).Replace
@@ -147,7 +147,7 @@ func (r *room) create(t *testing.T, values map[string]any) events.Event {
 	t.Helper()
 	e, err := r.Events.Create(t.Context(), "daily", events.Edit{Theme: "nightly", Type: "party", Values: values})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("r.Events.Create: %v", err)
 	}
 	return e
 }
@@ -156,7 +156,7 @@ func (r *room) create(t *testing.T, values map[string]any) events.Event {
 func (r *room) somebodySaves(t *testing.T, e events.Event, values map[string]any) {
 	t.Helper()
 	if _, err := r.Events.Save(t.Context(), "daily", e.ID, 0, events.Edit{Theme: e.Theme, Type: e.Type, Values: values}, nil); err != nil {
-		t.Fatal(err)
+		t.Fatalf("r.Events.Save: %v", err)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestPublishedMeanwhile(t *testing.T) {
 		t.Fatal(problems)
 	}
 	if _, err := r.Events.Publish(t.Context(), "daily", e.ID, 0, party); err != nil {
-		t.Fatal(err)
+		t.Fatalf("r.Events.Publish: %v", err)
 	}
 	v.typed("location", "The parish hall")
 	v.state("Not saved: somebody else changed the event.")
@@ -369,10 +369,10 @@ func TestEventsWithoutJavaScript(t *testing.T) {
 	v.Until("document.readyState === 'complete' && said() === 'The event is published.'")
 	party, err := r.Site.Events.Type(t.Context(), "nightly", "party")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("r.Site.Events.Type: %v", err)
 	}
 	if _, err := r.Events.Save(t.Context(), "daily", e.ID, 0, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Their day", "menu": "Tea", "event_date": "2100-06-01"}}, party); err != nil {
-		t.Fatal(err)
+		t.Fatalf("r.Events.Save: %v", err)
 	}
 	v.press("Update")
 	v.Until("document.readyState === 'complete' && button('Keep mine')")
@@ -399,7 +399,7 @@ func TestEventsWithoutJavaScript(t *testing.T) {
 	settings, err := r.Events.Settings(t.Context(), "daily")
 	diff(t, "the settings", map[string]string{"registered": "See you there"}, settings.Messages)
 	if err != nil {
-		t.Error(err)
+		t.Errorf("r.Events.Settings: %v", err)
 	}
 }
 
@@ -420,7 +420,7 @@ func asPNG(t *testing.T, of image.Image) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	if err := png.Encode(&file, of); err != nil {
-		t.Fatal(err)
+		t.Fatalf("png.Encode: %v", err)
 	}
 	return file.Bytes()
 }
@@ -430,7 +430,7 @@ func turned(t *testing.T, of image.Image, orientation uint16) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	if err := jpeg.Encode(&file, of, &jpeg.Options{Quality: 95}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("jpeg.Encode: %v", err)
 	}
 	tiff := []byte{'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, byte(orientation), 0, 0, 0, 0, 0, 0}
 	segment := append([]byte("Exif\x00\x00"), tiff...)
@@ -448,7 +448,7 @@ func (r *room) lastImage(t *testing.T) (image.Image, string) {
 	}
 	drawn, format, err := image.Decode(bytes.NewReader(r.images[len(r.images)-1]))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("image.Decode: %v", err)
 	}
 	return drawn, format
 }

@@ -65,20 +65,20 @@ func axe(t *testing.T) string {
 	if cache == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("os.UserCacheDir: %v", err)
 		}
 		cache = filepath.Join(user, "lychgate")
 	}
 	found, err := filepath.Glob(filepath.Join(cache, "button-*", "axe.min.js"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("filepath.Glob: %v", err)
 	}
 	if len(found) == 0 {
 		need(t, "axe-core, which e2e/button/install fetches")
 	}
 	text, err := os.ReadFile(found[len(found)-1])
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.ReadFile: %v", err)
 	}
 	return string(text)
 }

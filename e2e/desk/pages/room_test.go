@@ -216,7 +216,7 @@ func (r *room) furnish() {
 	r.Themes.Repositories["source"] = desktest.Source("manifest_version: 1\nevents: {types: {webinar: {post_template: custom-webinar}}}", nil)
 	for _, name := range []string{"crm", "form"} {
 		if _, _, err := r.Members.Keys.Add(r.t.Context(), members.Integration{Site: "daily", Name: name, Mode: members.EmailMode, SubscribeByDefault: true}); err != nil {
-			r.t.Fatal(err)
+			r.t.Fatalf("r.Members.Keys.Add: %v", err)
 		}
 	}
 	r.Outbox.Records = []members.Record{

@@ -64,11 +64,11 @@ func TestCPU(t *testing.T) {
 	for begin := time.Now(); time.Since(begin) < time.Minute; {
 		own, err := CPU(os.Getpid())
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("CPU: %v", err)
 		}
 		parent, err := FamilyCPU(os.Getppid())
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("FamilyCPU: %v", err)
 		}
 		if own >= 50*time.Millisecond && parent >= own {
 			return

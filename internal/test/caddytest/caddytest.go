@@ -22,7 +22,7 @@ func Build(t testing.TB) string {
 	t.Helper()
 	binary, err := Binary()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("Binary: %v", err)
 	}
 	return binary
 }

@@ -64,12 +64,12 @@ func New(t testing.TB, caddyfile string) *Edge {
 	t.Helper()
 	e, err := Start(t.TempDir(), caddyfile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("Start: %v", err)
 	}
 	ShowLog(t, e.LogFile)
 	t.Cleanup(func() {
 		if err := e.Stop(); err != nil {
-			t.Error(err)
+			t.Errorf("e.Stop: %v", err)
 		}
 	})
 	return e

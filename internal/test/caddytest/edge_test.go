@@ -19,7 +19,7 @@ const caddyfile = "{\n{{global}}\n}\nhttp://localhost:{{port}} {\nrespond hello\
 func TestStart(t *testing.T) {
 	e, err := caddytest.Start(t.TempDir(), caddyfile)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("caddytest.Start: %v", err)
 	}
 	get := func() string {
 		response, err := http.Get("http://localhost:" + e.Port)
@@ -31,18 +31,18 @@ func TestStart(t *testing.T) {
 		return ""
 	}
 	if problem := get(); problem != "" {
-		t.Error(problem)
+		t.Errorf("get = %v, want nothing", problem)
 	}
 	e.Kill()
 	if problem := get(); !strings.Contains(problem, "connection refused") {
 		t.Errorf("killed: %q", problem)
 	}
 	if err := e.Restart(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("e.Restart: %v", err)
 	}
 	wait.Until(t, get)
 	if err := e.Stop(); err != nil {
-		t.Error(err)
+		t.Errorf("e.Stop: %v", err)
 	}
 	if problem := get(); !strings.Contains(problem, "connection refused") {
 		t.Errorf("stopped: %q", problem)
@@ -57,6 +57,6 @@ func TestStart(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	_, err := caddytest.Start(t.TempDir(), strings.Replace(caddyfile, "respond", "resond", 1))
 	if err == nil || !strings.Contains(err.Error(), "caddy does not start: exit status 1") || !strings.Contains(err.Error(), "unrecognized directive: resond") {
-		t.Error(err)
+		t.Errorf("caddytest.Start = %v, want that not: err == nil || !strings.Contains(err.Error(), \"caddy does not start: exit status 1\") || !strings.Contains(err.Error(), \"unrecognized directive: resond\")", err)
 	}
 }

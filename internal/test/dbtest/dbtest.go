@@ -48,11 +48,11 @@ func PostgresSource(t testing.TB) string {
 	schema := fmt.Sprintf("test_%d", time.Now().UnixNano())
 	admin := open(t, database.Postgres, source)
 	if _, err := admin.Write.ExecContext(t.Context(), "CREATE SCHEMA "+schema); err != nil {
-		t.Fatal(err)
+		t.Fatalf("admin.Write.ExecContext: %v", err)
 	}
 	t.Cleanup(func() {
 		if _, err := admin.Write.ExecContext(context.Background(), "DROP SCHEMA "+schema+" CASCADE"); err != nil {
-			t.Error(err)
+			t.Errorf("admin.Write.ExecContext: %v", err)
 		}
 	})
 	separator := "?"
@@ -66,11 +66,11 @@ func open(t testing.TB, kind database.Kind, source string) *database.DB {
 	t.Helper()
 	db, err := database.Open(t.Context(), kind, source)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("database.Open: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Error(err)
+			t.Errorf("db.Close: %v", err)
 		}
 	})
 	return db

@@ -236,23 +236,23 @@ func New(t testing.TB) *House {
 	db := dbtest.SQLite(t)
 	kept, err := themes.NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("themes.NewSQL: %v", err)
 	}
 	stored, err := memberstore.NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("memberstore.NewSQL: %v", err)
 	}
 	moves, err := curation.NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("curation.NewSQL: %v", err)
 	}
 	eventsStore, err := events.NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("events.NewSQL: %v", err)
 	}
 	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 30, Window: time.Minute}})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ratelimit.NewMemory: %v", err)
 	}
 	core, logs := observer.New(zapcore.DebugLevel)
 	h := &House{
@@ -269,7 +269,7 @@ func New(t testing.TB) *House {
 	}
 	h.Desk.Tries, err = ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: desk.TriesLimit, Clock: func() time.Duration { return h.Elapsed }})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ratelimit.NewMemory: %v", err)
 	}
 	h.Members = &desk.Members{
 		Keys: &members.KeyService{Store: stored, Now: h.Desk.Now}, Path: "/integration", MayManage: true,
@@ -287,7 +287,7 @@ func New(t testing.TB) *House {
 	h.Themes = &themes.Service{Site: "daily", Store: kept, Repositories: map[string]themes.Source{}, Now: h.Desk.Now}
 	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("work.New: %v", err)
 	}
 	h.Work = queue
 	h.Curator = curation.New(moves, queue, func(string) platform.PostHost { return h.Ghost }, zap.NewNop())
@@ -323,7 +323,7 @@ var ErrGone = errors.New("connection refused")
 func (h *House) CloseStore() {
 	h.T.Helper()
 	if err := h.DB.Close(); err != nil {
-		h.T.Fatal(err)
+		h.T.Fatalf("h.DB.Close: %v", err)
 	}
 }
 
@@ -334,12 +334,12 @@ func (h *House) Manifest(theme string, of any) {
 	if !isText {
 		encoded, err := json.Marshal(of)
 		if err != nil {
-			h.T.Fatal(err)
+			h.T.Fatalf("json.Marshal: %v", err)
 		}
 		text = string(encoded)
 	}
 	if _, err := h.Themes.Take(h.T.Context(), theme, Source(text, nil)); err != nil {
-		h.T.Fatal(err)
+		h.T.Fatalf("h.Themes.Take: %v", err)
 	}
 }
 

@@ -42,7 +42,7 @@ func New(t testing.TB) string {
 	t.Helper()
 	port, err := Find()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("Find: %v", err)
 	}
 	return port
 }

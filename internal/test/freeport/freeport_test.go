@@ -18,7 +18,7 @@ func TestPortsDiffer(t *testing.T) {
 	port := New(t)
 	server, err := net.Listen("tcp4", "127.0.0.1:"+port)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	defer server.Close()
 	next.Add(-1)

@@ -61,7 +61,7 @@ func need(t testing.TB) *Ghost {
 	t.Helper()
 	g, err := FromEnv()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("FromEnv: %v", err)
 	}
 	if g == nil && os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
 		t.Fatal("LYCHGATE_TEST_GHOST is not set")
@@ -70,7 +70,7 @@ func need(t testing.TB) *Ghost {
 		t.Skip("needs Ghost: run e2e/ghost/start, and set LYCHGATE_TEST_GHOST to what it prints")
 	}
 	if err := note(t.Name()); err != nil {
-		t.Fatal(err)
+		t.Fatalf("note: %v", err)
 	}
 	return g
 }

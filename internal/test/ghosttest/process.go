@@ -45,7 +45,7 @@ func (p *Process) Start() {
 		err = p.script.Start()
 	}
 	if err != nil {
-		p.t.Fatal(err)
+		p.t.Fatalf("p.script.StdoutPipe: %v", err)
 	}
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil { // the script has ended
@@ -53,7 +53,7 @@ func (p *Process) Start() {
 	}
 	started, err := parse(line)
 	if err != nil {
-		p.t.Fatal(err)
+		p.t.Fatalf("parse: %v", err)
 	}
 	p.Ghost = *started
 }

@@ -91,7 +91,7 @@ func (s *Server) Git(repository string, args ...string) string {
 func (s *Server) Init(repository string) {
 	s.t.Helper()
 	if err := os.Mkdir(filepath.Join(s.Root, repository), 0o755); err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("os.Mkdir: %v", err)
 	}
 	s.Git(repository, "init", "-q", "-b", "main")
 }
@@ -102,10 +102,10 @@ func (s *Server) Commit(repository string, files map[string]string) {
 	for path, content := range files {
 		path = filepath.Join(s.Root, repository, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			s.t.Fatal(err)
+			s.t.Fatalf("os.MkdirAll: %v", err)
 		}
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			s.t.Fatal(err)
+			s.t.Fatalf("os.WriteFile: %v", err)
 		}
 	}
 	s.Git(repository, "add", "-A")

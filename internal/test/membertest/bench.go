@@ -42,7 +42,7 @@ func New(t *testing.T, db *database.DB) *Bench {
 	t.Helper()
 	store, err := memberstore.NewSQL(t.Context(), db)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("memberstore.NewSQL: %v", err)
 	}
 	b := &Bench{T: t, DB: db, Store: store, Platform: NewPlatform(), Now: time.Now().UTC().Truncate(time.Millisecond)}
 	b.Edge = b.NewEdge(inbound.Site{Platform: b.Platform}, time.Minute)
@@ -86,7 +86,7 @@ func (b *Bench) Create(i members.Integration, f members.Fields) members.Result {
 	b.T.Helper()
 	result, err := b.Service.Create(b.T.Context(), i, f)
 	if err != nil {
-		b.T.Fatal(err)
+		b.T.Fatalf("b.Service.Create: %v", err)
 	}
 	return result
 }
@@ -107,7 +107,7 @@ func (b *Bench) find(key members.Key) members.Record {
 	b.T.Helper()
 	r, err := b.Store.Find(b.T.Context(), key)
 	if err != nil {
-		b.T.Fatal(err)
+		b.T.Fatalf("b.Store.Find: %v", err)
 	}
 	return r
 }
@@ -116,7 +116,7 @@ func (b *Bench) find(key members.Key) members.Record {
 func (b *Bench) DeliverDue() {
 	b.T.Helper()
 	if err := b.Outbox.DeliverDue(b.T.Context()); err != nil {
-		b.T.Fatal(err)
+		b.T.Fatalf("b.Outbox.DeliverDue: %v", err)
 	}
 }
 
@@ -133,7 +133,7 @@ func (b *Bench) CatchUp() {
 func (b *Bench) Refresh(id string) {
 	b.T.Helper()
 	if err := b.Sync.Refresh(b.T.Context(), Site, id); err != nil {
-		b.T.Fatal(err)
+		b.T.Fatalf("b.Sync.Refresh: %v", err)
 	}
 }
 
@@ -142,7 +142,7 @@ func (b *Bench) Pending() int {
 	b.T.Helper()
 	n, err := b.Store.CountPending(b.T.Context(), Site)
 	if err != nil {
-		b.T.Fatal(err)
+		b.T.Fatalf("b.Store.CountPending: %v", err)
 	}
 	return n
 }

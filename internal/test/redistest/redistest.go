@@ -45,7 +45,7 @@ func Start(t testing.TB, options ...string) *Server {
 	}
 	s, err := Open(t.TempDir(), options...)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("Open: %v", err)
 	}
 	s.t = t
 	t.Cleanup(s.Kill)
@@ -73,7 +73,7 @@ func StartSentinel(t testing.TB, server *Server, options ...string) *Server {
 	t.Helper()
 	host, port, err := net.SplitHostPort(server.Address)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.SplitHostPort: %v", err)
 	}
 	s := &Server{Address: "127.0.0.1:" + freeport.New(t), t: t, folder: t.TempDir()}
 	s.config = filepath.Join(s.folder, "sentinel.conf")
@@ -82,10 +82,10 @@ func StartSentinel(t testing.TB, server *Server, options ...string) *Server {
 		"sentinel down-after-milliseconds mymaster 500", "sentinel failover-timeout mymaster 2000",
 	}, options...)
 	if err := os.WriteFile(s.config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
+		t.Fatalf("os.WriteFile: %v", err)
 	}
 	if err := s.start(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("s.start: %v", err)
 	}
 	t.Cleanup(s.Kill)
 	return s
@@ -122,7 +122,7 @@ func (s *Server) Restart(options ...string) {
 		s.options = options
 	}
 	if err := s.start(); err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("s.start: %v", err)
 	}
 }
 
@@ -198,7 +198,7 @@ func (s *Server) Continue() { s.signal(syscall.SIGCONT) }
 func (s *Server) signal(signal syscall.Signal) {
 	s.t.Helper()
 	if err := s.process.Process.Signal(signal); err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("s.process.Process.Signal: %v", err)
 	}
 }
 
@@ -207,7 +207,7 @@ func (s *Server) Command(command string) string {
 	s.t.Helper()
 	answer, err := s.Ask(command)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("s.Ask: %v", err)
 	}
 	return answer
 }

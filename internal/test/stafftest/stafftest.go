@@ -74,7 +74,7 @@ func Limiter(t testing.TB) ratelimit.Limiter {
 	t.Helper()
 	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 30, Window: time.Minute}})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("ratelimit.NewMemory: %v", err)
 	}
 	return limiter
 }

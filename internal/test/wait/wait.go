@@ -19,7 +19,7 @@ const (
 func Until(t testing.TB, problem func() string) {
 	t.Helper()
 	if err := Poll(problem); err != nil {
-		t.Fatal(err)
+		t.Fatalf("Poll: %v", err)
 	}
 }
 
