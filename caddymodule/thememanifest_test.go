@@ -90,7 +90,7 @@ func zipThemeWith(t testing.TB, source, folder string, others map[string]string)
 		return err
 	})
 	if err != nil || w.Close() != nil {
-		t.Fatalf("fs.WalkDir = %v, want that not: err != nil || w.Close() != nil", err)
+		t.Fatalf("fs.WalkDir = %v, unexpected: err != nil || w.Close() != nil", err)
 	}
 	return out.Bytes()
 }
@@ -379,7 +379,7 @@ func zipOfOne(t testing.TB, name, text string) []byte {
 		_, err = content.Write([]byte(text))
 	}
 	if err != nil || w.Close() != nil {
-		t.Fatalf("w.Create = %v, want that not: err != nil || w.Close() != nil", err)
+		t.Fatalf("w.Create = %v, unexpected: err != nil || w.Close() != nil", err)
 	}
 	return out.Bytes()
 }

@@ -41,7 +41,7 @@ func certificates(t *testing.T, storage string) (hosts []string) {
 		return err
 	})
 	if err != nil && !os.IsNotExist(err) {
-		t.Fatalf("filepath.WalkDir = %v, want that not: err != nil && !os.IsNotExist(err)", err)
+		t.Fatalf("filepath.WalkDir = %v, unexpected: err != nil && !os.IsNotExist(err)", err)
 	}
 	return hosts
 }

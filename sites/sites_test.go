@@ -186,7 +186,7 @@ func TestRemove(t *testing.T) {
 			t.Helper()
 			claimed, err := store.ClaimPurge(t.Context(), before, now.Add(time.Hour))
 			if err != nil && !errors.Is(err, ErrNotFound) {
-				t.Fatalf("store.ClaimPurge = %v, want that not: err != nil && !errors.Is(err, ErrNotFound)", err)
+				t.Fatalf("store.ClaimPurge = %v, unexpected: err != nil && !errors.Is(err, ErrNotFound)", err)
 			}
 			return claimed
 		}

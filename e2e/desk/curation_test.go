@@ -64,7 +64,7 @@ func sourceWith(t *testing.T, files map[string]string) []byte {
 		}
 	}
 	if err != nil || w.Close() != nil {
-		t.Fatalf("fs.WalkDir = %v, want that not: err != nil || w.Close() != nil", err)
+		t.Fatalf("fs.WalkDir = %v, unexpected: err != nil || w.Close() != nil", err)
 	}
 	return out.Bytes()
 }

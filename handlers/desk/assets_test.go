@@ -84,7 +84,7 @@ func compressed(t *testing.T, text []byte) []byte {
 	var small bytes.Buffer
 	w := gzip.NewWriter(&small)
 	if _, err := w.Write(text); err != nil || w.Close() != nil {
-		t.Fatalf("w.Write = %v, want that not: err != nil || w.Close() != nil", err)
+		t.Fatalf("w.Write = %v, unexpected: err != nil || w.Close() != nil", err)
 	}
 	return small.Bytes()
 }

@@ -201,7 +201,7 @@ func TestRefusedCreate(t *testing.T) {
 		t.Helper()
 		for i, identifier := range map[*members.Integration]string{&membertest.ByID: "1", &membertest.ByEmail: "jane@example.com"} {
 			if _, err := b.Service.Delete(t.Context(), *i, identifier, nil); err != nil && !errors.Is(err, members.ErrNotFound) {
-				t.Errorf("b.Service.Delete = %v, want that not: err != nil && !errors.Is(err, members.ErrNotFound)", err)
+				t.Errorf("b.Service.Delete = %v, unexpected: err != nil && !errors.Is(err, members.ErrNotFound)", err)
 			}
 			if _, err := b.Service.Get(t.Context(), *i, identifier); isRefused(err) || !errors.Is(err, members.ErrNotFound) {
 				t.Errorf("%s after it was deleted: %v", identifier, err)

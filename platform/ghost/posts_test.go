@@ -32,7 +32,7 @@ func addPost(t *testing.T, c *Client, p map[string]any) string {
 	t.Cleanup(func() {
 		err := c.postClient.call(context.Background(), http.MethodDelete, "/posts/"+id+"/", nil, nil, nil)
 		if err != nil && !errors.Is(err, platform.ErrNotFound) {
-			t.Errorf("c.postClient.call = %v, want that not: err != nil && !errors.Is(err, platform.ErrNotFound)", err)
+			t.Errorf("c.postClient.call = %v, unexpected: err != nil && !errors.Is(err, platform.ErrNotFound)", err)
 		}
 	})
 	return id

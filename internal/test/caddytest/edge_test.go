@@ -57,6 +57,6 @@ func TestStart(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	_, err := caddytest.Start(t.TempDir(), strings.Replace(caddyfile, "respond", "resond", 1))
 	if err == nil || !strings.Contains(err.Error(), "caddy does not start: exit status 1") || !strings.Contains(err.Error(), "unrecognized directive: resond") {
-		t.Errorf("caddytest.Start = %v, want that not: err == nil || !strings.Contains(err.Error(), \"caddy does not start: exit status 1\") || !strings.Contains(err.Error(), \"unrecognized directive: resond\")", err)
+		t.Errorf("caddytest.Start = %v, unexpected: err == nil || !strings.Contains(err.Error(), \"caddy does not start: exit status 1\") || !strings.Contains(err.Error(), \"unrecognized directive: resond\")", err)
 	}
 }
