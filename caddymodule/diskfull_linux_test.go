@@ -111,5 +111,5 @@ func TestDiskFull(t *testing.T) {
 	e.load("{\n{{global}}\n{{admin}}\n}\n")
 	e.load(faultConfig("sqlite "+filepath.Join(disk, "lychgate.db"), p))
 	p.compare(want, known, e.get(p))
-	p.keepsSecrets(e.logFile, "a member request failed")
+	p.keepsSecrets(e.logFile, "members API request failed")
 }

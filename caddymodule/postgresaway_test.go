@@ -162,7 +162,7 @@ func TestPostgresAway(t *testing.T) {
 			})
 			drain(t, admin, p.site)
 			p.compare([]person{changed, carl}, []string{anna.Email, bert.Email, carl.Email}, e.get(p))
-			p.keepsSecrets(e.logFile, "a member request failed")
+			p.keepsSecrets(e.logFile, "members API request failed")
 		})
 	}
 }

@@ -165,11 +165,11 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	case errors.Is(err, platform.ErrNoPost):
 		refusal = &platform.Refusal{Reason: "The post is not there any more."}
 	case !isRefused:
-		c.logger.Warn("a slot of the homepage cannot be filled yet; it is tried again", logged...)
+		c.logger.Warn("cannot fill homepage slot yet; retrying", logged...)
 		_, isOther := errors.AsType[*otherError](err)
 		return work.Result{Outcome: work.Again, Reason: err.Error(), IsUnanswered: !isOther}
 	}
-	c.logger.Warn("a post cannot fill a slot of the homepage, so the slot stays as it was", logged...)
+	c.logger.Warn("platform refused to fill homepage slot, which stays as it was", logged...)
 	return work.Result{Outcome: work.Never, Reason: refusal.Reason, Settle: forget, Value: err}
 }
 

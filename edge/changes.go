@@ -56,9 +56,9 @@ func (s *StoredSites) watch(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !away:
-			s.edge.Logger.Error("changes of the sites in the store cannot be read, so the sites stay as they are", zap.Error(err))
+			s.edge.Logger.Error("cannot read changed sites in the store; serving them as last read", zap.Error(err))
 		case err == nil && away:
-			s.edge.Logger.Info("changes of the sites in the store can be read")
+			s.edge.Logger.Info("read changed sites in the store again")
 		}
 		away = err != nil
 		select {

@@ -169,7 +169,7 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 // unkeptUse returns what logs that the use of an integration's key could not be kept.
 func unkeptUse(logger *zap.Logger) func(members.Integration, error) {
 	return func(i members.Integration, err error) {
-		logger.Warn("when a key was used last could not be kept; it is tried again", zap.String("site", i.Site), zap.String("integration", i.Name), zap.Error(err))
+		logger.Warn("cannot store when a key was last used; retrying", zap.String("site", i.Site), zap.String("integration", i.Name), zap.Error(err))
 	}
 }
 
@@ -228,7 +228,7 @@ func purgeRequests(ctx context.Context, requests members.Requests, now func() ti
 	defer ticker.Stop()
 	for {
 		if err := requests.PurgeRequests(ctx, now()); err != nil && ctx.Err() == nil {
-			logger.Error("old answers could not be removed", zap.Error(err))
+			logger.Error("cannot purge old responses of requests with an Idempotency-Key", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():

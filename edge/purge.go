@@ -19,7 +19,7 @@ func (s *StoredSites) purgeRemoved(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := s.purge(ctx, purgeDelay); err != nil && ctx.Err() == nil && !database.IsAway(err) {
-			s.edge.Logger.Error("what is kept of a removed site could not be deleted", zap.Error(err))
+			s.edge.Logger.Error("cannot purge removed site", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():

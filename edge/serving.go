@@ -35,7 +35,7 @@ func (s *StoredSites) serve(changes []sites.Site) {
 		}
 		site, err := s.open(kept)
 		if err != nil {
-			s.logger.Error("a site in the store cannot be served", zap.String("site", kept.Name), zap.Error(err))
+			s.logger.Error("cannot serve a site in the store", zap.String("site", kept.Name), zap.Error(err))
 			continue
 		}
 		if site.Locked != nil {
@@ -139,7 +139,7 @@ func (s *StoredSites) leave(gone []*Site, byName map[string]*Site) {
 			serving.inbound.Remove(site.Name)
 		}
 		if err := site.close(); err != nil {
-			s.edge.Logger.Warn("the connections to a site's platform could not be closed", zap.String("site", site.Name), zap.Error(err))
+			s.edge.Logger.Warn("cannot close connections to a site's platform", zap.String("site", site.Name), zap.Error(err))
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (s *openStore) open() error {
 		s.err = err
 		return err
 	}
-	s.logger.Error("the store does not answer, so what needs it does not work until it does", zap.Error(err))
+	s.logger.Error("cannot open the store; retrying until it responds", zap.Error(err))
 	s.running.Go(func() {
 		for err != nil {
 			select {

@@ -77,7 +77,7 @@ func (s *Service) sync(ctx context.Context, t work.Task) work.Result {
 		p, err = s.apply(ctx, host, &sent, t)
 	}
 	if err != nil {
-		s.logger.Warn("an event is not on the platform yet; it is tried again", zap.String("site", t.Site), zap.String("event", t.Key), zap.Error(err))
+		s.logger.Warn("cannot sync event yet; retrying", zap.String("site", t.Site), zap.String("event", t.Key), zap.Error(err))
 		_, isRefused := errors.AsType[*platform.Refusal](err)
 		failed := work.Result{Outcome: work.Again, Reason: problemOf(err), IsUnanswered: !isRefused}
 		if t.Since.IsZero() {

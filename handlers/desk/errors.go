@@ -70,5 +70,5 @@ func (d *Desk) failureOf(v *view, operation string, err error) api.Failure {
 }
 
 func (d *Desk) log(v *view, operation string, err error) {
-	d.Logger.Error("a page of the desk failed", zap.String("site", v.site.Name), zap.String("page", operation), zap.Error(err))
+	d.Logger.Error("desk page failed", zap.String("site", v.site.Name), zap.String("page", operation), zap.Error(err))
 }

@@ -141,7 +141,7 @@ func (r *eventsView) current(ctx context.Context, list []events.Event) []events.
 	looked, err := r.events.Look(ctx, r.site.Name, list)
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
-			r.desk.Logger.Warn("the posts of events could not be looked at", zap.String("site", r.site.Name), zap.Error(err))
+			r.desk.Logger.Warn("cannot poll posts of events", zap.String("site", r.site.Name), zap.Error(err))
 		}
 		return list
 	}

@@ -113,7 +113,7 @@ func (d *Desk) write(w http.ResponseWriter, status int, v *view, title, name str
 		err = desk.Templates.ExecuteTemplate(&page, "frame.html", f)
 	}
 	if err != nil {
-		d.Logger.Error("a page of the desk cannot be shown", zap.String("page", name), zap.Error(err))
+		d.Logger.Error("cannot render desk page", zap.String("page", name), zap.Error(err))
 		status = http.StatusInternalServerError
 		page.Reset()
 		page.WriteString("<!DOCTYPE html><title>Something went wrong</title><p>This page cannot be shown.</p>")

@@ -63,7 +63,7 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, fee
 		if errors.Is(err, events.ErrBusy) {
 			message = "Too many readers are being served. Try again in a moment."
 		} else if r.Context().Err() == nil {
-			h.Logger.Error("the events cannot be read", zap.String("site", site), zap.Error(err))
+			h.Logger.Error("cannot read events", zap.String("site", site), zap.Error(err))
 		}
 		w.Header().Set("Retry-After", "5")
 		api.WritePublicFailure(w, http.StatusServiceUnavailable, "", message)

@@ -24,7 +24,7 @@ func (h *API) Pass(w http.ResponseWriter, r *http.Request, site *Site, next api.
 		switch response.Status {
 		case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
 			if err := site.Inbound.CompareSoon(ctx, site.Members.Site, later...); err != nil {
-				h.Logger.Error("a change of many members could not be noted now", zap.Error(err))
+				h.Logger.Error("cannot store that members were changed in bulk", zap.Error(err))
 			}
 		case 0, http.StatusBadGateway, http.StatusGatewayTimeout: // the platform may be at it
 			if site.Inbound.HasCredentials(site.Members.Site, r.Header.Get("Cookie"), r.Header.Get("Authorization")) {

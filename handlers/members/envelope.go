@@ -176,7 +176,7 @@ var errUnauthorized = &api.Error{
 func writeError(w http.ResponseWriter, logger *zap.Logger, err error) api.Outcome {
 	f := api.FailureOf(err)
 	if f.IsUnforeseen {
-		logger.Error("a member request failed", zap.Error(err))
+		logger.Error("members API request failed", zap.Error(err))
 	}
 	f.SetRetryAfter(w.Header())
 	if errors.Is(err, errUnauthorized) {

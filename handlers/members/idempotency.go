@@ -55,7 +55,7 @@ func (c *memberCall) once(ctx context.Context, service *members.Service, key str
 		return nil, err // of what is not known to have failed, the request stays begun
 	}
 	if err := service.End(ctx, request, keep(response)); err != nil {
-		c.logger.Error("an response could not be kept for its Idempotency-Key", zap.Error(err)) // but what was asked for is done
+		c.logger.Error("cannot store the response to a request with an Idempotency-Key", zap.Error(err)) // but what was asked for is done
 	}
 	return response, nil
 }

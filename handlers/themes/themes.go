@@ -80,7 +80,7 @@ func (h *API) Serve(w http.ResponseWriter, r *http.Request, site *api.Site, addr
 	switch f := api.FailureOf(err); {
 	case err == nil:
 	case f.IsOfRepository():
-		h.Logger.Warn("a theme could not be refreshed", zap.String("site", site.Name), zap.Error(err))
+		h.Logger.Warn("cannot refresh theme", zap.String("site", site.Name), zap.Error(err))
 	case errors.Is(err, api.ErrStaffUnknown) && !errors.Is(err, context.Canceled): // the caller has left
 		h.Logger.Error(fmt.Sprintf("%s does not say who is signed in; is its address in platform %s right?", site.Kind.Title, site.Kind.Name),
 			zap.String("site", site.Name), zap.Error(err))

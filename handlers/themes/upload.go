@@ -136,7 +136,7 @@ func (h *API) take(ctx context.Context, site *api.Site, theme string, source the
 		report, _ = themes.Read(ctx, source) // its errors are findings
 	}
 	if err != nil {
-		h.Logger.Error("what "+site.Kind.Title+" took could not be stored", zap.String("site", site.Name), zap.String("theme", theme), zap.Error(err))
+		h.Logger.Error("cannot store the manifest of a theme that "+site.Kind.Title+" took", zap.String("site", site.Name), zap.String("theme", theme), zap.Error(err))
 	}
 	return report, err
 }

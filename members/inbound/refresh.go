@@ -173,7 +173,7 @@ func (s *site) takeOver(ctx context.Context, r members.Record, owner string) err
 	found, err := s.Platform.Get(ctx, r.PlatformID)
 	if errors.Is(err, platform.ErrNotFound) {
 		if r.IsPending() {
-			s.logger().Warn("a member was removed on the platform before it had all writes", zap.String("guid", r.GUID))
+			s.logger().Warn("member was deleted on the platform before all writes were applied", zap.String("guid", r.GUID))
 		}
 		return s.leases().Forget(ctx, r, owner)
 	}
@@ -187,7 +187,7 @@ func (s *site) takeOver(ctx context.Context, r members.Record, owner string) err
 		}
 		err = s.Store.Update(ctx, after)
 		if errors.Is(err, members.ErrEmailTaken) {
-			s.warnings.Warn(s.name, "a member has an email on the platform that another has here", zap.String("guid", r.GUID))
+			s.warnings.Warn(s.name, "member has the email of another on the platform", zap.String("guid", r.GUID))
 			after.Email = r.Email // until the other lets go of it
 			err = s.Store.Update(ctx, after)
 		}

@@ -83,12 +83,12 @@ func (s *site) judge(ctx context.Context, a attempt, h *observed) {
 // resume has all that is pending retried now that the platform answers.
 func (s *site) resume(ctx context.Context, isLogged bool) {
 	if isLogged {
-		s.logger().Info("the platform answers again")
+		s.logger().Info("the platform responds again")
 	}
 	ctx, cancel := members.Detached(ctx)
 	defer cancel()
 	if _, err := s.Store.MakeDue(ctx, s.name); err != nil {
-		s.logger().Error("pending members could not be made due", zap.Error(err)) // each comes later
+		s.logger().Error("cannot make pending members due", zap.Error(err)) // each comes later
 	}
 	s.more.Store(true)
 	s.Wake()

@@ -202,8 +202,8 @@ func TestBreakerLog(t *testing.T) {
 	want := []string{
 		"warn daily: the platform does not take a write now, so it is queued",
 		"warn daily: the platform does not answer, so writes are queued without being tried until it does",
-		"info daily: the platform answers again",
-		"info daily: the platform has all writes",
+		"info daily: the platform responds again",
+		"info daily: outbox drained",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)

@@ -209,7 +209,7 @@ func (s *site) mergeWithExisting(ctx context.Context, a attempt) error {
 	}
 	s.Wake()
 	if err := s.leases().Release(ctx, r, a.Owner); err != nil {
-		s.logger().Error("a lease could not be ended", zap.String("guid", r.GUID), zap.Error(err)) // it runs out
+		s.logger().Error("cannot release lease", zap.String("guid", r.GUID), zap.Error(err)) // it runs out
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (s *site) noteApplied(ctx context.Context, a attempt, found platform.Member
 	r, pending, err := s.markApplied(ctx, a.After, found, a.Owner)
 	if err != nil {
 		// Both sides have the write; it is only not noted, so it is applied again.
-		s.logger().Error("a write that was applied could not be noted", zap.String("guid", r.GUID), zap.Error(err))
+		s.logger().Error("cannot store that a write was applied", zap.String("guid", r.GUID), zap.Error(err))
 		return members.Delivered{Record: a.After, Queued: true}
 	}
 	if pending {
@@ -273,7 +273,7 @@ func (s *site) markApplied(ctx context.Context, r members.Record, found platform
 		}
 	}
 	if err = mark(); errors.Is(err, members.ErrEmailTaken) {
-		s.warnings.Warn(s.name, "a member has an email on the platform that another has here", zap.String("guid", r.GUID))
+		s.warnings.Warn(s.name, "member has the email of another on the platform", zap.String("guid", r.GUID))
 		r.Email = email // until the other lets go of it
 		err = mark()
 	}
@@ -287,10 +287,10 @@ const appliedAgain = "the platform has it, and gets it once more because an earl
 func (s *site) forget(ctx context.Context, a attempt) {
 	r := a.After
 	if r.IsPending() {
-		s.logger().Warn("a member was removed on the platform before it had all writes", zap.String("guid", r.GUID))
+		s.logger().Warn("member was deleted on the platform before all writes were applied", zap.String("guid", r.GUID))
 	}
 	if err := s.leases().Forget(ctx, r, a.Owner); err != nil {
-		s.logger().Error("a member that was removed on the platform could not be removed here", zap.String("guid", r.GUID), zap.Error(err))
+		s.logger().Error("cannot delete a member that was deleted on the platform", zap.String("guid", r.GUID), zap.Error(err))
 	}
 }
 
@@ -323,7 +323,7 @@ func (s *site) postpone(ctx context.Context, a attempt, id string, problem error
 		f.UnnameUpTo = r.Version
 	}
 	if err := s.Store.MarkFailed(ctx, r.GUID, f, a.Owner); err != nil {
-		s.logger().Error("a queued write could not be noted", zap.String("guid", r.GUID), zap.Error(err))
+		s.logger().Error("cannot store the outcome of a queued write", zap.String("guid", r.GUID), zap.Error(err))
 	}
 }
 

@@ -167,17 +167,17 @@ func (o *Outbox) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if o.Now().Sub(purged) > tombstoneRetention/10 {
 			if err := o.Store.PurgeTombstones(ctx, o.Now().Add(-tombstoneRetention)); err != nil && ctx.Err() == nil {
-				o.Logger.Error("old tombstones could not be removed", zap.Error(err))
+				o.Logger.Error("cannot purge old tombstones", zap.Error(err))
 			}
 			if err := o.Store.PurgeRefused(ctx, o.Now().Add(-members.RefusalRetention)); err != nil && ctx.Err() == nil {
-				o.Logger.Error("old refusals could not be removed", zap.Error(err))
+				o.Logger.Error("cannot purge old refusals", zap.Error(err))
 			}
 			purged = o.Now()
 		}
 		begin := time.Now()
 		n, err := o.startDue(ctx, &working)
 		if err != nil && ctx.Err() == nil {
-			o.Logger.Error("pending members could not be listed", zap.Error(err))
+			o.Logger.Error("cannot list pending members", zap.Error(err))
 		}
 		took := time.Since(begin)
 		if n > 0 || err != nil {
@@ -249,7 +249,7 @@ func (s *site) startWork(ctx context.Context, working *sync.WaitGroup) {
 	working.Go(func() {
 		defer s.leave()
 		if err := s.work(ctx, isProbe); err != nil && ctx.Err() == nil {
-			s.logger().Error("pending members could not be listed", zap.Error(err))
+			s.logger().Error("cannot list pending members", zap.Error(err))
 		}
 		s.working.Store(false)
 		if s.more.Swap(false) && s.breaker.IsClosed() {
@@ -302,7 +302,7 @@ func (o *Outbox) reportDone(ctx context.Context) error {
 		}
 		if s.troubles.CompareAndSwap(troubles, 0) {
 			s.breaker.Succeed()
-			s.logger().Info("the platform has all writes")
+			s.logger().Info("outbox drained")
 		}
 		s.leave()
 	}
@@ -366,7 +366,7 @@ func (s *site) retryInSlot(ctx context.Context, guid string, slot *limiter.Slot)
 	defer slot.End()
 	err := s.retryServed(ctx, guid, slot)
 	if err != nil && !errors.Is(err, errNotServed) && ctx.Err() == nil {
-		s.logger().Error("a pending member could not be retried", zap.String("guid", guid), zap.Error(err))
+		s.logger().Error("cannot retry pending member", zap.String("guid", guid), zap.Error(err))
 	}
 	return err == nil
 }

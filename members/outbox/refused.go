@@ -127,7 +127,7 @@ func (s *site) noteRefused(ctx context.Context, a attempt, found platform.Member
 	err := s.Store.RefuseCreate(ctx, r.GUID, r.Version, refused.reason, s.Now())
 	if err != nil {
 		if !errors.Is(err, members.ErrConflict) {
-			s.logger().Error("a write that was refused could not be noted", zap.String("guid", r.GUID), zap.Error(err))
+			s.logger().Error("cannot store that a write was refused", zap.String("guid", r.GUID), zap.Error(err))
 		}
 		s.postpone(ctx, a, "", refused)
 	}
