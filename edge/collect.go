@@ -18,7 +18,6 @@ var membersRefusedDesc = prometheus.NewDesc("lychgate_members_refused",
 var membersPendingDesc = prometheus.NewDesc("lychgate_members_behind",
 	"Members whose last write the publishing platform does not have yet. Those of all sites in the store are counted together.", []string{"site"}, nil)
 
-// Describe implements prometheus.Collector.
 func (membersPending) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- membersPendingDesc
 	descriptions <- membersRefusedDesc
@@ -66,12 +65,10 @@ type storedSitesCount struct{}
 var storedSitesDesc = prometheus.NewDesc("lychgate_stored_sites",
 	"Sites in the store that this edge serves, by state: served, or locked if their keys cannot be opened.", []string{"state"}, nil)
 
-// Describe implements prometheus.Collector.
 func (storedSitesCount) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- storedSitesDesc
 }
 
-// Collect implements prometheus.Collector.
 func (storedSitesCount) Collect(metrics chan<- prometheus.Metric) {
 	e := running.Load()
 	if e == nil {

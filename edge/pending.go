@@ -44,10 +44,8 @@ type pendingCount struct{}
 var pendingDesc = prometheus.NewDesc("lychgate_pending",
 	"What was written here and the publishing platform does not have yet, by kind (members, events, curation). That of all sites in the store is counted together.", []string{"site", "kind"}, nil)
 
-// Describe implements prometheus.Collector.
 func (pendingCount) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- pendingDesc }
 
-// Collect implements prometheus.Collector.
 func (pendingCount) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

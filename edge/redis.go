@@ -39,7 +39,6 @@ type redisUp struct{}
 
 var redisUpDesc = prometheus.NewDesc("lychgate_redis_up", "1 while Redis answers, 0 while this edge goes on by itself.", nil, nil)
 
-// Describe implements prometheus.Collector.
 func (redisUp) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- redisUpDesc }
 
 // Collect implements prometheus.Collector. There is no value without a Redis. While two

@@ -34,7 +34,6 @@ const (
 		WHERE guid = $1 AND version = $2` + settled
 )
 
-// FindComparison implements [inbound.Comparisons].
 func (s syncing) FindComparison(ctx context.Context, site string) (inbound.Comparison, error) {
 	c, err := scanComparison(s.db.Read.QueryRowContext(ctx, findComparison, site), site)
 	if err != nil {
@@ -54,7 +53,6 @@ func scanComparison(row *sql.Row, site string) (inbound.Comparison, error) {
 	return c, err
 }
 
-// RequestComparison implements [inbound.Comparisons].
 func (s syncing) RequestComparison(ctx context.Context, site string) error {
 	if _, err := s.db.Write.ExecContext(ctx, requestComparison, site, 1); err != nil {
 		return fmt.Errorf("asking for a comparison: %w", err)
@@ -62,7 +60,6 @@ func (s syncing) RequestComparison(ctx context.Context, site string) error {
 	return nil
 }
 
-// ClaimComparison implements [inbound.Comparisons].
 func (s syncing) ClaimComparison(ctx context.Context, site string, lease members.Lease) (c inbound.Comparison, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, knowComparison, site, 0); err != nil {
@@ -81,7 +78,6 @@ func (s syncing) ClaimComparison(ctx context.Context, site string, lease members
 	return c, nil
 }
 
-// SaveComparison implements [inbound.Comparisons].
 func (s syncing) SaveComparison(ctx context.Context, c inbound.Comparison, lease members.Lease) error {
 	err := changeOne(s.db.Write.ExecContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, millis(c.StartedAt), millis(c.FinishedAt),
 		c.Surplus, c.Served, millis(lease.Until)))
@@ -91,7 +87,6 @@ func (s syncing) SaveComparison(ctx context.Context, c inbound.Comparison, lease
 	return nil
 }
 
-// WaitingComparisons implements [inbound.Comparisons].
 func (s syncing) WaitingComparisons(ctx context.Context) ([]string, error) {
 	sites, err := s.sites(ctx, waitingComparisons, s.db.Now().UnixMilli())
 	if err != nil {
@@ -100,7 +95,6 @@ func (s syncing) WaitingComparisons(ctx context.Context) ([]string, error) {
 	return sites, nil
 }
 
-// OnPlatform implements [inbound.Comparisons].
 func (s syncing) OnPlatform(ctx context.Context, site, after string, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, onPlatform, site, after, limit)
 	if err != nil {
@@ -109,7 +103,6 @@ func (s syncing) OnPlatform(ctx context.Context, site, after string, limit int) 
 	return list, nil
 }
 
-// CountOnPlatform implements [inbound.Comparisons].
 func (s syncing) CountOnPlatform(ctx context.Context, site string) (n int, err error) {
 	if err = s.db.Read.QueryRowContext(ctx, countOnPlatform, site).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting who is on the platform: %w", err)
@@ -117,7 +110,6 @@ func (s syncing) CountOnPlatform(ctx context.Context, site string) (n int, err e
 	return n, nil
 }
 
-// Reconcile implements [inbound.Comparisons].
 func (s syncing) Reconcile(ctx context.Context, d inbound.Differences) (left inbound.Differences, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
 		left = inbound.Differences{}

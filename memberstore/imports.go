@@ -17,7 +17,6 @@ const (
 	endImport = `DELETE FROM imports WHERE site = $1`
 )
 
-// FindImport implements [inbound.Imports].
 func (s syncing) FindImport(ctx context.Context, site string) (inbound.Import, error) {
 	i := inbound.Import{Site: site}
 	var started int64
@@ -32,7 +31,6 @@ func (s syncing) FindImport(ctx context.Context, site string) (inbound.Import, e
 	return i, nil
 }
 
-// SaveImport implements [inbound.Imports].
 func (s syncing) SaveImport(ctx context.Context, i inbound.Import) error {
 	if _, err := s.db.Write.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Seen, millis(i.StartedAt)); err != nil {
 		return fmt.Errorf("saving an import: %w", err)
@@ -40,7 +38,6 @@ func (s syncing) SaveImport(ctx context.Context, i inbound.Import) error {
 	return nil
 }
 
-// EndImport implements [inbound.Imports].
 func (s syncing) EndImport(ctx context.Context, site string) error {
 	if _, err := s.db.Write.ExecContext(ctx, endImport, site); err != nil {
 		return fmt.Errorf("ending an import: %w", err)

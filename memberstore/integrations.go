@@ -27,7 +27,6 @@ const (
 		WHERE site = $1 AND name = $2 AND key_hash = $3 AND (last_used_at IS NULL OR last_used_at <= $5)`
 )
 
-// AddIntegration implements [members.Integrations].
 func (s callers) AddIntegration(ctx context.Context, i members.Integration) error {
 	_, err := s.db.Write.ExecContext(ctx, insertIntegration, i.Site, i.Name, i.Mode, i.DuplicateEmails, i.PlaceholderDomain,
 		i.SubscribeByDefault, i.KeyHash.String(), i.CreatedAt.UnixMilli(), i.Limit.Requests, i.Limit.Window)
@@ -40,7 +39,6 @@ func (s callers) AddIntegration(ctx context.Context, i members.Integration) erro
 	return nil
 }
 
-// ListIntegrations implements [members.Integrations].
 func (s callers) ListIntegrations(ctx context.Context, site string) ([]members.Integration, error) {
 	rows, err := s.db.Read.QueryContext(ctx, listIntegrations, site)
 	if err != nil {
@@ -58,7 +56,6 @@ func (s callers) ListIntegrations(ctx context.Context, site string) ([]members.I
 	return list, rows.Err()
 }
 
-// FindIntegration implements [members.Integrations].
 func (s callers) FindIntegration(ctx context.Context, site string, key members.KeyHash) (members.Integration, error) {
 	i, err := scanIntegration(s.db.Read.QueryRowContext(ctx, findIntegration, site, key.String()))
 	if err != nil {
@@ -67,22 +64,18 @@ func (s callers) FindIntegration(ctx context.Context, site string, key members.K
 	return i, nil
 }
 
-// RotateIntegration implements [members.Integrations].
 func (s callers) RotateIntegration(ctx context.Context, site, name string, key members.KeyHash) error {
 	return s.changeIntegration(ctx, rotateIntegration, site, name, key.String())
 }
 
-// RevokeIntegration implements [members.Integrations].
 func (s callers) RevokeIntegration(ctx context.Context, site, name string, at time.Time) error {
 	return s.changeIntegration(ctx, revokeIntegration, site, name, at.UnixMilli())
 }
 
-// LimitIntegration implements [members.Integrations].
 func (s callers) LimitIntegration(ctx context.Context, site, name string, limit members.Limit) error {
 	return s.changeIntegration(ctx, limitIntegration, site, name, limit.Requests, limit.Window)
 }
 
-// UseIntegration implements [members.Integrations].
 func (s callers) UseIntegration(ctx context.Context, i members.Integration, at time.Time) error {
 	_, err := s.db.Write.ExecContext(ctx, useIntegration, i.Site, i.Name, i.KeyHash.String(), at.UnixMilli(), at.Add(-members.UseInterval).UnixMilli())
 	if err != nil {

@@ -86,7 +86,6 @@ var (
 		WHERE guid = $1`
 )
 
-// Find implements [members.Store].
 func (s records) Find(ctx context.Context, key members.Key) (members.Record, error) {
 	var row *sql.Row
 	switch {
@@ -108,7 +107,6 @@ func (s records) Find(ctx context.Context, key members.Key) (members.Record, err
 	return m, nil
 }
 
-// Read implements [members.Store].
 func (s records) Read(ctx context.Context, key members.Key) (members.Result, error) {
 	var row *sql.Row
 	switch {
@@ -131,7 +129,6 @@ func (s records) Read(ctx context.Context, key members.Key) (members.Result, err
 	return m.Result(), nil
 }
 
-// Insert implements [members.Store].
 func (s records) Insert(ctx context.Context, m members.Record, integration string, l members.Lease) error {
 	if err := checkMember(m); err != nil {
 		return fmt.Errorf("inserting a member: %w", err)
@@ -171,7 +168,6 @@ func insertArgs(m members.Record, l members.Lease) []any {
 	}
 }
 
-// Update implements [members.Store].
 func (s records) Update(ctx context.Context, m members.Record) error {
 	err := s.makingRoom(ctx, m, "", func() error {
 		return s.db.InTx(ctx, func(tx *sql.Tx) error {
@@ -194,7 +190,6 @@ func (s records) Update(ctx context.Context, m members.Record) error {
 	return nil
 }
 
-// Remove implements [members.Store].
 func (s records) Remove(ctx context.Context, m members.Record) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if err := noteDone(ctx, tx, m); err != nil {
@@ -224,7 +219,6 @@ func replace(ctx context.Context, e executor, query string, m members.Record, ve
 	return changeOne(result, err)
 }
 
-// Lease implements [members.Store].
 func (s records) Lease(ctx context.Context, guid string, l members.Lease) (m members.Record, err error) {
 	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
 		leased := changeOne(tx.ExecContext(ctx, lease, guid, l.Owner, millis(l.Until), s.db.Now().UnixMilli()))
@@ -242,7 +236,6 @@ func (s records) Lease(ctx context.Context, guid string, l members.Lease) (m mem
 	return m, nil
 }
 
-// Release implements [members.Store].
 func (s records) Release(ctx context.Context, guid, owner string) error {
 	if _, err := s.db.Write.ExecContext(ctx, release, guid, owner); err != nil {
 		return fmt.Errorf("ending a lease: %w", err)
@@ -250,7 +243,6 @@ func (s records) Release(ctx context.Context, guid, owner string) error {
 	return nil
 }
 
-// EmailLingers implements [members.Store].
 func (s records) EmailLingers(ctx context.Context, site, email, exceptGUID string) (found bool, err error) {
 	if err := s.db.Read.QueryRowContext(ctx, emailLingers, site, emailaddr.Key(email), exceptGUID).Scan(&found); err != nil {
 		return false, fmt.Errorf("looking for an email that lingers: %w", err)
@@ -258,7 +250,6 @@ func (s records) EmailLingers(ctx context.Context, site, email, exceptGUID strin
 	return found, nil
 }
 
-// MarkApplied implements [members.Store].
 func (s records) MarkApplied(ctx context.Context, m members.Record, owner string) (pending bool, err error) {
 	err = s.makingRoom(ctx, m, "", func() error {
 		pending, err = s.markApplied(ctx, m, outbox.Failure{}, owner)

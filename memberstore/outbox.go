@@ -45,7 +45,6 @@ var (
 	markNotSent = `UPDATE members SET sent_email = '', sent_key = '', sent_at = 0 WHERE guid = $1`
 )
 
-// MarkSent implements [outbox.Store].
 func (s queue) MarkSent(ctx context.Context, guid, email string, now time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, markSent, guid, email, emailaddr.Key(email), millis(now)); err != nil {
 		return fmt.Errorf("noting that a member is sent: %w", err)
@@ -53,7 +52,6 @@ func (s queue) MarkSent(ctx context.Context, guid, email string, now time.Time) 
 	return nil
 }
 
-// MarkApplyAgain implements [outbox.Store].
 func (s queue) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Failure, owner string) error {
 	err := s.makingRoom(ctx, m, "", func() error {
 		_, err := s.markApplied(ctx, m, f, owner)
@@ -65,7 +63,6 @@ func (s queue) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Fa
 	return nil
 }
 
-// MarkFailed implements [outbox.Store].
 func (s queue) MarkFailed(ctx context.Context, guid string, f outbox.Failure, owner string) error {
 	attempts := 1
 	if f.Untried {
@@ -84,7 +81,6 @@ func (s queue) MarkFailed(ctx context.Context, guid string, f outbox.Failure, ow
 	return nil
 }
 
-// Revert implements [outbox.Store].
 func (s queue) Revert(ctx context.Context, w members.Write) error {
 	refused := w.After.Version
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
@@ -106,7 +102,6 @@ func (s queue) Revert(ctx context.Context, w members.Write) error {
 	return nil
 }
 
-// DueSites implements [outbox.Store].
 func (s queue) DueSites(ctx context.Context, now time.Time) ([]string, error) {
 	sites, err := s.sites(ctx, dueSites+` ORDER BY site`, millis(now))
 	if err != nil {
@@ -115,7 +110,6 @@ func (s queue) DueSites(ctx context.Context, now time.Time) ([]string, error) {
 	return sites, nil
 }
 
-// PendingSites implements [outbox.Store].
 func (s queue) PendingSites(ctx context.Context) ([]string, error) {
 	sites, err := s.sites(ctx, pendingSites+` ORDER BY site`)
 	if err != nil {
@@ -141,7 +135,6 @@ func (s tables) sites(ctx context.Context, query string, args ...any) (sites []s
 	return sites, rows.Err()
 }
 
-// Due implements [outbox.Store].
 func (s queue) Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, due, millis(now), site, limit)
 	if err != nil {
@@ -150,7 +143,6 @@ func (s queue) Due(ctx context.Context, site string, now time.Time, limit int) (
 	return list, nil
 }
 
-// MakeDue implements [outbox.Store].
 func (s queue) MakeDue(ctx context.Context, site string) (int, error) {
 	result, err := s.db.Write.ExecContext(ctx, makeDue, site)
 	if err != nil {
@@ -160,7 +152,6 @@ func (s queue) MakeDue(ctx context.Context, site string) (int, error) {
 	return int(n), err
 }
 
-// CountPending implements [outbox.Store].
 func (s queue) CountPending(ctx context.Context, site string) (n int, err error) {
 	if err = s.db.Read.QueryRowContext(ctx, countPending, site).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting pending members: %w", err)
@@ -168,7 +159,6 @@ func (s queue) CountPending(ctx context.Context, site string) (n int, err error)
 	return n, nil
 }
 
-// CountAllPending implements [outbox.Store].
 func (s queue) CountAllPending(ctx context.Context) (map[string]int, error) {
 	return s.countBySite(ctx, countAllPending)
 }
@@ -192,7 +182,6 @@ func (s queue) countBySite(ctx context.Context, query string) (map[string]int, e
 	return all, rows.Err()
 }
 
-// PurgeTombstones implements [outbox.Store].
 func (s queue) PurgeTombstones(ctx context.Context, before time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, purgeTombstones, millis(before)); err != nil {
 		return fmt.Errorf("removing old tombstones: %w", err)

@@ -34,7 +34,6 @@ const (
 	countRefused = `SELECT site, count(*) FROM members WHERE refused <> '' GROUP BY site`
 )
 
-// RefuseCreate implements [outbox.Store].
 func (s queue) RefuseCreate(ctx context.Context, guid string, version int64, reason string, now time.Time) error {
 	if err := changeOne(s.db.Write.ExecContext(ctx, refuseCreate, guid, version, asText(reason), millis(now))); err != nil {
 		return fmt.Errorf("noting that a member is refused: %w", err)
@@ -42,7 +41,6 @@ func (s queue) RefuseCreate(ctx context.Context, guid string, version int64, rea
 	return nil
 }
 
-// PurgeRefused implements [outbox.Store].
 func (s queue) PurgeRefused(ctx context.Context, before time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, purgeRefused, millis(before)); err != nil {
 		return fmt.Errorf("removing old refusals: %w", err)
@@ -50,7 +48,6 @@ func (s queue) PurgeRefused(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// Refused implements [outbox.Store].
 func (s queue) Refused(ctx context.Context, site string, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, listRefused, site, limit)
 	if err != nil {
@@ -59,7 +56,6 @@ func (s queue) Refused(ctx context.Context, site string, limit int) ([]members.R
 	return list, nil
 }
 
-// CountAllRefused implements [outbox.Store].
 func (s queue) CountAllRefused(ctx context.Context) (map[string]int, error) {
 	return s.countBySite(ctx, countRefused)
 }

@@ -41,7 +41,6 @@ const (
 	done     = 2 // and not answered
 )
 
-// BeginRequest implements [members.Requests].
 func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.Time) (request members.Begun, err error) {
 	if err := checkText(r.Key); err != nil {
 		return members.Begun{}, fmt.Errorf("beginning a request: %w", err)
@@ -82,7 +81,6 @@ func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.T
 	return request, nil
 }
 
-// PurgeRequests implements [members.Requests].
 func (s callers) PurgeRequests(ctx context.Context, now time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, purgeRequests, now.Add(-requestRetention).UnixMilli()); err != nil {
 		return fmt.Errorf("forgetting old requests: %w", err)
@@ -90,7 +88,6 @@ func (s callers) PurgeRequests(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// RenewRequest implements [members.Requests].
 func (s callers) RenewRequest(ctx context.Context, r members.Request, now time.Time) error {
 	until := now.Add(members.ClaimTime).UnixMilli()
 	if _, err := s.db.Write.ExecContext(ctx, renewRequest, r.Site, r.Integration, r.Key, r.Owner, until); err != nil {
@@ -122,7 +119,6 @@ func noteUndone(ctx context.Context, tx *sql.Tx, m members.Record) error {
 	return changeOne(tx.ExecContext(ctx, undoneRequest, r.Site, r.Integration, r.Key, r.Owner))
 }
 
-// EndRequest implements [members.Requests].
 func (s callers) EndRequest(ctx context.Context, r members.Request, answer *members.Answer) error {
 	var err error
 	if answer == nil {

@@ -21,10 +21,10 @@ var Schema = database.Schema{Name: "members", Files: migrations}
 
 // SQL keeps all that Lychgate knows of members, in a database.
 type SQL struct {
-	records // the members
-	queue   // what of them is pending, and what was refused
-	syncing // how far the inbound sync is
-	callers // the integrations, and their requests with an Idempotency-Key
+	records // the members: members.Store
+	queue   // what of them is pending, and what was refused: outbox.Store
+	syncing // how far the inbound sync is: inbound.Comparisons, Imports, Webhooks
+	callers // the integrations, and their requests with an Idempotency-Key: members.Integrations, members.Requests
 }
 
 type (

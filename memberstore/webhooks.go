@@ -21,7 +21,6 @@ const (
 	webhookRegistered = `UPDATE webhooks SET registered_at = $3, previous_url = '' WHERE site = $1 AND url = $2`
 )
 
-// FindWebhook implements [inbound.Webhooks].
 func (s syncing) FindWebhook(ctx context.Context, site string) (inbound.Webhook, error) {
 	w := inbound.Webhook{Site: site}
 	var claimed, registered, seen int64
@@ -36,7 +35,6 @@ func (s syncing) FindWebhook(ctx context.Context, site string) (inbound.Webhook,
 	return w, nil
 }
 
-// ClaimWebhook implements [inbound.Webhooks].
 func (s syncing) ClaimWebhook(ctx context.Context, w inbound.Webhook, old string) error {
 	args := []any{w.Site, w.URL, w.Previous, w.Platform, millis(w.ClaimedAt)}
 	query, last := addWebhook, any(millis(w.SeenAt))
@@ -49,7 +47,6 @@ func (s syncing) ClaimWebhook(ctx context.Context, w inbound.Webhook, old string
 	return nil
 }
 
-// MarkWebhookSeen implements [inbound.Webhooks].
 func (s syncing) MarkWebhookSeen(ctx context.Context, site string, upTo time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, webhookSeen, site, millis(upTo)); err != nil {
 		return fmt.Errorf("noting which changes were seen: %w", err)
@@ -57,7 +54,6 @@ func (s syncing) MarkWebhookSeen(ctx context.Context, site string, upTo time.Tim
 	return nil
 }
 
-// MarkWebhookRegistered implements [inbound.Webhooks].
 func (s syncing) MarkWebhookRegistered(ctx context.Context, site, url string, now time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, webhookRegistered, site, url, millis(now)); err != nil {
 		return fmt.Errorf("noting that a webhook is registered: %w", err)

@@ -256,7 +256,6 @@ func (e siteEdit) patch(w http.ResponseWriter, r *http.Request, patches map[stri
 	return e.answer(w, r, http.StatusOK, slices.Sorted(maps.Keys(patches)), isList)
 }
 
-// of returns the endpoints of a site.
 func (e siteEdit) of(name string) endpoints {
 	return endpoints{
 		http.MethodGet: func(w http.ResponseWriter, r *http.Request) error {

@@ -305,7 +305,6 @@ type rowBudget struct {
 	left int
 }
 
-// Read implements [io.Reader].
 func (b *rowBudget) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errLongRow

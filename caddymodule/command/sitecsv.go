@@ -140,7 +140,6 @@ func (s *sitesStore) readCSV(from io.Reader) ([]csvSite, error) {
 	}
 }
 
-// siteOfRow returns the site of a row.
 func siteOfRow(header, row []string) (config.NamedSite, error) {
 	values := make(map[string]string)
 	for i, column := range header {

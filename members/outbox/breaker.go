@@ -30,35 +30,30 @@ func (h *observed) note(err error) {
 	h.silent = true
 }
 
-// Create implements [platform.Platform].
 func (h *observed) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
 	m, err := h.Platform.Create(ctx, m)
 	h.note(err)
 	return m, err
 }
 
-// Update implements [platform.Platform].
 func (h *observed) Update(ctx context.Context, id string, c platform.Change) (platform.Member, error) {
 	m, err := h.Platform.Update(ctx, id, c)
 	h.note(err)
 	return m, err
 }
 
-// Delete implements [platform.Platform].
 func (h *observed) Delete(ctx context.Context, id string) error {
 	err := h.Platform.Delete(ctx, id)
 	h.note(err)
 	return err
 }
 
-// Get implements [platform.Platform].
 func (h *observed) Get(ctx context.Context, id string) (platform.Member, error) {
 	m, err := h.Platform.Get(ctx, id)
 	h.note(err)
 	return m, err
 }
 
-// FindByEmail implements [platform.Platform].
 func (h *observed) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
 	m, err := h.Platform.FindByEmail(ctx, email)
 	h.note(err)

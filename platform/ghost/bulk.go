@@ -29,7 +29,6 @@ var upload = regexp.MustCompile(`(?i)/(?:upload|db)/*$`)
 // is no request of Ghost's admin.
 const maxPath = 1 << 10
 
-// ChangesInBulk implements [platform.BulkChanger].
 func (c *memberClient) ChangesInBulk(method, path string) (later []time.Duration, ok bool) {
 	if method != http.MethodPut && method != http.MethodPost && method != http.MethodDelete || len(path) > maxPath ||
 		!mayBeBulk(path) || !bulk.MatchString(method+" "+path) {

@@ -59,7 +59,6 @@ var postLimits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Pictur
 // eventClient makes and changes the posts of a Ghost that show events.
 type eventClient struct{ postClient }
 
-// PostLimits implements [platform.EventHost].
 func (*eventClient) PostLimits() platform.PostLimits { return postLimits }
 
 // event returns the post as others know it. Its head is as long as the answer lets it be: a
@@ -185,7 +184,6 @@ func (c *eventClient) firstDraft(ctx context.Context, slug string) (eventPost, e
 	return first, c.deleteDrafts(ctx, list, first.ID)
 }
 
-// DeleteDrafts implements [platform.EventHost].
 func (c *eventClient) DeleteDrafts(ctx context.Context, slug, except string) error {
 	list, err := c.madeAs(ctx, slug)
 	if err != nil {
@@ -221,7 +219,6 @@ func isNumbered(slug, of string) bool {
 
 var number = regexp.MustCompile(`^[0-9]{1,6}$`)
 
-// EventPosts implements [platform.EventHost].
 func (c *eventClient) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !postID.MatchString(id) })
 	slices.Sort(ids)
@@ -320,7 +317,6 @@ func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, e
 // timeZone is how names of time zones look.
 var timeZone = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,99}$`)
 
-// TimeZone implements [platform.EventHost].
 func (c *eventClient) TimeZone(ctx context.Context) (string, error) {
 	var answer struct {
 		Settings []struct {
@@ -340,7 +336,6 @@ func (c *eventClient) TimeZone(ctx context.Context) (string, error) {
 	return "", &Error{Status: http.StatusOK, Message: "without a time zone"}
 }
 
-// Labels implements [platform.EventHost].
 func (c *eventClient) Labels(ctx context.Context, text string) ([]string, error) {
 	query := url.Values{"limit": {strconv.Itoa(maxPage)}, "order": {"name asc"}}
 	text = strings.TrimRight(strings.ToValidUTF8(text, ""), `\`) // see quote

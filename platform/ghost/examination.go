@@ -19,7 +19,6 @@ type examiner struct {
 	tags api
 }
 
-// Examine implements [platform.Examiner].
 func (c *examiner) Examine(ctx context.Context) (platform.Examination, error) {
 	var body struct {
 		Config struct {

@@ -75,7 +75,6 @@ type memberClient struct {
 	labelsMeet atomic.Bool
 }
 
-// Create implements [platform.Platform].
 func (c *memberClient) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
 	if err := c.checkNewsletters(ctx, m.Newsletters); err != nil {
 		return platform.Member{}, err
@@ -86,7 +85,6 @@ func (c *memberClient) Create(ctx context.Context, m platform.Member) (platform.
 	}))
 }
 
-// Update implements [platform.Platform].
 func (c *memberClient) Update(ctx context.Context, id string, change platform.Change) (platform.Member, error) {
 	path := "/members/" + url.PathEscape(id) + "/"
 	if s := change.Subscription; s != nil && s.Subscribed {
@@ -132,12 +130,10 @@ func (c *memberClient) change(ctx context.Context, method, path string, m member
 	return one(answer)
 }
 
-// Delete implements [platform.Platform].
 func (c *memberClient) Delete(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, "/members/"+url.PathEscape(id)+"/", nil, nil, nil)
 }
 
-// Get implements [platform.Platform].
 func (c *memberClient) Get(ctx context.Context, id string) (platform.Member, error) {
 	var answer members
 	query := url.Values{"include": {includes}}
@@ -214,7 +210,6 @@ func (c *memberClient) list(ctx context.Context, filter string, limit int) ([]pl
 
 var errNoList = errors.New("asking Ghost: the answer is no list of members; is this Ghost's own address?")
 
-// GetAll implements [platform.Platform].
 func (c *memberClient) GetAll(ctx context.Context, ids []string) ([]platform.Member, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -230,7 +225,6 @@ func (c *memberClient) GetAll(ctx context.Context, ids []string) ([]platform.Mem
 	return list, err
 }
 
-// Count implements [platform.Platform].
 func (c *memberClient) Count(ctx context.Context) (int, error) {
 	_, total, err := c.list(ctx, "", 1)
 	return total, err

@@ -183,7 +183,6 @@ func publishedFirst(list []post) {
 // isHidden reports whether readers do not find the post.
 func (p post) isHidden() bool { return p.Status != "published" }
 
-// Published implements [platform.PostHost].
 func (c *postClient) Published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
 	filter := []string{"status:published"}
 	if search.Tag != "" {
@@ -213,7 +212,6 @@ func (c *postClient) Published(ctx context.Context, search platform.PostSearch) 
 	return plain, nil
 }
 
-// Post implements [platform.PostHost].
 func (c *postClient) Post(ctx context.Context, id string) (platform.Post, error) {
 	p, err := c.getPost(ctx, id)
 	if err != nil {
@@ -222,7 +220,6 @@ func (c *postClient) Post(ctx context.Context, id string) (platform.Post, error)
 	return p.plain(), nil
 }
 
-// Tag implements [platform.PostHost].
 func (c *postClient) Tag(ctx context.Context, id, name string) error {
 	if !mayBeTag(name) {
 		return &platform.Refusal{Reason: "Ghost cannot have the tag of this slot: it is too long, or ends with a backslash."}
@@ -248,7 +245,6 @@ func (c *postClient) Tag(ctx context.Context, id, name string) error {
 	})
 }
 
-// Untag implements [platform.PostHost].
 func (c *postClient) Untag(ctx context.Context, id, name string) error {
 	known, err := c.findTags(ctx, []string{name})
 	if err != nil {

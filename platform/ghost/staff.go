@@ -30,10 +30,8 @@ const (
 // it tells anyone. Strangers can cause such requests.
 type visitorClient struct{ api }
 
-// HasSession implements [platform.Authenticator].
 func (*visitorClient) HasSession(cookie string) bool { return session(cookie) != "" }
 
-// HasToken implements [platform.Authenticator].
 func (*visitorClient) HasToken(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
 	return strings.EqualFold(scheme, "Ghost") && token != ""
@@ -123,7 +121,6 @@ func (c *visitorClient) askWith(ctx context.Context, path string, visitor platfo
 	})
 }
 
-// CheckToken implements [platform.Authenticator].
 func (c *visitorClient) CheckToken(ctx context.Context, authorization string) error {
 	if !c.HasToken(authorization) {
 		return platform.ErrNotStaff

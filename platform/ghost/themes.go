@@ -22,7 +22,6 @@ var themePath = regexp.MustCompile(`(?i)^/+api/+` + version + `admin/+themes/+([
 // runs on, takes 16 KiB of headers with the path among them.
 const maxThemePath = 16 << 10
 
-// ChangesTheme implements [platform.ThemeHost].
 func (*visitorClient) ChangesTheme(method, path string) (platform.ThemeChange, bool) {
 	if method != http.MethodPost && method != http.MethodDelete || len(path) > maxThemePath || !mayBeTheme(path) {
 		return platform.ThemeChange{}, false
@@ -54,7 +53,6 @@ func checkTheme(name string) error {
 	return nil
 }
 
-// ReadUploaded implements [platform.ThemeHost].
 func (*visitorClient) ReadUploaded(answer []byte) (string, error) {
 	var body struct {
 		Themes []struct {

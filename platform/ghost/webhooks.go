@@ -52,7 +52,6 @@ type webhookClient struct {
 	key []byte // the secret of the Admin API key
 }
 
-// Identity implements [platform.EventSource].
 func (c *webhookClient) Identity() string {
 	return hex.EncodeToString(sign(c.key, "lychgate identity "+c.base))
 }
@@ -92,7 +91,6 @@ func sign(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// SignatureHeader implements [platform.EventSource].
 func (c *webhookClient) SignatureHeader() string { return "X-Ghost-Signature" }
 
 // ReadEvent implements [platform.EventSource]. The signature is

@@ -47,7 +47,6 @@ type patient struct {
 	ignored []goleak.Option
 }
 
-// Run implements [goleak.TestingM].
 func (p patient) Run() int {
 	code := p.m.Run()
 	for deadline := time.Now().Add(timeout); code == 0 && goleak.Find(p.ignored...) != nil && time.Now().Before(deadline); {
