@@ -112,23 +112,23 @@ func (s *StoredSites) absentFrom(list []sites.Site) (removed []sites.Site) {
 }
 
 const (
-	// freshFor is how long a site is taken to be as it is in the store where a write is
+	// currentTTL is how long a site is taken to be as it is in the store where a write is
 	// brought to its platform, so that none goes to where the site was before.
-	freshFor = 100 * time.Millisecond
+	currentTTL = 100 * time.Millisecond
 
-	// freshTimeout is how long the store may take to say so.
-	freshTimeout = 2 * time.Second
+	// currentTimeout is how long the store may take to say so.
+	currentTimeout = 2 * time.Second
 )
 
 func (s *StoredSites) uptime() time.Duration { return time.Since(s.started) }
 
-// fresh returns the site of a name as it is in the store now, nil for none, and while
+// current returns the site of a name as it is in the store now, nil for none, and while
 // the store is away.
-func (s *StoredSites) fresh(name string) *Site {
+func (s *StoredSites) current(name string) *Site {
 	if !s.isWithin(&s.checked) {
 		s.mu.Lock()
 		if !s.isWithin(&s.checked) && !s.isWithin(&s.failed) && s.store.Load() != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), freshTimeout)
+			ctx, cancel := context.WithTimeout(context.Background(), currentTimeout)
 			_ = s.refreshLocked(ctx) // watch says so
 			cancel()
 		}
@@ -140,8 +140,8 @@ func (s *StoredSites) fresh(name string) *Site {
 	return s.site(name)
 }
 
-// isWithin reports whether something was less than freshFor ago.
+// isWithin reports whether something was less than currentTTL ago.
 func (s *StoredSites) isWithin(at *atomic.Int64) bool {
 	then := at.Load()
-	return then != 0 && s.uptime()-time.Duration(then) < freshFor
+	return then != 0 && s.uptime()-time.Duration(then) < currentTTL
 }

@@ -272,7 +272,7 @@ func (e *Edge) served(name string) *Site {
 	if site := e.byName[name]; site != nil {
 		return site
 	}
-	if site := e.stored.fresh(name); site != nil && site.Locked == nil {
+	if site := e.stored.current(name); site != nil && site.Locked == nil {
 		return site
 	}
 	return nil

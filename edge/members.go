@@ -131,7 +131,7 @@ func (s *Members) WebhookURL(site string) string { return s.inbound[site].Webhoo
 func (s *Members) platformOf(name string) platform.Platform {
 	site := s.edge.byName[name]
 	if site == nil {
-		site = s.edge.stored.fresh(name)
+		site = s.edge.stored.current(name)
 	}
 	if site == nil {
 		return nil

@@ -17,10 +17,10 @@ import (
 // one, as far as both want the same.
 
 var (
-	caches    pool.Pool[cacheKey, *closingCache]
-	limiters  pool.Pool[limiterKey, *ratelimit.Memory]
-	keys      pool.Pool[ratelimit.Limit, *ratelimit.Memories] // by the limit that most keys have
-	strangers pool.Pool[strangersKey, *sharedStrangers]
+	caches       pool.Pool[cacheKey, *closingCache]
+	limiters     pool.Pool[limiterKey, *ratelimit.Memory]
+	keys         pool.Pool[ratelimit.Limit, *ratelimit.Memories] // by the limit that most keys have
+	authLimiters pool.Pool[authLimiterKey, *sharedAuthLimiter]
 )
 
 // cacheKey tells caches apart. Answers of other DNS servers may be others, so
@@ -76,24 +76,24 @@ func (e *Edge) LoadKeys(limit ratelimit.Limit, r *pool.Releases) (*ratelimit.Per
 	return perKey, nil
 }
 
-type strangersKey struct {
+type authLimiterKey struct {
 	limiterKey
 	redis config.RedisKey
 }
 
-type sharedStrangers struct {
+type sharedAuthLimiter struct {
 	*api.AuthLimiter
 	releases pool.Releases
 }
 
-var _ io.Closer = (*sharedStrangers)(nil)
+var _ io.Closer = (*sharedAuthLimiter)(nil)
 
-func (s *sharedStrangers) Close() error { return s.releases.Close() }
+func (s *sharedAuthLimiter) Close() error { return s.releases.Close() }
 
-// LoadStrangers returns a rate limit of failed sign-ins of a kind.
-func (e *Edge) LoadStrangers(of string, limit ratelimit.Limit, r *pool.Releases) (*api.AuthLimiter, error) {
-	loaded, err := strangers.Load(strangersKey{limiterKey{of, limit}, e.redisKey}, r, func() (*sharedStrangers, error) {
-		shared := new(sharedStrangers)
+// LoadAuthLimiter returns a rate limit of failed sign-ins of a kind.
+func (e *Edge) LoadAuthLimiter(of string, limit ratelimit.Limit, r *pool.Releases) (*api.AuthLimiter, error) {
+	loaded, err := authLimiters.Load(authLimiterKey{limiterKey{of, limit}, e.redisKey}, r, func() (*sharedAuthLimiter, error) {
+		shared := new(sharedAuthLimiter)
 		limiter, err := e.LoadLimiter(of, limit, &shared.releases)
 		shared.AuthLimiter = api.NewAuthLimiter(limiter)
 		return shared, err

@@ -15,10 +15,10 @@ import (
 
 // Themes is what theme_manifest runs on, of one configuration.
 type Themes struct {
-	FileName  string // of manifests
-	store     *openStore
-	kept      atomic.Pointer[themes.SQL] // nil while the store is away
-	strangers *api.AuthLimiter
+	FileName string // of manifests
+	store    *openStore
+	kept     atomic.Pointer[themes.SQL] // nil while the store is away
+	failures *api.AuthLimiter
 }
 
 // staffLimit is the rate limit of each address for sessions that are not valid.
@@ -38,7 +38,7 @@ func (e *Edge) UseThemes(directive string) (*Themes, error) {
 	if state.store, err = e.useStore(state); err != nil {
 		return nil, err
 	}
-	if state.strangers, err = e.LoadStrangers("sessions", staffLimit, &e.releases); err != nil {
+	if state.failures, err = e.LoadAuthLimiter("sessions", staffLimit, &e.releases); err != nil {
 		return nil, err
 	}
 	has := e.Config.Store != nil // sites with themes, maybe
@@ -75,7 +75,7 @@ func (s *Themes) serve(e *Edge, site *Site) error {
 		Name:     site.Name,
 		Kind:     kind,
 		Platform: host,
-		Staff:    api.NewStaff(site.Name, kind.Title, host, s.strangers),
+		Staff:    api.NewStaff(site.Name, kind.Title, host, s.failures),
 		Themes: func() (*themes.Service, error) {
 			store, err := s.opened()
 			if err != nil {

@@ -49,20 +49,20 @@ func (b Block) Mistake(d *caddyfile.Dispenser, err error) error {
 	return d.WrapErr(config.In(b.Name, "", err))
 }
 
-// homes are the blocks in which options belong that are easily written elsewhere.
-var homes = map[string]string{
+// blockOf names the block of options that are easily written elsewhere.
+var blockOf = map[string]string{
 	"store": "lychgate", "redis": "lychgate", "secret": "lychgate", "resolvers": "lychgate", "service": "lychgate", "site": "lychgate",
 	"hosts": "site", "platform": "site", "integration": "site", "theme": "site", "staff_integrations": "site",
 	"repository": "theme", "branch": "repository", "token": "repository", "user": "repository",
 	"admin_key": "platform", "webhooks": "platform", "reconcile": "platform", "key": "integration", "mode": "integration",
 }
 
-// homeOf returns the block in which an option belongs, "" if it is none of homes.
-func homeOf(option string) string {
-	if homes[option] == "platform" {
+// blockWith returns the block in which an option belongs, "" if that is not known.
+func blockWith(option string) string {
+	if blockOf[option] == "platform" {
 		return config.PlatformWith(option)
 	}
-	return homes[option]
+	return blockOf[option]
 }
 
 // Parse parses the block that follows, if one does. Space around arguments is left out.
@@ -74,8 +74,8 @@ func Parse(d *caddyfile.Dispenser, in Block, known map[string]Option) error {
 		switch {
 		case key == "{":
 			return d.Errf("%s: unexpected {: the option before it has no block", in.Name)
-		case !ok && homeOf(key) != "" && !strings.HasPrefix(in.Name, homeOf(key)):
-			return d.Errf("%s has no option %q: it belongs into the block of %s", in.Name, key, homeOf(key))
+		case !ok && blockWith(key) != "" && !strings.HasPrefix(in.Name, blockWith(key)):
+			return d.Errf("%s has no option %q: it belongs into the block of %s", in.Name, key, blockWith(key))
 		case !ok && len(known) == 0:
 			return d.Errf("%s has no options: take %q out", in.Name, key)
 		case !ok:

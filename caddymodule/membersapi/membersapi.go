@@ -135,10 +135,10 @@ func (h *MembersAPI) Provision(ctx caddy.Context) (err error) {
 	if h.api.Keys, err = e.LoadKeys(limit, &h.on.Releases); err != nil {
 		return err
 	}
-	if h.api.FailedKeys, err = e.LoadStrangers("strangers", limit, &h.on.Releases); err != nil {
+	if h.api.FailedKeys, err = e.LoadAuthLimiter("strangers", limit, &h.on.Releases); err != nil {
 		return err
 	}
-	h.api.Webhooks, err = e.LoadStrangers("webhooks", limit, &h.on.Releases)
+	h.api.Webhooks, err = e.LoadAuthLimiter("webhooks", limit, &h.on.Releases)
 	return err
 }
 
