@@ -24,12 +24,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-func TestMain(m *testing.M) { os.Exit(caddytest.M{M: m}.Run()) }
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // edge is a Caddy that serves two sites, each with a Ghost of its own, as docs/fleet.md
 // and docs/sites.md say, and gets its certificates from Pebble. One site is in the

@@ -15,26 +15,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
 // assets returns a file that e2e/button/install has fetched.
 func asset(t *testing.T, name string) []byte {
 	t.Helper()
-	cache := os.Getenv("LYCHGATE_CACHE")
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatalf("os.UserCacheDir: %v", err)
-		}
-		cache = filepath.Join(user, "lychgate")
-	}
-	found, err := filepath.Glob(filepath.Join(cache, "button-*", name))
+	found, err := filepath.Glob(filepath.Join(harness.Cache(t), "button-*", name))
 	if err != nil {
 		t.Fatalf("filepath.Glob: %v", err)
 	}
 	if len(found) == 0 {
-		need(t, name+", which e2e/button/install fetches")
+		harness.Need(t, name+", which e2e/button/install fetches")
 	}
 	content, err := os.ReadFile(found[len(found)-1])
 	if err != nil {
@@ -43,22 +36,11 @@ func asset(t *testing.T, name string) []byte {
 	return content
 }
 
-// need skips a test that lacks something, or fails it where nothing may skip.
-func need(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-		t.Fatal("needs " + what)
-	}
-	t.Skip("needs " + what)
-}
-
 // A reader signs up through the form of Ghost's own theme, on a page of a real
 // Ghost, which loads the button by code injection and sends the link.
 func TestRealGhost(t *testing.T) {
 	ghost, _ := ghosttest.Real(t)
-	if engine == nil {
-		need(t, lacks)
-	}
+	harness.NeedBrowser(t)
 	site := front(t, ghost, asset(t, "portal.min.js"))
 	inject(t, ghost, `<script src="`+edge+`/ghost/lychgate/inbox-button.js" data-forms data-sender="noreply@127.0.0.1" defer></script>`)
 

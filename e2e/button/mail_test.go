@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/e2e/mailbox"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
@@ -44,9 +45,7 @@ http://localhost:{{port}} {
 // is mailed, and the button opens their inbox. The tag is the one that the
 // command prints.
 func TestSignInThroughCaddy(t *testing.T) {
-	if engine == nil {
-		need(t, lacks)
-	}
+	harness.NeedBrowser(t)
 	ghost := ghosttest.New(t)
 	portal := asset(t, "portal.min.js")
 	port := freeport.New(t) // which Ghost has to know before the edge starts

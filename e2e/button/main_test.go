@@ -5,7 +5,6 @@ package button
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,56 +13,30 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
-	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
 )
 
-// edge is the built Caddy, and engine the browser. They are started once.
+// edge is the built Caddy, which is started once.
 var (
-	edge     string         // http://localhost:<port>
-	pages    string         // the folder that the edge serves
-	resolver string         // the DNS server that the edge asks
-	engine   browser.Engine // nil if it is not installed
-	lacks    string         // what is not installed
+	edge     string // http://localhost:<port>
+	pages    string // the folder that the edge serves
+	resolver string // the DNS server that the edge asks
 )
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (int, error) {
-	folder, err := os.MkdirTemp("", "lychgate-button-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(folder)
-
-	engine, err = browser.Start(folder)
-	if missing, ok := errors.AsType[browser.NotInstalled](err); ok {
-		lacks = string(missing)
-		return m.Run(), nil // each test says that it skips
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer engine.Stop()
-	dns, err := dnstest.Start(dnstest.Zone(zone))
-	if err != nil {
-		return 0, err
-	}
-	defer dns.Close()
-	resolver = dns.Addr.String()
-	defer caddytest.Remove()
-	stopEdge, err := startEdge(folder)
-	if err != nil {
-		return 0, err
-	}
-	return m.Run(), stopEdge()
+	harness.MainWithBrowser(m, func(folder string) (func() error, error) {
+		dns, err := dnstest.Start(dnstest.Zone(zone))
+		if err != nil {
+			return nil, err
+		}
+		resolver = dns.Addr.String()
+		stop, err := startEdge(folder)
+		return func() error {
+			dns.Close()
+			return stop()
+		}, err
+	})
 }
 
 // page is one page in the browser.
@@ -181,7 +154,7 @@ func visit(t *testing.T, html string, list ...setting) *page {
 	t.Helper()
 	s := all(list)
 	name := fmt.Sprintf("%d.html", visits.Add(1))
-	if engine != nil { // else the folder is not there, and load skips
+	if harness.Engine != nil { // else the folder is not there, and load skips
 		if err := os.WriteFile(filepath.Join(pages, name), written(s.before, html), 0o600); err != nil {
 			t.Fatalf("os.WriteFile: %v", err)
 		}
@@ -208,10 +181,8 @@ func open(t *testing.T, url string, list ...setting) *page {
 
 func load(t *testing.T, url string, how browser.Look) *page {
 	t.Helper()
-	if engine == nil {
-		need(t, lacks)
-	}
-	return &page{browser.Open(t, engine, url, how, prelude)}
+	harness.NeedBrowser(t)
+	return &page{browser.Open(t, harness.Engine, url, how, prelude)}
 }
 
 // prelude finds buttons wherever they are: in the document or, at any depth, in a

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
@@ -17,9 +18,7 @@ const portals = `(document.querySelector('iframe[title="portal-popup"]')?.conten
 // has with Ghost 6: Portal's in its pop-up, and ours below the forms of the theme.
 func TestBesideThatOfPortal(t *testing.T) {
 	ghost, _ := ghosttest.Real(t)
-	if engine == nil {
-		need(t, lacks)
-	}
+	harness.NeedBrowser(t)
 	hasOwn := strings.HasPrefix(os.Getenv("LYCHGATE_GHOST_VERSION"), "6.")
 	site := front(t, ghost, asset(t, "portal.min.js"))
 	address := fmt.Sprintf("jane%d@gmail.com", time.Now().UnixNano())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -159,7 +160,7 @@ func TestKnownDomainIsShownAtOnce(t *testing.T) {
 
 func TestRule3FailureIsSilence(t *testing.T) {
 	refused := "http://localhost:1/ghost/inbox-provider"
-	if engine != nil {
+	if harness.Engine != nil {
 		refused = strings.Replace(edge, "localhost", "127.0.0.2", 1) + "/ghost/inbox-provider" // where the edge does not listen
 	}
 	tests := []struct {

@@ -3,13 +3,12 @@
 package client
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 )
 
@@ -35,7 +34,7 @@ http://127.0.0.1:{{port}} {
 }
 `
 
-func TestMain(m *testing.M) { os.Exit(caddytest.M{M: m}.Run()) }
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // Otherwise the author of a client gets types that do not compile, or answers
 // that the types do not have.
@@ -63,28 +62,7 @@ func TestGeneratedClient(t *testing.T) {
 // is skipped, or fails where nothing may skip.
 func installed(t *testing.T) string {
 	t.Helper()
-	lock, err := os.ReadFile("package-lock.json")
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	cache := os.Getenv("LYCHGATE_CACHE")
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatalf("os.UserCacheDir: %v", err)
-		}
-		cache = filepath.Join(user, "lychgate")
-	}
-	sum := sha256.Sum256(lock)
-	folder := filepath.Join(cache, fmt.Sprintf("client-%x", sum[:8]))
-	if _, err := os.Stat(filepath.Join(folder, ".installed")); err != nil {
-		const needs = "needs Node.js, openapi-typescript and openapi-fetch: run e2e/client/install"
-		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal(needs)
-		}
-		t.Skip(needs)
-	}
-	return filepath.Join(folder, "node_modules")
+	return harness.Modules(t, "client", "Node.js, openapi-typescript and openapi-fetch: run e2e/client/install")
 }
 
 // run runs a program of the folder's node_modules there.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/e2e/mailbox"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
@@ -66,9 +67,7 @@ type options struct{ site, themeManifest, staffDesk string }
 // Environment variables for Ghost are the test's.
 func newSite(t *testing.T, path string, more options) *site {
 	t.Helper()
-	if engine == nil {
-		need(t, lacks)
-	}
+	harness.NeedBrowser(t)
 	s := &site{t: t, ghost: ghosttest.New(t), port: freeport.New(t), store: filepath.Join(t.TempDir(), "lychgate.db")}
 	s.base = "http://localhost:" + s.port + path
 	mail, smtp := mailbox.Start(t)
@@ -113,7 +112,7 @@ func quote(text string) string { return strconv.Quote(text) }
 // open opens a page of the site.
 func (s *site) open(path string) *browser.Page {
 	s.t.Helper()
-	return browser.Open(s.t, engine, s.base+path, browser.Look{Width: 1280, Height: 900}, helpers)
+	return browser.Open(s.t, harness.Engine, s.base+path, browser.Look{Width: 1280, Height: 900}, helpers)
 }
 
 // signIn signs one of the staff in on Ghost's own page.

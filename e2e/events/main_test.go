@@ -3,9 +3,6 @@
 package events
 
 import (
-	"crypto/sha256"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,80 +11,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/e2e/browser"
-	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
-)
-
-// engine is the browser, which is started once.
-var (
-	engine browser.Engine // nil if it is not installed
-	lacks  string         // what is not installed
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 )
 
 // readersZone is the time zone of the browser.
 const readersZone = "America/New_York"
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
+	if err := os.Setenv("TZ", readersZone); err != nil { // of the browser
+		panic(err)
 	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (int, error) {
-	folder, err := os.MkdirTemp("", "lychgate-events-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(folder)
-	defer caddytest.Remove()
-	if err := os.Setenv("TZ", readersZone); err != nil {
-		return 0, err
-	}
-	engine, err = browser.Start(folder)
-	if missing, ok := errors.AsType[browser.NotInstalled](err); ok {
-		lacks = string(missing)
-		return m.Run(), nil // each test says that it skips
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer engine.Stop()
-	return m.Run(), nil
-}
-
-// need skips a test that lacks something, or fails it where nothing may skip.
-func need(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-		t.Fatal("needs " + what)
-	}
-	t.Skip("needs " + what)
+	harness.MainWithBrowser(m, nil)
 }
 
 // installed returns the node_modules of e2e/events/install.
 func installed(t *testing.T) string {
 	t.Helper()
-	lock, err := os.ReadFile("package-lock.json")
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	cache := os.Getenv("LYCHGATE_CACHE")
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatalf("os.UserCacheDir: %v", err)
-		}
-		cache = filepath.Join(user, "lychgate")
-	}
-	sum := sha256.Sum256(lock)
-	folder := filepath.Join(cache, fmt.Sprintf("events-%x", sum[:8]))
-	if _, err := os.Stat(filepath.Join(folder, ".installed")); err != nil {
-		need(t, "gscan, ical.js, axe-core and schema-dts: run e2e/events/install")
-	}
-	return filepath.Join(folder, "node_modules")
+	return harness.Modules(t, "events", "gscan, ical.js, axe-core and schema-dts: run e2e/events/install")
 }
 
 // program runs a program of [installed] in a folder, and returns what it prints.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
@@ -70,9 +71,7 @@ type site struct {
 // uploads the theme.
 func newSite(t *testing.T, path string) *site {
 	t.Helper()
-	if engine == nil {
-		need(t, lacks)
-	}
+	harness.NeedBrowser(t)
 	installed(t)
 	jar, err := cookiejar.New(nil)
 	port := freeport.New(t)
@@ -234,5 +233,5 @@ const helpers = `
 // open opens a page as a reader.
 func (s *site) open(path string) *browser.Page {
 	s.t.Helper()
-	return browser.Open(s.t, engine, s.base+path, browser.Look{Width: 1280, Height: 900}, helpers)
+	return browser.Open(s.t, harness.Engine, s.base+path, browser.Look{Width: 1280, Height: 900}, helpers)
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/members"
@@ -46,9 +47,7 @@ type room struct {
 // open returns a room whose active theme has three sections, most of whose slots are filled.
 func open(t *testing.T) *room {
 	t.Helper()
-	if engine == nil {
-		need(t, lacks)
-	}
+	harness.NeedBrowser(t)
 	r := &room{House: desktest.New(t), t: t, before: func(*http.Request) {}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ghost/lychgate/desk/", r.desk)
@@ -238,7 +237,7 @@ var wanted = []string{"status of 401 ", "status of 403 ", "status of 412 ", "sta
 // visit opens a page of the desk as somebody with a role.
 func (r *room) visit(role, address string, how browser.Look) tab {
 	r.t.Helper()
-	p := browser.Open(r.t, engine, r.url+"/sign-in?as="+role, how, prelude)
+	p := browser.Open(r.t, harness.Engine, r.url+"/sign-in?as="+role, how, prelude)
 	v := tab{p, r}
 	v.goTo(address)
 	r.t.Cleanup(func() {
