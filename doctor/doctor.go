@@ -95,7 +95,7 @@ type Result struct {
 	Subject string `json:"subject"` // what was checked, such as: site daily
 	Status  Status `json:"status"`
 	Message string `json:"message"`        // what was found
-	Mend    string `json:"mend,omitempty"` // what to do; empty if that is nothing
+	Fix     string `json:"mend,omitempty"` // what to do; empty if that is nothing
 }
 
 // checkTimeout bounds each check but that of events, which has a bound of its own.
@@ -171,6 +171,6 @@ func ok(format string, args ...any) Result {
 	return Result{Status: OK, Message: fmt.Sprintf(format, args...)}
 }
 
-func warn(message, mend string) Result { return Result{Status: Warning, Message: message, Mend: mend} }
+func warn(message, fix string) Result { return Result{Status: Warning, Message: message, Fix: fix} }
 
-func fail(message, mend string) Result { return Result{Status: Failed, Message: message, Mend: mend} }
+func fail(message, fix string) Result { return Result{Status: Failed, Message: message, Fix: fix} }

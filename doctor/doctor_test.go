@@ -257,13 +257,13 @@ func TestEventsThatAreNotTried(t *testing.T) {
 		store *Store
 		want  Result
 	}{
-		"an older store":       {url, false, older, Result{Status: Warning, Message: "cannot be tried: the store is of an older Lychgate", Mend: "start Caddy, which brings it up to date, and run this again"}},
+		"an older store":       {url, false, older, Result{Status: Warning, Message: "cannot be tried: the store is of an older Lychgate", Fix: "start Caddy, which brings it up to date, and run this again"}},
 		"webhooks off":         {"", true, elsewhere, Result{Status: OK, Message: "are off, so what is changed on the platform is seen at the next comparison"}},
-		"nowhere to send them": {"", false, elsewhere, Result{Status: Warning, Message: "are off, so what is changed on the platform is seen late", Mend: "write webhooks into the site's platform, with an address at which the platform reaches this edge"}},
-		"another address":      {url, false, elsewhere, Result{Status: Warning, Message: "are registered for another address than " + url, Mend: "start Caddy with this configuration, which registers them anew, and run this again"}},
-		"not registered":       {url, false, other, Result{Status: Warning, Message: "are not registered yet", Mend: "start Caddy, which registers them, and run this again"}},
-		"no store yet":         {url, false, missing, Result{Status: Warning, Message: "are not registered yet", Mend: "start Caddy, which registers them, and run this again"}},
-		"store cannot be used": {url, false, broken, Result{Status: Warning, Message: "cannot be tried: the store cannot be used", Mend: "mend the store first"}},
+		"nowhere to send them": {"", false, elsewhere, Result{Status: Warning, Message: "are off, so what is changed on the platform is seen late", Fix: "write webhooks into the site's platform, with an address at which the platform reaches this edge"}},
+		"another address":      {url, false, elsewhere, Result{Status: Warning, Message: "are registered for another address than " + url, Fix: "start Caddy with this configuration, which registers them anew, and run this again"}},
+		"not registered":       {url, false, other, Result{Status: Warning, Message: "are not registered yet", Fix: "start Caddy, which registers them, and run this again"}},
+		"no store yet":         {url, false, missing, Result{Status: Warning, Message: "are not registered yet", Fix: "start Caddy, which registers them, and run this again"}},
+		"store cannot be used": {url, false, broken, Result{Status: Warning, Message: "cannot be tried: the store cannot be used", Fix: "mend the store first"}},
 	} {
 		p := healthy()
 		got := results(t, Config{Store: test.store, Sites: []Site{{Name: "daily", Hosts: []string{"news.example.com"}, Platform: p, UsesEvents: true, EventsOff: test.off, WebhookURL: test.url}}})

@@ -158,7 +158,7 @@ func TestPostgresStores(t *testing.T) {
 	}
 	check(source, Result{Status: OK, Message: "can be read and written"})
 	check(source+"&options="+strings.ReplaceAll(url.QueryEscape("-c default_transaction_read_only=on"), "+", "%20"),
-		Result{Status: Failed, Message: "writing to the store: ERROR: cannot execute UPDATE in a read-only transaction (SQLSTATE 25006)", Mend: "see that it answers, and that its user may write"})
+		Result{Status: Failed, Message: "writing to the store: ERROR: cannot execute UPDATE in a read-only transaction (SQLSTATE 25006)", Fix: "see that it answers, and that its user may write"})
 
 	got := results(t, Config{Store: &Store{Kind: database.Postgres, Members: true, Source: "postgres://caddy:s3cret@127.0.0.1:1/lychgate?sslmode=disable"}})
 	if len(got) != 1 || got[0].Status != Failed || got[0].Subject != "store postgres #/lychgate" || strings.Contains(got[0].Message, "s3cret") {
@@ -187,8 +187,8 @@ func TestRedis(t *testing.T) {
 func TestRoom(t *testing.T) {
 	for free, want := range map[uint64]Result{
 		2 << 30:       {Status: OK, Message: "good, 2.0 GiB are free"},
-		1<<30 - 1<<20: {Status: Warning, Message: "good, 1023 MiB are free", Mend: "make room on the disk"},
-		1 << 20:       {Status: Failed, Message: "good, 1.0 MiB are free, so writes are about to fail", Mend: "make room on the disk"},
+		1<<30 - 1<<20: {Status: Warning, Message: "good, 1023 MiB are free", Fix: "make room on the disk"},
+		1 << 20:       {Status: Failed, Message: "good, 1.0 MiB are free, so writes are about to fail", Fix: "make room on the disk"},
 	} {
 		if diff := cmp.Diff(want, room(ok("good"), free)); diff != "" {
 			t.Errorf("room (-want +got):\n%s", diff)

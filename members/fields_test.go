@@ -62,7 +62,7 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 					}
 					if away {
 						b.Platform.Staff(jane.PlatformID, byStaff) // staff reach it by another way
-						b.Platform.Mend()
+						b.Platform.Fix()
 						b.CatchUp()
 					}
 					want := platform.Member{ID: jane.PlatformID, Status: "free"}
@@ -127,7 +127,7 @@ func TestRefreshOfWhatIsNotPending(t *testing.T) {
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("crm's")}, nil); err != nil {
 			t.Fatalf("b.Service.Update: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.Platform.Staff(jane.PlatformID, byStaff)
 		b.Refresh(jane.PlatformID)
 		want := platform.Member{ID: jane.PlatformID, Status: "free"}
@@ -149,7 +149,7 @@ func TestRefusedLeavesWhatIsPending(t *testing.T) {
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("crm's")}, nil); err != nil {
 			t.Fatalf("b.Service.Update: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", with("refused@example.com"), nil); err == nil {
 			t.Error("it is not refused")
 		}
@@ -191,7 +191,7 @@ func TestUnsubscribedMeanwhile(t *testing.T) {
 					t.Fatalf("b.Service.Update: %v", err)
 				}
 				b.Platform.Staff(jane.PlatformID, func(m *platform.Member) { m.Subscribed, m.Newsletters = false, []string{} })
-				b.Platform.Mend()
+				b.Platform.Fix()
 				b.CatchUp()
 				there, here := b.Platform.Members[jane.PlatformID], b.Get("jane@example.com")
 				if there.Subscribed != test.want || here.Subscribed != test.want || here.Note != "n" || b.Pending() != 0 {
@@ -211,7 +211,7 @@ func TestOnceMoreIsNoSubscription(t *testing.T) {
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("New"), Subscribed: new(true)}, nil); err != nil {
 			t.Fatalf("b.Service.Update: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.Now = b.Now.Add(2 * time.Second)
 		b.DeliverDue()
 		if m := b.Platform.Members[jane.PlatformID]; !m.Subscribed || m.Name != "New" || b.Pending() != 1 {
@@ -234,7 +234,7 @@ func TestGoneWithAnEmailThatIsTaken(t *testing.T) {
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", with("taken@example.com"), nil); err != nil {
 			t.Fatalf("b.Service.Update: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		if err := b.Platform.Delete(t.Context(), jane.PlatformID); err != nil {
 			t.Fatalf("b.Platform.Delete: %v", err)
 		}

@@ -112,7 +112,7 @@ func TestReadThrough(t *testing.T) {
 		if _, err := b.Service.Get(ctx, byEmail, "unknown@example.com"); !errors.As(err, &invalid) {
 			t.Errorf("while the platform is away: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		if _, err := b.Service.Get(ctx, byEmail, "old@example.com"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("deleted here, and not yet on the platform: %v", err)
 		}
@@ -257,7 +257,7 @@ func TestEmailsThatAreTheSameToADatabase(t *testing.T) {
 		}
 		b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 		b.Create(byEmail, with(folded))
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.CatchUp()
 		var refused *members.RefusedError
 		if _, err := b.Service.Get(t.Context(), byEmail, folded); !errors.As(err, &refused) || !strings.HasPrefix(refused.Reason, "another member's email is the same to the platform's database") {

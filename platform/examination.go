@@ -8,7 +8,7 @@ import (
 // Examiner is a Platform that can say how it is.
 type Examiner interface {
 	// Examine asks the platform how it is, with the key. The error is for people, and
-	// says what to mend.
+	// says what to fix.
 	Examine(ctx context.Context) (Examination, error)
 }
 

@@ -46,7 +46,7 @@ within two seconds, and all else at once.
 secret seals the keys in the store anew, when the configuration's secret changed.
 backup copies the store.
 
-doctor checks what the configuration needs of the world, and says what to mend.
+doctor checks what the configuration needs of the world, and says what to fix.
 
 manifest, inbox-button and version need no configuration.
 `,

@@ -20,7 +20,7 @@ import (
 
 func doctorCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "doctor", Short: "Checks what a configuration needs of the world, and says what to mend", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Checks what a configuration needs of the world, and says what to fix", Args: cobra.NoArgs,
 		Long: `
 Checks the configuration, whether each DNS server answers, whether the store can be
 written and has room, and whether Redis answers. Of each Ghost: whether it answers,
@@ -142,7 +142,7 @@ func (d *diagnosis) add(r doctor.Result) {
 func (d diagnosis) String() string {
 	text := counted(len(d.Results), "check")
 	if d.Failed+d.Warnings == 0 {
-		return text + ", nothing to mend."
+		return text + ", nothing to fix."
 	}
 	if d.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", d.Failed)
@@ -163,8 +163,8 @@ func printResult(out io.Writer, r doctor.Result, colored bool) error {
 		status = colors[r.Status] + status + "\x1b[0m"
 	}
 	line := r.Subject + ": " + strings.TrimSuffix(strings.Join(strings.Fields(r.Message), " "), ".") + "."
-	if r.Mend != "" {
-		line += " " + strings.ToUpper(r.Mend[:1]) + r.Mend[1:] + "."
+	if r.Fix != "" {
+		line += " " + strings.ToUpper(r.Fix[:1]) + r.Fix[1:] + "."
 	}
 	_, err := fmt.Fprintf(out, "%s  %s\n", status, printable(line))
 	return err

@@ -52,7 +52,7 @@ func TestDoctor(t *testing.T) {
 		"ok       resolver #: answers in #.\n" +
 		"ok       store sqlite #: is not there yet; Caddy makes it when it starts, # are free.\n" +
 		"ok       server srv0: takes the reader's address from the proxies that it trusts.\n" +
-		"4 checks, nothing to mend.\n"
+		"4 checks, nothing to fix.\n"
 	check(healthy, ran{good, "", 0})
 	other := strings.Replace(good, "Caddyfile", healthy+"/Caddyfile", 1)
 	check(t.TempDir(), ran{other, "", 0}, "--config", filepath.Join(healthy, "Caddyfile"))

@@ -50,7 +50,7 @@ within two seconds, and all else at once.
 secret seals the keys in the store anew, when the configuration's secret changed.
 backup copies the store.
 
-doctor checks what the configuration needs of the world, and says what to mend.
+doctor checks what the configuration needs of the world, and says what to fix.
 
 manifest, inbox-button and version need no configuration.
 
@@ -60,7 +60,7 @@ Usage:
 
 Available Commands:
   backup       Copies the store to a file, while Caddy runs or not
-  doctor       Checks what a configuration needs of the world, and says what to mend
+  doctor       Checks what a configuration needs of the world, and says what to fix
   inbox-button Prints the script tag of the inbox button, and the script itself
   integration  Manages the keys of the members API
   manifest     Works on the manifest of a theme

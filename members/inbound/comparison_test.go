@@ -60,7 +60,7 @@ func lists(b *membertest.Bench, do func()) (n int) {
 		}
 		return nil
 	}, false)
-	defer b.Platform.Mend()
+	defer b.Platform.Fix()
 	do()
 	return n
 }
@@ -116,7 +116,7 @@ func TestCompare(t *testing.T) {
 				t.Fatalf("%+v, %v", result, err)
 			}
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		for _, id := range ids { // in bulk
 			b.Platform.Staff(id, func(m *platform.Member) { m.Labels, m.Subscribed = []string{"new"}, false })
 		}
@@ -252,7 +252,7 @@ func TestCompareIsResumed(t *testing.T) {
 				}
 				return nil
 			}, false)
-			defer b.Platform.Mend()
+			defer b.Platform.Fix()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it would be retried
 			defer cancel()
 			if err := one.CompareIfDue(ctx, membertest.Site); err == nil {
@@ -296,7 +296,7 @@ func TestCompareIsResumed(t *testing.T) {
 			return nil
 		}, false)
 		one.look()
-		b.Platform.Mend()
+		b.Platform.Fix()
 		if pages := lists(b, one.look); pages != 4 {
 			t.Errorf("the requested comparison read %d pages, want 4", pages)
 		}
@@ -353,7 +353,7 @@ func TestCompareWithOneFailure(t *testing.T) {
 	}, false)
 	edge.soon()
 	edge.look()
-	b.Platform.Mend()
+	b.Platform.Fix()
 	different := 0
 	for id, m := range stored(b) {
 		if m.Email != b.Platform.Members[id].Email {

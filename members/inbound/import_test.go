@@ -34,7 +34,7 @@ func TestImport(t *testing.T) {
 		if _, err := b.Service.Delete(ctx, byEmail, "gone@example.com", nil); err != nil {
 			t.Fatalf("error %v, want none", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 
 		var told [][2]int
 		got, err := b.Sync.Import(ctx, membertest.Site, b.Store, false, func(seen, total int) { told = append(told, [2]int{seen, total}) })
@@ -91,7 +91,7 @@ func TestImportIsResumed(t *testing.T) {
 		if diff := cmp.Diff(step.want, got); diff != "" || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, %v", diff, err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 	}
 	got, err := b.Sync.Import(t.Context(), membertest.Site, b.Store, false, func(int, int) {})
 	if diff := cmp.Diff(inbound.Compared{Seen: 7, Added: 1}, got); diff != "" || err != nil {

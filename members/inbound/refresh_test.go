@@ -110,7 +110,7 @@ func TestRefreshOfPending(t *testing.T) {
 		if err := b.Sync.Refresh(t.Context(), membertest.Site, m.PlatformID); !errors.Is(err, membertest.ErrDown) {
 			t.Errorf("%v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Name, m.Status, m.TierID = "theirs", "paid", "prod_1" })
 		b.Refresh(m.PlatformID)
 		if got := b.Get("jane@example.com"); got.Name != "mine" || got.Status != "paid" || *got.TierID != "prod_1" {
@@ -144,7 +144,7 @@ func TestRefreshComingAndGoing(t *testing.T) {
 		if _, err := b.Service.Delete(t.Context(), byEmail, "gone@example.com", nil); err != nil {
 			t.Fatalf("error %v, want none", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.Refresh(gone.PlatformID)
 		b.CatchUp()
 		b.SameOnPlatform()

@@ -83,7 +83,7 @@ func TestWebhooks(t *testing.T) {
 		if err := send(first, m.PlatformID); err != nil {
 			t.Errorf("to the old address: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		register(1, nil) // the claim may be another edge's
 		b.Now = b.Now.Add(inbound.ClaimTimeout)
 		register(2, nil)
@@ -137,7 +137,7 @@ func TestCatchUp(t *testing.T) {
 		start()
 		b.Platform.Break(membertest.ErrDown)
 		step()
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.Now = b.Now.Add(inbound.ClaimTimeout)
 		step()
 		known("a", "b", "c", "d")

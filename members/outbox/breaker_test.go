@@ -77,7 +77,7 @@ func TestBreaker(t *testing.T) {
 			t.Errorf("probes: %s", diff)
 		}
 
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.Now = b.Now.Add(time.Minute)
 		b.DeliverDue()
 		b.Now = b.Now.Add(arrivalTime) // the probes may have had an effect
@@ -97,7 +97,7 @@ func TestBreakerTryNow(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	asked(b, fmt.Errorf("down: %w", platform.ErrNoEffect))
 	open(b)
-	b.Platform.Mend()
+	b.Platform.Fix()
 	if b.DeliverDue(); b.Pending() == 0 {
 		t.Fatal("there was no pause")
 	}
@@ -146,13 +146,13 @@ func TestBreakerStaysClosed(t *testing.T) {
 			for range 2 * outbox.MaxSilent {
 				b.CatchUp()
 			}
-			b.Platform.Mend()
+			b.Platform.Fix()
 		},
 		"an answer in between": func(b *membertest.Bench) {
 			for i := range 2 * outbox.MaxSilent {
 				b.Platform.Break(membertest.ErrDown)
 				b.Create(byEmail, with(fmt.Sprintf("m%d@example.com", i)))
-				b.Platform.Mend()
+				b.Platform.Fix()
 				b.Create(byEmail, with(fmt.Sprintf("n%d@example.com", i)))
 			}
 		},
@@ -193,7 +193,7 @@ func TestBreakerLog(t *testing.T) {
 	b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 	open(b)
 	b.Create(byEmail, with("jane@example.com"))
-	b.Platform.Mend()
+	b.Platform.Fix()
 	b.CatchUp()
 	var got []string
 	for _, entry := range logs.TakeAll() {

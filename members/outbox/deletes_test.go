@@ -37,7 +37,7 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 			return nil
 		}, false)
 		b.CatchUp()
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.CatchUp()
 		b.SameOnPlatform("e@example.com new")
 	})
@@ -75,7 +75,7 @@ func TestDeletedBeforeItWasAnswered(t *testing.T) {
 		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
 			t.Fatalf("b.Service.Delete: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		if m, err := b.Service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("%+v, %v", m, err)
 		}
@@ -100,7 +100,7 @@ func TestRefusedDelete(t *testing.T) {
 		if m, err := b.Service.Get(t.Context(), byID, "7"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("%+v, %v", m, err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.CatchUp()
 		b.SameOnPlatform()
 	})
@@ -115,7 +115,7 @@ func TestDeletedWithoutAnswers(t *testing.T) {
 	if _, err := b.Service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
 		t.Fatalf("b.Service.Delete: %v", err)
 	}
-	b.Platform.Mend()
+	b.Platform.Fix()
 	b.Now = b.Now.Add(2 * time.Second)
 	b.DeliverDue()
 	if b.Pending() != 0 {

@@ -83,7 +83,7 @@ func TestPlatformAway(t *testing.T) {
 					t.Errorf("%s is still there: %+v, %v", gone.Member.GUID, got, err)
 				}
 
-				b.Platform.Mend()
+				b.Platform.Fix()
 				b.CatchUp()
 				b.SameOnPlatform("new@example.com Newer", "renamed@example.com Kept")
 				if b.Pending() != 0 {
@@ -108,7 +108,7 @@ func TestEmailHandedOn(t *testing.T) {
 		if _, err := b.Service.Delete(ctx, byEmail, "d@example.com", nil); err != nil {
 			t.Fatalf("b.Service.Delete: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		for _, email := range []string{"a@example.com", "d@example.com"} {
 			if result := b.Create(byEmail, with(email, name("second"))); !result.Queued {
 				t.Errorf("%s is not queued, although the platform still has it", email)
@@ -129,7 +129,7 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 		if _, err := b.Service.Delete(t.Context(), byID, "7", nil); err != nil {
 			t.Fatalf("b.Service.Delete: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.CatchUp()
 		b.SameOnPlatform("old@example.com Old")
 	})
@@ -147,7 +147,7 @@ func TestCreatedWhileAway(t *testing.T) {
 				}
 				b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 				b.Create(integration, with("old@example.com", id("8"), func(f *members.Fields) { f.Labels, f.Note = &[]string{"New"}, new("mine") }))
-				b.Platform.Mend()
+				b.Platform.Fix()
 				b.CatchUp()
 				want := platform.Member{
 					ID: "p-old", Email: "old@example.com", Name: "Old", Note: "mine", Labels: []string{"New"}, Status: "paid", TierID: "prod_1",
@@ -190,7 +190,7 @@ func TestRun(t *testing.T) {
 	if result, err := b.Service.Create(ctx, byEmail, with("jane@example.com")); err != nil || !result.Queued {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	b.Platform.Mend()
+	b.Platform.Fix()
 	go func() {
 		o.Run(ctx)
 		close(done)
@@ -230,7 +230,7 @@ func TestEmailsInARing(t *testing.T) {
 					rename(email(i), email(i-1))
 				}
 				rename("aside@example.com", email(size-1))
-				b.Platform.Mend()
+				b.Platform.Fix()
 				for range size {
 					b.CatchUp()
 				}

@@ -119,7 +119,7 @@ func TestRefusedAfterItWasQueued(t *testing.T) {
 				for _, write := range test.writes {
 					write(b.Service, t)
 				}
-				b.Platform.Mend()
+				b.Platform.Fix()
 				b.CatchUp()
 				tries := 0
 				b.Platform.Set(func(string) error { tries++; return nil }, false)
@@ -127,7 +127,7 @@ func TestRefusedAfterItWasQueued(t *testing.T) {
 				if tries != 0 || b.Pending() != 0 {
 					t.Errorf("%d requests afterwards, %d pending, want none", tries, b.Pending())
 				}
-				b.Platform.Mend()
+				b.Platform.Fix()
 				if diff := cmp.Diff(test.want, standingOf(t, b, membertest.ByID, "1")); diff != "" {
 					t.Errorf("standingOf (-want +got):\n%s", diff)
 				}
@@ -158,7 +158,7 @@ func TestStandingOfWrites(t *testing.T) {
 			t.Fatalf("write: %v", err)
 		}
 		check("queued", standing{Fields: "jane@example.com  refused", Queued: true})
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.CatchUp()
 		after := standing{Fields: "jane@example.com  ", Refused: disliked}
 		check("refused", after)
@@ -188,7 +188,7 @@ func TestRefusedCreate(t *testing.T) {
 		t.Helper()
 		b.Platform.Break(platform.ErrNoEffect)
 		created := b.Create(membertest.ByID, membertest.With("jane@example.com", membertest.ID("1"), note("refused")))
-		b.Platform.Mend()
+		b.Platform.Fix()
 		b.CatchUp()
 		for i, identifier := range map[*members.Integration]string{&membertest.ByID: "1", &membertest.ByEmail: "Jane@example.com"} {
 			if _, err := b.Service.Get(t.Context(), *i, identifier); !isRefused(err) {

@@ -26,7 +26,7 @@ func TestRenamedBeforeItWasAnswered(t *testing.T) {
 		if _, err := b.Service.Update(t.Context(), byEmail, "first@example.com", with("second@example.com"), nil); err != nil {
 			t.Fatalf("b.Service.Update: %v", err)
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		// Another member may take the first email, and is not mistaken for this one.
 		b.Create(byEmail, with("first@example.com", name("other")))
 		b.CatchUp()
@@ -61,7 +61,7 @@ func TestArrivesLate(t *testing.T) {
 				if err := test.change(b.Service); err != nil {
 					t.Fatalf("test.change: %v", err)
 				}
-				b.Platform.Mend()
+				b.Platform.Fix()
 				b.Now = b.Now.Add(arrivalTime / 2)
 				b.DeliverDue()
 				if b.Pending() != 1 {
@@ -95,7 +95,7 @@ func TestUpdateArrivesLate(t *testing.T) {
 		if !update("First").Queued {
 			t.Error("the first update is not queued")
 		}
-		b.Platform.Mend()
+		b.Platform.Fix()
 		if update("Second").Queued {
 			t.Error("the second update is queued")
 		}
@@ -125,7 +125,7 @@ func TestNeverSent(t *testing.T) {
 	if _, err := b.Service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
 		t.Fatalf("b.Service.Delete: %v", err)
 	}
-	b.Platform.Mend()
+	b.Platform.Fix()
 	b.DeliverDue()
 	if b.Pending() != 0 {
 		t.Errorf("%d are pending", b.Pending())

@@ -177,7 +177,7 @@ func TestPushWaits(t *testing.T) {
 	waiting := func(c *push.Config) {
 		c.Waiting = func(problem string) {
 			said = append(said, problem)
-			b.Platform.Mend()
+			b.Platform.Fix()
 		}
 	}
 	var all []members.Fields
@@ -213,7 +213,7 @@ func TestPushInterrupted(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || counts.Queued != b.Pending() || counts.Queued == 0 || counts.Queued > 4 || counts.Total() != 0 {
 		t.Errorf("%+v, %v; %d pending", counts, err, b.Pending())
 	}
-	b.Platform.Mend()
+	b.Platform.Fix()
 	b.Now = b.Now.Add(2 * time.Minute) // nothing that was sent before can still arrive
 	b.Edge = b.NewEdge(inbound.Site{Platform: b.Platform}, time.Minute)
 	got := run(t, b, byEmail, rows(all...))
