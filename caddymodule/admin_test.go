@@ -54,8 +54,8 @@ func TestAdminAPI(t *testing.T) {
 	if err != nil {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
-	if !strings.Contains(string(log), "could not be looked up") {
-		t.Error("the log does not say that a member could not be looked up")
+	if !strings.Contains(string(log), "cannot fetch member from platform") {
+		t.Error("the log does not say that a member could not be fetched")
 	}
 	for _, email := range []string{"unknown", "jane"} {
 		if lines := linesWith(string(log), email); lines != "" {
