@@ -263,5 +263,5 @@ func (p *Platform) LoseAnswers(made bool) {
 	}, made)
 }
 
-// Mend ends all faults.
-func (p *Platform) Mend() { p.Set(nil, false) }
+// Fix ends all faults.
+func (p *Platform) Fix() { p.Set(nil, false) }
