@@ -290,3 +290,13 @@ func TestLinesAreNotInJSON(t *testing.T) {
 		t.Errorf("two comments changed the configuration (-before +after):\n%s", diff)
 	}
 }
+
+// Caddy starts with what it saved when adapted JSON still had lines (`caddy run --resume`).
+func TestFormerFieldsInJSON(t *testing.T) {
+	const saved = `{"admin": {"disabled": true}, "apps": {"lychgate": {"lines": {"sites.demo": "Caddyfile:3"}, "sites": {"demo": {"hosts": ["localhost"], "platform": {"kind": "none"}}}},
+		"http": {"servers": {"s": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [{"handler": "inbox_provider", "line": "Caddyfile:9", "reject_to_line": "Caddyfile:10"},
+		{"handler": "members_api", "line": "Caddyfile:11"}, {"handler": "reverse_proxy", "dynamic_upstreams": {"source": "lychgate", "line": "Caddyfile:13"}}]}]}}}}}`
+	if err := validateJSON([]byte(saved)); err != nil {
+		t.Errorf("a configuration with the former fields: %v", err)
+	}
+}

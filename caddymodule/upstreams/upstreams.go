@@ -50,6 +50,12 @@ func (u *Upstreams) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return blocks.Parse(d, blocks.Block{Name: name, Lines: make(config.Lines)}, nil)
 }
 
+// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+func (u *Upstreams) UnmarshalJSON(data []byte) error {
+	type plain Upstreams
+	return config.ReadJSON(data, (*plain)(u))
+}
+
 // Provision sets up the module.
 func (u *Upstreams) Provision(ctx caddy.Context) error {
 	loaded, err := ctx.App("lychgate")
