@@ -209,7 +209,6 @@ func (e *Editor) checkPending(ctx context.Context, name string, mayLose bool) er
 	return err
 }
 
-// patched returns a site with a merge patch applied.
 func patched(kept sites.Site, site *Site, patch json.RawMessage) (NamedSite, error) {
 	text, err := json.Marshal(NamedSite{
 		Name: kept.Name, Hosts: site.Hosts, Platform: site.Platform, Themes: site.Themes, StaffIntegrations: site.StaffIntegrations,

@@ -10,7 +10,6 @@ import (
 
 // This file has what messages say of the kinds of platform.
 
-// kindsWith returns the kinds of which something is true.
 func kindsWith(is func(platform.Kind) bool) []platform.Kind {
 	return slices.DeleteFunc(slices.Clone(Kinds), func(k platform.Kind) bool { return !is(k) })
 }

@@ -74,7 +74,6 @@ var jsonExamples = map[string]string{
 	"":                   `{"sites": {"daily": {"hosts": ["news.example.com"]}}}`,
 }
 
-// jsonExample returns an example of a field at a path.
 func jsonExample(path string) string {
 	names := strings.Split(path, ".")
 	name, block := names[len(names)-1], ""

@@ -123,7 +123,6 @@ func (c *Config) Warnings(p Placeholders, lines Lines) []Warning {
 	return slices.Concat(warnOfSameSecret(c.integrationKeys(p), lines, sameKey), warnOfSameSecret(c.adminKeys(p), lines, sameAdmin), c.warnOfHostNames(p, lines))
 }
 
-// warnOfSameSecret returns a warning for each secret that several sites have.
 func warnOfSameSecret(secrets places, lines Lines, message string) (warnings []Warning) {
 	for _, of := range secrets {
 		for _, other := range of[1:] {

@@ -25,7 +25,6 @@ const adminKeySecret = "platform.admin_key"
 
 func tokenSecret(theme string) string { return "themes." + theme + ".repository.token" }
 
-// secretsOf returns the secrets of a site, by where they belong.
 func (s *Site) secretsOf() map[string]*string {
 	secrets := make(map[string]*string)
 	if s.Platform != nil {
@@ -58,7 +57,6 @@ func (s *Site) ForStore(name string) (sites.Site, error) {
 	return kept, err
 }
 
-// clone returns a copy of what JSON has of a site.
 func (s *Site) clone() *Site {
 	c := &Site{Hosts: slices.Clone(s.Hosts), Integrations: maps.Clone(s.Integrations), Themes: make(map[string]*Theme), StaffIntegrations: s.StaffIntegrations}
 	if s.Platform != nil {

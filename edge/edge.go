@@ -278,7 +278,6 @@ func (e *Edge) served(name string) *Site {
 	return nil
 }
 
-// connect returns the platform of a site, nil for none.
 func (e *Edge) connect(site *Site) (platform.Platform, error) {
 	if site.Platform != nil {
 		return site.Platform, nil

@@ -112,7 +112,6 @@ func logElsewhere(logger *zap.Logger, p *config.Platform, elsewhere *platform.El
 		address, status, write(p, example))
 }
 
-// write returns what to write for a platform at an address.
 func write(p *config.Platform, address *url.URL) zap.Field {
 	return zap.String("write", p.Block()+" "+address.Redacted())
 }

@@ -150,7 +150,7 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 		Now:     db.Now,
 		Outbox:  outbox.New(outbox.Config{Store: store, Platform: s.platformOf, Logger: s.logger, Now: db.Now}),
 		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now}),
-		uses:    members.NewUses(store, db.Now, unkeptUse(Sampled(s.logger))),
+		uses:    members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 		Sites:   s.edge.Config.Names(),
 
 		IsStored: func(name string) bool { return s.edge.stored.site(name) != nil },
@@ -166,8 +166,7 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	return nil
 }
 
-// unkeptUse returns what logs that the use of an integration's key could not be kept.
-func unkeptUse(logger *zap.Logger) func(members.Integration, error) {
+func logUnstoredUse(logger *zap.Logger) func(members.Integration, error) {
 	return func(i members.Integration, err error) {
 		logger.Warn("cannot store when a key was last used; retrying", zap.String("site", i.Site), zap.String("integration", i.Name), zap.Error(err))
 	}
@@ -181,7 +180,6 @@ func (s *Members) Serving() *Serving {
 	return s.serving.Load()
 }
 
-// open returns a site as the members API sees it.
 func (s *Serving) open(site *Site, of declared) *membersapi.Site {
 	config := members.Config{
 		Site: site.Name, Store: s.Store, Requests: s.Store, Now: s.Now,

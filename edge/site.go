@@ -42,7 +42,6 @@ func (s *Site) close() error {
 // replaced.
 type liveSites map[string]*Site
 
-// at returns the site of a Host, nil for none.
 func (l liveSites) at(host string) *Site {
 	if site, ok := l[host]; ok {
 		return site

@@ -51,7 +51,6 @@ type databaseKey struct {
 	source string
 }
 
-// resolveStore returns which store the configuration says.
 func (e *Edge) resolveStore() (database.Kind, string, error) {
 	kind, source, err := e.Config.Store.Resolve(e.Placeholders, e.StoreFile)
 	return kind, source, config.In("lychgate", "", err)

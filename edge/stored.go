@@ -140,7 +140,6 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 // Count returns how many sites there are.
 func (s *StoredSites) Count() int { return len(*s.byName.Load()) }
 
-// site returns the site of a name that is served, nil for none.
 func (s *StoredSites) site(name string) *Site { return (*s.byName.Load())[name] }
 
 // close lets go of the platforms.

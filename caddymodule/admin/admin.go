@@ -212,7 +212,6 @@ func useMethod(w http.ResponseWriter, method string) error {
 	return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
 }
 
-// running returns the app of the configuration that runs.
 func running() (*app.App, error) {
 	configured, err := caddy.ActiveContext().AppIfConfigured("lychgate")
 	if err != nil {

@@ -269,7 +269,6 @@ type apiServer struct {
 	httpPort, httpsPort uint // of the HTTP app
 }
 
-// url returns the address of the API at a host.
 func (s *apiServer) url(host string) string {
 	ports := s.ports()
 	port := s.httpsPort
@@ -286,7 +285,6 @@ func (s *apiServer) url(host string) string {
 	return scheme + "://" + host + s.path
 }
 
-// ports returns those that the server listens at.
 func (s *apiServer) ports() (ports []uint) {
 	for _, listen := range s.Listen {
 		if address, err := caddy.ParseNetworkAddress(listen); err == nil && address.StartPort != 0 {
@@ -312,7 +310,6 @@ func (s *apiServer) usesTLS(ports []uint) bool {
 	})
 }
 
-// hostsOf returns the hosts that a route matches.
 func hostsOf(route any) (hosts []string) {
 	var parsed struct {
 		Match []struct {

@@ -148,7 +148,6 @@ members_api again.
 	return update
 }
 
-// parseLimit returns the limit that a flag says.
 func parseLimit(text string) (*config.Limit, error) {
 	limit, err := config.ParseLimitText(text)
 	if err != nil {

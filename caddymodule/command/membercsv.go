@@ -82,7 +82,6 @@ func setSubscribed(f *members.Fields, cell string) error {
 	return nil
 }
 
-// labelsOf returns the labels of a cell, without empty ones.
 func labelsOf(cell string) []string {
 	labels := []string{}
 	for label := range strings.SplitSeq(cell, ",") {

@@ -86,7 +86,6 @@ func (s *siteStore) connect() (to platform.Platform, end func() error, err error
 	return to, func() error { return nil }, nil
 }
 
-// platformURL returns where the platform answers.
 func (s *siteStore) platformURL() string {
 	return caddy.NewReplacer().ReplaceKnown(s.platform.URL, "")
 }

@@ -265,7 +265,6 @@ func pendingWrites(n int) string {
 	return "writes of " + countOf(n, "member") + " that the platform does not have yet"
 }
 
-// countOf returns how many there are of something, for people.
 func countOf(n int, of string) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(n, of, "")
 }

@@ -77,7 +77,6 @@ var flagNames = strings.NewReplacer(
 	": platform.reconcile:", ": --reconcile:", ": platform:", ": --platform:", ": hosts:", ": --hosts:",
 )
 
-// patch returns the merge patch that the flags say.
 func (f *siteFlags) patch() (json.RawMessage, error) {
 	patch, platform := make(map[string]any), make(map[string]any)
 	if f.cmd.Flags().Changed("hosts") {

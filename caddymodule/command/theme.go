@@ -96,7 +96,6 @@ func orNull(value string) any {
 	return value
 }
 
-// themes returns those of a site in the store.
 func (s *sitesStore) themes(ctx context.Context, site string) (map[string]*config.Theme, error) {
 	if site == "" {
 		return nil, errors.New("name a site in the store with --site: caddy lychgate site list shows them")

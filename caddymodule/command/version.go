@@ -27,7 +27,6 @@ func versionCommand() *cobra.Command {
 
 const modulePath = "github.com/lychgate/caddy-lychgate"
 
-// moduleVersion returns the version of Lychgate that a program was built with.
 func moduleVersion(info *debug.BuildInfo) string {
 	if info.Main.Path == modulePath {
 		return cmp.Or(info.Main.Version, "(devel)") + revision(info)
