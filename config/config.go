@@ -237,7 +237,7 @@ func (c *Config) Keyring(p Placeholders) (*seal.Keyring, error) {
 // checkSecret checks a secret. It is in no error.
 func checkSecret(secret string) error {
 	if _, err := seal.NewKeyring(secret); err != nil {
-		return cmp.Or(checkVariable("secret", secret), error(&Mistake{Option: "secret", Text: err.Error()}))
+		return cmp.Or(checkVariable("secret", secret), error(&Mistake{Option: "secret", Text: literal(err.Error())}))
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func parseResolver(s string) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, &Mistake{
 			Option: "resolvers",
-			Text:   strconv.Quote(s) + " is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53",
+			Text:   quote(s) + " is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53",
 		}
 	}
 	return netip.AddrPortFrom(address, 53), nil
@@ -276,7 +276,7 @@ func parseResolver(s string) (netip.AddrPort, error) {
 func (c *Config) ManifestFile() (string, error) {
 	name, err := themes.FileName(cmp.Or(c.Service, "lychgate"))
 	if err != nil {
-		err = In("lychgate", "", &Mistake{Text: err.Error(), Field: "service"})
+		err = In("lychgate", "", &Mistake{Text: literal(err.Error()), Field: "service"})
 	}
 	return name, err
 }
@@ -296,7 +296,7 @@ func CheckName(option, field, name, example string) error {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 	}
 	if name == "" || len(name) > 63 || strings.ContainsFunc(name, func(c rune) bool { return !valid(c) }) {
-		return &Mistake{Option: option, Field: field, Text: strconv.Quote(name) + ": a name has 1 to 63 letters, digits, hyphens and underscores, such as " + example}
+		return &Mistake{Option: option, Field: field, Text: quote(name) + ": a name has 1 to 63 letters, digits, hyphens and underscores, such as " + example}
 	}
 	return nil
 }

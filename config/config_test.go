@@ -70,6 +70,18 @@ func TestMistakeOfAnyValue(t *testing.T) {
 	})
 }
 
+// What messages quote is shown as it was written, also if it has the marks of a message's text.
+func TestQuotedMarks(t *testing.T) {
+	var c config.Config
+	if err := json.Unmarshal([]byte(`{"sites": {"daily": {"integrations": {"crm": {"mode": "‹a|b›"}}}}}`), &c); err != nil {
+		t.Fatalf("json.Unmarshal: %v", err)
+	}
+	_, err := c.Sites["daily"].ResolveIntegrations(config.Placeholders{})
+	if got, want := err.Error(), `integration crm: mode "\u2039a|b\u203a": write email or custom_id`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Durations are written as in Caddy: with days too, and as nanoseconds in adapted JSON.
 func TestDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
@@ -99,8 +111,10 @@ func TestFormerFields(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil || c.Service != "outpost" {
 		t.Errorf("%s: %v, service %q, want outpost", text, err, c.Service)
 	}
-	if err := json.Unmarshal([]byte(`{"lines_": {}}`), &c); err == nil {
-		t.Error("a field that nobody knows was taken")
+	for _, text := range []string{`{"lines_": {}}`, `{"sites": {"daily": {"lines": {}}}}`} {
+		if err := json.Unmarshal([]byte(text), &c); err == nil {
+			t.Errorf("%s: a field that no version has had was taken", text)
+		}
 	}
 }
 

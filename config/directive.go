@@ -32,7 +32,7 @@ func CheckLookupPath(p string) error {
 }
 
 func wrongPath(p, write string) error {
-	return &Mistake{Option: "path", Text: strconv.Quote(p) + ": " + write}
+	return &Mistake{Option: "path", Text: quote(p) + ": " + write}
 }
 
 // CheckPath checks a path of which an option says where an API is.
@@ -67,7 +67,7 @@ func CheckRejectTo(target string) error {
 	if err == nil && (strings.HasPrefix(target, "/") || platform.IsServer(u)) {
 		return nil
 	}
-	return &Mistake{Option: "reject_to", Text: strconv.Quote(target) + ": write a path such as / or a URL such as https://example.com/help"}
+	return &Mistake{Option: "reject_to", Text: quote(target) + ": write a path such as / or a URL such as https://example.com/help"}
 }
 
 // CheckCacheTTL checks how long an answer is kept.

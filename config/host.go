@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -40,7 +39,7 @@ func parseHost(s string) (string, error) {
 var errNoHosts = &Mistake{Field: "hosts", Text: `needs at least one host, such as ‹hosts news.example.com|["news.example.com"]›`}
 
 func wrongHost(host, problem string) error {
-	return &Mistake{Option: "hosts", Text: strconv.Quote(host) + " " + problem}
+	return &Mistake{Option: "hosts", Text: quote(host) + " " + problem}
 }
 
 // hostName is what a browser takes for the name of a host. Names with

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/members"
@@ -137,11 +136,11 @@ func CheckIntegrationName(name string) error {
 
 func (i *Integration) checkOptions() error {
 	if i.Mode != "" && i.Mode != string(members.EmailMode) && i.Mode != string(members.CustomIDMode) {
-		return &Mistake{Option: "mode", Text: strconv.Quote(i.Mode) + ": write ‹email› or ‹custom_id›"}
+		return &Mistake{Option: "mode", Text: quote(i.Mode) + ": write ‹email› or ‹custom_id›"}
 	}
 	if u, err := url.Parse("//" + i.PlaceholderDomain); i.PlaceholderDomain != "" &&
 		(err != nil || u.Hostname() != i.PlaceholderDomain || !hostName.MatchString(i.PlaceholderDomain) || !strings.Contains(i.PlaceholderDomain, ".")) {
-		return &Mistake{Option: "placeholder_domain", Text: strconv.Quote(i.PlaceholderDomain) + ": write a domain that gets no mail, such as members.invalid"}
+		return &Mistake{Option: "placeholder_domain", Text: quote(i.PlaceholderDomain) + ": write a domain that gets no mail, such as members.invalid"}
 	}
 	if i.AllowDuplicateEmails && i.Mode != string(members.CustomIDMode) {
 		return &Mistake{Field: "allow_duplicate_emails", Text: `‹allow_duplicate_emails |›goes with ‹mode custom_id|"mode": "custom_id"› only: write that too`}

@@ -88,7 +88,7 @@ func jsonExample(path string) string {
 	return jsonExamples[""]
 }
 
-// formerFields are those that the Caddyfile adapter wrote once. Caddy's autosave may have them,
+// formerFields are those of the outermost object that the Caddyfile adapter wrote once. Caddy's autosave may have them,
 // which is loaded with --resume.
 var formerFields = map[string]bool{"lines": true, "line": true, "reject_to_line": true}
 
@@ -183,7 +183,7 @@ func checkJSONObject(path string, value any, of reflect.Type) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		field, known := fields[key]
-		if !known && formerFields[key] {
+		if !known && path == "" && formerFields[key] {
 			continue
 		}
 		if !known {

@@ -66,7 +66,7 @@ func (l *Limit) Check() error {
 func ParseLimit(args []string) (*Limit, error) {
 	requests, err := strconv.Atoi(args[0])
 	if err != nil {
-		return nil, &Mistake{Option: "limit", Text: strconv.Quote(args[0]) + " is not a number of requests: write it and a window, such as 10 1m"}
+		return nil, &Mistake{Option: "limit", Text: quote(args[0]) + " is not a number of requests: write it and a window, such as 10 1m"}
 	}
 	window, err := ParseDurationOf("limit", args[1])
 	if err != nil {
@@ -88,7 +88,7 @@ func ParseLimitText(text string) (*Limit, error) {
 		}
 		return limit, err
 	}
-	return nil, errors.New("limit " + strconv.Quote(text) + `: write a number of requests and a window, such as "600 1m"`)
+	return nil, errors.New("limit " + quote(text) + `: write a number of requests and a window, such as "600 1m"`)
 }
 
 // ShowLimit returns the limit of an integration as ParseLimitText reads it.
@@ -103,7 +103,7 @@ func ShowLimit(l members.Limit) string {
 func ParseDurationOf(option, s string) (Duration, error) {
 	duration, err := ParseDuration(s)
 	if err != nil {
-		return 0, &Mistake{Option: option, Text: strconv.Quote(s) + " is not a duration, such as 90s, 10m, 24h or 7d"}
+		return 0, &Mistake{Option: option, Text: quote(s) + " is not a duration, such as 90s, 10m, 24h or 7d"}
 	}
 	return Duration(duration), nil
 }

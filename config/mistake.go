@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -84,6 +85,13 @@ func spans(text string, write func(caddyfile, json string) string) string {
 	}
 }
 
+// literal returns a text without spans: what was written may have these marks, too.
+func literal(text string) string {
+	return strings.NewReplacer("‹", `\u2039`, "›", `\u203a`).Replace(text)
+}
+
+func quote(value string) string { return literal(strconv.Quote(value)) }
+
 // Unwrap returns the error that the text is of.
 func (m *Mistake) Unwrap() error { return m.Err }
 
@@ -94,7 +102,7 @@ func In(name, path string, err error) error {
 	}
 	m, ok := errors.AsType[*Mistake](err)
 	if !ok {
-		m = &Mistake{Text: err.Error(), Err: err}
+		m = &Mistake{Text: literal(err.Error()), Err: err}
 	}
 	within := *m
 	within.Blocks = append([]Block{{name, path}}, m.Blocks...)

@@ -58,7 +58,7 @@ func (p Placeholders) Replace(option, text string) (string, error) {
 	}
 	replaced, err := p.ReplaceOrErr(text, true, true)
 	if err != nil {
-		return "", &Mistake{Option: option, Text: err.Error()}
+		return "", &Mistake{Option: option, Text: literal(err.Error())}
 	}
 	return strings.TrimSpace(replaced), nil
 }

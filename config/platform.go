@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -146,7 +145,7 @@ func (p *Platform) resolveURL(ph Placeholders) (address string, err error) {
 	err = ph.Use("", p.URL, func(value string) error {
 		address = value
 		if err := kind.URL.Check(value); err != nil {
-			return &Mistake{Text: err.Error()}
+			return &Mistake{Text: literal(err.Error())}
 		}
 		return nil
 	})
@@ -164,7 +163,7 @@ func (p *Platform) resolveKey(ph Placeholders, kind platform.Kind) (key string, 
 	err = ph.Use("admin_key", p.AdminKey, func(value string) error {
 		key = value
 		if err := kind.Key.Check(value); err != nil {
-			return cmp.Or(checkVariable("admin_key", value), error(&Mistake{Option: "admin_key", Text: err.Error()}))
+			return cmp.Or(checkVariable("admin_key", value), error(&Mistake{Option: "admin_key", Text: literal(err.Error())}))
 		}
 		return nil
 	})
@@ -192,7 +191,7 @@ func (p *Platform) Upstream(ph Placeholders) (*url.URL, error) {
 	}
 	address, err := url.Parse(text)
 	if err != nil {
-		return nil, p.in(&Mistake{Field: "url", Text: err.Error()})
+		return nil, p.in(&Mistake{Field: "url", Text: literal(err.Error())})
 	}
 	port := cmp.Or(address.Port(), map[string]string{"http": "80", "https": "443"}[address.Scheme])
 	return &url.URL{Scheme: address.Scheme, Host: net.JoinHostPort(address.Hostname(), port)}, nil
@@ -216,7 +215,7 @@ func (p *Platform) Interval() (time.Duration, error) {
 	}
 	interval, err := ParseDuration(p.Reconcile)
 	if err != nil || interval < time.Minute {
-		return 0, &Mistake{Option: "reconcile", Text: strconv.Quote(p.Reconcile) + ": write ‹off›, or a duration of a minute or more, such as ‹6h›"}
+		return 0, &Mistake{Option: "reconcile", Text: quote(p.Reconcile) + ": write ‹off›, or a duration of a minute or more, such as ‹6h›"}
 	}
 	return interval, nil
 }
@@ -247,7 +246,7 @@ func (s *Site) WebhookAddress(ph Placeholders, hosts []string) (address string, 
 // checkWebhooks checks that webhook events which are sent to an address arrive at a site.
 func checkWebhooks(kind platform.Kind, address string, hosts []string) error {
 	wrong := func(text string) error {
-		return &Mistake{Option: "webhooks", Text: strconv.Quote(address) + ": " + text}
+		return &Mistake{Option: "webhooks", Text: quote(address) + ": " + text}
 	}
 	u, err := url.Parse(address)
 	if err != nil || !platform.IsServer(u) || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

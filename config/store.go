@@ -2,7 +2,6 @@ package config
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +32,7 @@ func (s *Store) Resolve(p Placeholders, file string) (kind database.Kind, source
 	if s.Kind != string(database.SQLite) && s.Kind != string(database.Postgres) {
 		return "", "", &Mistake{
 			Option: "store", Field: "store.kind",
-			Text: strconv.Quote(s.Kind) + " is not a kind of store: write ‹sqlite› or ‹postgres›",
+			Text: quote(s.Kind) + " is not a kind of store: write ‹sqlite› or ‹postgres›",
 		}
 	}
 	wrong := func(text string) error {
@@ -48,7 +47,7 @@ func (s *Store) Resolve(p Placeholders, file string) (kind database.Kind, source
 			return nil
 		}
 		if err := database.Check(database.Kind(s.Kind), value); err != nil {
-			return wrong(err.Error())
+			return wrong(literal(err.Error()))
 		}
 		return nil
 	})
@@ -65,7 +64,7 @@ func (s *Store) SetArgs(args []string) error {
 		s.Kind, s.Source = args[0], args[1]
 		return nil
 	case args[0] == string(database.Postgres) && len(args) > 2:
-		return &Mistake{Option: "store", Text: "a connection string with spaces needs quotes: write store postgres " + strconv.Quote(strings.Join(args[1:], " "))}
+		return &Mistake{Option: "store", Text: "a connection string with spaces needs quotes: write store postgres " + quote(strings.Join(args[1:], " "))}
 	}
 	return &Mistake{Option: "store", Text: "write the kind and one argument, as in: store sqlite /var/lib/lychgate/lychgate.db"}
 }
@@ -106,7 +105,7 @@ func (r *Redis) Resolve(p Placeholders) (key RedisKey, err error) {
 	err = p.Use("", r.URL, func(address string) error {
 		key.URL = address
 		if err := redis.Check(address); err != nil { // the URL is not in it: it may have a password
-			return &Mistake{Text: err.Error()}
+			return &Mistake{Text: literal(err.Error())}
 		}
 		return nil
 	})
@@ -123,7 +122,7 @@ func (r *Redis) Resolve(p Placeholders) (key RedisKey, err error) {
 func (r *Redis) SetTimeout(text string) error {
 	timeout, err := ParseDuration(text)
 	if err != nil || timeout == 0 {
-		return errRedisTimeout(strconv.Quote(text))
+		return errRedisTimeout(quote(text))
 	}
 	r.Timeout = Duration(timeout)
 	return nil

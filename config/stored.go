@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -197,7 +196,7 @@ func (s *Site) checkLiteral() error {
 		if found == "" {
 			continue
 		}
-		what := strconv.Quote(found) + " is"
+		what := quote(found) + " is"
 		if secrets[field] != nil { // nothing of it is shown
 			what = "there is"
 		}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -129,7 +128,7 @@ func (r *Repository) resolve(p Placeholders) (*git.Repository, error) {
 
 func checkBranch(branch string) error {
 	wrong := func(write string) error {
-		return &Mistake{Option: "branch", Text: strconv.Quote(branch) + ": " + write}
+		return &Mistake{Option: "branch", Text: quote(branch) + ": " + write}
 	}
 	switch {
 	case fullReference.MatchString(branch):
@@ -152,7 +151,7 @@ func checkRepositoryURL(address string) error {
 		}
 	}
 	if err != nil {
-		return &Mistake{Text: err.Error()}
+		return &Mistake{Text: literal(err.Error())}
 	}
 	return nil
 }
