@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -14,11 +15,18 @@ import (
 // remembers them instead, so that `caddy run` and `caddy validate` name the line of a value
 // that is only known when the configuration is loaded.
 
-// written are the lines of the last Caddyfile: those of each module, by its name and JSON.
+// written are the lines of the last Caddyfile: those of each module, maxModules at most.
 var written struct {
 	sync.Mutex
-	modules map[string]module
+	modules map[moduleKey]module
 }
+
+// moduleKey is a hash of a module's name and JSON, which may have secrets.
+type moduleKey [sha256.Size]byte
+
+// maxModules bounds what Caddyfiles without the app, which forgets the lines before it, add to
+// each other.
+const maxModules = 10_000
 
 // module is where a Caddyfile has a module, or several that are equal to it.
 type module struct {
@@ -30,12 +38,9 @@ type module struct {
 // for that.
 const mostPlaces = 3
 
-func keyOf(name string, of any) string {
-	text, err := json.Marshal(of)
-	if err != nil { // none of ours fails
-		return name
-	}
-	return name + " " + string(text)
+func keyOf(name string, of any) moduleKey {
+	text, _ := json.Marshal(of) // none of ours fails
+	return sha256.Sum256(append([]byte(name+" "), text...))
 }
 
 // Remember keeps the lines of the app, with which each Caddyfile begins, and forgets those
@@ -43,7 +48,7 @@ func keyOf(name string, of any) string {
 func Remember(of any, lines config.Lines) {
 	written.Lock()
 	defer written.Unlock()
-	written.modules = map[string]module{keyOf("lychgate", of): {first: lines}}
+	written.modules = map[moduleKey]module{keyOf("lychgate", of): {first: lines}}
 }
 
 // RememberDirective keeps the lines of a directive. That of its name has the path "".
@@ -52,10 +57,12 @@ func RememberDirective(name string, of any, lines config.Lines) {
 	written.Lock()
 	defer written.Unlock()
 	if written.modules == nil {
-		written.modules = make(map[string]module)
+		written.modules = make(map[moduleKey]module)
 	}
 	m, found := written.modules[key]
 	switch place := withoutImports(lines[""]); {
+	case !found && len(written.modules) >= maxModules:
+		return
 	case !found:
 		m.first = lines
 	case len(m.others) < mostPlaces && place != withoutImports(m.first[""]) && !slices.Contains(m.others, place):

@@ -62,9 +62,9 @@ func parse(h httpcaddyfile.Helper, name string, of Directive) ([]httpcaddyfile.C
 	}
 	h.Reset()
 	h.Next()
-	blocks.RememberDirective(name, of, lines)
 	configured, err := parsedConfig(h)
 	if err == nil {
+		blocks.RememberDirective(name, of, lines)
 		err = of.Fits(configured)
 	}
 	if err == nil {
