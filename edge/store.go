@@ -75,6 +75,10 @@ const (
 	// without it.
 	openTimeout = 5 * time.Second
 
+	// migrateTimeout bounds what Caddy does not wait for, and a migration of a file, which
+	// may be large.
+	migrateTimeout = 10 * time.Minute
+
 	// reopenInterval is how long after that it is tried again.
 	reopenInterval = time.Second
 
@@ -96,7 +100,11 @@ func (s *openStore) open() error {
 	}
 	s.begun = true
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	err := s.tryOpen()
+	bound := openTimeout
+	if s.kind == database.SQLite {
+		bound = migrateTimeout
+	}
+	err := s.tryOpen(bound)
 	if err == nil {
 		return nil
 	}
@@ -112,7 +120,7 @@ func (s *openStore) open() error {
 				return
 			case <-time.After(reopenInterval):
 			}
-			err = s.tryOpen()
+			err = s.tryOpen(migrateTimeout)
 		}
 		s.logger.Info("the store answers")
 	})
@@ -121,12 +129,14 @@ func (s *openStore) open() error {
 
 // tryOpen opens the store, if it is not, and begins the users that have not
 // begun yet.
-func (s *openStore) tryOpen() error {
-	ctx, cancel := context.WithTimeout(s.ctx, openTimeout)
+func (s *openStore) tryOpen(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(s.ctx, timeout)
 	defer cancel()
 	if s.db == nil {
 		db, err := databases.Load(databaseKey{s.kind, s.source}, &s.releases, func() (*database.DB, error) {
-			return database.Open(ctx, s.kind, s.source)
+			opening, cancel := context.WithTimeout(ctx, openTimeout)
+			defer cancel()
+			return database.Open(opening, s.kind, s.source)
 		})
 		if err != nil {
 			return err
