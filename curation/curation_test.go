@@ -364,6 +364,49 @@ func TestAtOnce(t *testing.T) {
 	})
 }
 
+// Who chooses a post twice, as with a double click, is told both times that it is there.
+func TestTwice(t *testing.T) {
+	db := dbtest.SQLite(t)
+	w := hanging{newWall(map[string][]string{"1": nil}), make(chan struct{})}
+	c := newCurator(t, db, map[string]platform.PostHost{"daily": w})
+	running(t, c)
+	var editors sync.WaitGroup
+	choose := func() {
+		editors.Go(func() {
+			if err := c.Move(t.Context(), "daily", "#hero", "1"); err != nil {
+				t.Errorf("c.Move: %v", err)
+			}
+		})
+	}
+	revision := func() (n int64) {
+		moves, err := c.store.List(t.Context(), "daily")
+		if err != nil || len(moves) == 0 {
+			return 0
+		}
+		return moves[0].revision
+	}
+	choose()
+	wait.Until(t, func() string {
+		if revision() == 0 {
+			return "the first choice is not kept"
+		}
+		return ""
+	})
+	first := revision()
+	choose()
+	wait.Until(t, func() string {
+		if revision() == first {
+			return "the second choice is not kept"
+		}
+		return ""
+	})
+	close(w.let)
+	editors.Wait()
+	if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
+		t.Errorf("w.has (-want +got):\n%s", diff)
+	}
+}
+
 // Run finishes what another process left, and leaves alone what this one does not serve.
 func TestRun(t *testing.T) {
 	db := dbtest.SQLite(t)

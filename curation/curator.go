@@ -104,8 +104,9 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	}
 	m := moveOf(site, tag, post)
 	var task work.Task
+	enqueue := c.work.Enqueuer(site, Kind)
 	err := c.store.want(ctx, m, func(tx *sql.Tx) (err error) {
-		task, err = c.work.EnqueueLeased(ctx, tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
+		task, err = enqueue(ctx, tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
 		return err
 	})
 	if err != nil {
@@ -115,10 +116,8 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	switch failure, isRefused := attempt.Value.(error); {
 	case !isKnown:
 		return ErrPending
-	case attempt.Task.Key == "": // by another process, this move or one that replaced it
+	case attempt.Task.Key == "", !attempt.Task.IsSame(task): // this move was synced by another process, or one that replaced it was
 		return isDone(ctx, posts, m)
-	case !attempt.Task.IsSame(task):
-		return ErrReplaced
 	case isRefused:
 		return failure
 	case attempt.Outcome == work.Never:
@@ -148,12 +147,15 @@ func (c *Curator) Pending(ctx context.Context, site string) (map[string]Move, er
 func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	m, isKept, err := c.store.find(ctx, t.Site, t.Key)
 	if err == nil && !isKept {
-		return work.Result{Outcome: work.Done}
+		return work.Result{Outcome: work.Done, IsUnasked: true}
 	}
-	if posts := c.posts(t.Site); err == nil && posts != nil {
-		err = apply(ctx, posts, m)
-	} else if err == nil {
+	posts := c.posts(t.Site)
+	isUnasked := err != nil || posts == nil
+	switch {
+	case err == nil && posts == nil:
 		err = errors.New("the site is not served any more")
+	case err == nil:
+		err = apply(ctx, posts, m)
 	}
 	forget := func(ctx context.Context, tx *sql.Tx) error { return c.store.done(ctx, tx, m) }
 	if err == nil {
@@ -167,7 +169,7 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	case !isRefused:
 		c.logger.Warn("cannot fill homepage slot yet; retrying", logged...)
 		_, isOther := errors.AsType[*otherError](err)
-		return work.Result{Outcome: work.Again, Reason: err.Error(), IsUnanswered: !isOther}
+		return work.Result{Outcome: work.Again, Reason: err.Error(), IsUnanswered: !isOther, IsUnasked: isUnasked}
 	}
 	c.logger.Warn("platform refused to fill homepage slot, which stays as it was", logged...)
 	return work.Result{Outcome: work.Never, Reason: refusal.Reason, Settle: forget, Value: err}

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -22,6 +23,7 @@ type Move struct {
 	Problem   string // of the last try
 
 	identity string // of the tag: the same for all its names
+	revision int64  // another each time that it is asked for
 }
 
 //go:embed migrations/*.sql
@@ -46,16 +48,16 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 }
 
 const (
-	wantMove = `INSERT INTO curation_moves (site, identity, tag, post) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (site, identity) DO UPDATE SET tag = excluded.tag, post = excluded.post`
+	wantMove = `INSERT INTO curation_moves (site, identity, tag, post, revision) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (site, identity) DO UPDATE SET tag = excluded.tag, post = excluded.post, revision = excluded.revision`
 
-	selectMoves = `SELECT m.site, m.identity, m.tag, m.post, w.since, w.attempts, w.reason FROM curation_moves m
+	selectMoves = `SELECT m.site, m.identity, m.tag, m.post, m.revision, w.since, w.attempts, w.reason FROM curation_moves m
 		JOIN work w ON w.site = m.site AND w.kind = '` + Kind + `' AND w.key = m.identity WHERE m.site = $1`
 	findMove  = selectMoves + ` AND m.identity = $2`
 	listMoves = selectMoves + ` ORDER BY m.identity`
 
-	// The tag may be moved to another post by now, or to that and back again.
-	doneMove = `DELETE FROM curation_moves WHERE site = $1 AND identity = $2 AND post = $3`
+	// It may have been asked for anew by now.
+	doneMove = `DELETE FROM curation_moves WHERE site = $1 AND identity = $2 AND revision = $3`
 
 	forgetMoves = `DELETE FROM curation_moves WHERE site = $1`
 )
@@ -64,7 +66,7 @@ const (
 // it in the same transaction.
 func (s *SQL) want(ctx context.Context, m Move, enqueue func(*sql.Tx) error) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, wantMove, m.Site, m.identity, m.Tag, m.Post); err != nil {
+		if _, err := tx.ExecContext(ctx, wantMove, m.Site, m.identity, m.Tag, m.Post, mathrand.Int64()); err != nil {
 			return err
 		}
 		return enqueue(tx)
@@ -107,7 +109,7 @@ func (s *SQL) List(ctx context.Context, site string) ([]Move, error) {
 
 // done forgets a move, unless it was replaced.
 func (s *SQL) done(ctx context.Context, tx *sql.Tx, m Move) error {
-	if _, err := tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.Post); err != nil {
+	if _, err := tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.revision); err != nil {
 		return fmt.Errorf("removing a move: %w", err)
 	}
 	return nil
@@ -128,7 +130,7 @@ func moveOf(site, tag, post string) Move {
 func scanMove(row interface{ Scan(...any) error }) (Move, error) {
 	var m Move
 	var wanted int64
-	err := row.Scan(&m.Site, &m.identity, &m.Tag, &m.Post, &wanted, &m.Tries, &m.Problem)
+	err := row.Scan(&m.Site, &m.identity, &m.Tag, &m.Post, &m.revision, &wanted, &m.Tries, &m.Problem)
 	m.WantedAt = time.UnixMilli(wanted).UTC()
 	return m, err
 }

@@ -30,7 +30,7 @@ func TestNamesOfOneTag(t *testing.T) {
 			t.Fatalf("db.InTx: %v", err)
 		}
 		now, found, err := c.store.find(t.Context(), "daily", first.identity)
-		second.WantedAt = now.WantedAt
+		second.WantedAt, second.revision = now.WantedAt, now.revision
 		if diff := cmp.Diff(second, now, cmp.AllowUnexported(Move{})); diff != "" || !found || err != nil {
 			t.Errorf("in the place of the first: %t, %v: %s", found, err, diff)
 		}

@@ -161,6 +161,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		return Event{}, ErrNotFound
 	}
 	var task work.Task
+	enqueue := s.work.Enqueuer(site, Kind)
 	e, err := s.store.Change(ctx, site, id, func(tx *sql.Tx, e *Event) (err error) {
 		switch {
 		case e.Status == deleted:
@@ -177,12 +178,12 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 			e.body = ""
 		}
 		if e.Pending != nil || e.Status.isPublic() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
-			task, err = s.work.EnqueueLeased(ctx, tx, e.task())
+			task, err = enqueue(ctx, tx, e.task())
 			e.Pending = &Pending{Since: task.Since, Tries: task.Attempts}
 		}
 		return err
 	})
-	if err != nil || task.Key == "" || s.hosts(site) == nil {
+	if err != nil || task.Key == "" {
 		return e, err
 	}
 	return s.await(ctx, e, task), nil

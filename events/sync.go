@@ -64,7 +64,7 @@ func (s *Service) sync(ctx context.Context, t work.Task) work.Result {
 	sent, err := s.store.Find(ctx, t.Site, t.Key)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return work.Result{Outcome: work.Done}
+		return work.Result{Outcome: work.Done, IsUnasked: true}
 	case err == nil && host == nil:
 		err = errors.New("the site is not served any more")
 	case err == nil && t.Since.IsZero():
@@ -72,6 +72,7 @@ func (s *Service) sync(ctx context.Context, t work.Task) work.Result {
 	case err == nil:
 		sent.Pending = &Pending{Since: t.Since, Tries: t.Attempts}
 	}
+	isUnasked := err != nil || !sent.needsPlatform(s.store.Now())
 	var p *platform.EventPost
 	if err == nil {
 		p, err = s.apply(ctx, host, &sent, t)
@@ -79,14 +80,14 @@ func (s *Service) sync(ctx context.Context, t work.Task) work.Result {
 	if err != nil {
 		s.logger.Warn("cannot sync event yet; retrying", zap.String("site", t.Site), zap.String("event", t.Key), zap.Error(err))
 		_, isRefused := errors.AsType[*platform.Refusal](err)
-		failed := work.Result{Outcome: work.Again, Reason: problemOf(err), IsUnanswered: !isRefused}
+		failed := work.Result{Outcome: work.Again, Reason: problemOf(err), IsUnanswered: !isRefused, IsUnasked: isUnasked}
 		if t.Since.IsZero() {
 			failed.Outcome, failed.At = work.Later, s.store.Now().Add(lateInterval)
 		}
 		return failed
 	}
 	now := new(Event) // as it is kept then, pending if it was changed meanwhile
-	done := work.Result{Outcome: work.Done, Value: now}
+	done := work.Result{Outcome: work.Done, Value: now, IsUnasked: isUnasked}
 	if !sent.lateAt.IsZero() {
 		done.Outcome, done.At = work.Later, sent.lateAt
 	}
@@ -101,6 +102,11 @@ func (s *Service) sync(ctx context.Context, t work.Task) work.Result {
 		return err
 	}
 	return done
+}
+
+// needsPlatform reports whether apply sends the platform anything.
+func (e *Event) needsPlatform(now time.Time) bool {
+	return !e.lateAt.IsZero() && !now.Before(e.lateAt) || e.Pending != nil && (e.Post.ID != "" || e.Status.isPublic())
 }
 
 // apply has the platform take an event. It returns the post as it is then, which is nil if

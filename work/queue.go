@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"maps"
@@ -140,10 +141,17 @@ func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {
 	return q.enqueue(ctx, tx, t, false)
 }
 
-// EnqueueLeased is Enqueue for who makes the first attempt with [Queue.Try], after the commit.
-func (q *Queue) EnqueueLeased(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {
-	k, b, isServed := q.kind(t.Site, t.Kind)
-	return q.enqueue(ctx, tx, t, isServed && !k.IsSerial && b.IsClosed())
+func (q *Queue) enqueueLeased(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {
+	return q.enqueue(ctx, tx, t, true)
+}
+
+// Enqueuer returns Enqueue for who makes the first attempt with [Queue.Try], after the commit. It
+// is called before the transaction begins: to know the site, the store may be read.
+func (q *Queue) Enqueuer(site, kind string) func(context.Context, *sql.Tx, Task) (Task, error) {
+	if k, b, isServed := q.kind(site, kind); isServed && !k.IsSerial && b.IsClosed() {
+		return q.enqueueLeased
+	}
+	return q.Enqueue
 }
 
 // Holds returns ErrLost if a task's lease was lost.
@@ -237,13 +245,50 @@ func (q *Queue) sync(ctx context.Context, t Task, w waiter) (Attempt, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*k.Timeout) // with what is waited for
 	defer cancel()
-	if k.IsSerial {
-		key := t.Site + "\x00" + t.Kind
-		if err := q.serial.Acquire(ctx, key); err != nil {
+	if !k.IsSerial {
+		return q.perform(ctx, k, b, t, w, "")
+	}
+	if err := q.serial.Acquire(ctx, serialKey(t.Site, t.Kind)); err != nil {
+		return Attempt{}, err
+	}
+	defer q.serial.Release(serialKey(t.Site, t.Kind))
+	return q.inTurn(ctx, k, b, t, w)
+}
+
+// serialKey is the key of a serial kind at a site in Queue.serial.
+func serialKey(site, kind string) string { return site + "\x00" + kind }
+
+// inTurn performs a task of a serial kind, while no other process does one of the site. Without
+// w.waits, it does not wait for these. Errors: errHeld, those of perform.
+func (q *Queue) inTurn(ctx context.Context, k Kind, b *breaker, t Task, w waiter) (Attempt, error) {
+	turn := rand.Text()
+	for {
+		err := q.takeTurn(ctx, t.Site, t.Kind, turn)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrLost) {
 			return Attempt{}, err
 		}
-		defer q.serial.Release(key)
+		if !w.waits {
+			return Attempt{}, errHeld
+		}
+		select {
+		case <-ctx.Done():
+			return Attempt{}, ctx.Err()
+		case <-time.After(holdInterval):
+		}
 	}
+	defer func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+		defer cancel()
+		_ = q.endTurn(ending, t.Site, t.Kind, turn) // else it runs out
+	}()
+	return q.perform(ctx, k, b, t, w, turn)
+}
+
+// perform is sync once it is the task's turn, which is "" for a kind that is not serial.
+func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waiter, turn string) (Attempt, error) {
 	for {
 		if t.holder == "" {
 			leased, err := q.lease(ctx, t, w.waits)
@@ -264,7 +309,13 @@ func (q *Queue) sync(ctx context.Context, t Task, w waiter) (Attempt, error) {
 			}
 			t = leased
 		}
-		r, isDue, err := q.attempt(ctx, k, b, t, w)
+		if turn != "" { // which may be old, after a wait for the task
+			if err := q.takeTurn(ctx, t.Site, t.Kind, turn); err != nil {
+				_ = q.unlease(ctx, t) // else it runs out
+				return Attempt{}, err
+			}
+		}
+		r, isDue, err := q.attempt(ctx, k, b, t, w, turn)
 		if err != nil {
 			return Attempt{}, err
 		}
@@ -276,13 +327,18 @@ func (q *Queue) sync(ctx context.Context, t Task, w waiter) (Attempt, error) {
 }
 
 // attempt does a task that is leased once, and settles it.
-func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waiter) (r Result, isDue bool, err error) {
+func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waiter, turn string) (r Result, isDue bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, k.Timeout)
-	stop := q.keep(bounded, cancel, t)
-	r = k.Do(bounded, t)
+	held, lose := context.WithCancelCause(bounded)
+	stop := q.keep(held, func() { lose(ErrLost) }, t, turn)
+	r = k.Do(held, t)
+	isLost := errors.Is(context.Cause(held), ErrLost)
 	cancel()
 	stop()
-	q.judge(ctx, b, t, r)
+	lose(nil)
+	if !r.IsUnasked && !isLost {
+		q.judge(ctx, b, t, r)
+	}
 	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout) // also when the time is up
 	defer cancel()
 	settled := r
@@ -293,8 +349,9 @@ func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waite
 	return r, isDue, err
 }
 
-// keep prolongs a lease until it is stopped. Where it cannot, it ends the attempt in time.
-func (q *Queue) keep(ctx context.Context, lost context.CancelFunc, t Task) (stop func()) {
+// keep prolongs a lease, and the turn if there is one, until ctx is done. Where it cannot, it
+// ends the attempt in time.
+func (q *Queue) keep(ctx context.Context, lost func(), t Task, turn string) (stop func()) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		ticker := time.NewTicker(prolongInterval)
@@ -308,7 +365,11 @@ func (q *Queue) keep(ctx context.Context, lost context.CancelFunc, t Task) (stop
 			case <-ticker.C:
 			}
 			until := q.now().Add(leaseTime)
-			switch err := q.prolong(ctx, t, until); {
+			err := q.prolong(ctx, t, until)
+			if err == nil && turn != "" {
+				err = q.takeTurn(ctx, t.Site, t.Kind, turn)
+			}
+			switch {
 			case err == nil:
 				end.Reset(until.Sub(q.now()) - leaseMargin)
 			case errors.Is(err, ErrLost):
@@ -322,7 +383,7 @@ func (q *Queue) keep(ctx context.Context, lost context.CancelFunc, t Task) (stop
 // judge tells the breaker whether the platform responded.
 func (q *Queue) judge(ctx context.Context, b *breaker, t Task, r Result) {
 	if r.IsUnanswered {
-		if ctx.Err() == nil && b.Fail(t.Kind+" "+t.Key, t.Attempts > 0, q.now()) {
+		if ctx.Err() == nil && b.Fail(t.Kind+" "+t.Key, t.Attempts > 0 || t.Since.IsZero(), q.now()) {
 			const opened = "the platform does not respond, so work is queued without being tried until it does"
 			if q.warn.Warn(t.Site, opened) {
 				b.NoteLogged()

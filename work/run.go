@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -64,13 +65,17 @@ func (q *Queue) startDue(ctx context.Context) error {
 // startSite starts what is due at a site, within its bound, unless its breaker is open.
 func (q *Queue) startSite(ctx context.Context, site string) error {
 	for _, name := range q.Kinds() {
-		_, b, isServed := q.kind(site, name)
+		k, b, isServed := q.kind(site, name)
 		if !isServed || !b.IsClosed() {
 			continue
 		}
 		tasks, err := q.due(ctx, site, name, q.now(), maxOfSite)
 		if err != nil {
 			return err
+		}
+		if k.IsSerial {
+			q.startSerial(k, b, site, tasks)
+			continue
 		}
 		for _, t := range tasks {
 			q.begin(site, maxDue, func(ctx context.Context) {
@@ -82,6 +87,35 @@ func (q *Queue) startSite(ctx context.Context, site string) error {
 		}
 	}
 	return nil
+}
+
+// startSerial starts the due tasks of a serial kind at a site, one after the other in one slot,
+// unless one of the site is under way: what only waits for its turn takes no slot.
+func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
+	if len(tasks) == 0 || !q.serial.TryAcquire(serialKey(site, k.Name)) {
+		return
+	}
+	isBegun := q.begin(site, maxDue, func(ctx context.Context) {
+		defer q.serial.Release(serialKey(site, k.Name))
+		for _, t := range tasks {
+			if ctx.Err() != nil || !b.IsClosed() {
+				return
+			}
+			t.holder = "" // of a lease that is over
+			bounded, cancel := context.WithTimeout(ctx, 2*k.Timeout)
+			a, err := q.inTurn(bounded, k, b, t, waiter{})
+			cancel()
+			if errors.Is(err, errHeld) {
+				return // another process has the turn, or the task
+			}
+			if err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
+				q.Wake() // there may be more
+			}
+		}
+	})
+	if !isBegun {
+		q.serial.Release(serialKey(site, k.Name))
+	}
 }
 
 // Kinds returns the names of the kinds that this process does.
@@ -123,18 +157,23 @@ func (q *Queue) probe(ctx context.Context) error {
 	return nil
 }
 
-// first returns what is due first at a site and this process does, also if that is later, the
-// zero Task for nothing.
-func (q *Queue) first(ctx context.Context, site string) (Task, error) {
+// first returns what is due first at a site of all that this process does, also if that is
+// later, the zero Task for nothing. An attempt that fails is due behind the others, so a task
+// that always fails keeps none of them from being the probe.
+func (q *Queue) first(ctx context.Context, site string) (first Task, err error) {
 	for _, name := range q.Kinds() {
 		if _, _, isServed := q.kind(site, name); !isServed {
 			continue
 		}
-		if tasks, err := q.due(ctx, site, name, q.now().Add(2*maxBackoff), 1); err != nil || len(tasks) > 0 {
-			return slices.Concat(tasks, []Task{{}})[0], err
+		tasks, err := q.due(ctx, site, name, q.now().Add(2*maxBackoff), 1)
+		if err != nil {
+			return Task{}, err
+		}
+		if len(tasks) > 0 && (first.Kind == "" || tasks[0].DueAt.Before(first.DueAt)) {
+			first = tasks[0]
 		}
 	}
-	return Task{}, nil
+	return first, nil
 }
 
 // Wake has Run look for what is due, at once.

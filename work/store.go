@@ -68,6 +68,11 @@ const (
 	giveUpTask  = `DELETE FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND due_at IS NULL`
 	purgeTasks  = `DELETE FROM work WHERE due_at IS NULL AND since < $1`
 	forgetTasks = `DELETE FROM work WHERE site = $1`
+
+	takeTurn = `INSERT INTO work_turns (site, kind, holder, leased_until) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (site, kind) DO UPDATE SET holder = excluded.holder, leased_until = excluded.leased_until
+		WHERE work_turns.leased_until <= $5 OR work_turns.holder = excluded.holder`
+	endTurn = `DELETE FROM work_turns WHERE site = $1 AND kind = $2 AND holder = $3`
 )
 
 var (
@@ -163,6 +168,17 @@ func (s store) prolong(ctx context.Context, t Task, until time.Time) error {
 // unlease ends a lease of which nothing was made.
 func (s store) unlease(ctx context.Context, t Task) error {
 	return one(s.db.Write.ExecContext(ctx, unleaseTask, t.Site, t.Kind, t.Key, t.holder))
+}
+
+// takeTurn takes the turn of a serial kind at a site for a holder, or prolongs it. Errors:
+// ErrLost, if another process has it.
+func (s store) takeTurn(ctx context.Context, site, kind, holder string) error {
+	now := s.now()
+	return one(s.db.Write.ExecContext(ctx, takeTurn, site, kind, holder, now.Add(leaseTime).UnixMilli(), now.UnixMilli()))
+}
+
+func (s store) endTurn(ctx context.Context, site, kind, holder string) error {
+	return one(s.db.Write.ExecContext(ctx, endTurn, site, kind, holder))
 }
 
 // one returns ErrLost unless a statement has changed a row.

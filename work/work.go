@@ -36,8 +36,8 @@ type Kind struct {
 	// Timeout bounds an attempt.
 	Timeout time.Duration
 
-	// IsSerial has a process do one task of a site at a time, in the order in which they were
-	// asked for.
+	// IsSerial has one task of a site done at a time, by all processes, and in the order in
+	// which they were asked for in each of them.
 	IsSerial bool
 }
 
@@ -76,8 +76,9 @@ type Result struct {
 	At      time.Time // of Later
 	Reason  string    // of Again and Never, for staff
 
-	// IsUnanswered means that the platform did not respond.
-	IsUnanswered bool
+	// IsUnanswered means that the platform did not respond, and IsUnasked that nothing was sent
+	// to it, so that nothing is known of it.
+	IsUnanswered, IsUnasked bool
 
 	// Settle notes what became of it, in the transaction that also ends the work; nil for
 	// nothing. It runs before that locks the row of the work. If the lease was lost meanwhile,

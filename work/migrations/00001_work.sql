@@ -19,5 +19,15 @@ CREATE TABLE work (
 
 CREATE INDEX work_due ON work (due_at);
 
+-- Which process does the work of a serial kind at a site.
+CREATE TABLE work_turns (
+	site         TEXT NOT NULL,
+	kind         TEXT NOT NULL,
+	holder       TEXT NOT NULL,
+	leased_until BIGINT NOT NULL,
+	PRIMARY KEY (site, kind)
+);
+
 -- +goose Down
+DROP TABLE work_turns;
 DROP TABLE work;
