@@ -7,6 +7,8 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -70,4 +72,32 @@ func measure(clock func() time.Duration, work func()) time.Duration {
 	start := clock()
 	work()
 	return clock() - start
+}
+
+// Text is a kind of text that a stranger may send: Start, any of the Parts again and again, and
+// End. In a part @ becomes a number, another each time.
+type Text struct {
+	Name       string
+	Start, End string
+	Parts      []string
+	Read       func(string)
+}
+
+// CheckTexts checks a text of each part. The larger one has a quarter of a megabyte.
+func CheckTexts(t *testing.T, texts ...Text) {
+	t.Helper()
+	for _, text := range texts {
+		for _, part := range text.Parts {
+			t.Run(text.Name+": "+part, func(t *testing.T) {
+				Check(t, 256<<10, func(size int) string {
+					var b strings.Builder
+					b.WriteString(text.Start)
+					for i := 0; b.Len() < size; i++ {
+						b.WriteString(strings.ReplaceAll(part, "@", strconv.Itoa(i)))
+					}
+					return b.String() + text.End
+				}, text.Read)
+			})
+		}
+	}
 }
