@@ -68,8 +68,8 @@ type Site struct {
 	// way. Placeholders such as {env.HOST} are replaced. Required.
 	Hosts []string `json:"hosts,omitempty"`
 
-	// Platform is the publishing platform that the site's members are brought
-	// to. Required where members_api serves the site.
+	// Platform is the publishing platform that the site's members are synced
+	// with. Required where members_api serves the site.
 	Platform *Platform `json:"platform,omitempty"`
 
 	// Integrations are those who may use the members API, by name.

@@ -25,7 +25,7 @@ type NamedSite struct {
 	// Hosts are the host names at which the site is live. Required.
 	Hosts []string `json:"hosts,omitempty"`
 
-	// Platform is the publishing platform that the site's members are brought to.
+	// Platform is the publishing platform that the site's members are synced with.
 	// Required.
 	Platform *Platform `json:"platform,omitempty"`
 

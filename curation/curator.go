@@ -142,7 +142,7 @@ func (c *Curator) Pending(ctx context.Context, site string) (map[string]Move, er
 	return pending, nil
 }
 
-// sync brings the latest move of a tag to the platform. The Value of its result is why the
+// sync applies the latest move of a tag to the platform. The Value of its result is why the
 // platform refused it for good.
 func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	m, isKept, err := c.store.find(ctx, t.Site, t.Key)

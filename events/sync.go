@@ -58,7 +58,7 @@ func (s *Service) await(ctx context.Context, e Event, t work.Task) Event {
 	return e
 }
 
-// sync brings the latest of an event to the platform.
+// sync writes the latest of an event to its post.
 func (s *Service) sync(ctx context.Context, t work.Task) work.Result {
 	host := s.hosts(t.Site)
 	sent, err := s.store.Find(ctx, t.Site, t.Key)

@@ -3,7 +3,7 @@
 // It knows neither HTTP nor SQL.
 //
 // A write is first made durable in the [Store], as a new version of the record.
-// Then an [Outbox] brings the fields that it names to the publishing platform:
+// Then an [Outbox] writes the fields that it names to the publishing platform:
 // at once if it can, and otherwise by as many retries as it takes. What is
 // applied is the current state, not a list of calls, so retries are harmless and
 // their order does not matter (docs/guarantees.md#a-write).
@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Outbox brings writes to the publishing platform.
+// Outbox applies writes to the publishing platform.
 type Outbox interface {
-	// Deliver brings a write that is in the store to the platform, and ends its
+	// Deliver applies a write that is in the store to the platform, and ends its
 	// lease. Without an owner of a lease the write is left to a retry. Errors:
 	// ErrNotFound, if the platform's staff deleted the member; *InvalidError and
 	// *TakenError, if the platform refused the write, and it was undone.

@@ -1,9 +1,9 @@
-// Package work does what was promised in the store and is still to be brought to a
-// publishing platform: posts of events, moves of tags, whatever comes next.
+// Package work is a durable queue of changes that the store has and a publishing platform
+// does not have yet: posts of events, moves of tags, whatever comes next.
 //
 // Who changes a thing enqueues its work in the same transaction ([Queue.Enqueue]), so that
 // neither is there without the other. A [Kind] says how the work is done: one function that
-// reads what is wanted now and brings it to the platform. Work that is enqueued twice is one
+// reads what is wanted now and applies it to the platform. Work that is enqueued twice is one
 // row, and work that is enqueued while it is being done is done once more.
 //
 // A row is leased while it is worked on, so that of all processes on a store one at a time
@@ -28,7 +28,7 @@ type Kind struct {
 	// what is known of the old one is then forgotten.
 	Platform func(site string) any
 
-	// Do brings the latest of a key to the platform. It need not be idempotent towards other
+	// Do applies the latest of a key to the platform. It need not be idempotent towards other
 	// processes, but it has to be towards an attempt that ended in the middle, which
 	// Task.Attempts counts. Its ctx ends after Timeout, or when the lease is lost.
 	Do func(ctx context.Context, t Task) Result

@@ -66,7 +66,7 @@ func (h *EventsAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return err
 }
 
-// Options returns those of the directive's block.
+// Options are those of the directive's block.
 func (h *EventsAPI) Options() map[string]blocks.Option {
 	return map[string]blocks.Option{
 		"path":  blocks.Text("path", defaultPath, &h.Path),
@@ -88,7 +88,7 @@ func (h *EventsAPI) Check(config.Placeholders) error {
 // Fits finds what it lacks in the sites of a Caddyfile.
 func (h *EventsAPI) Fits(of *config.Config) error { return directive.CheckThemeHosts(of) }
 
-// Routing returns what it is there for.
+// Routing says which paths the directive serves, and which have to reach it.
 func (h *EventsAPI) Routing(*config.Config) routes.Routing {
 	p := h.path()
 	return routes.Routing{

@@ -98,7 +98,7 @@ func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return err
 }
 
-// Options returns those of the directive's block.
+// Options are those of the directive's block.
 func (h *InboxProvider) Options() map[string]blocks.Option {
 	return map[string]blocks.Option{
 		"path":      blocks.Text("path", defaultPath, &h.Path),
@@ -140,7 +140,7 @@ func (h *InboxProvider) Check(p config.Placeholders) error {
 // Fits finds what it lacks in the sites of a Caddyfile: nothing.
 func (h *InboxProvider) Fits(*config.Config) error { return nil }
 
-// Routing returns what it is there for.
+// Routing says which paths the directive serves, and which have to reach it.
 func (h *InboxProvider) Routing(*config.Config) routes.Routing {
 	p := h.path()
 	folder := path.Dir(p)

@@ -71,7 +71,7 @@ func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return err
 }
 
-// Options returns those of the directive's block.
+// Options are those of the directive's block.
 func (h *MembersAPI) Options() map[string]blocks.Option {
 	return map[string]blocks.Option{
 		"path":  blocks.Text("path", config.DefaultAPIPath, &h.Path),
@@ -103,7 +103,7 @@ func (h *MembersAPI) Check(config.Placeholders) error {
 // Fits finds what it lacks in the sites of a Caddyfile.
 func (h *MembersAPI) Fits(of *config.Config) error { return directive.CheckPlatforms(of) }
 
-// Routing returns what it is there for: webhook events too, where a site has them sent.
+// Routing says which paths the directive serves, and which have to reach it: webhook events too, where a site has them sent.
 func (h *MembersAPI) Routing(of *config.Config) routes.Routing {
 	p, limit := h.path(), h.limit().Plain()
 	routing := routes.Routing{

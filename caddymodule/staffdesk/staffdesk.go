@@ -73,7 +73,7 @@ func (h *StaffDesk) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return err
 }
 
-// Options returns those of the directive's block.
+// Options are those of the directive's block.
 func (h *StaffDesk) Options() map[string]blocks.Option {
 	return map[string]blocks.Option{
 		"path":        blocks.Text("path", config.DefaultAdminPath, &h.Path),
@@ -93,7 +93,7 @@ func (h *StaffDesk) Check(config.Placeholders) error {
 // Fits finds what it lacks in the sites of a Caddyfile.
 func (h *StaffDesk) Fits(of *config.Config) error { return directive.CheckThemeHosts(of) }
 
-// Routing returns what it is there for.
+// Routing says which paths the directive serves, and which have to reach it.
 func (h *StaffDesk) Routing(*config.Config) routes.Routing {
 	p := h.path()
 	routing := routes.Routing{

@@ -77,7 +77,7 @@ func (h *ThemeManifest) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return err
 }
 
-// Options returns those of the directive's block.
+// Options are those of the directive's block.
 func (h *ThemeManifest) Options() map[string]blocks.Option {
 	return map[string]blocks.Option{
 		"path":          blocks.Text("path", config.DefaultAdminPath, &h.Path),
@@ -95,7 +95,7 @@ func (h *ThemeManifest) Check(config.Placeholders) error {
 // Fits finds what it lacks in the sites of a Caddyfile.
 func (h *ThemeManifest) Fits(of *config.Config) error { return directive.CheckThemeHosts(of) }
 
-// Routing returns what it is there for.
+// Routing says which paths the directive serves, and which have to reach it.
 func (h *ThemeManifest) Routing(*config.Config) routes.Routing {
 	p := h.path()
 	return routes.Routing{

@@ -10,7 +10,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// This file brings single members here.
+// This file fetches single members.
 
 // ReadThrough implements [members.Inbound].
 func (s *Sync) ReadThrough(ctx context.Context, site, email string) (members.Record, error) {
@@ -100,7 +100,7 @@ func (s *site) recordOf(p platform.Member) members.Record {
 // errBusy means that another process writes the member.
 var errBusy = errors.New("the member is being written by another")
 
-// refresh brings here what the platform has of a member now: one that was
+// refresh fetches what the platform has of a member now: one that was
 // created, changed or deleted there. Fields that are pending stay.
 func (s *site) refresh(ctx context.Context, platformID string) error {
 	for {
@@ -195,7 +195,7 @@ func (s *site) takeOver(ctx context.Context, r members.Record, owner string) err
 	return errors.Join(err, s.leases().Release(ctx, r, owner))
 }
 
-// Refresh brings here what the platform of a site has of a member now.
+// Refresh fetches what the platform of a site has of a member now.
 func (s *Sync) Refresh(ctx context.Context, site, platformID string) error {
 	found, ok := s.find(site)
 	if !ok {
