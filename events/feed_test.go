@@ -18,6 +18,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // oddStore is a store that fails, or takes its time, on request.
@@ -48,6 +49,13 @@ func (s *oddStore) count(n int) {
 	defer s.mu.Unlock()
 	s.asked += n
 	s.most = max(s.most, s.asked)
+}
+
+// now returns how many questions there are.
+func (s *oddStore) now() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
 }
 
 func (s *oddStore) PublicEntries(ctx context.Context, site string, past bool) ([]PublicEntry, error) {
@@ -246,6 +254,12 @@ func TestReadersConnections(t *testing.T) {
 			}
 		})
 	}
+	wait.Until(t, func() string {
+		if asked := store.now(); asked < maxReads {
+			return fmt.Sprintf("%d questions to the store at once, want %d", asked, maxReads)
+		}
+		return ""
+	})
 	for range 50 {
 		store.goOn <- struct{}{}
 	}

@@ -32,7 +32,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// Now is the time on the desk's clock.
+// Now is the time on the desk's clock, and when that of its durable work starts.
 var Now = time.Date(2026, time.May, 4, 15, 0, 0, 0, time.UTC)
 
 // Staff are those of the tests, by their role. The cookie of a session is session and the
@@ -285,7 +285,8 @@ func New(t testing.TB) *House {
 		},
 	}
 	h.Themes = &themes.Service{Site: "daily", Store: kept, Repositories: map[string]themes.Source{}, Now: h.Desk.Now}
-	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+	started := time.Now()
+	queue, err := work.New(t.Context(), db, zap.NewNop(), func() time.Time { return Now.Add(time.Since(started)) })
 	if err != nil {
 		t.Fatalf("work.New: %v", err)
 	}
