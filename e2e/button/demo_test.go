@@ -2,6 +2,7 @@ package button
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 )
 
@@ -57,22 +58,26 @@ func TestTimes(t *testing.T) {
 		t.Errorf("a frame and more: %.2f ms", median)
 	}
 
-	p = visit(t, element)
-	waits := js[[]float64](p, `(async () => {
-		const button = find();
-		const start = performance.now();
-		button.recipient = 'jane@workspace.example';
-		while (!button.hasAttribute('provider')) await new Promise(requestAnimationFrame);
-		const end = performance.now();
-		const [request] = performance.getEntriesByType('resource').filter(e => e.initiatorType === 'fetch');
-		return [request.startTime - start, request.duration, end - start];
-	})()`)
-	t.Logf("looked-up domain: request after %.0f ms, answered in %.1f ms, button after %.0f ms", waits[0], waits[1], waits[2])
-	if pause := waits[0]; pause < 400 || pause > 2000 {
-		t.Errorf("asked after %.0f ms", pause)
+	asked, shown := math.Inf(1), math.Inf(1) // the fastest of three; the others tell of the machine
+	for range 3 {
+		p = visit(t, element)
+		waits := js[[]float64](p, `(async () => {
+			const button = find();
+			const start = performance.now();
+			button.recipient = 'jane@workspace.example';
+			while (!button.hasAttribute('provider')) await new Promise(requestAnimationFrame);
+			const end = performance.now();
+			const [request] = performance.getEntriesByType('resource').filter(e => e.initiatorType === 'fetch');
+			return [request.startTime - start, request.duration, end - start];
+		})()`)
+		t.Logf("looked-up domain: request after %.0f ms, answered in %.1f ms, button after %.0f ms", waits[0], waits[1], waits[2])
+		if waits[0] < 400 {
+			t.Errorf("asked after %.0f ms, want 400 or more", waits[0])
+		}
+		asked, shown = min(asked, waits[0]), min(shown, waits[2]-waits[0]-waits[1])
 	}
-	if rest := waits[2] - waits[0] - waits[1]; rest > 1000 {
-		t.Errorf("shown %.0f ms after the answer", rest)
+	if asked > 2000 || shown > 1000 {
+		t.Errorf("asked after %.0f ms, shown %.0f ms after the answer; want 2000 and 1000 at most", asked, shown)
 	}
 }
 
