@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -25,15 +24,13 @@ type Feed struct {
 	reads    *semaphore.Weighted // of the store
 	pages    pageCache
 	listings listings
-
-	mu    sync.Mutex
-	sites map[string]siteVersion
+	sites    recent[string, siteVersion]
 }
 
 // NewFeed returns a Feed of a store.
 func NewFeed(store Store) *Feed {
 	f := &Feed{
-		store: store, reads: semaphore.NewWeighted(maxReads), sites: make(map[string]siteVersion),
+		store: store, reads: semaphore.NewWeighted(maxReads), sites: newRecent[string, siteVersion](maxSites, versionTTL),
 		pages: pageCache{pages: make(map[pageKey]*page), maxSize: maxPageBytes},
 	}
 	f.listings = listings{store: store, pages: &f.pages, cached: make(map[listingKey]*listing)}
@@ -61,7 +58,6 @@ func (r *Response) IsUrgent() bool { return r.pages.wasFull() }
 type siteVersion struct {
 	version  int64
 	settings Settings
-	until    time.Time
 }
 
 const (
@@ -204,28 +200,19 @@ func (f *Feed) read(ctx context.Context, query func(context.Context) error) erro
 
 // site returns the version of a site, and its settings.
 func (f *Feed) site(ctx context.Context, site string) (siteVersion, error) {
-	f.mu.Lock()
-	known, ok := f.sites[site]
-	f.mu.Unlock()
-	if ok && time.Now().Before(known.until) {
+	if known, ok := f.sites.get(site); ok {
 		return known, nil
 	}
 	found, err, _ := f.flights.Do("version "+site, func() (any, error) {
-		now := siteVersion{until: time.Now().Add(versionTTL)}
+		var now siteVersion
 		err := f.read(ctx, func(ctx context.Context) (err error) {
 			now.version, now.settings, err = f.store.Version(ctx, site)
 			return err
 		})
-		if err != nil {
-			return siteVersion{}, err
+		if err == nil {
+			f.sites.put(site, now)
 		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if len(f.sites) >= maxSites {
-			clear(f.sites)
-		}
-		f.sites[site] = now
-		return now, nil
+		return now, err
 	})
 	return found.(siteVersion), err
 }

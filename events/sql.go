@@ -186,8 +186,12 @@ func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change 
 		return e, wrap("changing an event", err)
 	}
 	if e.isOver {
-		_, err = tx.ExecContext(ctx, removeEvent, site, id)
-		return e, wrap("removing an event", err)
+		for _, text := range []string{removeEvent, removeRegistrations, removeTaken} {
+			if _, err := tx.ExecContext(ctx, text, site, id); err != nil {
+				return e, wrap("removing an event", err)
+			}
+		}
+		return e, nil
 	}
 	if _, err := tx.ExecContext(ctx, updateEvent, e.args()...); err != nil {
 		return e, wrap("changing an event", err)
@@ -421,7 +425,7 @@ func (s *SQL) Body(ctx context.Context, site, slug string) (string, error) {
 
 // Forget deletes all that is kept of a site that is not served any more.
 func (s *SQL) Forget(ctx context.Context, site string) error {
-	for _, text := range []string{forgetEvents, forgetSite, forgetAll} {
+	for _, text := range []string{forgetEvents, forgetSite, forgetAll, forgetRegistrations, forgetTaken} {
 		if _, err := s.db.Write.ExecContext(ctx, text, site); err != nil {
 			return wrap("deleting the events of site "+site, err)
 		}

@@ -1,0 +1,26 @@
+-- +goose Up
+
+-- Times are Unix milliseconds, UTC.
+CREATE TABLE registrations (
+	site          TEXT NOT NULL,
+	event         TEXT NOT NULL,
+	member        TEXT NOT NULL, -- the platform's UUID
+	email         TEXT NOT NULL, -- when they registered
+	name          TEXT NOT NULL, -- when they registered
+	registered_at BIGINT NOT NULL,
+	cancelled_at  BIGINT,        -- null while they are registered
+	PRIMARY KEY (site, event, member)
+);
+
+-- How many are registered for an event. A registration changes both tables in one transaction,
+-- and this row is what readers at the same moment wait for.
+CREATE TABLE registrations_taken (
+	site  TEXT NOT NULL,
+	event TEXT NOT NULL,
+	taken BIGINT NOT NULL,
+	PRIMARY KEY (site, event)
+);
+
+-- +goose Down
+DROP TABLE registrations_taken;
+DROP TABLE registrations;

@@ -1,0 +1,283 @@
+package events
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// Registrar registers readers for events, on the database that has the events. It may be used
+// by many goroutines, and by several processes, at once. What it says to readers who only ask
+// may be a second old.
+type Registrar struct {
+	db     *database.DB
+	feed   *Feed // which bounds what readers ask the store
+	offers recent[offerKey, offer]
+	places recent[placeKey, time.Time] // when a member registered, zero if not
+}
+
+// NewRegistrar returns a Registrar for the events of a store and of its feed.
+func NewRegistrar(store *SQL, feed *Feed) *Registrar {
+	return &Registrar{
+		db: store.db, feed: feed,
+		offers: newRecent[offerKey, offer](maxOffers, versionTTL), places: newRecent[placeKey, time.Time](maxPlaces, versionTTL),
+	}
+}
+
+const (
+	// maxOffers and maxPlaces bound what is kept for readers who ask, some 1 KB and 300 bytes
+	// each.
+	maxOffers = 1000
+	maxPlaces = 10000
+)
+
+type offerKey struct{ site, slug string }
+
+type placeKey struct{ site, event, member string }
+
+// offer is what an event offers to those who register.
+type offer struct {
+	event       string // its ID
+	terms       Terms
+	platformURL string
+	taken       int
+}
+
+// Reader is somebody who looks at an event's page, as the platform knows them.
+type Reader struct {
+	Member      string // the platform's UUID, "" for a guest
+	Email, Name string
+	Membership  Membership
+}
+
+// Registration is how an event stands for a reader.
+type Registration struct {
+	State  State
+	Reason Reason // of RegistrationClosed
+
+	// Message is what staff wrote for the state, "" for nothing.
+	Message string
+
+	Terms Terms
+	Taken int // how many are registered
+
+	// RegisteredAt is zero unless the reader is registered.
+	RegisteredAt time.Time
+
+	// PlatformURL is the online event link, "" unless the reader is registered or anyone may.
+	PlatformURL string
+}
+
+// Find returns how the event whose page has a slug stands for a reader. Errors: ErrNotFound,
+// ErrNoRegistration, ErrBusy, those of the store.
+func (r *Registrar) Find(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
+	of, err := r.offer(ctx, site, slug)
+	if err != nil {
+		return Registration{}, err
+	}
+	var at time.Time
+	if reader.Member != "" {
+		if at, err = r.place(ctx, placeKey{site, of.event, reader.Member}); err != nil {
+			return Registration{}, err
+		}
+	}
+	return r.registration(ctx, site, of, reader, at)
+}
+
+// offer reads what an event offers, unless it was read a moment ago.
+func (r *Registrar) offer(ctx context.Context, site, slug string) (offer, error) {
+	key := offerKey{site, slug}
+	if of, ok := r.offers.get(key); ok {
+		return of, nil
+	}
+	found, err, _ := r.feed.flights.Do("offer "+site+"/"+slug, func() (any, error) {
+		var of offer
+		err := r.feed.read(ctx, func(ctx context.Context) (err error) {
+			of, err = readOffer(ctx, r.db.Read, findOffer, site, slug)
+			return err
+		})
+		if err == nil {
+			r.offers.put(key, of)
+		}
+		return of, err
+	})
+	return found.(offer), err
+}
+
+// place reads when a member registered, unless that was read a moment ago.
+func (r *Registrar) place(ctx context.Context, key placeKey) (at time.Time, err error) {
+	if at, ok := r.places.get(key); ok {
+		return at, nil
+	}
+	err = r.feed.read(ctx, func(ctx context.Context) error {
+		at, err = readPlace(ctx, r.db.Read, key)
+		return err
+	})
+	if err == nil {
+		r.places.put(key, at)
+	}
+	return at, err
+}
+
+// registration says how an event stands.
+func (r *Registrar) registration(ctx context.Context, site string, of offer, reader Reader, at time.Time) (Registration, error) {
+	known, err := r.feed.site(ctx, site)
+	if err != nil {
+		return Registration{}, err
+	}
+	found := Registration{Terms: of.terms, Taken: of.taken, RegisteredAt: at}
+	found.State, found.Reason = of.terms.State(r.db.Now(), reader.Membership, !at.IsZero(), of.taken)
+	found.Message = known.settings.Messages[string(found.State)]
+	if !at.IsZero() || of.terms.Access == AccessAnyone {
+		found.PlatformURL = of.platformURL
+	}
+	return found, nil
+}
+
+// Register registers a member for the event whose page has a slug, if its state is CanRegister
+// for them, and returns how it stands then. A member who is registered stays so. What is
+// returned is durable: there are never more registered than the event has places for. Errors:
+// those of Find.
+func (r *Registrar) Register(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
+	return r.change(ctx, site, slug, reader, func(tx *sql.Tx, of *offer, at *time.Time) error {
+		now := r.db.Now()
+		if state, _ := of.terms.State(now, reader.Membership, !at.IsZero(), of.taken); state != CanRegister {
+			return nil
+		}
+		changed, err := exec(ctx, tx, register, site, of.event, reader.Member, reader.Email, reader.Name, now.UnixMilli())
+		if err != nil {
+			return err
+		}
+		*at = now
+		if !changed { // the member has registered at this moment
+			return nil
+		}
+		taken, err := exec(ctx, tx, takePlace, site, of.event, of.terms.Most)
+		if err == nil && !taken {
+			err = errFull
+		}
+		of.taken++
+		return err
+	})
+}
+
+// Cancel takes back a member's registration, unless the event is over, and returns how it stands
+// then. It is not an error if there is none. Errors: those of Find.
+func (r *Registrar) Cancel(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
+	return r.change(ctx, site, slug, reader, func(tx *sql.Tx, of *offer, at *time.Time) error {
+		now := r.db.Now()
+		if state, _ := of.terms.State(now, reader.Membership, !at.IsZero(), of.taken); at.IsZero() || state == EventPassed {
+			return nil
+		}
+		changed, err := exec(ctx, tx, cancelRegistration, site, of.event, reader.Member, now.UnixMilli())
+		if err == nil && changed {
+			_, err = exec(ctx, tx, leavePlace, site, of.event)
+			of.taken--
+		}
+		*at = time.Time{}
+		return err
+	})
+}
+
+// errFull rolls a registration back that had no place.
+var errFull = errors.New("the event is full")
+
+// change changes a member's registration in a transaction, in which the event cannot be removed.
+func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader, change func(*sql.Tx, *offer, *time.Time) error) (Registration, error) {
+	if reader.Member == "" {
+		return r.Find(ctx, site, slug, reader)
+	}
+	find := findOffer
+	if r.db.Kind == database.Postgres { // SQLite has one writer at a time
+		find += ` FOR KEY SHARE OF events`
+	}
+	var of offer
+	var at time.Time
+	work := func(tx *sql.Tx) (err error) {
+		if of, err = readOffer(ctx, tx, find, site, slug); err != nil {
+			return err
+		}
+		if at, err = readPlace(ctx, tx, placeKey{site, of.event, reader.Member}); err != nil {
+			return err
+		}
+		return change(tx, &of, &at)
+	}
+	err := r.db.InTx(ctx, work)
+	if errors.Is(err, errFull) { // others had the last places at this moment
+		at, of.taken, err = time.Time{}, max(of.taken, of.terms.Most), nil
+	}
+	if err != nil {
+		return Registration{}, wrap("changing a registration", err)
+	}
+	r.offers.put(offerKey{site, slug}, of)
+	r.places.put(placeKey{site, of.event, reader.Member}, at)
+	return r.registration(ctx, site, of, reader, at)
+}
+
+const (
+	findOffer = selectEvents + ` WHERE site = $1 AND slug = $2 ORDER BY updated_at DESC LIMIT 1`
+	findTaken = `SELECT taken FROM registrations_taken WHERE site = $1 AND event = $2`
+	findPlace = `SELECT registered_at FROM registrations WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
+
+	register = `INSERT INTO registrations (site, event, member, email, name, registered_at) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (site, event, member) DO UPDATE SET email = excluded.email, name = excluded.name,
+			registered_at = excluded.registered_at, cancelled_at = NULL
+		WHERE registrations.cancelled_at IS NOT NULL`
+	takePlace = `INSERT INTO registrations_taken (site, event, taken) VALUES ($1, $2, 1)
+		ON CONFLICT (site, event) DO UPDATE SET taken = registrations_taken.taken + 1
+		WHERE $3 = 0 OR registrations_taken.taken < $3`
+	cancelRegistration = `UPDATE registrations SET cancelled_at = $4 WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
+	leavePlace         = `UPDATE registrations_taken SET taken = taken - 1 WHERE site = $1 AND event = $2`
+
+	removeRegistrations = `DELETE FROM registrations WHERE site = $1 AND event = $2`
+	removeTaken         = `DELETE FROM registrations_taken WHERE site = $1 AND event = $2`
+	forgetRegistrations = `DELETE FROM registrations WHERE site = $1`
+	forgetTaken         = `DELETE FROM registrations_taken WHERE site = $1`
+)
+
+// querier is a database or a transaction.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// readOffer reads what an event offers. Errors: ErrNotFound, ErrNoRegistration, those of the
+// database.
+func readOffer(ctx context.Context, from querier, query, site, slug string) (offer, error) {
+	e, err := scanEvent(from.QueryRowContext(ctx, query, site, slug))
+	if err != nil {
+		return offer{}, wrap("finding an event for a reader", notFound(err))
+	}
+	of := offer{event: e.ID, terms: e.terms(), platformURL: strings.Clone(textOf(e.shown(), "platform_url"))}
+	if of.terms.Access == "" {
+		return offer{}, ErrNoRegistration
+	}
+	err = from.QueryRowContext(ctx, findTaken, site, e.ID).Scan(&of.taken)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return of, wrap("counting registrations", err)
+}
+
+// readPlace reads when a member registered, zero if they are not.
+func readPlace(ctx context.Context, from querier, key placeKey) (time.Time, error) {
+	var at int64
+	err := from.QueryRowContext(ctx, findPlace, key.site, key.event, key.member).Scan(&at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return time.UnixMilli(at).UTC(), wrap("finding a registration", err)
+}
+
+// exec runs a statement, and reports whether it changed anything.
+func exec(ctx context.Context, tx *sql.Tx, query string, args ...any) (bool, error) {
+	result, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}

@@ -1,0 +1,294 @@
+package events
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+// openHouse keeps a published event of site daily with the slug party, in a year, and returns a
+// store and what registers readers there, of each of some edges.
+func openHouse(t *testing.T, db *database.DB, edges int, values map[string]any) (*SQL, []*Registrar) {
+	t.Helper()
+	store := want[*SQL](t)(NewSQL(t.Context(), db))
+	all := map[string]any{"name": "Party", "event_date": db.Now().AddDate(1, 0, 0).Format(dateFormat), "access": "free", "platform_url": "https://example.com/room"}
+	maps.Copy(all, values)
+	now := db.Now().UTC().Truncate(time.Millisecond)
+	e := Event{
+		Site: "daily", ID: newID(), Theme: "nightly", Type: "party", Values: all, Status: Published, Revision: 1, CreatedAt: now, UpdatedAt: now,
+		Shape: Shape{Fields: manifest.StandardFields()}, Post: Post{ID: "p1", Slug: "party", Status: "published"},
+	}
+	e.body = e.publicJSON()
+	if err := store.Insert(t.Context(), e); err != nil {
+		t.Fatalf("store.Insert: %v", err)
+	}
+	var registrars []*Registrar
+	for range edges {
+		registrars = append(registrars, NewRegistrar(store, NewFeed(store)))
+	}
+	return store, registrars
+}
+
+// edit changes the event of openHouse.
+func edit(t *testing.T, store *SQL, change func(*Event)) {
+	t.Helper()
+	list := want[[]Event](t)(store.WithPosts(t.Context(), "daily", []string{"p1"}, ""))
+	if len(list) != 1 {
+		t.Fatalf("%d events, want 1", len(list))
+	}
+	if _, err := store.Change(t.Context(), "daily", list[0].ID, func(_ *sql.Tx, e *Event) error {
+		change(e)
+		return nil
+	}); err != nil {
+		t.Fatalf("store.Change: %v", err)
+	}
+}
+
+func reader(n int) Reader {
+	return Reader{Member: fmt.Sprintf("uuid-%d", n), Email: fmt.Sprintf("jane%d@example.com", n), Name: "Jane", Membership: FreeMember}
+}
+
+// brief is what a reader is told, without what is the same for all.
+type brief struct {
+	State    State
+	Reason   Reason
+	Message  string
+	Taken    int
+	HasPlace bool
+	URL      string
+}
+
+func briefOf(r Registration) brief {
+	return brief{r.State, r.Reason, r.Message, r.Taken, !r.RegisteredAt.IsZero(), r.PlatformURL}
+}
+
+// A member registers once however often they ask, learns the link, cancels, and registers anew.
+func TestRegisterAndCancel(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, edges := openHouse(t, db, 2, map[string]any{"max_attendees": 2.0})
+		if err := store.SaveSettings(t.Context(), "daily", Settings{Messages: map[string]string{"registered": "See you there!"}}); err != nil {
+			t.Fatalf("store.SaveSettings: %v", err)
+		}
+		here := edges[0]
+		yes := brief{State: Registered, Message: "See you there!", Taken: 1, HasPlace: true, URL: "https://example.com/room"}
+		for _, step := range []struct {
+			name string
+			do   func(context.Context, string, string, Reader) (Registration, error)
+			who  Reader
+			want brief
+		}{
+			{"a guest asks", here.Find, Reader{}, brief{State: LoginRequiredFree}},
+			{"a guest registers", here.Register, Reader{}, brief{State: LoginRequiredFree}},
+			{"asks", here.Find, reader(1), brief{State: CanRegister}},
+			{"registers", here.Register, reader(1), yes},
+			{"registers again", here.Register, reader(1), yes},
+			{"registers at another edge", edges[1].Register, reader(1), yes},
+			{"asks again", here.Find, reader(1), yes},
+			{"another asks", here.Find, reader(2), brief{State: CanRegister, Taken: 1}},
+			{"another cancels", here.Cancel, reader(2), brief{State: CanRegister, Taken: 1}},
+			{"cancels", here.Cancel, reader(1), brief{State: CanRegister}},
+			{"cancels again", here.Cancel, reader(1), brief{State: CanRegister}},
+			{"registers anew", here.Register, reader(1), yes},
+			{"another registers", here.Register, reader(2), brief{State: Registered, Message: "See you there!", Taken: 2, HasPlace: true, URL: "https://example.com/room"}},
+			{"a third registers", here.Register, reader(3), brief{State: RegistrationClosed, Reason: IsFull, Taken: 2}},
+			{"another cancels at another edge", edges[1].Cancel, reader(2), brief{State: CanRegister, Taken: 1}},
+			{"a third registers then", here.Register, reader(3), brief{State: Registered, Message: "See you there!", Taken: 2, HasPlace: true, URL: "https://example.com/room"}},
+		} {
+			got, err := step.do(t.Context(), "daily", "party", step.who)
+			if diff := cmp.Diff(step.want, briefOf(got)); err != nil || diff != "" {
+				t.Errorf("%s: %v, want -, got +: %s", step.name, err, diff)
+			}
+		}
+		for name, slug := range map[string]string{"another event": "gathering", "a path": "party/x", "no slug": ""} {
+			if _, err := here.Register(t.Context(), "daily", slug, reader(1)); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s: %v, want %v", name, err, ErrNotFound)
+			}
+			if _, err := here.Find(t.Context(), "daily", slug, reader(1)); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s: %v, want %v", name, err, ErrNotFound)
+			}
+		}
+		if _, err := here.Find(t.Context(), "weekly", "party", reader(1)); !errors.Is(err, ErrNotFound) {
+			t.Errorf("another site: %v, want %v", err, ErrNotFound)
+		}
+	})
+}
+
+// What staff change counts with the next registration: a limit that is lowered keeps everybody
+// who is registered, a cancelled event takes nobody, and one that is over leaves all as it is.
+func TestRegistrationFollowsTheEvent(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, edges := openHouse(t, db, 1, map[string]any{"max_attendees": 3.0})
+		for n := range 3 {
+			want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", reader(n)))
+		}
+		register := func(n int) brief {
+			return briefOf(want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", reader(n))))
+		}
+		cancel := func(n int) brief {
+			return briefOf(want[Registration](t)(edges[0].Cancel(t.Context(), "daily", "party", reader(n))))
+		}
+		compare := func(what string, want, got brief) {
+			t.Helper()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, want -, got +: %s", what, diff)
+			}
+		}
+		const room = "https://example.com/room"
+		edit(t, store, func(e *Event) { e.Values["max_attendees"] = 1.0 })
+		compare("registered, and the limit lowered", brief{State: Registered, Taken: 3, HasPlace: true, URL: room}, register(0))
+		compare("one leaves, and the event is full still", brief{State: RegistrationClosed, Reason: IsFull, Taken: 2}, cancel(0))
+		compare("who left finds it full", brief{State: RegistrationClosed, Reason: IsFull, Taken: 2}, register(0))
+		edit(t, store, func(e *Event) { delete(e.Values, "max_attendees") })
+		compare("without a limit", brief{State: Registered, Taken: 3, HasPlace: true, URL: room}, register(0))
+		edit(t, store, func(e *Event) { e.Values["access"] = "paid" })
+		compare("members have to pay now", brief{State: UpgradeRequired, Taken: 3}, register(9))
+		edit(t, store, func(e *Event) { e.Status = Cancelled })
+		compare("cancelled", brief{State: RegistrationClosed, Reason: IsCancelled, Taken: 3, HasPlace: true, URL: room}, register(1))
+		compare("nobody comes", brief{State: RegistrationClosed, Reason: IsCancelled, Taken: 2}, cancel(1))
+		edit(t, store, func(e *Event) { e.Status, e.Values["event_date"] = Published, "2020-01-01" })
+		compare("over", brief{State: EventPassed, Taken: 2, HasPlace: true, URL: room}, cancel(2))
+		edit(t, store, func(e *Event) { delete(e.Values, "access") })
+		if _, err := edges[0].Register(t.Context(), "daily", "party", reader(5)); !errors.Is(err, ErrNoRegistration) {
+			t.Errorf("without access: %v, want %v", err, ErrNoRegistration)
+		}
+		edit(t, store, func(e *Event) { e.Status, e.body = Draft, "" })
+		if _, err := edges[0].Register(t.Context(), "daily", "party", reader(5)); !errors.Is(err, ErrNotFound) {
+			t.Errorf("a draft: %v, want %v", err, ErrNotFound)
+		}
+		count := func() (rows, taken int) {
+			t.Helper()
+			for query, into := range map[string]*int{`SELECT COUNT(*) FROM registrations`: &rows, `SELECT COUNT(*) FROM registrations_taken`: &taken} {
+				if err := db.Read.QueryRowContext(t.Context(), query).Scan(into); err != nil {
+					t.Fatalf("%s: %v", query, err)
+				}
+			}
+			return rows, taken
+		}
+		if rows, taken := count(); rows != 3 || taken != 1 {
+			t.Errorf("%d registrations of %d events, want 3 of 1", rows, taken)
+		}
+		edit(t, store, func(e *Event) { e.isOver = true })
+		if rows, taken := count(); rows != 0 || taken != 0 {
+			t.Errorf("the event is removed: %d registrations of %d events, want none", rows, taken)
+		}
+	})
+}
+
+// Of a thousand readers at once at two edges for 100 places, 100 are registered, and each is
+// told the truth, while a third of those who got a place give it back.
+func TestPlacesAreExact(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		_, edges := openHouse(t, db, 2, map[string]any{"max_attendees": 100.0})
+		var told, left, full atomic.Int64
+		var mu sync.Mutex
+		holds := make(map[string]bool)
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for n := range 1000 {
+			wg.Go(func() {
+				<-start
+				who, edge := reader(n), edges[n%2]
+				got, err := edge.Register(t.Context(), "daily", "party", who)
+				switch {
+				case err != nil:
+					t.Errorf("reader %d: %v", n, err)
+				case got.State == Registered && got.Taken > 100:
+					t.Errorf("reader %d: %d are registered, want 100 at most", n, got.Taken)
+				case got.State == Registered && n%3 == 0:
+					told.Add(1)
+					if after, err := edges[(n+1)%2].Cancel(t.Context(), "daily", "party", who); err != nil || !after.RegisteredAt.IsZero() {
+						t.Errorf("reader %d cancels: %+v, %v", n, after, err)
+					}
+					left.Add(1)
+				case got.State == Registered:
+					told.Add(1)
+					mu.Lock()
+					holds[who.Member] = true
+					mu.Unlock()
+				case got.State == RegistrationClosed && got.Reason == IsFull:
+					full.Add(1)
+				default:
+					t.Errorf("reader %d: %s %s", n, got.State, got.Reason)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		kept := make(map[string]bool)
+		rows, err := db.Read.QueryContext(t.Context(), `SELECT member FROM registrations WHERE cancelled_at IS NULL`)
+		if err != nil {
+			t.Fatalf("db.Read.QueryContext: %v", err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				t.Fatalf("rows.Scan: %v", err)
+			}
+			kept[id] = true
+		}
+		if diff := cmp.Diff(holds, kept); diff != "" || rows.Err() != nil {
+			t.Errorf("who was told yes -, who is kept +: %s %v", diff, rows.Err())
+		}
+		if got := told.Load() + full.Load(); got != 1000 {
+			t.Errorf("%d readers were told, want 1000", got)
+		}
+		var taken int
+		if err := db.Read.QueryRowContext(t.Context(), `SELECT taken FROM registrations_taken`).Scan(&taken); err != nil || taken != len(kept) || taken > 100 {
+			t.Errorf("%d places taken by %d: %v", taken, len(kept), err)
+		}
+		if told.Load() < 100 {
+			t.Errorf("%d got a place, want 100 or more, since %d gave theirs back", told.Load(), left.Load())
+		}
+	})
+}
+
+// One member who asks many times at once takes one place.
+func TestOneMemberTakesOnePlace(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		_, edges := openHouse(t, db, 2, map[string]any{"max_attendees": 5.0})
+		var wg sync.WaitGroup
+		for n := range 40 {
+			wg.Go(func() {
+				if got, err := edges[n%2].Register(t.Context(), "daily", "party", reader(1)); err != nil || got.State != Registered || got.RegisteredAt.IsZero() {
+					t.Errorf("%+v, %v, want %s", got, err, Registered)
+				}
+			})
+		}
+		wg.Wait()
+		if got := want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", reader(1))); got.Taken != 1 {
+			t.Errorf("%d places are taken, want 1", got.Taken)
+		}
+	})
+}
+
+// What is kept for readers who only ask is bounded, and forgotten after a moment.
+func TestRecent(t *testing.T) {
+	c := newRecent[int, string](3, time.Hour)
+	for n := range 10 {
+		c.put(n, "x")
+		if len(c.entries) > 3 {
+			t.Fatalf("%d entries, want 3 at most", len(c.entries))
+		}
+	}
+	if got, ok := c.get(9); !ok || got != "x" {
+		t.Errorf("the last: %q %t, want x true", got, ok)
+	}
+	late := newRecent[int, string](3, -time.Second)
+	late.put(1, "x")
+	if got, ok := late.get(1); ok {
+		t.Errorf("later: %q, want nothing", got)
+	}
+}
