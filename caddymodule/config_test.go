@@ -40,7 +40,7 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "site with an odd name", lychgate: "site daily.news {\n}", want: []string{`site "daily.news": a name has 1 to 63 letters`, "Caddyfile:3"}},
 		{name: "site twice", lychgate: site + "\n" + site, want: []string{"site demo is given twice", "Caddyfile:6"}},
 		{name: "site without hosts", lychgate: "site demo {\n}", want: []string{"site demo: needs at least one host, such as hosts news.example.com", "Caddyfile:3"}},
-		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, platform, staff_integrations, theme`, "Caddyfile:4"}},
+		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, platform, registration, staff_integrations, theme`, "Caddyfile:4"}},
 		{name: "host with port", lychgate: "site demo {\n hosts localhost:8080\n}", want: []string{`site demo: hosts "localhost:8080" has a port: write the host name without it`, "Caddyfile:4"}},
 		{name: "host is a URL", lychgate: "site demo {\n hosts https://news.example.com\n}", want: []string{"is a URL: write only the host name", "Caddyfile:4"}},
 		{name: "host is a pattern", lychgate: "site demo {\n hosts *.example.com\n}", want: []string{"is a pattern: write each host name out", "Caddyfile:4"}},

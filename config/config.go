@@ -82,7 +82,14 @@ type Site struct {
 	// StaffIntegrations lets the site's owners and administrators add, rotate and
 	// revoke integrations on the desk. Default: false.
 	StaffIntegrations bool `json:"staff_integrations,omitempty"`
+
+	// Registration lets readers register for the site's events, those whose access says who
+	// may. Default: true.
+	Registration *bool `json:"registration,omitempty"`
 }
+
+// TakesRegistrations reports whether readers may register for the site's events.
+func (s *Site) TakesRegistrations() bool { return s.Registration == nil || *s.Registration }
 
 // Names returns the names of the sites, sorted.
 func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Sites)) }

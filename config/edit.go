@@ -35,6 +35,10 @@ type NamedSite struct {
 	// StaffIntegrations lets the site's owners and administrators add, rotate and
 	// revoke integrations on the desk. Default: false.
 	StaffIntegrations bool `json:"staff_integrations,omitempty"`
+
+	// Registration lets readers register for the site's events, those whose access says who
+	// may. Default: true.
+	Registration *bool `json:"registration,omitempty"`
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
@@ -50,7 +54,7 @@ func (n *NamedSite) UnmarshalJSON(data []byte) error {
 func IsObject(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
 
 func (n *NamedSite) site() *Site {
-	return &Site{Hosts: n.Hosts, Platform: n.Platform, Themes: n.Themes, StaffIntegrations: n.StaffIntegrations}
+	return &Site{Hosts: n.Hosts, Platform: n.Platform, Themes: n.Themes, StaffIntegrations: n.StaffIntegrations, Registration: n.Registration}
 }
 
 // ShownSite is a site in the store, without its secrets.
@@ -81,7 +85,7 @@ func ShowSite(kept sites.Site) ShownSite {
 	for _, secret := range site.secretsOf() {
 		*secret = ""
 	}
-	shown.Platform, shown.Themes, shown.StaffIntegrations = site.Platform, site.Themes, site.StaffIntegrations
+	shown.Platform, shown.Themes, shown.StaffIntegrations, shown.Registration = site.Platform, site.Themes, site.StaffIntegrations, site.Registration
 	return shown
 }
 
@@ -212,6 +216,7 @@ func (e *Editor) checkPending(ctx context.Context, name string, mayLose bool) er
 func patched(kept sites.Site, site *Site, patch json.RawMessage) (NamedSite, error) {
 	text, err := json.Marshal(NamedSite{
 		Name: kept.Name, Hosts: site.Hosts, Platform: site.Platform, Themes: site.Themes, StaffIntegrations: site.StaffIntegrations,
+		Registration: site.Registration,
 	})
 	if err != nil {
 		return NamedSite{}, err

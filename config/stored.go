@@ -57,7 +57,13 @@ func (s *Site) ForStore(name string) (sites.Site, error) {
 }
 
 func (s *Site) clone() *Site {
-	c := &Site{Hosts: slices.Clone(s.Hosts), Integrations: maps.Clone(s.Integrations), Themes: make(map[string]*Theme), StaffIntegrations: s.StaffIntegrations}
+	c := &Site{
+		Hosts: slices.Clone(s.Hosts), Integrations: maps.Clone(s.Integrations), Themes: make(map[string]*Theme),
+		StaffIntegrations: s.StaffIntegrations,
+	}
+	if !s.TakesRegistrations() { // what is as by default is kept as if it was not written
+		c.Registration = s.Registration
+	}
 	if s.Platform != nil {
 		c.Platform = new(*s.Platform)
 	}

@@ -3,23 +3,33 @@ package edge
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Events is what events of one configuration run on.
 type Events struct {
-	edge    *Edge
-	store   *openStore
-	serving atomic.Pointer[servingEvents] // nil while the store is away
+	edge     *Edge
+	store    *openStore
+	failures *api.AuthLimiter              // of readers' sessions
+	serving  atomic.Pointer[servingEvents] // nil while the store is away
 }
 
 type servingEvents struct {
-	service *events.Service
-	feed    *events.Feed
+	service   *events.Service
+	feed      *events.Feed
+	registrar *events.Registrar
 }
+
+// readerLimit is the rate limit of each address for readers' sessions that are not valid. A
+// reader whose session has ended sends it with each page.
+var readerLimit = ratelimit.Limit{Requests: 30, Window: time.Minute}
 
 // UseEvents has what events need opened when the edge starts.
 func (e *Edge) UseEvents() (*Events, error) {
@@ -31,8 +41,29 @@ func (e *Edge) UseEvents() (*Events, error) {
 	if state.store, err = e.useStore(state); err != nil {
 		return nil, err
 	}
+	if state.failures, err = e.LoadAuthLimiter("readers", readerLimit, &e.releases); err != nil {
+		return nil, err
+	}
+	for _, name := range e.Config.Names() {
+		if err := state.serve(e.byName[name]); err != nil {
+			return nil, config.In("site "+name, "sites."+name, err)
+		}
+	}
 	e.events = state
 	return state, nil
+}
+
+// serve prepares a site whose platform knows who its readers are.
+func (s *Events) serve(site *Site) error {
+	connected, err := s.edge.connect(site)
+	if err != nil {
+		return err
+	}
+	if host, ok := connected.(platform.ReaderHost); ok {
+		kind, _ := site.Config.Platform.Of()
+		site.Readers = api.NewReaders(site.Name, kind.Title, host, s.failures)
+	}
+	return nil
 }
 
 // begin implements [storeUser].
@@ -43,7 +74,8 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	}
 	service := events.New(store, s.store.work.Load(), s.host, Sampled(s.edge.Logger))
 	run(service.Run)
-	s.serving.Store(&servingEvents{service, events.NewFeed(store)})
+	feed := events.NewFeed(store)
+	s.serving.Store(&servingEvents{service, feed, events.NewRegistrar(store, feed)})
 	return nil
 }
 
@@ -102,4 +134,13 @@ func (s *Events) Feed() (*events.Feed, error) {
 		return nil, err
 	}
 	return nil, ErrStoreAway
+}
+
+// Registrar returns what registers readers. Errors: ErrStoreAway.
+func (s *Events) Registrar() (*events.Registrar, error) {
+	serving, err := s.opened()
+	if err != nil {
+		return nil, err
+	}
+	return serving.registrar, nil
 }

@@ -113,7 +113,12 @@ func (s *StoredSites) open(kept sites.Site) (site *Site, err error) {
 		}
 	}
 	if e.themes != nil {
-		err = e.themes.serve(e, site)
+		if err = e.themes.serve(e, site); err != nil {
+			return site, err
+		}
+	}
+	if e.events != nil {
+		err = e.events.serve(site)
 	}
 	return site, err
 }

@@ -23,6 +23,7 @@ type Site struct {
 
 	Platform platform.Platform // nil unless it is used
 	Themes   *api.Site         // nil for a platform without themes
+	Readers  *api.Readers      // nil for a platform that does not know them
 	Upstream *url.URL          // where the platform listens, for dynamic lychgate; nil for none
 
 	members  atomic.Pointer[membersapi.Site] // nil while the store is away

@@ -58,6 +58,7 @@ func parse(d *caddyfile.Dispenser, existing any) (any, error) {
 //	            }
 //	        }
 //	        staff_integrations on | off
+//	        registration       on | off
 //	    }
 //	}
 func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
@@ -150,6 +151,7 @@ func parseSite(d *caddyfile.Dispenser, site *config.Site, in blocks.Block) error
 				return parseTheme(d, theme, inner)
 			})
 		}},
+		"registration":       blocks.Switch("registration", "off", func(on bool) { site.Registration = &on }),
 		"staff_integrations": blocks.Switch("staff_integrations", "on", func(on bool) { site.StaffIntegrations = on }),
 	})
 }

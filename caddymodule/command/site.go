@@ -114,7 +114,7 @@ configuration, such as members, is its own from then on.
 
 --from-csv adds those of a file, or of standard input for -. Its first line names
 the columns, in any order: name, hosts (with spaces between them), platform, url,
-admin_key, webhooks, reconcile, staff_integrations (on or off). The whole file is checked first. A site that is
+admin_key, webhooks, reconcile, staff_integrations and registration (on or off). The whole file is checked first. A site that is
 there already, just as in the file, is left as it is, so that the same file can be
 added again.
 `,
@@ -130,7 +130,7 @@ added again.
 			return err
 		}
 		prepared, err := s.Prepare(config.NamedSite{
-			Name: args[0], Hosts: *flags.hosts, Platform: &flags.platform, StaffIntegrations: flags.staffIntegrations,
+			Name: args[0], Hosts: *flags.hosts, Platform: &flags.platform, StaffIntegrations: flags.staffIntegrations, Registration: &flags.registration,
 		})
 		if err != nil {
 			return err
@@ -238,6 +238,7 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 		{"Themes", strings.Join(themes, ", ")},
 		{"Integrations", strings.Join(names, ", ")},
 		{"Managed by staff", managedByStaff(site.StaffIntegrations)},
+		{"Registration", onUnless(site.Registration)},
 		{"Keys", site.Locked},
 		{"Not served", site.Problem},
 		{"Pending", pendingWrites(pending)},
@@ -256,6 +257,14 @@ func managedByStaff(integrations bool) string {
 		return "integrations"
 	}
 	return ""
+}
+
+// onUnless is off for false, and "" for what is on.
+func onUnless(on *bool) string {
+	if on == nil || *on {
+		return ""
+	}
+	return "off"
 }
 
 func pendingWrites(n int) string {

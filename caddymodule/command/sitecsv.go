@@ -18,7 +18,7 @@ import (
 )
 
 // csvColumns are those that a CSV file of sites may have.
-var csvColumns = []string{"name", "hosts", "platform", "url", "admin_key", "webhooks", "reconcile", "staff_integrations"}
+var csvColumns = []string{"name", "hosts", "platform", "url", "admin_key", "webhooks", "reconcile", "staff_integrations", "registration"}
 
 // csvBatch is how many sites are added in one step. Other writers of SQLite wait
 // meanwhile.
@@ -145,18 +145,25 @@ func siteOfRow(header, row []string) (config.NamedSite, error) {
 	for i, column := range header {
 		values[column] = strings.TrimSpace(row[i])
 	}
-	managed := values["staff_integrations"]
+	isOn := map[string]bool{"staff_integrations": false, "registration": true} // by default
+	for column := range isOn {
+		switch value := values[column]; value {
+		case "":
+		case "on", "off":
+			isOn[column] = value == "on"
+		default:
+			return config.NamedSite{}, fmt.Errorf("%s %q: write on or off", column, value)
+		}
+	}
 	// What else may be wrong is said in the same words wherever a site comes from.
 	switch {
-	case managed != "" && managed != "on" && managed != "off":
-		return config.NamedSite{}, fmt.Errorf("staff_integrations %q: write on or off", managed)
 	case values["hosts"] == "":
 		return config.NamedSite{}, fmt.Errorf("site %s has no hosts: write one or more, with spaces between them", values["name"])
 	case values["platform"] != "none" && values["platform"] != "ghost":
 		return config.NamedSite{}, fmt.Errorf("platform %q of site %s: write none, or ghost with its url and admin_key", values["platform"], values["name"])
 	}
 	return config.NamedSite{
-		StaffIntegrations: managed == "on",
+		StaffIntegrations: isOn["staff_integrations"], Registration: new(isOn["registration"]),
 
 		Name: values["name"], Hosts: strings.Fields(values["hosts"]),
 		Platform: &config.Platform{

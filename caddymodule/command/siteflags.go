@@ -20,6 +20,7 @@ type siteFlags struct {
 	fromCSV  *string
 
 	staffIntegrations bool
+	registration      bool
 }
 
 func addSiteFlags(cmd *cobra.Command) *siteFlags {
@@ -31,6 +32,7 @@ func addSiteFlags(cmd *cobra.Command) *siteFlags {
 	cmd.Flags().StringVar(&f.platform.Webhooks, "webhooks", "", "Address at which Ghost reaches this site's edge, or off (default: https:// and the first host)")
 	cmd.Flags().StringVar(&f.platform.Reconcile, "reconcile", "", "How often all members are compared with Ghost's, or off (default: 6h)")
 	cmd.Flags().BoolVar(&f.staffIntegrations, "staff-integrations", false, "Let owners and administrators manage integrations on the desk")
+	cmd.Flags().BoolVar(&f.registration, "registration", true, "Let readers register for the site's events")
 	return f
 }
 
@@ -84,6 +86,9 @@ func (f *siteFlags) patch() (json.RawMessage, error) {
 	}
 	if f.cmd.Flags().Changed("staff-integrations") {
 		patch["staff_integrations"] = f.staffIntegrations
+	}
+	if f.cmd.Flags().Changed("registration") {
+		patch["registration"] = f.registration
 	}
 	if f.cmd.Flags().Changed("platform") { // nothing of the one before fits
 		for _, field := range []string{"url", "admin_key", "webhooks", "reconcile"} {

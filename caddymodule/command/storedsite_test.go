@@ -171,8 +171,8 @@ func TestSitesFromCSV(t *testing.T) {
 		name, csv string
 		want      ran
 	}{
-		{"nothing", "", ran{"", "Error: nothing was added: standard input, it is empty: its first line names the columns, such as name,hosts,platform,url,admin_key,webhooks,reconcile,staff_integrations\n", 1}},
-		{"an unknown column", "name,host\n", ran{"", `Error: nothing was added: standard input, line 1: there is no column "host": known are name, hosts, platform, url, admin_key, webhooks, reconcile, staff_integrations` + "\n", 1}},
+		{"nothing", "", ran{"", "Error: nothing was added: standard input, it is empty: its first line names the columns, such as name,hosts,platform,url,admin_key,webhooks,reconcile,staff_integrations,registration\n", 1}},
+		{"an unknown column", "name,host\n", ran{"", `Error: nothing was added: standard input, line 1: there is no column "host": known are name, hosts, platform, url, admin_key, webhooks, reconcile, staff_integrations, registration` + "\n", 1}},
 		{"a column twice", "name,name\n", ran{"", "Error: nothing was added: standard input, line 1: the column name is given twice\n", 1}},
 		{"a short line", "name,hosts,platform\na,a.example\n", ran{"", "Error: nothing was added: standard input, record on line 2: wrong number of fields\n", 1}},
 		{"a site twice", "name,hosts,platform\na,a.example,none\nb,b.example,none\na,c.example,none\n", ran{"", "Error: nothing was added: standard input, line 4: site a is in line 2 too\n", 1}},
@@ -181,6 +181,7 @@ func TestSitesFromCSV(t *testing.T) {
 		{"a site without hosts", "name,hosts,platform\na,a.example,none\nb,,none\n", ran{"", "Error: nothing was added: standard input, line 3: site b has no hosts: write one or more, with spaces between them\n", 1}},
 		{"a host of the configuration", "name,hosts,platform\na,daily.example,none\n", ran{"", "Error: nothing was added: standard input, line 2: site a: host daily.example belongs to site daily of the configuration\n", 1}},
 		{"staff, in other words", "name,hosts,platform,staff_integrations\na,a.example,none,yes\n", ran{"", "Error: nothing was added: standard input, line 2: staff_integrations \"yes\": write on or off\n", 1}},
+		{"registration, in other words", "name,hosts,platform,registration\na,a.example,none,yes\n", ran{"", "Error: nothing was added: standard input, line 2: registration \"yes\": write on or off\n", 1}},
 		{"staff", "name,hosts,platform,staff_integrations\nmanaged,managed.example,none,on\nplain,plain.example,none,\n", ran{"2 sites added, 0 were there already.\n", adding("2", "s"), 0}},
 		{"a thousand", many.String(), ran{"1,000 sites added, 0 were there already.\n", adding("1,000", "s"), 0}},
 		{"the same again, and one more", many.String() + "none,more,more.example,,\r\n", ran{"1 site added, 1,000 were there already.\n", adding("1,001", "s"), 0}},

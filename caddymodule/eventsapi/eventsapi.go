@@ -30,8 +30,9 @@ func init() {
 // It answers `GET /ghost/lychgate/events` on the hosts of the `lychgate` app's sites with a
 // list as JSON, and `/ghost/lychgate/events.ics` with a calendar. Behind it, at the slug of
 // an event's page, is that event, and with `.ics` its calendar file. Anybody may ask, from a
-// page of any origin. Each reader has an allowance. All other requests pass through
-// untouched.
+// page of any origin. Behind an event, `/registration` says how it stands for the reader, whom
+// the publishing platform knows by their session, and registers them: for pages of the site
+// alone. Each reader has an allowance. All other requests pass through untouched.
 type EventsAPI struct {
 	// Path is that of the list. Default: `/ghost/lychgate/events`.
 	Path string `json:"path,omitempty"`
@@ -40,9 +41,10 @@ type EventsAPI struct {
 	// have the same limit. Default: 60 requests in any minute.
 	Limit *config.Limit `json:"limit,omitempty"`
 
-	on      *directive.Provisioned
-	events  *edge.Events
-	readers eventhandlers.Readers
+	on           *directive.Provisioned
+	events       *edge.Events
+	readers      eventhandlers.Readers
+	registration eventhandlers.Registration
 }
 
 const defaultPath = "/ghost/lychgate/events"
@@ -112,7 +114,9 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 		return h.on.Lines.Explain(err)
 	}
 	limiter, err := h.on.Edge.LoadLimiter("events", h.Limit.Plain(), &h.on.Releases)
-	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: edge.Sampled(ctx.Logger())}
+	logger := edge.Sampled(ctx.Logger())
+	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: logger}
+	h.registration = eventhandlers.Registration{Path: h.Path, Limiter: limiter, Logger: logger}
 	return err
 }
 
@@ -130,6 +134,12 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		return nil
 	}
 	directive.SetPlaceholders(r, site, "")
+	if h.registration.Handles(r.URL.Path) {
+		site.Metrics.ServedEvents(h.registration.Serve(w, r, eventhandlers.RegistrationSite{
+			Name: site.Name, Readers: site.Readers, Registrar: h.events.Registrar, IsOff: !site.Config.TakesRegistrations(),
+		}, h.on.ClientAddr(r)))
+		return nil
+	}
 	site.Metrics.ServedEvents(h.readers.Serve(w, r, site.Name, h.events.Feed, h.on.ClientAddr(r)))
 	return nil
 }

@@ -263,17 +263,25 @@ func (s *site) signInAs(kind string) (path string) {
 	if kind == "" {
 		return "/"
 	}
-	member := map[string]any{"email": kind + "@example.com"}
-	if kind == "paid" { // without paying: complimentary
+	_, link := s.addMember(kind+"@example.com", kind == "paid")
+	return link
+}
+
+// addMember makes a member, and returns the ID and the path with which the member signs in.
+func (s *site) addMember(email string, isPaid bool) (id, path string) {
+	s.t.Helper()
+	member := map[string]any{"email": email}
+	if isPaid { // without paying: complimentary
 		var found struct{ Tiers []struct{ ID string } }
 		s.send("GET", "/ghost/api/admin/tiers/?filter=type:paid", nil, &found)
 		member["tiers"] = []any{map[string]string{"id": found.Tiers[0].ID}}
 	}
 	var made struct{ Members []struct{ ID string } }
 	s.send("POST", "/ghost/api/admin/members/", map[string]any{"members": []any{member}}, &made)
+	id = made.Members[0].ID
 	var link struct {
 		URLs []struct{ URL string } `json:"member_signin_urls"`
 	}
-	s.send(http.MethodGet, "/ghost/api/admin/members/"+made.Members[0].ID+"/signin_urls/", nil, &link)
-	return strings.TrimPrefix(link.URLs[0].URL, s.base)
+	s.send(http.MethodGet, "/ghost/api/admin/members/"+id+"/signin_urls/", nil, &link)
+	return id, strings.TrimPrefix(link.URLs[0].URL, s.base)
 }

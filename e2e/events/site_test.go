@@ -51,7 +51,7 @@ http://localhost:{{public}} {
 	}
 	events_api {
 		path {{path}}/ghost/lychgate/events
-		limit 1000 1m
+		limit 60000 1m
 	}
 	reverse_proxy {{upstream}}
 }

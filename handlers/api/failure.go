@@ -140,6 +140,12 @@ func Invalid(message string) *Error {
 	return &Error{Status: http.StatusUnprocessableEntity, Outcome: Other, Message: message}
 }
 
+// Unavailable is the error of what the edge cannot do now: 503. wait is until the caller may try
+// again.
+func Unavailable(message string, wait time.Duration) *Error {
+	return &Error{Status: http.StatusServiceUnavailable, Outcome: Failed, Message: message, wait: wait}
+}
+
 // RateLimited is the error of a rate limit that is used up. of is what there were too many
 // of, and wait is until the next may come.
 func RateLimited(of string, wait time.Duration) *Error {

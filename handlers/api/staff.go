@@ -9,57 +9,22 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
-	"time"
 
-	"golang.org/x/sync/singleflight"
-
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Staff tells whether a request comes from the publication's staff. What the
-// platform says of a session is kept a moment. It may be used by many goroutines
-// at once.
+// Staff tells whether a request comes from the publication's staff. It may be used by many
+// goroutines at once.
 type Staff struct {
-	site     string
 	title    string // of the platform
 	platform platform.Authenticator
-	failures *AuthLimiter
-	now      func() time.Time
-
-	asking  singleflight.Group
-	limiter *limiter.Limiter // of questions
-
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]knownVisitor
+	sessions sessions[platform.StaffMember]
 }
-
-type knownVisitor struct {
-	platform.StaffMember
-	until time.Time
-}
-
-const (
-	// sessionTTL is how long a session is taken to be what the platform said.
-	sessionTTL = 15 * time.Second
-
-	// maxVisitors bounds how many are known.
-	maxVisitors = 1000
-
-	// maxQuestions bounds the questions to the platform that are under way or wait
-	// for a connection.
-	maxQuestions = 64
-)
 
 // NewStaff makes the Staff of a site that authenticates against a platform, which has a
 // title for people. Sessions that are not valid count as failures.
 func NewStaff(site, title string, authenticator platform.Authenticator, failures *AuthLimiter) *Staff {
-	return &Staff{
-		site: site, title: title, platform: authenticator, failures: failures, now: time.Now,
-		limiter: limiter.New(maxQuestions, 0), known: make(map[[sha256.Size]byte]knownVisitor),
-	}
+	return &Staff{title: title, platform: authenticator, sessions: newSessions[platform.StaffMember](site, failures)}
 }
 
 // crossOrigin tells whether an unsafe request comes from a page of another
@@ -92,6 +57,24 @@ func claimsAnother(r *http.Request, fetchSite string) bool {
 	return err != nil || !strings.EqualFold(from.Hostname(), here.Hostname())
 }
 
+// fromHere checks that a request comes from a page of this site if it changes anything; a page
+// of another site may not even read, but have a link. It returns the header Sec-Fetch-Site, and
+// "none" for who follows a link. Errors: errElsewhere.
+func fromHere(r *http.Request) (fetchSite string, err error) {
+	// Without these headers it does not come from a browser of the last years
+	// (Fetch Metadata; Fetch, section 3.2).
+	fetchSite = r.Header.Get("Sec-Fetch-Site")
+	unsafe := r.Method != http.MethodGet && r.Method != http.MethodHead
+	// Whoever follows a link is where an address typed in leads. A page in a frame is not.
+	if isLink := !unsafe && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"; isLink && fetchSite != "same-origin" {
+		fetchSite = "none"
+	}
+	if fetchSite == "cross-site" || claimsAnother(r, fetchSite) || unsafe && (crossOrigin.Check(r) != nil || fetchSite == "" && r.Header.Get("Origin") == "") {
+		return "", errElsewhere
+	}
+	return fetchSite, nil
+}
+
 // Permission reports whether staff with permissions may do something.
 type Permission func(platform.Permissions) bool
 
@@ -116,16 +99,9 @@ func (s *Staff) Authorize(ctx context.Context, r *http.Request, address netip.Ad
 // changes anything; a page of another site may not even read, but have a link. Errors are
 // those of [FailureOf].
 func (s *Staff) Member(ctx context.Context, r *http.Request, address netip.Addr) (platform.Visitor, platform.StaffMember, error) {
-	// Without these headers it does not come from a browser of the last years
-	// (Fetch Metadata; Fetch, section 3.2).
-	fetchSite := r.Header.Get("Sec-Fetch-Site")
-	unsafe := r.Method != http.MethodGet && r.Method != http.MethodHead
-	// Whoever follows a link is where an address typed in leads. A page in a frame is not.
-	if isLink := !unsafe && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"; isLink && fetchSite != "same-origin" {
-		fetchSite = "none"
-	}
-	if fetchSite == "cross-site" || claimsAnother(r, fetchSite) || unsafe && (crossOrigin.Check(r) != nil || fetchSite == "" && r.Header.Get("Origin") == "") {
-		return platform.Visitor{}, platform.StaffMember{}, errElsewhere
+	fetchSite, err := fromHere(r)
+	if err != nil {
+		return platform.Visitor{}, platform.StaffMember{}, err
 	}
 	visitor := visitorOf(r)
 	if visitor.Origin == "" && (visitor.Referer == "" || fetchSite == "none") { // no other page could read the answer
@@ -155,7 +131,7 @@ func (s *Staff) Member(ctx context.Context, r *http.Request, address netip.Addr)
 // session of somebody whom the platform lets upload themes.
 func (s *Staff) MayUpload(ctx context.Context, r *http.Request, address netip.Addr) bool {
 	if authorization := r.Header.Get("Authorization"); s.platform.HasToken(authorization) {
-		return s.ask(ctx, address, func(ctx context.Context) error { return s.platform.CheckToken(ctx, authorization) }) == nil
+		return s.sessions.ask(ctx, address, func(ctx context.Context) error { return s.platform.CheckToken(ctx, authorization) }) == nil
 	}
 	member, err := s.member(ctx, visitorOf(r), address)
 	return err == nil && member.Permissions.UploadThemes
@@ -175,10 +151,6 @@ func originOf(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-func tooManySessions(wait time.Duration) error {
-	return RateLimited("requests from this address with a session that is not valid", wait)
-}
-
 // member asks the platform, unless it was asked a moment ago. Errors:
 // platform.ErrNotStaff, ErrRateLimited.
 func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address netip.Addr) (platform.StaffMember, error) {
@@ -186,64 +158,5 @@ func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address ne
 		return platform.StaffMember{}, platform.ErrNotStaff
 	}
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %t", visitor.Cookie, visitor.Origin, visitor.Referer, visitor.UserAgent, visitor.SameOrigin))
-	now := s.now()
-	s.mu.Lock()
-	visited, ok := s.known[key]
-	s.mu.Unlock()
-	if ok && now.Before(visited.until) {
-		s.failures.trust(sender{s.site, ratelimit.AddrKey(address)})
-		return visited.StaffMember, nil
-	}
-	// Several requests of one page ask once. Who leaves does not cancel the
-	// others; the platform bounds the time itself.
-	answer := s.asking.DoChan(string(key[:]), func() (any, error) {
-		var member platform.StaffMember
-		err := s.ask(context.WithoutCancel(ctx), address, func(ctx context.Context) (err error) {
-			member, err = s.platform.Staff(ctx, visitor)
-			return err
-		})
-		return member, err
-	})
-	var member platform.StaffMember
-	select {
-	case asked := <-answer:
-		if asked.Err != nil {
-			return platform.StaffMember{}, asked.Err
-		}
-		member = asked.Val.(platform.StaffMember)
-	case <-ctx.Done():
-		return platform.StaffMember{}, ctx.Err()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.known) >= maxVisitors {
-		clear(s.known)
-	}
-	s.known[key] = knownVisitor{member, now.Add(sessionTTL)}
-	return member, nil
+	return s.sessions.find(ctx, key, address, func(ctx context.Context) (platform.StaffMember, error) { return s.platform.Staff(ctx, visitor) })
 }
-
-// ask puts a question to the platform for an address, and counts it unless the
-// answer is that the credentials are valid. Errors: ErrRateLimited, errTooManyQuestions,
-// those of the question.
-func (s *Staff) ask(ctx context.Context, address netip.Addr, question func(context.Context) error) error {
-	attempt, wait := s.failures.Begin(ctx, s.site, address)
-	if wait > 0 {
-		return tooManySessions(wait)
-	}
-	if !s.limiter.TryAcquire("") {
-		return errTooManyQuestions
-	}
-	defer s.limiter.Release("")
-	err := question(ctx)
-	if err == nil {
-		attempt.Succeed()
-		return nil
-	}
-	if wait := attempt.Fail(ctx); wait > 0 {
-		return tooManySessions(wait)
-	}
-	return err
-}
-
-var errTooManyQuestions = errors.New("too many questions to the platform are under way")

@@ -80,10 +80,10 @@ func TestSessionsAreKeptAMoment(t *testing.T) {
 		count("stranger https://a", 2)
 
 		// Not more are known than there is room for.
-		for i := range maxVisitors {
+		for i := range maxSessions {
 			ask("owner", fmt.Sprint("https://", i))
 		}
-		if n := len(s.known); n > maxVisitors {
+		if n := len(s.sessions.known); n > maxSessions {
 			t.Errorf("%d are known", n)
 		}
 		r.Away = true

@@ -35,6 +35,7 @@ type Client struct {
 	webhookClient
 	examiner
 	visitorClient
+	readerClient
 }
 
 var (
@@ -46,6 +47,7 @@ var (
 	_ platform.ThemeHost     = (*Client)(nil)
 	_ platform.PostHost      = (*Client)(nil)
 	_ platform.EventHost     = (*Client)(nil)
+	_ platform.ReaderHost    = (*Client)(nil)
 )
 
 // New makes a Client. It does not talk to Ghost yet.
@@ -73,7 +75,8 @@ func New(cfg Config) (*Client, error) {
 		cfg.Timeout = defaultTimeout
 	}
 	t := &transport{base: base.JoinPath(adminAPI).String(), tokens: tokens, timeout: cfg.Timeout}
-	forMembers, forPosts, forVisitors := t.newAPI(maxConnections), t.newAPI(maxPostConnections), t.newAPI(maxStaffConnections)
+	forMembers, forPosts := t.newAPI(maxConnections), t.newAPI(maxPostConnections)
+	forVisitors, forReaders := t.newAPI(maxStaffConnections), t.newAPI(maxReaderConnections)
 	source := webhookClient{api: forMembers, key: key}
 	return &Client{
 		memberClient:  memberClient{api: forMembers, labelling: make(chan struct{}, 1)},
@@ -82,12 +85,13 @@ func New(cfg Config) (*Client, error) {
 		webhookClient: source,
 		examiner:      examiner{webhookClient: source, tags: forPosts},
 		visitorClient: visitorClient{forVisitors},
+		readerClient:  readerClient{forReaders},
 	}, nil
 }
 
 // Close closes the connections that are not in use.
 func (c *Client) Close() error {
-	for _, of := range []api{c.memberClient.api, c.postClient.api, c.visitorClient.api} {
+	for _, of := range []api{c.memberClient.api, c.postClient.api, c.visitorClient.api, c.readerClient.api} {
 		of.http.CloseIdleConnections()
 	}
 	return nil

@@ -45,6 +45,10 @@ const (
 	// maxStaffConnections bounds those for requests about the staff, which
 	// strangers can cause.
 	maxStaffConnections = 2
+
+	// maxReaderConnections bounds those for requests about who is signed in on the
+	// publication's pages, which strangers can cause too. Ghost takes 10 to 40 ms for one.
+	maxReaderConnections = 4
 )
 
 // transport is how all requests reach one Ghost.

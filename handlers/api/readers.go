@@ -1,0 +1,63 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Readers tells which member of the publication a request comes from. It may be used by many
+// goroutines at once.
+type Readers struct {
+	title    string // of the platform
+	platform platform.ReaderHost
+	sessions sessions[platform.Reader]
+}
+
+// NewReaders makes the Readers of a site whose platform has a title for people. Sessions that
+// are nobody's count as failures.
+func NewReaders(site, title string, host platform.ReaderHost, failures *AuthLimiter) *Readers {
+	return &Readers{title: title, platform: host, sessions: newSessions[platform.Reader](site, failures)}
+}
+
+// errReaderUnknown means that the platform does not say whose a session is.
+var errReaderUnknown = Unavailable("%s could not be asked who you are. Try again in a moment.", readerRetry)
+
+// readerRetry is when a reader whom the platform does not know yet is to ask again.
+const readerRetry = 5 * time.Second
+
+// Reader returns the member who sends a request from an address, by the session in its cookies
+// and nothing else, and the zero value for a guest. What the platform said counts for 15
+// seconds. The request has to come from a page of this site. Errors are those of [FailureOf].
+func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Addr) (platform.Reader, error) {
+	if _, err := fromHere(r); err != nil {
+		return platform.Reader{}, err
+	}
+	session := s.platform.ReaderSession(r.Header.Get("Cookie"))
+	if session == "" {
+		return platform.Reader{}, nil
+	}
+	reader, err := s.sessions.find(ctx, sha256.Sum256([]byte(session)), address, func(ctx context.Context) (platform.Reader, error) {
+		reader, err := s.platform.Reader(ctx, session)
+		if err == nil && reader.UUID == "" {
+			err = errNobody
+		}
+		return reader, err
+	})
+	switch {
+	case err == nil || errors.Is(err, ErrRateLimited):
+	case errors.Is(err, errNobody):
+		err = nil
+	default:
+		err = errReaderUnknown.For(s.title).Because(err)
+	}
+	return reader, err
+}
+
+// errNobody means that a session has ended.
+var errNobody = errors.New("nobody's session")

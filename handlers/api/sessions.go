@@ -1,0 +1,123 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+)
+
+// sessions asks a site's platform whose a session is, within bounds that strangers cannot pass,
+// and remembers for a moment what it said. T is whose. It may be used by many goroutines at once.
+type sessions[T any] struct {
+	site     string
+	failures *AuthLimiter
+	now      func() time.Time
+
+	asking  singleflight.Group
+	limiter *limiter.Limiter // of questions
+
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]knownSession[T]
+}
+
+type knownSession[T any] struct {
+	whose T
+	until time.Time
+}
+
+const (
+	// sessionTTL is how long a session is taken to be what the platform said.
+	sessionTTL = 15 * time.Second
+
+	// maxSessions bounds how many of a site are known.
+	maxSessions = 1000
+
+	// maxQuestions bounds the questions to a platform that are under way or wait for a
+	// connection.
+	maxQuestions = 64
+)
+
+// newSessions returns the sessions of a site. Those that are not valid count as failures.
+func newSessions[T any](site string, failures *AuthLimiter) sessions[T] {
+	return sessions[T]{
+		site: site, failures: failures, now: time.Now,
+		limiter: limiter.New(maxQuestions, 0), known: make(map[[sha256.Size]byte]knownSession[T]),
+	}
+}
+
+// find returns whose a session is. key is a hash of all that question sends. Errors: those of
+// ask.
+func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address netip.Addr, question func(context.Context) (T, error)) (T, error) {
+	now := s.now()
+	s.mu.Lock()
+	known, ok := s.known[key]
+	s.mu.Unlock()
+	if ok && now.Before(known.until) {
+		s.failures.trust(sender{s.site, ratelimit.AddrKey(address)})
+		return known.whose, nil
+	}
+	// Several requests of one page ask once. Who leaves does not cancel the
+	// others; the platform bounds the time itself.
+	answer := s.asking.DoChan(string(key[:]), func() (any, error) {
+		var whose T
+		err := s.ask(context.WithoutCancel(ctx), address, func(ctx context.Context) (err error) {
+			whose, err = question(ctx)
+			return err
+		})
+		return whose, err
+	})
+	var whose T
+	select {
+	case asked := <-answer:
+		if asked.Err != nil {
+			return whose, asked.Err
+		}
+		whose = asked.Val.(T)
+	case <-ctx.Done():
+		return whose, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= maxSessions {
+		clear(s.known)
+	}
+	s.known[key] = knownSession[T]{whose, now.Add(sessionTTL)}
+	return whose, nil
+}
+
+// ask puts a question to the platform for an address, and counts it unless the
+// answer is that the credentials are valid. Errors: ErrRateLimited, errTooManyQuestions,
+// those of the question.
+func (s *sessions[T]) ask(ctx context.Context, address netip.Addr, question func(context.Context) error) error {
+	attempt, wait := s.failures.Begin(ctx, s.site, address)
+	if wait > 0 {
+		return tooManySessions(wait)
+	}
+	if !s.limiter.TryAcquire("") {
+		return errTooManyQuestions
+	}
+	defer s.limiter.Release("")
+	err := question(ctx)
+	if err == nil {
+		attempt.Succeed()
+		return nil
+	}
+	if wait := attempt.Fail(ctx); wait > 0 {
+		return tooManySessions(wait)
+	}
+	return err
+}
+
+func tooManySessions(wait time.Duration) error {
+	return RateLimited("requests from this address with a session that is not valid", wait)
+}
+
+var errTooManyQuestions = errors.New("too many questions to the platform are under way")

@@ -1,0 +1,238 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Registration answers readers who look at the page of an event, and register there
+// (docs/registration.md). All fields are required.
+type Registration struct {
+	// Path is where the list of events is, such as /ghost/lychgate/events.
+	Path string
+
+	// Limiter holds the allowance of each reader.
+	Limiter ratelimit.Limiter
+
+	Logger *zap.Logger
+}
+
+// RegistrationSite is what a site has for it.
+type RegistrationSite struct {
+	Name string
+
+	// Readers is nil while the site's platform cannot be asked, since its key cannot be opened.
+	Readers *api.Readers
+
+	// Registrar returns an error if the store is away.
+	Registrar func() (*events.Registrar, error)
+
+	// IsOff means that the operator wants no registrations.
+	IsOff bool
+}
+
+// registrationPath is behind the slug of an event.
+const registrationPath = "/registration"
+
+// Handles reports whether a path is that of an event's registration.
+func (h *Registration) Handles(path string) bool {
+	_, ok := h.slug(path)
+	return ok
+}
+
+func (h *Registration) slug(path string) (string, bool) {
+	rest, below := strings.CutPrefix(strings.TrimSuffix(path, "/"), h.Path+"/")
+	slug, is := strings.CutSuffix(rest, registrationPath)
+	return slug, below && is && slug != ""
+}
+
+// Serve answers a request of a reader.
+func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) api.Outcome {
+	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+	if r.Method == http.MethodOptions { // no page of another origin is let in
+		api.Allow(w.Header(), registrationMethods...)
+		w.WriteHeader(http.StatusNoContent)
+		return api.Done
+	}
+	reader, found, err := h.answer(w, r, site, address)
+	if err != nil {
+		f := api.FailureOf(err)
+		if f.IsUnforeseen || f.Outcome == api.Failed && r.Context().Err() == nil {
+			h.Logger.Error("cannot answer about a registration", zap.String("site", site.Name), zap.Error(err))
+		}
+		if f.Status == http.StatusServiceUnavailable {
+			f.Wait = cmp.Or(f.Wait, busyRetry)
+		}
+		f.SetRetryAfter(w.Header())
+		api.WriteJSON(w, f.Status, struct {
+			Message string `json:"message"`
+		}{f.Message})
+		return f.Outcome
+	}
+	status, outcome := registrationStatus(r.Method, reader.Membership == events.Guest, found)
+	api.WriteJSON(w, status, h.shown(r, found))
+	return outcome
+}
+
+const (
+	// busyRetry is when a reader is to ask again while too many others ask the store.
+	busyRetry = 5 * time.Second
+
+	// registrationTimeout bounds a request, in which the platform and the store are asked.
+	registrationTimeout = 20 * time.Second
+
+	// maxSlug is longer than any slug of a platform, in bytes.
+	maxSlug = 4 * 191
+)
+
+var registrationMethods = []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions}
+
+func (h *Registration) answer(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (reader events.Reader, found events.Registration, err error) {
+	if wait := h.Limiter.Take(r.Context(), ratelimit.AddrKey(address)); wait > 0 {
+		return reader, found, api.RateLimited("requests", wait)
+	}
+	var act func(*events.Registrar, context.Context, string, string, events.Reader) (events.Registration, error)
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		act = (*events.Registrar).Find
+	case http.MethodPut:
+		act = (*events.Registrar).Register
+	case http.MethodDelete:
+		act = (*events.Registrar).Cancel
+	default:
+		api.Allow(w.Header(), registrationMethods...)
+		return reader, found, api.ErrNotAllowed
+	}
+	slug, _ := h.slug(r.URL.Path)
+	switch {
+	case len(slug) > maxSlug || strings.Contains(slug, "/") || !api.IsText(slug):
+		return reader, found, events.ErrNotFound
+	case site.IsOff:
+		return reader, found, events.ErrNoRegistration
+	case site.Readers == nil:
+		return reader, found, errNotServed
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
+	defer cancel()
+	member, err := site.Readers.Reader(ctx, r, address)
+	if err != nil {
+		return reader, found, err
+	}
+	registrar, err := site.Registrar()
+	if err != nil {
+		return reader, found, errStoreAway.Because(err)
+	}
+	reader = readerOf(member)
+	found, err = act(registrar, ctx, site.Name, strings.Clone(slug), reader)
+	if _, isForeseen := errcode.Of(err); err != nil && !isForeseen {
+		err = errStoreAway.Because(err)
+	}
+	return reader, found, err
+}
+
+// Errors of registrations.
+var (
+	errStoreAway = api.Unavailable("Registrations are not available now. Try again in a moment.", busyRetry)
+	errNotServed = api.Unavailable("Registrations are not available on this site now.", time.Minute)
+)
+
+func readerOf(m platform.Reader) events.Reader {
+	reader := events.Reader{Member: m.UUID, Email: m.Email, Name: m.Name}
+	switch {
+	case m.UUID == "":
+	case m.IsPaid:
+		reader.Membership = events.PaidMember
+	default:
+		reader.Membership = events.FreeMember
+	}
+	return reader
+}
+
+// registrationStatus is the status of an answer. Who only asks has a success; who wanted to
+// change something learns from it whether it is so.
+func registrationStatus(method string, isGuest bool, found events.Registration) (int, api.Outcome) {
+	isDone := method == http.MethodGet || method == http.MethodHead ||
+		method == http.MethodPut && found.State == events.Registered ||
+		method == http.MethodDelete && !isGuest && found.RegisteredAt.IsZero() && found.State != events.EventPassed
+	switch {
+	case isDone:
+		return http.StatusOK, api.Done
+	case isGuest && (method == http.MethodDelete || found.State == events.LoginRequiredFree || found.State == events.LoginRequiredPaid):
+		return http.StatusUnauthorized, api.Unauthorized
+	case found.State == events.UpgradeRequired:
+		return http.StatusForbidden, api.Forbidden
+	}
+	return http.StatusConflict, api.Rejected
+}
+
+// registrationJSON is the body of an answer (docs/registration.md#the-answer).
+type registrationJSON struct {
+	State        events.State  `json:"state"`
+	Message      string        `json:"message"`
+	Reason       events.Reason `json:"reason,omitempty"`
+	PlacesLeft   *int          `json:"places_left"`
+	Deadline     *string       `json:"deadline"`
+	RegisteredAt *string       `json:"registered_at"`
+	PlatformURL  string        `json:"platform_url,omitempty"`
+	Calendars    *calendars    `json:"calendars,omitempty"`
+}
+
+type calendars struct {
+	ICS string `json:"ics"`
+}
+
+func (h *Registration) shown(r *http.Request, found events.Registration) registrationJSON {
+	shown := registrationJSON{
+		State: found.State, Reason: found.Reason, Message: cmp.Or(found.Message, defaultMessage(found)),
+		Deadline: timeOrNull(found.Terms.Deadline), RegisteredAt: timeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
+	}
+	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
+		shown.PlacesLeft = &left
+	}
+	if slug, ok := h.slug(r.URL.Path); ok && found.State == events.Registered {
+		shown.Calendars = &calendars{ICS: h.Path + "/" + url.PathEscape(slug) + ".ics"}
+	}
+	return shown
+}
+
+func timeOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	return new(api.Time(t))
+}
+
+// defaultMessages are for states for which staff have written nothing.
+var defaultMessages = map[events.State]string{
+	events.CanRegister:        "You can register for this event.",
+	events.LoginRequiredFree:  "This event is for members. Sign in or sign up to register.",
+	events.LoginRequiredPaid:  "This event is for paying members. Sign in to register.",
+	events.UpgradeRequired:    "This event is for paying members. Upgrade your membership to register.",
+	events.Registered:         "You are registered.",
+	events.RegistrationClosed: "Registration is closed.",
+	events.EventPassed:        "This event is over.",
+}
+
+func defaultMessage(found events.Registration) string {
+	switch found.Reason {
+	case events.IsFull:
+		return "All places are taken."
+	case events.IsCancelled:
+		return "This event is cancelled."
+	case events.ByDeadline:
+	}
+	return defaultMessages[found.State]
+}

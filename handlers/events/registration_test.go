@@ -1,0 +1,249 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// membership is a platform on which the cookie names the member.
+type membership struct {
+	isAway bool
+	asked  int
+	paid   bool
+}
+
+func (*membership) ReaderSession(cookie string) string {
+	if session, ok := strings.CutPrefix(cookie, "session="); ok {
+		return session
+	}
+	return ""
+}
+
+func (m *membership) Reader(_ context.Context, session string) (platform.Reader, error) {
+	m.asked++
+	switch {
+	case m.isAway:
+		return platform.Reader{}, errors.New("connection refused")
+	case session == "ended":
+		return platform.Reader{}, nil
+	}
+	return platform.Reader{UUID: session, Email: session + "@example.com", Name: "Jane", IsPaid: m.paid}, nil
+}
+
+// door is the registration of a site's event with the slug party.
+type door struct {
+	t       *testing.T
+	handler Registration
+	site    RegistrationSite
+	members *membership
+	log     *observer.ObservedLogs
+}
+
+func newDoor(t *testing.T, db *database.DB, values string) *door {
+	t.Helper()
+	store, err := events.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatalf("events.NewSQL: %v", err)
+	}
+	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO events (site, id, slug, public, starts_at, over_at, updated_at, created_at, theme, type, content, status, revision,
+			shape, post, late_at, post_id, name)
+		VALUES ('daily', 'aaaaaaaaaaaaaaaaaaaaaaaaaa', 'party', '{}', 0, 0, 0, 0, 'solo', 'webinar', $1, 'published', 1,
+			'{"fields":["name","access","max_attendees","registration_deadline","event_date","platform_url"]}', '{}', 0, 'p1', 'event')`, values); err != nil {
+		t.Fatalf("db.Write.ExecContext: %v", err)
+	}
+	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 30, Window: time.Minute}})
+	if err != nil {
+		t.Fatalf("ratelimit.NewMemory: %v", err)
+	}
+	registrar := events.NewRegistrar(store, events.NewFeed(store))
+	core, log := observer.New(zapcore.DebugLevel)
+	d := &door{t: t, members: new(membership), log: log}
+	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Logger: zap.New(core)}
+	d.site = RegistrationSite{
+		Name: "daily", Readers: api.NewReaders("daily", "Ghost", d.members, api.NewAuthLimiter(limiter)),
+		Registrar: func() (*events.Registrar, error) { return registrar, nil },
+	}
+	return d
+}
+
+// told is what a reader's browser gets.
+type told struct {
+	Status  int
+	Outcome api.Outcome
+	Body    string
+}
+
+func (d *door) ask(method, target, cookie string, header ...string) (told, http.Header) {
+	d.t.Helper()
+	r := httptest.NewRequestWithContext(d.t.Context(), method, "https://news.example.com"+target, nil)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	if cookie != "" {
+		r.Header.Set("Cookie", cookie)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+		if header[i+1] == "" {
+			r.Header.Del(header[i])
+		}
+	}
+	w := httptest.NewRecorder()
+	outcome := d.handler.Serve(w, r, d.site, netip.MustParseAddr("192.0.2.1"))
+	return told{w.Code, outcome, strings.TrimSpace(w.Body.String())}, w.Header()
+}
+
+const guestTold = `{"state":"login_required_free","message":"This event is for members. Sign in or sign up to register.","places_left":1,"deadline":null,"registered_at":null}`
+
+// Each of a reader's questions has its answer: whether they may, are, or why not.
+func TestRegistration(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1,"platform_url":"https://example.com/room"}`)
+	const party = "/events/party/registration"
+	const jane = "session=jane"
+	can := func(left int) string {
+		return fmt.Sprintf(`{"state":"can_register","message":"You can register for this event.","places_left":%d,"deadline":null,"registered_at":null}`, left)
+	}
+	const full = `{"state":"registration_closed","message":"All places are taken.","reason":"full","places_left":0,"deadline":null,"registered_at":null}`
+	const is = `{"state":"registered","message":"You are registered.","places_left":0,"deadline":null,"registered_at":"NOW","platform_url":"https://example.com/room","calendars":{"ics":"/events/party.ics"}}`
+	failure := func(message string) string { return fmt.Sprintf(`{"message":%q}`, message) }
+	for _, step := range []struct {
+		name, method, target, cookie string
+		want                         told
+	}{
+		{"a guest asks", "GET", party, "", told{200, api.Done, guestTold}},
+		{"whose session has ended asks", "GET", party, "session=ended", told{200, api.Done, guestTold}},
+		{"a guest registers", "PUT", party, "", told{401, api.Unauthorized, guestTold}},
+		{"a guest cancels", "DELETE", party, "", told{401, api.Unauthorized, guestTold}},
+		{"a member asks", "GET", party, jane, told{200, api.Done, can(1)}},
+		{"a member asks at a path with a slash", "GET", party + "/", jane, told{200, api.Done, can(1)}},
+		{"registers", "PUT", party, jane, told{200, api.Done, is}},
+		{"registers again", "PUT", party, jane, told{200, api.Done, is}},
+		{"asks again", "GET", party, jane, told{200, api.Done, is}},
+		{"another registers", "PUT", party, "session=john", told{409, api.Rejected, full}},
+		{"another cancels", "DELETE", party, "session=john", told{200, api.Done, full}},
+		{"a guest asks, and it is full", "GET", party, "", told{200, api.Done, full}},
+		{"cancels", "DELETE", party, jane, told{200, api.Done, can(1)}},
+		{"cancels again", "DELETE", party, jane, told{200, api.Done, can(1)}},
+		{"another event", "PUT", "/events/x/registration", jane, told{404, api.NotFound, failure("There is no such event. Somebody may have deleted it.")}},
+		{"a longer path", "PUT", "/events/x/y/registration", jane, told{404, api.NotFound, failure("There is no such event. Somebody may have deleted it.")}},
+		{"a slug that is no text", "GET", "/events/%ff%00/registration", jane, told{404, api.NotFound, failure("There is no such event. Somebody may have deleted it.")}},
+		{"a long slug", "GET", "/events/" + strings.Repeat("x", 765) + "/registration", jane, told{404, api.NotFound, failure("There is no such event. Somebody may have deleted it.")}},
+		{"another method", "POST", party, jane, told{405, api.Other, failure("The method is not allowed here.")}},
+		{"a preflight", "OPTIONS", party, "", told{204, api.Done, ""}},
+	} {
+		got, header := d.ask(step.method, step.target, step.cookie)
+		if at := strings.Index(got.Body, `"registered_at":"`); at >= 0 { // the clock's
+			at += len(`"registered_at":"`)
+			got.Body = got.Body[:at] + "NOW" + got.Body[at+len("2026-05-04T15:00:00Z"):]
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s, want -, got +: %s", step.name, diff)
+		}
+		if got.Status != 204 && header.Get("Cache-Control") != "no-store" || header.Get("Access-Control-Allow-Origin") != "" || header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+			t.Errorf("%s: %v, want it to be for pages of the site alone, and never kept", step.name, header)
+		}
+	}
+	if n := d.log.Len(); n > 0 {
+		t.Errorf("%d lines are logged, want none: %v", n, d.log.All())
+	}
+}
+
+// Nobody registers, or learns anything, from a page of another origin, or by naming a member.
+func TestRegistrationFromElsewhere(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1}`)
+	refused := told{403, api.Forbidden, `{"message":"The request must come from a page of this site: its Origin header must name this site."}`}
+	for name, c := range map[string]struct {
+		method string
+		header []string
+		want   told
+	}{
+		"a page of another site reads":           {"GET", []string{"Sec-Fetch-Site", "cross-site"}, refused},
+		"a page of another site registers":       {"PUT", []string{"Sec-Fetch-Site", "cross-site"}, refused},
+		"a page of a subdomain registers":        {"PUT", []string{"Sec-Fetch-Site", "same-site"}, refused},
+		"an old browser from another origin":     {"PUT", []string{"Sec-Fetch-Site", "", "Origin", "https://evil.example"}, refused},
+		"no browser":                             {"PUT", []string{"Sec-Fetch-Site", ""}, refused},
+		"a browser that says two things":         {"PUT", []string{"Origin", "https://evil.example"}, refused},
+		"an old browser on this site":            {"GET", []string{"Sec-Fetch-Site", ""}, told{200, api.Done, guestTold}},
+		"a header that names a member":           {"PUT", []string{"X-Member", "jane", "Authorization", "Bearer jane", "Cookie", "member=jane"}, told{401, api.Unauthorized, guestTold}},
+		"a request that says it was a form":      {"POST", []string{"X-HTTP-Method-Override", "PUT"}, told{405, api.Other, `{"message":"The method is not allowed here."}`}},
+		"a link that is followed registers none": {"GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, told{200, api.Done, guestTold}},
+	} {
+		cookie := ""
+		if c.want == refused {
+			cookie = "session=jane"
+		}
+		got, _ := d.ask(c.method, "/events/party/registration?member=jane", cookie, c.header...)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s, want -, got +: %s", name, diff)
+		}
+	}
+	if d.members.asked != 0 {
+		t.Errorf("the platform was asked %d times, want never", d.members.asked)
+	}
+}
+
+// While the platform, the store or the key is not there, a reader is told to try again, and not
+// that they are a guest. What the platform said a moment ago counts.
+func TestRegistrationWhileSomethingIsAway(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"paid"}`)
+	const party = "/events/party/registration"
+	ask := func(what, cookie string, want told, retry string) {
+		t.Helper()
+		got, header := d.ask("PUT", party, cookie)
+		if diff := cmp.Diff(want, got); diff != "" || header.Get("Retry-After") != retry {
+			t.Errorf("%s: Retry-After %q, want %q; want -, got +: %s", what, header.Get("Retry-After"), retry, diff)
+		}
+	}
+	unavailable := func(message string) told { return told{503, api.Failed, fmt.Sprintf(`{"message":%q}`, message)} }
+	ask("known before", "session=jane", told{403, api.Forbidden, `{"state":"upgrade_required","message":"This event is for paying members. Upgrade your membership to register.","places_left":null,"deadline":null,"registered_at":null}`}, "")
+	d.members.isAway = true
+	ask("known", "session=jane", told{403, api.Forbidden, `{"state":"upgrade_required","message":"This event is for paying members. Upgrade your membership to register.","places_left":null,"deadline":null,"registered_at":null}`}, "")
+	ask("not known", "session=john", unavailable("Ghost could not be asked who you are. Try again in a moment."), "5")
+	ask("a guest", "", told{401, api.Unauthorized, `{"state":"login_required_paid","message":"This event is for paying members. Sign in to register.","places_left":null,"deadline":null,"registered_at":null}`}, "")
+	d.members.isAway, d.members.paid = false, true
+	d.site.Registrar = func() (*events.Registrar, error) { return nil, errors.New("the store is away") }
+	ask("without the store", "session=john", unavailable("Registrations are not available now. Try again in a moment."), "5")
+	d.site.Readers = nil
+	ask("without the key", "session=john", unavailable("Registrations are not available on this site now."), "60")
+	d.site.IsOff = true
+	ask("where there are none", "session=john", told{404, api.NotFound, `{"message":"This event takes no registrations."}`}, "")
+	for _, entry := range d.log.All() {
+		if text := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(text, "john") || strings.Contains(text, "jane") {
+			t.Errorf("logged: %s, want no personal data", text)
+		}
+	}
+}
+
+// A stranger with random cookies has the platform asked a bounded number of times.
+func TestStrangersSessionsAreBounded(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
+	refused := 0
+	for range 200 {
+		if got, _ := d.ask("GET", "/events/party/registration", "session=ended"); got.Status == 429 {
+			refused++
+		}
+	}
+	if d.members.asked > 30 || refused != 170 {
+		t.Errorf("the platform was asked %d times, %d requests were refused; want 30 at most, 170", d.members.asked, refused)
+	}
+	if got, _ := d.ask("GET", "/events/party/registration", ""); got.Status != 200 {
+		t.Errorf("a guest: %d, want 200", got.Status)
+	}
+}

@@ -1,0 +1,84 @@
+package ghost
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Nothing of a reader's cookies but the member's session reaches Ghost, and nobody is asked
+// about what is none.
+func TestReaderSession(t *testing.T) {
+	const both = "ghost-members-ssr=jane; ghost-members-ssr.sig=abc"
+	long := strings.Repeat("x", 1100)
+	for cookie, want := range map[string]string{
+		"":   "",
+		both: both,
+		"ghost-members-ssr.sig=abc;ghost-members-ssr=jane":                                            both,
+		"a=b; ghost-members-ssr=jane; ghost-admin-api-session=secret; ghost-members-ssr.sig=abc; c=d": both,
+		"ghost-members-ssr=jane":                        "",
+		"ghost-members-ssr.sig=abc":                     "",
+		"ghost-members-ssr=; ghost-members-ssr.sig=abc": "",
+		"ghost-members-ssr=jane; ghost-members-ssr=john; ghost-members-ssr.sig=abc; ghost-members-ssr.sig=def": both,
+		"ghost-members-ssr=" + long + "; ghost-members-ssr.sig=abc":                                            "",
+		"GHOST-MEMBERS-SSR=jane; ghost-members-ssr.sig=abc":                                                    "",
+		"ghost-members-ssr=a=b; ghost-members-ssr.sig=abc":                                                     "ghost-members-ssr=a=b; ghost-members-ssr.sig=abc",
+		strings.Repeat("ghost-members-ssr=x;", 5000):                                                           "",
+	} {
+		if got := (*readerClient)(nil).ReaderSession(cookie); got != want {
+			t.Errorf("%.60q: %q, want %q", cookie, got, want)
+		}
+	}
+}
+
+// What a Ghost says of a session is who somebody is, nobody, or unknown: never somebody else.
+func TestReader(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		want   platform.Reader
+		fails  bool
+	}{
+		"a free member":              {200, `{"uuid":"u1","email":"jane@example.com","name":"Jane","paid":false,"id":"x"}`, platform.Reader{UUID: "u1", Email: "jane@example.com", Name: "Jane"}, false},
+		"a paid member":              {200, `{"uuid":"u1","email":"jane@example.com","name":null,"paid":true}`, platform.Reader{UUID: "u1", Email: "jane@example.com", IsPaid: true}, false},
+		"a session that has ended":   {204, ``, platform.Reader{}, false},
+		"a member who was deleted":   {200, `null`, platform.Reader{}, false},
+		"no member":                  {200, `{}`, platform.Reader{}, true},
+		"a list":                     {200, `[]`, platform.Reader{}, true},
+		"no JSON":                    {200, `<html>`, platform.Reader{}, true},
+		"nothing":                    {200, ``, platform.Reader{}, true},
+		"a UUID that is none":        {200, `{"uuid":"` + strings.Repeat("u", 65) + `"}`, platform.Reader{}, true},
+		"another type":               {200, `{"uuid":1}`, platform.Reader{}, true},
+		"a redirect":                 {302, ``, platform.Reader{}, true},
+		"not found":                  {404, ``, platform.Reader{}, true},
+		"too many":                   {429, ``, platform.Reader{}, true},
+		"broken":                     {500, `{"errors":[{"message":"x"}]}`, platform.Reader{}, true},
+		"a member of many megabytes": {200, `{"uuid":"u1","email":"` + strings.Repeat("x", 1<<20) + `"}`, platform.Reader{}, true},
+	} {
+		var asked http.Header
+		path := ""
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked, path = r.Header, r.URL.Path
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.body))
+		}))
+		client, err := New(Config{URL: server.URL + "/blog", AdminKey: "6748592f4b9b7700010f6564:" + strings.Repeat("ab", 32)})
+		if err != nil {
+			t.Fatalf("New: %v", err)
+		}
+		got, err := client.Reader(t.Context(), "ghost-members-ssr=jane; ghost-members-ssr.sig=abc")
+		if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.fails {
+			t.Errorf("%s: %v, want it to fail: %t, want -, got +: %s", name, err, c.fails, diff)
+		}
+		if path != "/blog/members/api/member/" || asked.Get("Authorization") != "" || asked.Get("Cookie") != "ghost-members-ssr=jane; ghost-members-ssr.sig=abc" {
+			t.Errorf("%s: asked %s with %v, want the session and no key", name, path, asked)
+		}
+		_ = client.Close()
+		server.Close()
+	}
+}
