@@ -1,0 +1,175 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// signInReader makes a member in Ghost, who has what others pay for if isPaid, and returns the
+// cookies with which the member's browser comes.
+func (h *homepage) signInReader(email string, isPaid bool) string {
+	h.t.Helper()
+	member := map[string]any{"email": email}
+	if isPaid { // without paying: complimentary
+		var found struct{ Tiers []struct{ ID string } }
+		h.decode(h.ghost("GET", "/tiers/?filter=type:paid", ""), &found)
+		member["tiers"] = []any{map[string]string{"id": found.Tiers[0].ID}}
+	}
+	body, err := json.Marshal(map[string]any{"members": []any{member}})
+	if err != nil {
+		h.t.Fatalf("json.Marshal: %v", err)
+	}
+	var made struct{ Members []struct{ ID string } }
+	h.decode(h.ghost("POST", "/members/", string(body)), &made)
+	h.t.Cleanup(func() { h.ghost("DELETE", "/members/"+made.Members[0].ID+"/", "") })
+	var link struct {
+		URLs []struct{ URL string } `json:"member_signin_urls"`
+	}
+	h.decode(h.ghost("GET", "/members/"+made.Members[0].ID+"/signin_urls/", ""), &link)
+	_, path, _ := strings.Cut(strings.TrimPrefix(link.URLs[0].URL, "http://"), "/")
+	cookies := h.do("GET", "/"+path).Header["Set-Cookie"]
+	var pairs []string
+	for part := range strings.SplitSeq(cookies, "; ") {
+		if strings.HasPrefix(part, "ghost-members-ssr") {
+			pairs = append(pairs, part)
+		}
+	}
+	if len(pairs) != 2 {
+		h.t.Fatalf("the cookies are %q, want a session and its signature", cookies)
+	}
+	return strings.Join(pairs, "; ")
+}
+
+// Through Caddy and with a real Ghost, a reader is told how an event stands for them and
+// registers, a stranger has Ghost asked a bounded number of times, and who was known a moment
+// ago is served while Ghost hangs.
+func TestRegistration(t *testing.T) {
+	p := startGhostProxy(t, "registration")
+	h := newEvents(t, startEdge(t, nil, strings.Replace(eventsConfig(sqliteStore(t), "http://"+p.address, p.key), "limit 6000 1m", "limit 120 1m", 1)), p.key)
+	publish := func(name string, values map[string]any) string {
+		t.Helper()
+		all := map[string]any{"name": name + " " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"}
+		maps.Copy(all, values)
+		draft, _ := h.events(201, "POST", "", h.eventBody(all))
+		published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "")
+		return "/ghost/lychgate/events/" + published.Values["slug"].(string) + "/registration"
+	}
+	free := publish("Free", map[string]any{"access": "free", "max_attendees": 1})
+	paid := publish("Paid", map[string]any{"access": "paid"})
+	none := publish("None", nil)
+	over := publish("Over", map[string]any{"access": "free", "event_date": "2020-05-01"})
+	jane, john := h.signInReader("jane@"+p.domain, false), h.signInReader("john@"+p.domain, true)
+
+	type told struct {
+		Status int
+		State  string
+	}
+	ask := func(method, path, cookie string, header ...string) (told, response) {
+		t.Helper()
+		got := h.do(method, path, append([]string{"Cookie", cookie, "Sec-Fetch-Site", "same-origin", "Origin", h.base}, header...)...)
+		var body struct{ State string }
+		if method != "HEAD" && got.Status != http.StatusNoContent {
+			h.decode(got.Body, &body)
+		}
+		return told{got.Status, body.State}, got
+	}
+	for _, step := range []struct {
+		name, method, path, cookie string
+		want                       told
+	}{
+		{"a guest", "GET", free, "", told{200, "login_required_free"}},
+		{"a guest, without the answer", "HEAD", free, "", told{200, ""}},
+		{"a guest who registers", "PUT", free, "", told{401, "login_required_free"}},
+		{"a free member where members pay", "PUT", paid, jane, told{403, "upgrade_required"}},
+		{"a free member", "GET", free, jane, told{200, "can_register"}},
+		{"a free member who registers", "PUT", free, jane, told{200, "registered"}},
+		{"again", "PUT", free, jane, told{200, "registered"}},
+		{"another, who is late", "PUT", free, john, told{409, "registration_closed"}},
+		{"who has a gift", "PUT", paid, john, told{200, "registered"}},
+		{"who cancels", "DELETE", free, jane, told{200, "can_register"}},
+		{"a guest who cancels", "DELETE", free, "", told{401, "login_required_free"}},
+		{"an event that is over", "PUT", over, jane, told{409, "event_passed"}},
+		{"who cancels when it is over", "DELETE", over, jane, told{409, "event_passed"}},
+		{"an event that takes none", "GET", none, jane, told{404, ""}},
+		{"another method", "POST", free, jane, told{405, ""}},
+		{"the methods", "OPTIONS", free, "", told{204, ""}},
+	} {
+		if got, answer := ask(step.method, step.path, step.cookie); got != step.want {
+			t.Errorf("%s: %v, want %v", step.name, answer, step.want)
+		}
+	}
+	methods := []string{"GET", "HEAD", "PUT", "DELETE"}
+	for _, method := range methods {
+		if got := h.do(method, free, "Sec-Fetch-Site", "cross-site", "Cookie", jane); got.Status != 403 {
+			t.Errorf("%s by a page of another site: %v, want 403", method, got)
+		}
+		if got, answer := ask(method, "/ghost/lychgate/events/none/registration", jane); got.Status != 404 {
+			t.Errorf("%s of no event: %v, want 404", method, answer)
+		}
+		if got := h.do(method, free, "Host", "elsewhere.example.com"); got.Status != 404 {
+			t.Errorf("%s at another site: %v, want 404", method, got)
+		}
+	}
+	if got := h.do("PUT", free, "Sec-Fetch-Site", "same-site", "Cookie", jane); got.Status != 403 {
+		t.Errorf("a page of a subdomain: %v, want 403", got)
+	}
+	if got := h.do("OPTIONS", free, "Host", "elsewhere.example.com"); got.Status != 404 {
+		t.Errorf("the methods at another site: %v, want 404", got)
+	}
+
+	// While Ghost hangs, its word of a moment ago counts. Whom it has not been asked about is to
+	// come again, and is no guest.
+	p.begin(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/members/") {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		p.ghost.ServeHTTP(w, r)
+	})
+	if got, answer := ask("PUT", free, john); got != (told{200, "registered"}) {
+		t.Errorf("known a moment ago: %v, want that it is registered", answer)
+	}
+	for _, method := range methods {
+		if _, answer := ask(method, free, "ghost-members-ssr=new; ghost-members-ssr.sig=new"); answer.Status != 503 || answer.Header["Retry-After"] != "5" {
+			t.Errorf("%s of who is not known: %v, want 503 and Retry-After 5", method, answer)
+		}
+	}
+	p.mend()
+
+	// A stranger makes up sessions: 30 a minute are asked about for an address.
+	var asked atomic.Int64
+	p.begin(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/members/") {
+			asked.Add(1)
+		}
+		p.ghost.ServeHTTP(w, r)
+	})
+	refused := 0
+	for n := range 100 {
+		session := fmt.Sprintf("ghost-members-ssr=x%d; ghost-members-ssr.sig=y", n)
+		if got, _ := ask("GET", free, session, "X-Forwarded-For", "198.51.100.7"); got.Status == 429 {
+			refused++
+		}
+	}
+	if asked.Load() > 30 || refused < 70 {
+		t.Errorf("Ghost was asked %d times, and %d requests were refused; want 30 at most, and the others", asked.Load(), refused)
+	}
+	if got, answer := ask("GET", free, "", "X-Forwarded-For", "198.51.100.7"); got.Status != 200 {
+		t.Errorf("a guest at that address: %v, want 200", answer)
+	}
+	p.mend()
+
+	for range 120 {
+		ask("HEAD", free, "", "X-Forwarded-For", "198.51.100.8")
+	}
+	for _, method := range append(methods, "POST") {
+		if got, answer := ask(method, free, "", "X-Forwarded-For", "198.51.100.8"); got.Status != 429 || answer.Header["Retry-After"] == "" {
+			t.Errorf("%s of who asks too much: %v, want 429 and Retry-After", method, answer)
+		}
+	}
+}
