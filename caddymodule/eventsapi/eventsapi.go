@@ -128,13 +128,18 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	if !routes.Below(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
 		return next.ServeHTTP(w, r)
 	}
+	isRegistration := h.registration.Handles(r.URL.Path)
 	site := h.on.Edge.Site(r.Host)
 	if site == nil || !site.Config.Platform.HasThemes() {
-		api.NoSite(w)
+		if isRegistration {
+			h.registration.NoSite(w)
+		} else {
+			api.NoSite(w)
+		}
 		return nil
 	}
 	directive.SetPlaceholders(r, site, "")
-	if h.registration.Handles(r.URL.Path) {
+	if isRegistration {
 		site.Metrics.ServedEvents(h.registration.Serve(w, r, eventhandlers.RegistrationSite{
 			Name: site.Name, Readers: site.Readers, Registrar: h.events.Registrar, IsOff: !site.Config.TakesRegistrations(),
 		}, h.on.ClientAddr(r)))

@@ -61,7 +61,7 @@ func (h *Registration) slug(path string) (string, bool) {
 
 // Serve answers a request of a reader.
 func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) api.Outcome {
-	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+	sameOriginOnly(w)
 	if r.Method == http.MethodOptions { // no page of another origin is let in
 		api.Allow(w.Header(), registrationMethods...)
 		w.WriteHeader(http.StatusNoContent)
@@ -77,14 +77,29 @@ func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site Regist
 			f.Wait = cmp.Or(f.Wait, busyRetry)
 		}
 		f.SetRetryAfter(w.Header())
-		api.WriteJSON(w, f.Status, struct {
-			Message string `json:"message"`
-		}{f.Message})
+		writeRegistrationFailure(w, f)
 		return f.Outcome
 	}
 	status, outcome := registrationStatus(r.Method, reader.Membership == events.Guest, found)
 	api.WriteJSON(w, status, h.shown(r, found))
 	return outcome
+}
+
+// NoSite answers for a host that is no site's.
+func (*Registration) NoSite(w http.ResponseWriter) {
+	sameOriginOnly(w)
+	writeRegistrationFailure(w, api.FailureOf(api.ErrNoSite))
+}
+
+// sameOriginOnly keeps pages of other origins from loading an answer (Fetch, section 3.7).
+func sameOriginOnly(w http.ResponseWriter) {
+	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+func writeRegistrationFailure(w http.ResponseWriter, f api.Failure) {
+	api.WriteJSON(w, f.Status, struct {
+		Message string `json:"message"`
+	}{f.Message})
 }
 
 const (
