@@ -5,9 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // signInReader makes a member in Ghost, who has what others pay for if isPaid, and returns the
@@ -121,6 +127,41 @@ func TestRegistration(t *testing.T) {
 	if got := h.do("OPTIONS", free, "Host", "elsewhere.example.com"); got.Status != 404 {
 		t.Errorf("the methods at another site: %v, want 404", got)
 	}
+
+	// The labels of the event are in Ghost within seconds, beside those of staff, and gone after
+	// cancelling.
+	labelled := publish("Labels", map[string]any{"access": "free", "rsvp_labels": []any{"Guest " + h.unique, "Party " + h.unique}})
+	t.Cleanup(func() {
+		for _, id := range h.ids("labels", "name:~'"+h.unique+"'") {
+			h.ghost("DELETE", "/labels/"+id+"/", "")
+		}
+	})
+	labels := func() (names []string) {
+		t.Helper()
+		var found struct {
+			Members []struct{ Labels []struct{ Name string } }
+		}
+		h.decode(h.ghost("GET", "/members/?filter="+url.QueryEscape("email:'jane@"+p.domain+"'"), ""), &found)
+		for _, label := range found.Members[0].Labels {
+			names = append(names, label.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	has := func(what string, want ...string) {
+		t.Helper()
+		wait.Until(t, func() string {
+			if diff := cmp.Diff(want, labels()); diff != "" {
+				return what + ", want -, got +: " + diff
+			}
+			return ""
+		})
+	}
+	h.ghost("PUT", "/members/"+h.ids("members", "email:'jane@"+p.domain+"'")[0]+"/", `{"members":[{"labels":[{"name":"Staff's `+h.unique+`"}]}]}`)
+	ask("PUT", labelled, jane)
+	has("registered", "Guest "+h.unique, "Party "+h.unique, "Staff's "+h.unique)
+	ask("DELETE", labelled, jane)
+	has("cancelled", "Staff's "+h.unique)
 
 	// While Ghost hangs, its word of a moment ago counts. Whom it has not been asked about is to
 	// come again, and is no guest.

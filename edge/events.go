@@ -75,7 +75,8 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	service := events.New(store, s.store.work.Load(), s.host, Sampled(s.edge.Logger))
 	run(service.Run)
 	feed := events.NewFeed(store)
-	s.serving.Store(&servingEvents{service, feed, events.NewRegistrar(store, feed)})
+	registrar := events.NewRegistrar(store, feed, s.store.work.Load(), s.labeler, s.refreshMember, Sampled(s.edge.Logger))
+	s.serving.Store(&servingEvents{service, feed, registrar})
 	return nil
 }
 
@@ -88,6 +89,26 @@ func (s *Events) host(name string) platform.EventHost {
 	}
 	host, _ := site.Platform.(platform.EventHost)
 	return host
+}
+
+// labeler returns the platform of a site that is served, nil if there is none that can label
+// members.
+func (s *Events) labeler(name string) platform.MemberLabeler {
+	site := s.edge.served(name)
+	if site == nil {
+		return nil
+	}
+	host, _ := site.Platform.(platform.MemberLabeler)
+	return host
+}
+
+// refreshMember reads a member anew whose labels were changed on the platform, which sends no
+// event of that, so that CRMs read them.
+func (s *Events) refreshMember(ctx context.Context, site, id string) error {
+	if serving := s.edge.members.Serving(); serving != nil {
+		return serving.inbound.Refresh(ctx, site, id)
+	}
+	return nil
 }
 
 func (s *Events) opened() (*servingEvents, error) {

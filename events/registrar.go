@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Registrar registers readers for events, on the database that has the events. It may be used
@@ -16,16 +19,21 @@ import (
 type Registrar struct {
 	db     *database.DB
 	feed   *Feed // which bounds what readers ask the store
+	work   *work.Queue
+	logger *zap.Logger
 	offers recent[offerKey, offer]
 	places recent[placeKey, time.Time] // when a member registered, zero if not
 }
 
-// NewRegistrar returns a Registrar for the events of a store and of its feed.
-func NewRegistrar(store *SQL, feed *Feed) *Registrar {
-	return &Registrar{
-		db: store.db, feed: feed,
+// NewRegistrar returns a Registrar for the events of a store and of its feed, and has a queue
+// label registrants. changed is told the platform's ID of each member whose labels were changed.
+func NewRegistrar(store *SQL, feed *Feed, queue *work.Queue, hosts LabelHosts, changed func(ctx context.Context, site, id string) error, logger *zap.Logger) *Registrar {
+	r := &Registrar{
+		db: store.db, feed: feed, work: queue, logger: logger,
 		offers: newRecent[offerKey, offer](maxOffers, versionTTL), places: newRecent[placeKey, time.Time](maxPlaces, versionTTL),
 	}
+	queue.Handle(r.labelKind(hosts, changed))
+	return r
 }
 
 const (
@@ -45,6 +53,7 @@ type offer struct {
 	terms       Terms
 	platformURL string
 	taken       int
+	hasLabels   bool // for those who register
 }
 
 // Reader is somebody who looks at an event's page, as the platform knows them.
@@ -143,43 +152,43 @@ func (r *Registrar) registration(ctx context.Context, site string, of offer, rea
 // returned is durable: there are never more registered than the event has places for. Errors:
 // those of Find.
 func (r *Registrar) Register(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
-	return r.change(ctx, site, slug, reader, func(tx *sql.Tx, of *offer, at *time.Time) error {
+	return r.change(ctx, site, slug, reader, func(tx *sql.Tx, of *offer, at *time.Time) (changed bool, err error) {
 		now := r.db.Now()
 		if state, _ := of.terms.State(now, reader.Membership, !at.IsZero(), of.taken); state != CanRegister {
-			return nil
+			return false, nil
 		}
-		changed, err := exec(ctx, tx, register, site, of.event, reader.Member, reader.Email, reader.Name, now.UnixMilli())
+		changed, err = exec(ctx, tx, register, site, of.event, reader.Member, reader.Email, reader.Name, now.UnixMilli())
 		if err != nil {
-			return err
+			return false, err
 		}
 		*at = now
 		if !changed { // the member has registered at this moment
-			return nil
+			return false, nil
 		}
 		taken, err := exec(ctx, tx, takePlace, site, of.event, of.terms.Most)
 		if err == nil && !taken {
 			err = errFull
 		}
 		of.taken++
-		return err
+		return true, err
 	})
 }
 
 // Cancel takes back a member's registration, unless the event is over, and returns how it stands
 // then. It is not an error if there is none. Errors: those of Find.
 func (r *Registrar) Cancel(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
-	return r.change(ctx, site, slug, reader, func(tx *sql.Tx, of *offer, at *time.Time) error {
+	return r.change(ctx, site, slug, reader, func(tx *sql.Tx, of *offer, at *time.Time) (changed bool, err error) {
 		now := r.db.Now()
 		if state, _ := of.terms.State(now, reader.Membership, !at.IsZero(), of.taken); at.IsZero() || state == EventPassed {
-			return nil
+			return false, nil
 		}
-		changed, err := exec(ctx, tx, cancelRegistration, site, of.event, reader.Member, now.UnixMilli())
+		changed, err = exec(ctx, tx, cancelRegistration, site, of.event, reader.Member, now.UnixMilli())
 		if err == nil && changed {
 			_, err = exec(ctx, tx, leavePlace, site, of.event)
 			of.taken--
 		}
 		*at = time.Time{}
-		return err
+		return changed, err
 	})
 }
 
@@ -187,7 +196,7 @@ func (r *Registrar) Cancel(ctx context.Context, site, slug string, reader Reader
 var errFull = errors.New("the event is full")
 
 // change changes a member's registration in a transaction, in which the event cannot be removed.
-func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader, change func(*sql.Tx, *offer, *time.Time) error) (Registration, error) {
+func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader, change func(*sql.Tx, *offer, *time.Time) (changed bool, err error)) (Registration, error) {
 	if reader.Member == "" {
 		return r.Find(ctx, site, slug, reader)
 	}
@@ -197,21 +206,28 @@ func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader
 	}
 	var of offer
 	var at time.Time
-	work := func(tx *sql.Tx) (err error) {
+	var isEnqueued bool
+	err := r.db.InTx(ctx, func(tx *sql.Tx) (err error) {
 		if of, err = readOffer(ctx, tx, find, site, slug); err != nil {
 			return err
 		}
 		if at, err = readPlace(ctx, tx, placeKey{site, of.event, reader.Member}); err != nil {
 			return err
 		}
-		return change(tx, &of, &at)
-	}
-	err := r.db.InTx(ctx, work)
+		changed, err := change(tx, &of, &at)
+		if err == nil && changed {
+			isEnqueued, err = r.enqueueLabels(ctx, tx, site, reader, of.hasLabels)
+		}
+		return err
+	})
 	if errors.Is(err, errFull) { // others had the last places at this moment
 		at, of.taken, err = time.Time{}, max(of.taken, of.terms.Most), nil
 	}
 	if err != nil {
 		return Registration{}, wrap("changing a registration", err)
+	}
+	if isEnqueued {
+		r.work.Wake()
 	}
 	r.offers.put(offerKey{site, slug}, of)
 	r.places.put(placeKey{site, of.event, reader.Member}, at)
@@ -251,7 +267,7 @@ func readOffer(ctx context.Context, from querier, query, site, slug string) (off
 	if err != nil {
 		return offer{}, wrap("finding an event for a reader", notFound(err))
 	}
-	of := offer{event: e.ID, terms: e.terms(), platformURL: strings.Clone(textOf(e.shown(), "platform_url"))}
+	of := offer{event: e.ID, terms: e.terms(), platformURL: strings.Clone(textOf(e.shown(), "platform_url")), hasLabels: len(e.registrantLabels()) > 0}
 	if of.terms.Access == "" {
 		return offer{}, ErrNoRegistration
 	}

@@ -12,10 +12,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // openHouse keeps a published event of site daily with the slug party, in a year, and returns a
@@ -36,7 +39,11 @@ func openHouse(t *testing.T, db *database.DB, edges int, values map[string]any) 
 	}
 	var registrars []*Registrar
 	for range edges {
-		registrars = append(registrars, NewRegistrar(store, NewFeed(store)))
+		queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+		if err != nil {
+			t.Fatalf("work.New: %v", err)
+		}
+		registrars = append(registrars, NewRegistrar(store, NewFeed(store), queue, func(string) platform.MemberLabeler { return nil }, nil, zap.NewNop()))
 	}
 	return store, registrars
 }

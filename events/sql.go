@@ -425,7 +425,7 @@ func (s *SQL) Body(ctx context.Context, site, slug string) (string, error) {
 
 // Forget deletes all that is kept of a site that is not served any more.
 func (s *SQL) Forget(ctx context.Context, site string) error {
-	for _, text := range []string{forgetEvents, forgetSite, forgetAll, forgetRegistrations, forgetTaken} {
+	for _, text := range []string{forgetEvents, forgetSite, forgetAll, forgetRegistrations, forgetTaken, forgetLabels} {
 		if _, err := s.db.Write.ExecContext(ctx, text, site); err != nil {
 			return wrap("deleting the events of site "+site, err)
 		}

@@ -12,6 +12,8 @@ CREATE TABLE registrations (
 	PRIMARY KEY (site, event, member)
 );
 
+CREATE INDEX registrations_member ON registrations (site, member);
+
 -- How many are registered for an event. A registration changes both tables in one transaction,
 -- and this row is what readers at the same moment wait for.
 CREATE TABLE registrations_taken (
@@ -21,6 +23,16 @@ CREATE TABLE registrations_taken (
 	PRIMARY KEY (site, event)
 );
 
+-- The labels that members have from here, and no others.
+CREATE TABLE registration_labels (
+	site   TEXT NOT NULL,
+	member TEXT NOT NULL,
+	label  TEXT NOT NULL,
+	sent   BOOLEAN NOT NULL, -- whether the platform has it
+	PRIMARY KEY (site, member, label)
+);
+
 -- +goose Down
+DROP TABLE registration_labels;
 DROP TABLE registrations_taken;
 DROP TABLE registrations;

@@ -22,6 +22,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // membership is a platform on which the cookie names the member.
@@ -74,7 +75,11 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	if err != nil {
 		t.Fatalf("ratelimit.NewMemory: %v", err)
 	}
-	registrar := events.NewRegistrar(store, events.NewFeed(store))
+	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatalf("work.New: %v", err)
+	}
+	registrar := events.NewRegistrar(store, events.NewFeed(store), queue, func(string) platform.MemberLabeler { return nil }, nil, zap.NewNop())
 	core, log := observer.New(zapcore.DebugLevel)
 	d := &door{t: t, members: new(membership), log: log}
 	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Logger: zap.New(core)}

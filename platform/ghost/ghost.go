@@ -48,6 +48,7 @@ var (
 	_ platform.PostHost      = (*Client)(nil)
 	_ platform.EventHost     = (*Client)(nil)
 	_ platform.ReaderHost    = (*Client)(nil)
+	_ platform.MemberLabeler = (*Client)(nil)
 )
 
 // New makes a Client. It does not talk to Ghost yet.

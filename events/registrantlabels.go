@@ -1,0 +1,218 @@
+package events
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
+)
+
+// This file gives registrants the labels of their events, and takes them away after they have
+// cancelled (docs/registration.md#labels).
+
+// RegistrantsKind is the kind of work that gives a member the labels of all events for which they are
+// registered. Its keys are members' UUIDs.
+const RegistrantsKind = "registrations"
+
+// labelsTimeout bounds an attempt. Ghost takes some 60 ms for a label, and an event has 100 at
+// most; an attempt that ends early is gone on with.
+const labelsTimeout = 30 * time.Second
+
+// LabelHosts are the platforms of sites, nil for a site that this process does not serve.
+type LabelHosts func(site string) platform.MemberLabeler
+
+// labelKind returns how registrants are labelled. changed is told the platform's ID of each
+// member whose labels were changed.
+func (r *Registrar) labelKind(hosts LabelHosts, changed func(ctx context.Context, site, id string) error) work.Kind {
+	return work.Kind{
+		Name: RegistrantsKind, Timeout: labelsTimeout,
+		Platform: func(site string) any {
+			if host := hosts(site); host != nil {
+				return host
+			}
+			return nil
+		},
+		Do: func(ctx context.Context, t work.Task) work.Result {
+			host := hosts(t.Site)
+			if host == nil {
+				return work.Result{Outcome: work.Again, Reason: "the site is not served any more", IsUnasked: true}
+			}
+			id, err := r.label(ctx, host, t.Site, t.Key)
+			switch refusal, isRefused := errors.AsType[*platform.Refusal](err); {
+			case isRefused:
+				return work.Result{Outcome: work.Never, Reason: refusal.Reason}
+			case err != nil:
+				r.logger.Warn("cannot label registrant yet; retrying", zap.String("site", t.Site), zap.Error(err))
+				return work.Result{Outcome: work.Again, Reason: problemOf(err), IsUnanswered: true}
+			case id != "":
+				if err := changed(ctx, t.Site, id); err != nil { // a comparison finds it later
+					r.logger.Debug("cannot read labels of registrant", zap.String("site", t.Site), zap.Error(err))
+				}
+			}
+			return work.Result{Outcome: work.Done}
+		},
+	}
+}
+
+// label gives a member the labels that they should have from here, and takes those away that
+// they should not have any more. A label that somebody else gave them stays, and so does it stay
+// away if somebody took it from them. It returns the platform's ID if anything was changed.
+func (r *Registrar) label(ctx context.Context, host platform.MemberLabeler, site, member string) (changed string, err error) {
+	wanted, err := r.wantedLabels(ctx, site, member)
+	if err != nil {
+		return "", err
+	}
+	given, err := r.givenLabels(ctx, site, member)
+	if err != nil {
+		return "", err
+	}
+	if len(wanted) == 0 && len(given) == 0 {
+		return "", nil
+	}
+	id, has, err := host.LabelsOf(ctx, member)
+	if errors.Is(err, platform.ErrNotFound) { // deleted: nobody is left to be labelled
+		return "", r.exec(ctx, forgetMemberLabels, site, member)
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, label := range wanted {
+		if containsFold(has, label) || isSent(given, label) {
+			continue
+		}
+		// It is kept first that the label is from here, so that it goes again whatever happens.
+		if err := r.exec(ctx, keepLabel, site, member, label, false); err != nil {
+			return changed, err
+		}
+		if err := host.AddLabel(ctx, id, label); err != nil {
+			return changed, err
+		}
+		changed = id
+		if err := r.exec(ctx, keepLabel, site, member, label, true); err != nil {
+			return changed, err
+		}
+	}
+	for label, wasSent := range given {
+		switch {
+		case !containsFold(wanted, label):
+			if containsFold(has, label) {
+				if err := host.RemoveLabel(ctx, id, label); err != nil {
+					return changed, err
+				}
+				changed = id
+			}
+			if err := r.exec(ctx, forgetLabel, site, member, label); err != nil {
+				return changed, err
+			}
+		case !wasSent && containsFold(has, label): // an attempt ended before it could note this
+			if err := r.exec(ctx, keepLabel, site, member, label, true); err != nil {
+				return changed, err
+			}
+		}
+	}
+	return changed, nil
+}
+
+// containsFold reports whether a list has a label. Labels that differ in case only are one.
+func containsFold(list []string, label string) bool {
+	return slices.ContainsFunc(list, func(has string) bool { return strings.EqualFold(has, label) })
+}
+
+// isSent reports whether the platform has had a label from here.
+func isSent(given map[string]bool, label string) bool {
+	for of, was := range given {
+		if was && strings.EqualFold(of, label) {
+			return true
+		}
+	}
+	return false
+}
+
+// wantedLabels returns the labels of all events for which a member is registered.
+func (r *Registrar) wantedLabels(ctx context.Context, site, member string) (labels []string, err error) {
+	rows, err := r.db.Read.QueryContext(ctx, findRegistered, site, member)
+	if err != nil {
+		return nil, wrap("finding the events of a registrant", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		e, err := scanEvent(rows)
+		if err != nil {
+			return nil, wrap("finding the events of a registrant", err)
+		}
+		for _, label := range e.registrantLabels() {
+			if !containsFold(labels, label) {
+				labels = append(labels, label)
+			}
+		}
+	}
+	return labels, wrap("finding the events of a registrant", rows.Err())
+}
+
+// registrantLabels returns the labels of those who register for an event.
+func (e *Event) registrantLabels() (labels []string) {
+	list, _ := e.shown()["rsvp_labels"].([]any)
+	for _, entry := range list {
+		if label, ok := entry.(string); ok && strings.TrimSpace(label) != "" {
+			labels = append(labels, strings.TrimSpace(label))
+		}
+	}
+	return labels
+}
+
+// givenLabels returns the labels that a member has from here, and whether the platform has them.
+func (r *Registrar) givenLabels(ctx context.Context, site, member string) (map[string]bool, error) {
+	rows, err := r.db.Read.QueryContext(ctx, findLabels, site, member)
+	if err != nil {
+		return nil, wrap("finding the labels of a registrant", err)
+	}
+	defer rows.Close()
+	given := make(map[string]bool)
+	for rows.Next() {
+		var label string
+		var isSent bool
+		if err := rows.Scan(&label, &isSent); err != nil {
+			return nil, wrap("finding the labels of a registrant", err)
+		}
+		given[label] = isSent
+	}
+	return given, wrap("finding the labels of a registrant", rows.Err())
+}
+
+func (r *Registrar) exec(ctx context.Context, query string, args ...any) error {
+	_, err := r.db.Write.ExecContext(ctx, query, args...)
+	return wrap("keeping the labels of a registrant", err)
+}
+
+// enqueueLabels has a member labelled whose registration for an event has changed, in its
+// transaction. It reports whether there is anything to do.
+func (r *Registrar) enqueueLabels(ctx context.Context, tx *sql.Tx, site string, reader Reader, hasLabels bool) (bool, error) {
+	if !hasLabels {
+		var n int
+		if err := tx.QueryRowContext(ctx, countLabels, site, reader.Member).Scan(&n); err != nil || n == 0 {
+			return false, wrap("finding the labels of a registrant", err)
+		}
+	}
+	_, err := r.work.Enqueue(ctx, tx, work.Task{Site: site, Kind: RegistrantsKind, Key: reader.Member, Title: reader.Email})
+	return err == nil, err
+}
+
+const (
+	findRegistered = selectEvents + ` WHERE site = $1
+		AND id IN (SELECT event FROM registrations WHERE site = $1 AND member = $2 AND cancelled_at IS NULL)`
+
+	findLabels  = `SELECT label, sent FROM registration_labels WHERE site = $1 AND member = $2`
+	countLabels = `SELECT COUNT(*) FROM registration_labels WHERE site = $1 AND member = $2`
+	keepLabel   = `INSERT INTO registration_labels (site, member, label, sent) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (site, member, label) DO UPDATE SET sent = excluded.sent`
+	forgetLabel        = `DELETE FROM registration_labels WHERE site = $1 AND member = $2 AND label = $3`
+	forgetMemberLabels = `DELETE FROM registration_labels WHERE site = $1 AND member = $2`
+	forgetLabels       = `DELETE FROM registration_labels WHERE site = $1`
+)
