@@ -34,6 +34,8 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 		{"POST", one + "/cancel", ""},
 		{"POST", one + "/duplicate", ""},
 		{"POST", one + "/presence", ""},
+		{"GET", one + "/registrations", ""},
+		{"HEAD", one + "/registrations", ""},
 		{"GET", "/ghost/lychgate/desk/event-labels", ""},
 		{"HEAD", "/ghost/lychgate/desk/event-labels", ""},
 	} {
@@ -100,6 +102,8 @@ func TestEventsRefused(t *testing.T) {
 		{"reading what cancels", "GET", "/" + draft.ID + "/cancel", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what copies", "GET", "/" + draft.ID + "/duplicate", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading who is there", "GET", "/" + draft.ID + "/presence", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"registrations of none", "GET", noID + "/registrations", "", nil, 404, noEvent},
+		{"registering somebody", "POST", "/" + draft.ID + "/registrations", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"attending none", "POST", noID + "/presence", "", nil, 404, noEvent},
 		{"no such action", "GET", "/" + draft.ID + "/send/it", "", nil, 404, `{"message":"There is no such endpoint."}`},
 		{"no such event", "GET", noID, "", nil, 404, noEvent},

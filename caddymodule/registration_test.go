@@ -57,13 +57,16 @@ func (h *homepage) signInReader(email string, isPaid bool) string {
 func TestRegistration(t *testing.T) {
 	p := startGhostProxy(t, "registration")
 	h := newEvents(t, startEdge(t, nil, strings.Replace(eventsConfig(sqliteStore(t), "http://"+p.address, p.key), "limit 6000 1m", "limit 120 1m", 1)), p.key)
+	ids := make(map[string]string) // by path
 	publish := func(name string, values map[string]any) string {
 		t.Helper()
 		all := map[string]any{"name": name + " " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"}
 		maps.Copy(all, values)
 		draft, _ := h.events(201, "POST", "", h.eventBody(all))
 		published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "")
-		return "/ghost/lychgate/events/" + published.Values["slug"].(string) + "/registration"
+		path := "/ghost/lychgate/events/" + published.Values["slug"].(string) + "/registration"
+		ids[path] = draft.ID
+		return path
 	}
 	free := publish("Free", map[string]any{"access": "free", "max_attendees": 1})
 	paid := publish("Paid", map[string]any{"access": "paid"})
@@ -126,6 +129,27 @@ func TestRegistration(t *testing.T) {
 	}
 	if got := h.do("OPTIONS", free, "Host", "elsewhere.example.com"); got.Status != 404 {
 		t.Errorf("the methods at another site: %v, want 404", got)
+	}
+
+	// Staff see who has registered, and who has cancelled.
+	var list struct {
+		Registrations []struct {
+			Email       string
+			CancelledAt *string `json:"cancelled_at"`
+		}
+		Registered, Cancelled int
+		MaxAttendees          *int `json:"max_attendees"`
+	}
+	h.decode(h.do("GET", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations?q=JANE", "Cookie", h.owner, "Origin", h.base).Body, &list)
+	if len(list.Registrations) != 1 || list.Registrations[0].Email != "jane@"+p.domain || list.Registrations[0].CancelledAt == nil ||
+		list.Registered != 0 || list.Cancelled != 1 || list.MaxAttendees == nil || *list.MaxAttendees != 1 {
+		t.Errorf("the registrations: %+v, want Jane's, which she has cancelled, and one place", list)
+	}
+	if got := h.do("HEAD", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "Cookie", h.owner, "Origin", h.base); got.Status != 200 || got.Body != "" {
+		t.Errorf("without the answer: %v, want 200 and no body", got)
+	}
+	if got := h.do("GET", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "Cookie", jane, "Sec-Fetch-Site", "same-origin"); got.Status != 401 {
+		t.Errorf("a reader lists registrations: %v, want 401", got)
 	}
 
 	// The labels of the event are in Ghost within seconds, beside those of staff, and gone after

@@ -299,3 +299,53 @@ func TestRecent(t *testing.T) {
 		t.Errorf("later: %q, want nothing", got)
 	}
 }
+
+// Staff page through all who have registered, in order, each once, and find some by words.
+func TestRegistrants(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, edges := openHouse(t, db, 1, map[string]any{"max_attendees": 30.0})
+		id := want[[]Event](t)(store.WithPosts(t.Context(), "daily", nil, ""))[0].ID
+		for n := range 25 {
+			want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", reader(n)))
+		}
+		for n := range 3 {
+			want[Registration](t)(edges[0].Cancel(t.Context(), "daily", "party", reader(n)))
+		}
+		list := func(q RegistrantQuery) (members []string, last RegistrantPage) {
+			t.Helper()
+			for {
+				page := want[RegistrantPage](t)(edges[0].Registrants(t.Context(), "daily", id, q))
+				for _, r := range page.Registrants {
+					members = append(members, r.Member)
+				}
+				if page.Next == "" || len(members) > 100 {
+					return members, page
+				}
+				q.After = page.Next
+			}
+		}
+		all, page := list(RegistrantQuery{Most: 10})
+		seen := make(map[string]bool)
+		for _, member := range all {
+			seen[member] = true
+		}
+		if len(all) != 25 || len(seen) != 25 || page.Registered != 22 || page.Cancelled != 3 || page.Most != 30 {
+			t.Errorf("%d are listed, %d of them once, %d and %d are counted, of %d; want 25, 25, 22, 3, 30", len(all), len(seen), page.Registered, page.Cancelled, page.Most)
+		}
+		for text, n := range map[string]int{"JANE7@": 1, "jane example": 25, "jane7 jane8": 0, "%": 0, "_": 0, "\x00": 25} {
+			if got, _ := list(RegistrantQuery{Text: text, Most: 10}); len(got) != n {
+				t.Errorf("%q finds %d, want %d", text, len(got), n)
+			}
+		}
+		for _, after := range []string{"x", "1", ".", "-1.x", "99999999999999999999.x"} {
+			if _, err := edges[0].Registrants(t.Context(), "daily", id, RegistrantQuery{After: after, Most: 10}); err != nil {
+				t.Errorf("after %q: %v, want a page", after, err)
+			}
+		}
+		for _, of := range []string{"", "x", newID()} {
+			if _, err := edges[0].Registrants(t.Context(), "daily", of, RegistrantQuery{Most: 10}); !errors.Is(err, ErrNotFound) {
+				t.Errorf("event %q: %v, want %v", of, err, ErrNotFound)
+			}
+		}
+	})
+}

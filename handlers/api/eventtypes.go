@@ -21,6 +21,9 @@ type EventsSite struct {
 
 	// Events returns what keeps the events. An error means that the store is away.
 	Events func() (*events.Service, error)
+
+	// Registrar returns what registers readers, as Events does.
+	Registrar func() (*events.Registrar, error)
 }
 
 // Type is nil if the latest manifest of the theme has no such event type.

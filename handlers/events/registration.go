@@ -223,13 +223,6 @@ func (h *Registration) shown(r *http.Request, found events.Registration) registr
 	return shown
 }
 
-func timeOrNull(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	return new(api.Time(t))
-}
-
 // defaultMessages are for states for which staff have written nothing.
 var defaultMessages = map[events.State]string{
 	events.CanRegister:        "You can register for this event.",

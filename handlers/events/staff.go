@@ -104,11 +104,12 @@ var (
 		{Operation: "delete_event", Method: http.MethodDelete, Do: (*eventRequest).remove},
 	}
 	actionRoutes = map[string][]route{
-		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish}},
-		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish}},
-		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel}},
-		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
-		"presence":  {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
+		"publish":       {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish}},
+		"unpublish":     {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish}},
+		"cancel":        {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel}},
+		"duplicate":     {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
+		"registrations": {{Operation: "list_registrations", Method: http.MethodGet, Do: (*eventRequest).registrants}},
+		"presence":      {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
 	}
 	labelRoutes = []route{{Operation: "labels", Method: http.MethodGet, Do: (*eventRequest).labels}}
 )
