@@ -176,23 +176,17 @@ func (s openedStore) refused(ctx context.Context) *Result {
 
 // checkSites looks whether the keys of all sites in the store can be opened.
 func (s openedStore) checkSites(ctx context.Context) Result {
-	const page, most = 500, 20
-	n, after := 0, ""
+	const most = 20
+	n := 0
 	var locked []string
 	var problem error
-	for {
-		list, err := s.sites.List(ctx, after, page)
+	for site, err := range s.sites.All(ctx) {
 		if err != nil {
 			return fail(err.Error(), "see that the store answers")
 		}
-		for _, site := range list {
-			n, after = n+1, site.Name
-			if site.Locked != nil {
-				locked, problem = append(locked, site.Name), site.Locked
-			}
-		}
-		if len(list) < page {
-			break
+		n++
+		if site.Locked != nil {
+			locked, problem = append(locked, site.Name), site.Locked
 		}
 	}
 	if len(locked) == 0 {

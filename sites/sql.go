@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -229,6 +230,30 @@ func (s *SQL) List(ctx context.Context, after string, limit int) ([]Site, error)
 		return nil, fmt.Errorf("listing sites: %w", err)
 	}
 	return list, nil
+}
+
+// All yields the sites that are not removed, by name. It reads a page at a time, so that a
+// caller may change the sites meanwhile.
+func (s *SQL) All(ctx context.Context) iter.Seq2[Site, error] {
+	const page = 500
+	return func(yield func(Site, error) bool) {
+		for after := ""; ; {
+			list, err := s.List(ctx, after, page)
+			if err != nil {
+				yield(Site{}, err)
+				return
+			}
+			for _, site := range list {
+				if !yield(site, nil) {
+					return
+				}
+				after = site.Name
+			}
+			if len(list) < page {
+				return
+			}
+		}
+	}
 }
 
 // Changes returns the sites that were changed after a revision, removed ones too,

@@ -274,7 +274,10 @@ func siteListCommand() *cobra.Command {
 	list.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, _ []string) error {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NAME\tPLATFORM\tHOSTS\tKEYS")
-		err := s.each(ctx, func(kept sites.Site) error {
+		for kept, err := range s.sites.All(ctx) {
+			if err != nil {
+				return err
+			}
 			site := config.ShowSite(kept)
 			kind := "cannot be read"
 			if site.Platform != nil {
@@ -285,10 +288,6 @@ func siteListCommand() *cobra.Command {
 				keys += "; the configuration's is served"
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", site.Name, kind, strings.Join(site.Hosts, " "), keys)
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 		return table.Flush()
 	})
@@ -304,26 +303,6 @@ func keysOf(kept sites.Site) string {
 		return "sealed"
 	}
 	return "none"
-}
-
-// each calls a function with each site in the store, by name.
-func (s *sitesStore) each(ctx context.Context, do func(sites.Site) error) error {
-	const page = 500
-	for after := ""; ; {
-		list, err := s.sites.List(ctx, after, page)
-		if err != nil {
-			return err
-		}
-		for _, kept := range list {
-			if err := do(kept); err != nil {
-				return err
-			}
-			after = kept.Name
-		}
-		if len(list) < page {
-			return nil
-		}
-	}
 }
 
 func siteUpdateCommand() *cobra.Command {
