@@ -114,10 +114,6 @@ func (s *siteStore) unknown(err error, name string) error {
 	return fmt.Errorf("site %s has no integration %s: list shows those that it has", s.site, name)
 }
 
-// storeWait is how long something may take before a command says that it waits for
-// it.
-const storeWait = 2 * time.Second
-
 // work is what a command does with the store.
 type work func(ctx context.Context, out io.Writer, s *siteStore, args []string) error
 

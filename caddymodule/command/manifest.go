@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -186,14 +187,7 @@ func countFindings(findings []manifest.Finding) string {
 	}
 	var parts []string
 	for _, s := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, counted(counts[s], string(s)))
+		parts = append(parts, english.Plural(counts[s], string(s), ""))
 	}
-	return counted(len(findings), "finding") + ": " + strings.Join(parts, ", ")
-}
-
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return english.Plural(len(findings), "finding", "") + ": " + strings.Join(parts, ", ")
 }

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/rivo/uniseg"
 
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -118,7 +119,7 @@ func printManifestText(w io.Writer, r manifestReport) error {
 		if len(r.strict) > 0 {
 			colour = bold
 		}
-		fmt.Fprintln(t, t.paint(colour, counted(len(r.strict), "strict finding")))
+		fmt.Fprintln(t, t.paint(colour, english.Plural(len(r.strict), "strict finding", "")))
 	}
 	return t.Flush()
 }
