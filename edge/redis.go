@@ -9,14 +9,7 @@ import (
 )
 
 // clients outlive a configuration: a reload connects none anew.
-var clients pool.Pool[config.RedisKey, *closingRedis]
-
-type closingRedis struct{ *redis.Client }
-
-func (r *closingRedis) Close() error {
-	r.Client.Close()
-	return nil
-}
+var clients pool.Pool[config.RedisKey, *redis.Client]
 
 // prepareRedis checks the Redis of the configuration, if it has one. It is asked once the
 // edge starts.
@@ -24,13 +17,9 @@ func (e *Edge) prepareRedis() (err error) {
 	if e.redisKey, err = e.Config.Redis.Resolve(e.Placeholders); err != nil || e.Config.Redis == nil {
 		return err
 	}
-	loaded, err := clients.Load(e.redisKey, &e.releases, func() (*closingRedis, error) {
-		client, err := redis.New(redis.Config{URL: e.redisKey.URL, Patience: e.redisKey.Timeout, Logger: e.Logger})
-		return &closingRedis{client}, err
+	e.redis, err = clients.Load(e.redisKey, &e.releases, func() (*redis.Client, error) {
+		return redis.New(redis.Config{URL: e.redisKey.URL, Patience: e.redisKey.Timeout, Logger: e.Logger})
 	})
-	if err == nil {
-		e.redis = loaded.Client
-	}
 	return config.In("redis", "redis", err)
 }
 
