@@ -41,36 +41,15 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	if err != nil {
 		return err
 	}
-	service := events.New(store, s.store.work.Load(), s.host, Sampled(s.edge.Logger))
+	service := events.New(store, s.store.work.Load(), platformsOf[platform.EventHost](s.edge), Sampled(s.edge.Logger))
 	run(service.Run)
 	s.serving.Store(&servingEvents{service, events.NewFeed(store)})
 	return nil
 }
 
-// host returns the platform of a site as it is in the configuration or in the store now,
-// nil for a site that is not served, or has no events.
-func (s *Events) host(name string) platform.EventHost {
-	site := s.edge.served(name)
-	if site == nil {
-		return nil
-	}
-	host, _ := site.Platform.(platform.EventHost)
-	return host
-}
-
-func (s *Events) opened() (*servingEvents, error) {
-	if err := s.store.open(); err != nil {
-		return nil, err
-	}
-	if serving := s.serving.Load(); serving != nil {
-		return serving, nil
-	}
-	return nil, ErrStoreAway
-}
-
 // Service returns what keeps the events. Errors: ErrStoreAway.
 func (s *Events) Service() (*events.Service, error) {
-	serving, err := s.opened()
+	serving, err := opened(s.store, &s.serving)
 	if err != nil {
 		return nil, err
 	}

@@ -51,10 +51,8 @@ func startLocating(e *Edge) *locator {
 			if l.locate(ctx, pending, warned); len(pending) == 0 {
 				return
 			}
-			select {
-			case <-ctx.Done():
+			if !waitFor(ctx, interval) {
 				return
-			case <-time.After(interval):
 			}
 		}
 	})

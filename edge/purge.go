@@ -15,16 +15,12 @@ import (
 
 // purgeRemoved has what is kept of removed sites deleted, until ctx is done.
 func (s *StoredSites) purgeRemoved(ctx context.Context) {
-	ticker := time.NewTicker(purgeInterval)
-	defer ticker.Stop()
 	for {
 		if err := s.purge(ctx, purgeDelay); err != nil && ctx.Err() == nil && !database.IsAway(err) {
 			s.edge.Logger.Error("cannot purge removed site", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
+		if !waitFor(ctx, purgeInterval) {
 			return
-		case <-ticker.C:
 		}
 	}
 }
