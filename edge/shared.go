@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/redis"
 )
 
 // This file holds what outlives a configuration: on a reload the new
@@ -17,6 +19,7 @@ import (
 // one, as far as both want the same.
 
 var (
+	clients      pool.Pool[config.RedisKey, *redis.Client] // a reload connects none anew
 	caches       pool.Pool[cacheKey, *classifier.Cache]
 	limiters     pool.Pool[limiterKey, *ratelimit.Memory]
 	keys         pool.Pool[ratelimit.Limit, *ratelimit.Memories] // by the limit that most keys have
@@ -34,7 +37,7 @@ type cacheKey struct {
 
 // LoadCache returns the answers of lookups, which are kept for a TTL at most.
 func (e *Edge) LoadCache(ttl time.Duration, size int64, r *pool.Releases) (*classifier.Cache, error) {
-	key := cacheKey{ttl, size, addresses(e.Servers), e.redisKey}
+	key := cacheKey{ttl, size, fmt.Sprint(e.Servers), e.redisKey}
 	return caches.Load(key, r, func() (*classifier.Cache, error) {
 		of := classifier.CacheConfig{TTL: ttl, Size: size}
 		if e.redis != nil {

@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -49,25 +48,6 @@ var databases pool.Pool[databaseKey, *database.DB]
 type databaseKey struct {
 	kind   database.Kind
 	source string
-}
-
-func (e *Edge) resolveStore() (database.Kind, string, error) {
-	kind, source, err := e.Config.Store.Resolve(e.Placeholders, e.StoreFile)
-	return kind, source, config.In("lychgate", "", err)
-}
-
-// useStore checks what the configuration says of the store, and has it opened
-// for one more user when the edge starts.
-func (e *Edge) useStore(user storeUser) (*openStore, error) {
-	if e.store == nil {
-		kind, source, err := e.resolveStore()
-		if err != nil {
-			return nil, err
-		}
-		e.store = &openStore{kind: kind, source: source, logger: e.Logger}
-	}
-	e.store.users = append(e.store.users, user)
-	return e.store, nil
 }
 
 const (
