@@ -68,19 +68,8 @@ type Edge struct {
 	releases pool.Releases
 }
 
-// running is the edge that runs, for the admin API and the metrics, which belong to the
-// process.
+// running is the edge that runs, for the metrics, which belong to the process.
 var running atomic.Pointer[Edge]
-
-// NowServing returns what serves members in the process. It is empty while nothing does.
-func NowServing() *Serving {
-	if e := running.Load(); e != nil {
-		if serving := e.members.Serving(); serving != nil {
-			return serving
-		}
-	}
-	return new(Serving)
-}
 
 // New checks a configuration and prepares an edge for it. Errors are about the place of a
 // mistake.

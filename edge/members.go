@@ -37,10 +37,6 @@ type Serving struct {
 	Store  *memberstore.SQL
 	Now    func() time.Time // by the store's clock
 	Outbox *outbox.Outbox
-	Sites  []string // of the configuration, by name
-
-	// IsStored reports whether a site is in the store, and served.
-	IsStored func(name string) bool
 
 	inbound *inbound.Sync
 	uses    *members.Uses
@@ -138,9 +134,6 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.edge), Logger: s.logger, Now: db.Now}),
 		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now}),
 		uses:    members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
-		Sites:   s.edge.Config.Names(),
-
-		IsStored: func(name string) bool { return s.edge.stored.site(name) != nil },
 	}
 	for name, site := range s.edge.byName {
 		site.members.Store(serving.open(site, s.declared[name]))
