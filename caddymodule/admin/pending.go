@@ -48,7 +48,9 @@ func sitesOf[N any](r *http.Request, app *app.App, counted map[string]N) ([]stri
 	return slices.Concat(app.Names(), stored[:min(len(stored), maxBehind)]), nil
 }
 
-func countAll(ctx context.Context, v pending.View) (map[string]map[string]int, error) { return v.CountAll(ctx) }
+func countAll(ctx context.Context, v pending.View) (map[string]map[string]int, error) {
+	return v.CountAll(ctx)
+}
 
 // servePending shows what is pending, and gives up what was refused.
 func servePending(w http.ResponseWriter, r *http.Request) error {

@@ -278,10 +278,3 @@ func (h *StaffDesk) UnmarshalJSON(data []byte) error {
 	type plain StaffDesk
 	return config.ReadJSON(data, (*plain)(h))
 }
-
-// Interface guards
-var (
-	_ caddy.Provisioner           = (*StaffDesk)(nil)
-	_ caddyhttp.MiddlewareHandler = (*StaffDesk)(nil)
-	_ caddyfile.Unmarshaler       = (*StaffDesk)(nil)
-)
