@@ -10,7 +10,6 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // progressInterval is how often a command says how far it is, off a terminal.
@@ -115,8 +114,6 @@ func (p *progress) end() {
 		fmt.Fprintln(p.out) // ends the bar's line
 	}
 }
-
-func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
 // waitingLine says what is waited for, after a while and then every few seconds.
 type waitingLine struct {

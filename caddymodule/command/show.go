@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -141,5 +140,3 @@ func yesNo(is bool) string {
 	}
 	return "no"
 }
-
-func shownTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
