@@ -39,9 +39,19 @@ func loadConfig(cmd *cobra.Command) (text []byte, file string, err error) {
 	return text, file, err
 }
 
-// configOf takes what is Lychgate's out of a configuration, and the first HTTP server that has
-// a members_api, nil for none.
-func configOf(text []byte) (*config.Config, *apiServer, error) {
+// configuration is what is Lychgate's in a configuration.
+type configuration struct {
+	*config.Config
+	api  *apiServer // the first HTTP server that has a members_api, nil for none
+	text []byte     // all of it, in JSON
+}
+
+// readConfig reads the configuration that the flags name.
+func readConfig(cmd *cobra.Command) (*configuration, error) {
+	text, _, err := loadConfig(cmd)
+	if err != nil {
+		return nil, err
+	}
 	var parsed struct {
 		Apps struct {
 			Lychgate *config.Config `json:"lychgate"`
@@ -53,11 +63,12 @@ func configOf(text []byte) (*config.Config, *apiServer, error) {
 		} `json:"apps"`
 	}
 	if err := json.Unmarshal(text, &parsed); err != nil {
-		return nil, nil, fmt.Errorf("reading the configuration: %w", err)
+		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if parsed.Apps.Lychgate == nil {
-		return nil, nil, config.ErrNoSite
+		return nil, config.ErrNoSite
 	}
+	of := &configuration{Config: parsed.Apps.Lychgate, text: text}
 	servers := parsed.Apps.HTTP.Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		server := servers[name]
@@ -65,15 +76,16 @@ func configOf(text []byte) (*config.Config, *apiServer, error) {
 		if server.path, found = membersPath(server.Routes); found {
 			server.httpPort = cmp.Or(parsed.Apps.HTTP.HTTPPort, caddyhttp.DefaultHTTPPort)
 			server.httpsPort = cmp.Or(parsed.Apps.HTTP.HTTPSPort, caddyhttp.DefaultHTTPSPort)
-			return parsed.Apps.Lychgate, server, nil
+			of.api = server
+			break
 		}
 	}
-	return parsed.Apps.Lychgate, nil, nil
+	return of, nil
 }
 
 // openDatabase opens the store of a configuration, and returns its file, empty for
 // PostgreSQL.
-func openDatabase(cmd *cobra.Command, of *config.Config, mayMake bool) (db *database.DB, file string, err error) {
+func openDatabase(cmd *cobra.Command, of *configuration, mayMake bool) (db *database.DB, file string, err error) {
 	kind, source, err := of.Store.Resolve(app.Placeholders(), app.StoreFile())
 	if err != nil {
 		return nil, "", err

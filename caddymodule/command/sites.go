@@ -31,22 +31,18 @@ type sitesStore struct {
 func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		cmd.SilenceUsage = true
-		text, _, err := loadConfig(cmd)
-		if err != nil {
-			return err
-		}
-		configured, server, err := configOf(text)
-		if err == nil && configured.Store == nil && server == nil && !bytes.Contains(text, []byte(`"theme_manifest"`)) {
+		of, err := readConfig(cmd)
+		if err == nil && of.Store == nil && of.api == nil && !bytes.Contains(of.text, []byte(`"theme_manifest"`)) {
 			err = edge.ErrNoStore
 		}
 		if err != nil {
 			return err
 		}
-		keys, err := configured.Keyring(app.Placeholders())
+		keys, err := of.Keyring(app.Placeholders())
 		if err != nil {
 			return err
 		}
-		db, _, err := openDatabase(cmd, configured, mayMake)
+		db, _, err := openDatabase(cmd, of, mayMake)
 		if err != nil {
 			return err
 		}
@@ -60,7 +56,7 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 			return err
 		}
 		editor := &config.Editor{
-			Config: configured, Placeholders: app.Placeholders(), Lines: blocks.LinesOf("lychgate", *configured), Store: store, CountPending: members.CountPending,
+			Config: of.Config, Placeholders: app.Placeholders(), Lines: blocks.LinesOf("lychgate", *of.Config), Store: store, CountPending: members.CountPending,
 		}
 		return explainSites(do(cmd.Context(), cmd.OutOrStdout(), &sitesStore{editor, store, members}, args))
 	}

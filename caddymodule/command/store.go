@@ -52,21 +52,17 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		cmd.SilenceUsage = true
 		name, _ := cmd.Flags().GetString("site")
-		text, _, err := loadConfig(cmd)
-		if err != nil {
-			return err
-		}
-		configured, server, err := configOf(text)
-		if err == nil && server == nil {
+		of, err := readConfig(cmd)
+		if err == nil && of.api == nil {
 			err = errors.New("the configuration has no members_api directive, so no key would be of use: write members_api into the site's block")
 		}
 		if err != nil {
 			return err
 		}
-		if name, err = siteNamed(configured, name); err != nil {
+		if name, err = siteNamed(of.Config, name); err != nil {
 			return err
 		}
-		db, file, err := openDatabase(cmd, configured, mayMake)
+		db, file, err := openDatabase(cmd, of, mayMake)
 		if err != nil {
 			return err
 		}
@@ -75,13 +71,13 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		site, locked, err := findSite(cmd.Context(), configured, db, name)
+		site, locked, err := findSite(cmd.Context(), of.Config, db, name)
 		if err != nil {
 			return err
 		}
 		return do(cmd.Context(), cmd.OutOrStdout(), &siteStore{
 			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: locked, store: store, now: db.Now,
-			apiURL: server.url(caddy.NewReplacer().ReplaceKnown(site.Hosts[0], "")),
+			apiURL: of.api.url(caddy.NewReplacer().ReplaceKnown(site.Hosts[0], "")),
 		}, args)
 	}
 }
