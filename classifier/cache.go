@@ -75,13 +75,6 @@ type Cache struct {
 	lookups sync.WaitGroup
 }
 
-// entry is what is held for a domain.
-type entry struct {
-	provider Provider
-	failed   bool
-	expires  time.Duration // on the cache's clock
-}
-
 // NewCache makes a Cache.
 func NewCache(cfg CacheConfig) (*Cache, error) {
 	if cfg.TTL == 0 {

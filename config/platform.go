@@ -220,29 +220,6 @@ func (p *Platform) Interval() (time.Duration, error) {
 	return interval, nil
 }
 
-// WebhookAddress returns where the platform is to send its webhook events, without a path:
-// "" for nowhere. The site has these hosts, or unknown ones if there are none.
-func (s *Site) WebhookAddress(ph Placeholders, hosts []string) (address string, err error) {
-	kind, _ := s.Platform.Of()
-	if !kind.SendsEvents() || s.Platform.Webhooks == "off" {
-		return "", nil
-	}
-	if s.Platform.Webhooks == "" {
-		if len(hosts) == 0 || hosts[0] == "localhost" { // which the platform looks up in DNS
-			return "", nil
-		}
-		return "https://" + hosts[0], nil
-	}
-	err = ph.Use("webhooks", s.Platform.Webhooks, func(value string) error {
-		if value == "off" {
-			return nil
-		}
-		address = value
-		return checkWebhooks(kind, value, hosts)
-	})
-	return address, s.Platform.in(err)
-}
-
 // checkWebhooks checks that webhook events which are sent to an address arrive at a site.
 func checkWebhooks(kind platform.Kind, address string, hosts []string) error {
 	wrong := func(text string) error {

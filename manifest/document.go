@@ -359,10 +359,6 @@ func lineOfKey(content []*yaml.Node, key string) int {
 	return 0
 }
 
-func isMerge(key *yaml.Node) bool {
-	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Tag == "!!merge"
-}
-
 func canMerge(n *yaml.Node) bool {
 	n = resolve(n)
 	if n.Kind == yaml.SequenceNode {

@@ -222,3 +222,7 @@ func (m mapping) constraints(keys []string) Constraints {
 	}
 	return c
 }
+
+func isMerge(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Tag == "!!merge"
+}

@@ -3,13 +3,11 @@ package admin
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
@@ -86,20 +84,6 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	return json.NewEncoder(w).Encode(answer)
-}
-
-// useMethod refuses a request of another method.
-func useMethod(w http.ResponseWriter, method string) error {
-	w.Header().Set("Allow", method)
-	return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
-}
-
-func running() (*app.App, error) {
-	configured, err := caddy.ActiveContext().AppIfConfigured("lychgate")
-	if err != nil {
-		return nil, err
-	}
-	return configured.(*app.App), nil
 }
 
 // Interface guards
