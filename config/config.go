@@ -64,12 +64,9 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 // Names returns the names of the sites, sorted.
 func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Sites)) }
 
-// MayHaveSites reports whether there is a site, or a store in which there may be some.
-func (c *Config) MayHaveSites() bool { return len(c.Sites) > 0 || c.Store != nil }
-
-// CheckHasSites returns ErrNoSite unless there are sites, or may be.
+// CheckHasSites returns ErrNoSite unless there are sites, or may be some in a store.
 func (c *Config) CheckHasSites() error {
-	if c.MayHaveSites() {
+	if len(c.Sites) > 0 || c.Store != nil {
 		return nil
 	}
 	return ErrNoSite
@@ -94,7 +91,7 @@ func (c *Config) Check(p Placeholders) error {
 		func() error { _, _, err := c.Store.Resolve(p, ""); return In("lychgate", "", err) },
 		func() error { _, err := c.Redis.Resolve(p); return err },
 		func() error { _, err := c.Keyring(p); return err },
-		c.checkService,
+		func() error { _, err := c.ManifestFile(); return err },
 	}
 	for _, name := range c.Names() {
 		all = append(all, func() error { return inSite(name, c.Sites[name].check(p, owners, name)) })
@@ -105,16 +102,6 @@ func (c *Config) Check(p Placeholders) error {
 		}
 	}
 	return nil
-}
-
-// Warnings returns what is odd about the sites of the configuration. Places are lines, or
-// paths in JSON if there are none.
-func (c *Config) Warnings(p Placeholders, lines Lines) []Warning {
-	const (
-		sameKey   = "two sites have an integration with the same key, so a leak of it at one opens both: give each its own"
-		sameAdmin = "two sites have the same admin_key, which is of one Ghost: write the other's own, or all hosts into one site"
-	)
-	return slices.Concat(warnOfSameSecret(c.integrationKeys(p), lines, sameKey), warnOfSameSecret(c.adminKeys(p), lines, sameAdmin), c.warnOfHostNames(p, lines))
 }
 
 // ResolveSites checks the names of the sites, their hosts, and their themes. It returns the
@@ -151,9 +138,8 @@ func (c *Config) Keyring(p Placeholders) (*seal.Keyring, error) {
 		if err == nil && slices.Contains(secrets, value) {
 			err = &Mistake{Option: "secret", Text: "number " + strconv.Itoa(i+1) + " is written before: write the new one in front of the old one, or one alone"}
 		}
-		if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
-			m.Field = "secrets"
-			return nil, In("lychgate", "", m)
+		if err != nil {
+			return nil, In("lychgate", "", inField("secrets", err))
 		}
 		secrets = append(secrets, value)
 	}
@@ -208,9 +194,4 @@ func (c *Config) ManifestFile() (string, error) {
 		err = In("lychgate", "", &Mistake{Text: literal(err.Error()), Field: "service"})
 	}
 	return name, err
-}
-
-func (c *Config) checkService() error {
-	_, err := c.ManifestFile()
-	return err
 }

@@ -54,27 +54,3 @@ func HostOf(s string) string {
 	}
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(s, "[]"), "."))
 }
-
-// warnOfHostNames returns a warning for each host that browsers or certificates have in
-// another way.
-func (c *Config) warnOfHostNames(p Placeholders, lines Lines) (warnings []Warning) {
-	for _, name := range c.Names() {
-		for _, host := range c.Sites[name].Hosts {
-			host, err := p.Replace("hosts", host)
-			if err != nil { // it is refused
-				continue
-			}
-			var message string
-			switch {
-			case strings.HasSuffix(host, "."):
-				message = "a host ends in a dot, which is left out: write it without"
-			case strings.Contains(host, "_"):
-				message = "a host has an underscore, and no public authority issues certificates for such a name: write one of letters, digits, hyphens and dots"
-			default:
-				continue
-			}
-			warnings = append(warnings, NewWarning(message, "host", host, "site", name, "at", lines.Place("sites."+name+".hosts")))
-		}
-	}
-	return warnings
-}

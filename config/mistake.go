@@ -109,6 +109,14 @@ func In(name, path string, err error) error {
 	return &within
 }
 
+// inField gives a mistake of an option the name of its field, which is another.
+func inField(field string, err error) error {
+	if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
+		m.Field = field
+	}
+	return err
+}
+
 func inSite(name string, err error) error { return In("site "+name, "sites."+name, err) }
 
 func inTheme(name string, err error) error { return In("theme "+name, "themes."+name, err) }

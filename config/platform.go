@@ -149,10 +149,7 @@ func (p *Platform) resolveURL(ph Placeholders) (address string, err error) {
 		}
 		return nil
 	})
-	if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
-		m.Field = "url"
-	}
-	return address, p.in(err)
+	return address, p.in(inField("url", err))
 }
 
 // resolveKey returns the key, which is in no error.

@@ -46,9 +46,7 @@ func (r *Redis) Resolve(p Placeholders) (key RedisKey, err error) {
 		}
 		return nil
 	})
-	if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
-		m.Field = "url"
-	}
+	err = inField("url", err)
 	if err == nil && key.Timeout != 0 && (key.Timeout < minRedisTimeout || key.Timeout > maxRedisTimeout) {
 		err = errRedisTimeout(key.Timeout.String())
 	}

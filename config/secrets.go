@@ -74,15 +74,3 @@ func (c *Config) CheckKeys(p Placeholders) error {
 	}
 	return nil
 }
-
-func warnOfSameSecret(secrets places, lines Lines, message string) (warnings []Warning) {
-	for _, of := range secrets {
-		for _, other := range of[1:] {
-			if other.site != of[0].site {
-				warnings = append(warnings, NewWarning(message, "site", other.site, "at", lines.Place(other.path), "other_site", of[0].site, "other_at", lines.Place(of[0].path)))
-			}
-		}
-	}
-	slices.SortFunc(warnings, func(x, y Warning) int { return strings.Compare(x.String(), y.String()) })
-	return warnings
-}

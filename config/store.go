@@ -49,10 +49,7 @@ func (s *Store) Resolve(p Placeholders, file string) (kind database.Kind, source
 		}
 		return nil
 	})
-	if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
-		m.Field = "store.source"
-	}
-	return database.Kind(s.Kind), source, err
+	return database.Kind(s.Kind), source, inField("store.source", err)
 }
 
 // SetArgs takes the arguments that the option has in a Caddyfile.

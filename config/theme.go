@@ -65,8 +65,8 @@ func (r *Repository) resolve(p Placeholders) (*git.Repository, error) {
 			*value.to = text
 			return value.check(text)
 		})
-		if m, ok := err.(*Mistake); ok && value.option == "" { //nolint:errorlint // as it was made here
-			m.Field = "url"
+		if value.option == "" {
+			err = inField("url", err)
 		}
 		if err != nil {
 			return nil, err
