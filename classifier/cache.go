@@ -126,7 +126,6 @@ func (c *Cache) Close() {
 	c.entries.Close()
 }
 
-// get returns the answer for a domain, if the cache holds one that stands.
 func (c *Cache) get(domain string) (Answer, bool) {
 	e, ok := c.entry(domain)
 	if !ok {
@@ -138,7 +137,6 @@ func (c *Cache) get(domain string) (Answer, bool) {
 	return Answer{Provider: e.provider, Source: FromCache, Failed: e.failed}, true
 }
 
-// entry returns what is held for a domain, standing or not.
 func (c *Cache) entry(domain string) (entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

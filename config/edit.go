@@ -144,8 +144,6 @@ func (e *Editor) Prepare(list ...NamedSite) ([]sites.Site, error) {
 	return all, nil
 }
 
-// configuredHosts returns the hosts of the configuration's sites, with the site that has
-// them.
 func (e *Editor) configuredHosts() (map[string]string, error) {
 	all, err := e.ResolveSites(e.Placeholders)
 	if err != nil {

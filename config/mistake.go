@@ -92,7 +92,6 @@ func literal(text string) string {
 
 func quote(value string) string { return literal(strconv.Quote(value)) }
 
-// Unwrap returns the error that the text is of.
 func (m *Mistake) Unwrap() error { return m.Err }
 
 // In says that an error is about something in a block, nil for nil.

@@ -25,7 +25,6 @@ func NewWarning(message string, fields ...any) Warning {
 	return w
 }
 
-// String returns the warning for people.
 func (w Warning) String() string {
 	var said []string
 	for _, field := range w.Fields {

@@ -16,14 +16,12 @@ type collector struct {
 	collect      func(chan<- prometheus.Metric)
 }
 
-// Describe implements [prometheus.Collector].
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, d := range c.descriptions {
 		descriptions <- d
 	}
 }
 
-// Collect implements [prometheus.Collector].
 func (c *collector) Collect(metrics chan<- prometheus.Metric) { c.collect(metrics) }
 
 var (

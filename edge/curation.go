@@ -30,7 +30,6 @@ func (e *Edge) UseCuration() (*Curation, error) {
 	return state, nil
 }
 
-// begin implements [storeUser].
 func (s *Curation) begin(ctx context.Context, db *database.DB, _ func(func(context.Context))) error {
 	store, err := curation.NewSQL(ctx, db)
 	if err != nil {

@@ -35,7 +35,6 @@ func (e *Edge) UseEvents() (*Events, error) {
 	return state, nil
 }
 
-// begin implements [storeUser].
 func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
 	store, err := events.NewSQL(ctx, db)
 	if err != nil {

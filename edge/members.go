@@ -105,7 +105,6 @@ func (s *Members) synced(site *Site) (inbound.Site, error) {
 	return inbound.Site{Platform: connected, WebhookURL: webhookURL, Reconcile: interval}, err
 }
 
-// webhookURL returns where the platform is to send its webhook events, "" for nowhere.
 func (s *Members) webhookURL(site *Site) (string, error) {
 	address, err := site.Config.WebhookAddress(s.edge.Placeholders, site.Hosts)
 	if err == nil && address != "" {
@@ -122,7 +121,6 @@ func (s *Members) webhookURL(site *Site) (string, error) {
 // webhook events, "" for nowhere.
 func (s *Members) WebhookURL(site string) string { return s.inbound[site].WebhookURL }
 
-// begin implements [storeUser].
 func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
 	store, err := memberstore.NewSQL(ctx, db)
 	if err != nil {

@@ -94,7 +94,6 @@ func (s *StoredSites) openStore() error {
 	return e.Lines.Explain(config.In("lychgate", "store", e.store.open()))
 }
 
-// begin implements [storeUser].
 func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
 	store, err := sites.NewSQL(ctx, db, s.edge.keyring)
 	if err != nil {

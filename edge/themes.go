@@ -99,7 +99,6 @@ func (s *Themes) Sources(e *Edge, site *Site) (map[string]themes.Source, error) 
 	return sources, err
 }
 
-// begin implements [storeUser].
 func (s *Themes) begin(ctx context.Context, db *database.DB, _ func(func(context.Context))) error {
 	store, err := themes.NewSQL(ctx, db)
 	if err == nil {

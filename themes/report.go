@@ -16,7 +16,6 @@ type Report struct {
 // NoManifest is the status of a theme without a manifest.
 const NoManifest = "No manifest"
 
-// newReport returns the report of a manifest that is there.
 func newReport(m *manifest.Manifest, findings []manifest.Finding) Report {
 	return Report{Status: Status(len(findings)), Findings: findings, Manifest: m}
 }

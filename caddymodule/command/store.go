@@ -130,7 +130,6 @@ func noSite(of *config.Config, name string) error {
 	return fmt.Errorf("the configuration has no site %s, nor has the store: the configuration has %s", name, strings.Join(of.Names(), ", "))
 }
 
-// connect returns the site's platform, nil for none, and what closes it.
 func (s *siteStore) connect() (to platform.Platform, end func() error, err error) {
 	if s.locked != nil {
 		return nil, nil, fmt.Errorf("the keys of site %s cannot be opened: %w: see that secret in the configuration has the one that sealed them", s.site, s.locked)

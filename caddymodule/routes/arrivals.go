@@ -100,7 +100,6 @@ func handlerIn(raw json.RawMessage) (name string, config json.RawMessage) {
 	return name, config
 }
 
-// directiveIn returns the directive that a handler is, nil for none.
 func directiveIn(name string, config json.RawMessage) Directive {
 	module, err := caddy.GetModule("http.handlers." + name)
 	if err != nil {

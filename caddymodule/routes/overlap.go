@@ -65,7 +65,6 @@ func checkServer(all []arrival) (err error) {
 	return err
 }
 
-// mistake returns an error about a directive, with its place.
 func (a arrival) mistake(text string) error {
 	if a.line == "" {
 		return fmt.Errorf("%s: %s", a.at, text)

@@ -188,7 +188,6 @@ func (h *StaffDesk) isEvents(r *http.Request) bool {
 	return routes.Below(r.URL.Path, h.eventsPath) && (r.URL.Path != h.eventsPath || !eventhandlers.WantsPage(r)) || r.URL.Path == h.Path+eventhandlers.LabelsPath
 }
 
-// eventsSite returns a site as the API of events sees it, nil if its platform has none.
 func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
 	if site == nil || site.Themes == nil {
 		return nil
@@ -223,7 +222,6 @@ func adminSettings() map[string]bool {
 	return paths
 }
 
-// siteOf returns a site as the desk sees it, nil if its platform has no themes or posts.
 func (h *StaffDesk) siteOf(site *edge.Site) *desk.CurationSite {
 	posts, ok := site.Platform.(platform.PostHost)
 	if !ok || site.Themes == nil {
@@ -264,7 +262,6 @@ func membersOf(of *edge.Members, site *edge.Site) (*desk.Members, error) {
 	return found, nil
 }
 
-// checkForm returns the integration that a form of the desk asks for.
 func checkForm(form desk.IntegrationForm) (members.Integration, error) {
 	asked := &config.Integration{
 		Mode: form.Mode, AllowDuplicateEmails: form.DuplicateEmails,

@@ -196,7 +196,6 @@ func (r *Repository) read(ctx context.Context, x *exchange, name string) ([]byte
 	return find(objects, commit, name, filtered)
 }
 
-// tip returns the newest commit of the branch.
 func tip(refs *packp.AdvRefs, branch string) (plumbing.Hash, error) {
 	if branch == "" {
 		if refs.Head == nil {
@@ -275,7 +274,6 @@ func find(objects *objects, commit plumbing.Hash, name string, filtered bool) ([
 	return content, err
 }
 
-// explain returns the Error for what went wrong.
 func (r *Repository) explain(ctx context.Context, x *exchange, err error) error {
 	result := &Error{Kind: ErrFailed, Reason: err.Error()}
 	switch own, isOwn := errors.AsType[*Error](err); {
