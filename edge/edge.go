@@ -142,7 +142,7 @@ func (e *Edge) prepareRedis() (err error) {
 		return err
 	}
 	e.redis, err = clients.Load(e.redisKey, &e.releases, func() (*redis.Client, error) {
-		return redis.New(redis.Config{URL: e.redisKey.URL, Patience: e.redisKey.Timeout, Logger: e.Logger})
+		return redis.New(redis.Config{URL: e.redisKey.URL, Timeout: e.redisKey.Timeout, Logger: e.Logger})
 	})
 	return config.In("redis", "redis", err)
 }

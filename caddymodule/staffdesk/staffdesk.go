@@ -175,11 +175,11 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		h.desk.Serve(w, r, nil, h.on.ClientAddr(r))
 		return nil
 	}
-	visited := &desk.Site{CurationSite: of, Events: h.eventsSite(site), Pending: h.on.Edge.Pending}
+	shown := &desk.Site{CurationSite: of, Events: h.eventsSite(site), Pending: h.on.Edge.Pending}
 	if members := h.on.Edge.Members(); members != nil {
-		visited.Members = func() (*desk.Members, error) { return membersOf(members, site) }
+		shown.Members = func() (*desk.Members, error) { return membersOf(members, site) }
 	}
-	site.Metrics.ServedDesk(h.desk.Serve(w, r, visited, h.on.ClientAddr(r)))
+	site.Metrics.ServedDesk(h.desk.Serve(w, r, shown, h.on.ClientAddr(r)))
 	return nil
 }
 
