@@ -148,11 +148,11 @@ func Provision(ctx caddy.Context, of Directive) (*Provisioned, error) {
 	if err := of.Check(app.Placeholders()); err != nil {
 		return nil, lines.Explain(config.In(name, "", err))
 	}
-	loaded, err := ctx.App("lychgate")
+	running, err := app.Of(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &Provisioned{App: loaded.(*app.App)}
+	p := &Provisioned{App: running}
 	if err := p.CheckHasSites(); err != nil {
 		return nil, config.JSONText(err)
 	}

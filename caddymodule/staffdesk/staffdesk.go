@@ -157,30 +157,31 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		directive.SetPlaceholders(r, site, "")
 		of = h.siteOf(site)
 	}
-	if h.isEvents(r) {
-		served := h.eventsOf.Serve(w, r, h.eventsSite(site), h.on.ClientAddr(r))
-		if of != nil {
-			site.Metrics.ServedDesk(served)
-		}
-		return nil
+	var served api.Served
+	switch address := h.on.ClientAddr(r); {
+	case h.isEvents(r):
+		served = h.eventsOf.Serve(w, r, h.eventsSite(site), address)
+	case isCuration:
+		served = h.curation.Serve(w, r, of, address)
+	default:
+		served = h.desk.Serve(w, r, h.deskSite(site, of), address)
 	}
-	if isCuration {
-		served := h.curation.Serve(w, r, of, h.on.ClientAddr(r))
-		if of != nil {
-			site.Metrics.ServedDesk(served)
-		}
-		return nil
+	if of != nil {
+		site.Metrics.ServedDesk(served)
 	}
+	return nil
+}
+
+// deskSite returns a site as its pages need it, nil for none.
+func (h *StaffDesk) deskSite(site *edge.Site, of *desk.CurationSite) *desk.Site {
 	if of == nil {
-		h.desk.Serve(w, r, nil, h.on.ClientAddr(r))
 		return nil
 	}
 	shown := &desk.Site{CurationSite: of, Events: h.eventsSite(site), Pending: h.on.Edge.Pending}
 	if members := h.on.Edge.Members(); members != nil {
 		shown.Members = func() (*desk.Members, error) { return membersOf(members, site) }
 	}
-	site.Metrics.ServedDesk(h.desk.Serve(w, r, shown, h.on.ClientAddr(r)))
-	return nil
+	return shown
 }
 
 // isEvents reports whether a request is for the JSON of events, not for a page.
