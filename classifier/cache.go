@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -77,12 +78,7 @@ type Cache struct {
 
 // NewCache makes a Cache.
 func NewCache(cfg CacheConfig) (*Cache, error) {
-	if cfg.TTL == 0 {
-		cfg.TTL = DefaultTTL
-	}
-	if cfg.Size == 0 {
-		cfg.Size = DefaultSize
-	}
+	cfg.TTL, cfg.Size = cmp.Or(cfg.TTL, DefaultTTL), cmp.Or(cfg.Size, DefaultSize)
 	if cfg.Clock == nil {
 		start := time.Now()
 		cfg.Clock = func() time.Duration { return time.Since(start) }

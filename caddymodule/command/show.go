@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,13 +56,11 @@ func printMember(w io.Writer, m members.Record) error {
 		}
 	}
 	line("GUID", m.GUID)
-	if m.Deleted {
-		line("Deleted", "yes")
-	}
+	line("Deleted", when(m.Deleted, "yes"))
 	line("Email", m.Email)
 	line("Name", m.Name)
 	line("Note", m.Note)
-	line("Subscribed", yesNo(m.Subscribed))
+	line("Subscribed", cmp.Or(when(m.Subscribed, "yes"), "no"))
 	line("Newsletters", newsletters(m.Newsletters))
 	line("Labels", strings.Join(m.Labels, ", "))
 	line("Tier", orEmpty(m.TierID))
@@ -77,15 +76,9 @@ func printMember(w io.Writer, m members.Record) error {
 	if m.IsPending() {
 		line("Next attempt", nextAttempt(m))
 	}
-	if m.Refused != "" {
-		line("Refused", fmt.Sprintf("at %s: %s", shownTime(m.RefusedAt), m.Refused))
-	}
-	if m.Sent != "" {
-		line("Sent to Ghost", fmt.Sprintf("as %s at %s, outcome unknown", m.Sent, shownTime(m.SentAt)))
-	}
-	if !m.UnansweredAt.IsZero() {
-		line("Unanswered", shownTime(m.UnansweredAt))
-	}
+	line("Refused", when(m.Refused != "", fmt.Sprintf("at %s: %s", shownTime(m.RefusedAt), m.Refused)))
+	line("Sent to Ghost", when(m.Sent != "", fmt.Sprintf("as %s at %s, outcome unknown", m.Sent, shownTime(m.SentAt))))
+	line("Unanswered", when(!m.UnansweredAt.IsZero(), shownTime(m.UnansweredAt)))
 	return out.Flush()
 }
 
@@ -132,11 +125,4 @@ func newsletters(list []members.Newsletter) string {
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-func yesNo(is bool) string {
-	if is {
-		return "yes"
-	}
-	return "no"
 }

@@ -161,10 +161,10 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 		{"Reconcile", platform.Reconcile},
 		{"Themes", strings.Join(themes, ", ")},
 		{"Integrations", strings.Join(names, ", ")},
-		{"Managed by staff", managedByStaff(site.StaffIntegrations)},
+		{"Managed by staff", when(site.StaffIntegrations, "integrations")},
 		{"Keys", site.Locked},
 		{"Not served", site.Problem},
-		{"Pending", pendingWrites(pending)},
+		{"Pending", when(pending > 0, "writes of "+countOf(pending, "member")+" that the platform does not have yet")},
 		{"Added", shownTime(site.CreatedAt)},
 		{"Changed", shownTime(site.UpdatedAt)},
 	} {
@@ -173,20 +173,6 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 		}
 	}
 	return table.Flush()
-}
-
-func managedByStaff(integrations bool) string {
-	if integrations {
-		return "integrations"
-	}
-	return ""
-}
-
-func pendingWrites(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return "writes of " + countOf(n, "member") + " that the platform does not have yet"
 }
 
 func siteListCommand() *cobra.Command {

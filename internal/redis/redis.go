@@ -5,6 +5,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,13 +23,6 @@ import (
 const (
 	// defaultTimeout is what readers do not notice.
 	defaultTimeout = 50 * time.Millisecond
-
-	// firstInterval is how soon a Redis that is away is tried again. It doubles with
-	// each try up to lastInterval, and begins anew once Redis has answered for
-	// steadyTime, so that one that wavers delays nobody often.
-	firstInterval = 250 * time.Millisecond
-	lastInterval  = 2 * time.Second
-	steadyTime    = 10 * time.Second
 
 	// checkInterval is how often Redis is asked when nobody else does.
 	checkInterval = 5 * time.Second
@@ -109,15 +103,10 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	option.PipelineMultiplex = -1 // one connection, so that what is asked at once is sent at once
 	option.ClusterOption.MaxMovedRedirections = maxRedirections
 	guard(&option)
-	if cfg.Logger == nil {
-		cfg.Logger = zap.NewNop()
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
-	}
-	c := &Client{option: option, timeout: cfg.Timeout, calls: make(chan struct{}, maxCalls), logger: cfg.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+	c := &Client{option: option, timeout: cmp.Or(cfg.Timeout, defaultTimeout), calls: make(chan struct{}, maxCalls)}
+	c.logger = cmp.Or(cfg.Logger, zap.NewNop()).WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 5, 0)
-	}))}
+	}))
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c, nil
 }

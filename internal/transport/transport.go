@@ -11,6 +11,7 @@ package transport
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -60,9 +61,7 @@ type Transport struct {
 
 // New makes a Transport.
 func New(cfg Config) *Transport {
-	if cfg.MaxHead == 0 {
-		cfg.MaxHead = defaultMaxHead
-	}
+	cfg.MaxHead = cmp.Or(cfg.MaxHead, defaultMaxHead)
 	t := &Transport{cfg: cfg}
 	t.http = &http.Transport{
 		DialContext:            t.dial,

@@ -8,6 +8,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -106,15 +107,8 @@ func New(cfg Config) (*Repository, error) {
 	case !mayBeSent(address):
 		return nil, fmt.Errorf("http is for repositories on this machine: use https for %s", address.Host)
 	}
-	if cfg.User == "" {
-		cfg.User = defaultUser
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
-	}
-	if cfg.MaxBytes == 0 {
-		cfg.MaxBytes = defaultMaxBytes
-	}
+	cfg.User = cmp.Or(cfg.User, defaultUser)
+	cfg.Timeout, cfg.MaxBytes = cmp.Or(cfg.Timeout, defaultTimeout), cmp.Or(cfg.MaxBytes, defaultMaxBytes)
 	return &Repository{
 		cfg:  cfg,
 		turn: make(chan struct{}, 1),
