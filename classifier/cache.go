@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -75,21 +76,9 @@ type Cache struct {
 	lookups sync.WaitGroup
 }
 
-// entry is what is held for a domain.
-type entry struct {
-	provider Provider
-	failed   bool
-	expires  time.Duration // on the cache's clock
-}
-
 // NewCache makes a Cache.
 func NewCache(cfg CacheConfig) (*Cache, error) {
-	if cfg.TTL == 0 {
-		cfg.TTL = DefaultTTL
-	}
-	if cfg.Size == 0 {
-		cfg.Size = DefaultSize
-	}
+	cfg.TTL, cfg.Size = cmp.Or(cfg.TTL, DefaultTTL), cmp.Or(cfg.Size, DefaultSize)
 	if cfg.Clock == nil {
 		start := time.Now()
 		cfg.Clock = func() time.Duration { return time.Since(start) }
@@ -133,7 +122,6 @@ func (c *Cache) Close() {
 	c.entries.Close()
 }
 
-// get returns the answer for a domain, if the cache holds one that stands.
 func (c *Cache) get(domain string) (Answer, bool) {
 	e, ok := c.entry(domain)
 	if !ok {
@@ -145,7 +133,6 @@ func (c *Cache) get(domain string) (Answer, bool) {
 	return Answer{Provider: e.provider, Source: FromCache, Failed: e.failed}, true
 }
 
-// entry returns what is held for a domain, standing or not.
 func (c *Cache) entry(domain string) (entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

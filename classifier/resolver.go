@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,7 @@ type Resolver struct {
 	logger     *zap.Logger
 	warnings   *zap.Logger
 	observe    func(time.Duration, error)
+	addresses  []string     // of the servers
 	answered   atomic.Int64 // when a server last answered, Unix nanoseconds
 }
 
@@ -98,30 +100,19 @@ var (
 // NewResolver makes a Resolver.
 func NewResolver(cfg ResolverConfig) *Resolver {
 	r := &Resolver{
-		tryTimeout: cfg.TryTimeout,
-		timeout:    cfg.Timeout,
-		logger:     cfg.Logger,
+		tryTimeout: cmp.Or(cfg.TryTimeout, defaultTryTimeout),
+		timeout:    cmp.Or(cfg.Timeout, defaultTimeout),
+		logger:     cmp.Or(cfg.Logger, zap.NewNop()),
+		limiter:    newLimiter(cmp.Or(cfg.MaxInFlight, defaultMaxInFlight)),
 		observe:    cfg.Observe,
-	}
-	if r.tryTimeout == 0 {
-		r.tryTimeout = defaultTryTimeout
-	}
-	if r.timeout == 0 {
-		r.timeout = defaultTimeout
-	}
-	if cfg.MaxInFlight == 0 {
-		cfg.MaxInFlight = defaultMaxInFlight
-	}
-	if r.logger == nil {
-		r.logger = zap.NewNop()
 	}
 	if r.observe == nil {
 		r.observe = func(time.Duration, error) {}
 	}
 	for _, address := range cfg.Servers {
 		r.servers = append(r.servers, &server{address: address.String()})
+		r.addresses = append(r.addresses, address.String())
 	}
-	r.limiter = newLimiter(cfg.MaxInFlight)
 	r.warnings = r.logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
 	}))
@@ -169,7 +160,7 @@ func (r *Resolver) LookupMX(ctx context.Context, domain string, from netip.Prefi
 	quiet := time.Since(time.Unix(0, r.answered.Load())) > restTime
 	if errors.Is(err, ErrNoAnswer) && quiet && !errors.Is(ctx.Err(), context.Canceled) {
 		r.warnings.Warn("no DNS server answers in time, readers get no provider for domains that are not built in",
-			zap.Strings("resolvers", r.addresses()), zap.Error(err))
+			zap.Strings("resolvers", r.addresses), zap.Error(err))
 	}
 	return records, err
 }
@@ -228,14 +219,6 @@ func rank(s *server, now int64) int {
 		return 1
 	}
 	return 0
-}
-
-func (r *Resolver) addresses() []string {
-	list := make([]string, len(r.servers))
-	for i, s := range r.servers {
-		list[i] = s.address
-	}
-	return list
 }
 
 // query asks one server, over TCP too if the answer does not fit into UDP.

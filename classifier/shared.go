@@ -98,7 +98,7 @@ func (s shared) find(ctx context.Context, domain string) (e entry, ttl time.Dura
 	}
 	claim = claimKind + domain + " " + rand.Text()
 	waiting := false
-	for start, pause := time.Now(), firstPoll; ; pause = min(2*pause, lastPoll) {
+	for start, interval := time.Now(), firstPoll; ; interval = min(2*interval, lastPoll) {
 		value, err := s.redis.Run(findScript, s.key(domain), domain, milliseconds(claimTime), claim)
 		if err != nil || value == "" {
 			return entry{}, 0, claim, false
@@ -118,7 +118,7 @@ func (s shared) find(ctx context.Context, domain string) (e entry, ttl time.Dura
 		select {
 		case <-ctx.Done():
 			return entry{}, 0, claim, false
-		case <-time.After(pause):
+		case <-time.After(interval):
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 // connect returns a client of a Redis that answers.
 func connect(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
-	client, err := redis.New(redis.Config{URL: "redis://" + server.Address, Patience: time.Second})
+	client, err := redis.New(redis.Config{URL: "redis://" + server.Address, Timeout: time.Second})
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
 	}

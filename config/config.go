@@ -61,45 +61,12 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Site is one publication.
-type Site struct {
-	// Hosts are the host names at which the site is live, without port. A host
-	// belongs to one site only. Internationalized names may be written either
-	// way. Placeholders such as {env.HOST} are replaced. Required.
-	Hosts []string `json:"hosts,omitempty"`
-
-	// Platform is the publishing platform that the site's members are synced
-	// with. Required where members_api serves the site.
-	Platform *Platform `json:"platform,omitempty"`
-
-	// Integrations are those who may use the members API, by name.
-	Integrations map[string]*Integration `json:"integrations,omitempty"`
-
-	// Themes are those whose manifests can be refreshed, by their names in
-	// Ghost.
-	Themes map[string]*Theme `json:"themes,omitempty"`
-
-	// StaffIntegrations lets the site's owners and administrators add, rotate and
-	// revoke integrations on the desk. Default: false.
-	StaffIntegrations bool `json:"staff_integrations,omitempty"`
-
-	// Registration lets readers register for the site's events, those whose access says who
-	// may. Default: true.
-	Registration *bool `json:"registration,omitempty"`
-}
-
-// TakesRegistrations reports whether readers may register for the site's events.
-func (s *Site) TakesRegistrations() bool { return s.Registration == nil || *s.Registration }
-
 // Names returns the names of the sites, sorted.
 func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Sites)) }
 
-// MayHaveSites reports whether there is a site, or a store in which there may be some.
-func (c *Config) MayHaveSites() bool { return len(c.Sites) > 0 || c.Store != nil }
-
-// CheckHasSites returns ErrNoSite unless there are sites, or may be.
+// CheckHasSites returns ErrNoSite unless there are sites, or may be some in a store.
 func (c *Config) CheckHasSites() error {
-	if c.MayHaveSites() {
+	if len(c.Sites) > 0 || c.Store != nil {
 		return nil
 	}
 	return ErrNoSite
@@ -124,7 +91,7 @@ func (c *Config) Check(p Placeholders) error {
 		func() error { _, _, err := c.Store.Resolve(p, ""); return In("lychgate", "", err) },
 		func() error { _, err := c.Redis.Resolve(p); return err },
 		func() error { _, err := c.Keyring(p); return err },
-		c.checkService,
+		func() error { _, err := c.ManifestFile(); return err },
 	}
 	for _, name := range c.Names() {
 		all = append(all, func() error { return inSite(name, c.Sites[name].check(p, owners, name)) })
@@ -135,38 +102,6 @@ func (c *Config) Check(p Placeholders) error {
 		}
 	}
 	return nil
-}
-
-// check finds mistakes in what is written of a site, whose name is not among them.
-func (s *Site) check(p Placeholders, owners map[string]string, name string) error {
-	if _, err := s.ResolveHosts(p, owners, name); err != nil {
-		return err
-	}
-	if err := s.checkThemes(p); err != nil {
-		return err
-	}
-	if s.Platform != nil {
-		if _, err := s.Platform.resolve(p); err != nil {
-			return err
-		}
-		if _, err := s.WebhookAddress(p, s.writtenHosts()); err != nil {
-			return err
-		}
-	}
-	_, err := s.ResolveIntegrations(p)
-	return err
-}
-
-// writtenHosts returns the hosts as they appear in requests, nil if one has a placeholder.
-func (s *Site) writtenHosts() (hosts []string) {
-	for _, host := range s.Hosts {
-		parsed, err := parseHost(host)
-		if err != nil || strings.Contains(host, "{") {
-			return nil
-		}
-		hosts = append(hosts, parsed)
-	}
-	return hosts
 }
 
 // ResolveSites checks the names of the sites, their hosts, and their themes. It returns the
@@ -190,32 +125,6 @@ func (c *Config) ResolveSites(p Placeholders) (map[string][]string, error) {
 	return all, nil
 }
 
-// ResolveHosts returns the hosts of a site as they appear in requests. They are added to
-// owners, which has the site of each.
-func (s *Site) ResolveHosts(p Placeholders, owners map[string]string, name string) (hosts []string, err error) {
-	for _, host := range s.Hosts {
-		err := p.Use("hosts", host, func(host string) error {
-			host, err := parseHost(host)
-			if err != nil {
-				return err
-			}
-			if other, taken := owners[host]; taken && other != name {
-				return &Mistake{Text: "host " + host + " already belongs to site " + other, Field: "hosts"}
-			}
-			owners[host] = name
-			hosts = append(hosts, host)
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if len(s.Hosts) == 0 {
-		return nil, errNoHosts
-	}
-	return hosts, nil
-}
-
 // Keyring returns what seals and opens the secrets of sites in the store. Without
 // Secrets it can do neither.
 func (c *Config) Keyring(p Placeholders) (*seal.Keyring, error) {
@@ -229,9 +138,8 @@ func (c *Config) Keyring(p Placeholders) (*seal.Keyring, error) {
 		if err == nil && slices.Contains(secrets, value) {
 			err = &Mistake{Option: "secret", Text: "number " + strconv.Itoa(i+1) + " is written before: write the new one in front of the old one, or one alone"}
 		}
-		if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
-			m.Field = "secrets"
-			return nil, In("lychgate", "", m)
+		if err != nil {
+			return nil, In("lychgate", "", inField("secrets", err))
 		}
 		secrets = append(secrets, value)
 	}
@@ -286,24 +194,4 @@ func (c *Config) ManifestFile() (string, error) {
 		err = In("lychgate", "", &Mistake{Text: literal(err.Error()), Field: "service"})
 	}
 	return name, err
-}
-
-func (c *Config) checkService() error {
-	_, err := c.ManifestFile()
-	return err
-}
-
-// CheckSiteName checks the name of a site.
-func CheckSiteName(name string) error { return CheckName("site", "sites", name, "daily") }
-
-// CheckName checks the name of a site or an integration, which is an argument of the option
-// and a key of the field.
-func CheckName(option, field, name, example string) error {
-	valid := func(c rune) bool {
-		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
-	}
-	if name == "" || len(name) > 63 || strings.ContainsFunc(name, func(c rune) bool { return !valid(c) }) {
-		return &Mistake{Option: option, Field: field, Text: quote(name) + ": a name has 1 to 63 letters, digits, hyphens and underscores, such as " + example}
-	}
-	return nil
 }

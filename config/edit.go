@@ -115,7 +115,7 @@ type Editor struct {
 	*Config
 	Placeholders Placeholders
 	Lines        Lines
-	Store        sites.Store
+	Store        *sites.SQL
 
 	// CountPending returns of how many members of a site writes are pending.
 	CountPending func(ctx context.Context, site string) (int, error)
@@ -148,8 +148,6 @@ func (e *Editor) Prepare(list ...NamedSite) ([]sites.Site, error) {
 	return all, nil
 }
 
-// configuredHosts returns the hosts of the configuration's sites, with the site that has
-// them.
 func (e *Editor) configuredHosts() (map[string]string, error) {
 	all, err := e.ResolveSites(e.Placeholders)
 	if err != nil {
@@ -167,7 +165,7 @@ func (e *Editor) configuredHosts() (map[string]string, error) {
 // Patch changes sites in the store by JSON merge patches (RFC 7396), all of them in
 // one step, so that hosts can move from one to another. Secrets stay if the patch does
 // not have them. A platform is exchanged for another only if no writes are pending, or
-// may be lost. Errors: *PendingError, those of Prepare and of [sites.Store].
+// may be lost. Errors: *PendingError, those of Prepare and of [sites.SQL].
 func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, mayLose bool) error {
 	var all []sites.Site
 	for _, name := range slices.Sorted(maps.Keys(patches)) {
@@ -259,7 +257,7 @@ func (e *PendingError) Error() string {
 
 // Remove removes a site from the store, unless writes of it are pending and may not
 // be lost. What is kept of it is deleted later. Errors: *PendingError, and those of
-// [sites.Store].
+// [sites.SQL].
 func (e *Editor) Remove(ctx context.Context, name string, mayLose bool) error {
 	if _, err := e.Store.Find(ctx, name); err != nil {
 		return err

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/members"
@@ -43,32 +41,6 @@ type Integration struct {
 type Integrations struct {
 	ByKey  map[members.KeyHash]members.Integration
 	ByName map[string]members.Integration // those without a key of their own
-}
-
-// ResolveIntegrations checks the integrations of a site.
-func (s *Site) ResolveIntegrations(p Placeholders) (Integrations, error) {
-	all := Integrations{make(map[members.KeyHash]members.Integration), make(map[string]members.Integration)}
-	written := make(map[string]string) // key → the integration that has it
-	for _, name := range slices.Sorted(maps.Keys(s.Integrations)) {
-		hash, integration, err := s.Integrations[name].resolve(p, name)
-		if err != nil {
-			return Integrations{}, err
-		}
-		if hash == nil {
-			all.ByName[name] = integration
-		} else if other, taken := all.ByKey[*hash]; taken {
-			return Integrations{}, inIntegration(name, errSameKey(other.Name))
-		} else {
-			all.ByKey[*hash] = integration
-		}
-		if of := s.Integrations[name]; p.written && of != nil && of.Key != "" {
-			if other := written[of.Key]; other != "" {
-				return Integrations{}, inIntegration(name, errSameKey(other))
-			}
-			written[of.Key] = name
-		}
-	}
-	return all, nil
 }
 
 // errSameKey says that another integration of the site has a key too.
@@ -127,11 +99,6 @@ func (i *Integration) resolve(p Placeholders, name string) (*members.KeyHash, me
 		})
 	}
 	return hash, plain, inIntegration(name, err)
-}
-
-// CheckIntegrationName checks the name of an integration.
-func CheckIntegrationName(name string) error {
-	return CheckName("integration", "integrations", name, "crm")
 }
 
 func (i *Integration) checkOptions() error {

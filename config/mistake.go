@@ -92,7 +92,6 @@ func literal(text string) string {
 
 func quote(value string) string { return literal(strconv.Quote(value)) }
 
-// Unwrap returns the error that the text is of.
 func (m *Mistake) Unwrap() error { return m.Err }
 
 // In says that an error is about something in a block, nil for nil.
@@ -107,6 +106,14 @@ func In(name, path string, err error) error {
 	within := *m
 	within.Blocks = append([]Block{{name, path}}, m.Blocks...)
 	return &within
+}
+
+// inField gives a mistake of an option the name of its field, which is another.
+func inField(field string, err error) error {
+	if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
+		m.Field = field
+	}
+	return err
 }
 
 func inSite(name string, err error) error { return In("site "+name, "sites."+name, err) }

@@ -58,9 +58,14 @@ func (p *Platform) Of() (kind platform.Kind, ok bool) {
 	return Kinds[i], true
 }
 
+func (p *Platform) kind() platform.Kind {
+	kind, _ := p.Of()
+	return kind
+}
+
 // Has reports whether platforms of this one's kind have an option.
 func (p *Platform) Has(option string) bool {
-	kind, _ := p.Of()
+	kind := p.kind()
 	return map[string]bool{
 		"url": !kind.URL.IsZero(), "admin_key": !kind.Key.IsZero(), "webhooks": kind.SendsEvents(), "reconcile": kind.Connect != nil,
 	}[option]
@@ -77,22 +82,13 @@ func PlatformWith(option string) string {
 }
 
 // Title returns what people call the platform, such as Ghost.
-func (p *Platform) Title() string {
-	kind, _ := p.Of()
-	return kind.Title
-}
+func (p *Platform) Title() string { return p.kind().Title }
 
 // SendsEvents reports whether the platform sends webhook events, if it is told where to.
-func (p *Platform) SendsEvents() bool {
-	kind, _ := p.Of()
-	return kind.SendsEvents()
-}
+func (p *Platform) SendsEvents() bool { return p.kind().SendsEvents() }
 
 // HasThemes reports whether the platform has themes.
-func (p *Platform) HasThemes() bool {
-	kind, _ := p.Of()
-	return kind.HasThemes()
-}
+func (p *Platform) HasThemes() bool { return p.kind().HasThemes() }
 
 // Block is what a Caddyfile calls the platform's block.
 func (p *Platform) Block() string { return "platform " + p.Kind }
@@ -138,7 +134,7 @@ func (p *Platform) resolve(ph Placeholders) (of settings, err error) {
 }
 
 func (p *Platform) resolveURL(ph Placeholders) (address string, err error) {
-	kind, _ := p.Of()
+	kind := p.kind()
 	if kind.URL.IsZero() {
 		return "", nil
 	}
@@ -149,10 +145,7 @@ func (p *Platform) resolveURL(ph Placeholders) (address string, err error) {
 		}
 		return nil
 	})
-	if m, ok := err.(*Mistake); ok { //nolint:errorlint // as it was made here
-		m.Field = "url"
-	}
-	return address, p.in(err)
+	return address, p.in(inField("url", err))
 }
 
 // resolveKey returns the key, which is in no error.
@@ -218,29 +211,6 @@ func (p *Platform) Interval() (time.Duration, error) {
 		return 0, &Mistake{Option: "reconcile", Text: quote(p.Reconcile) + ": write ‹off›, or a duration of a minute or more, such as ‹6h›"}
 	}
 	return interval, nil
-}
-
-// WebhookAddress returns where the platform is to send its webhook events, without a path:
-// "" for nowhere. The site has these hosts, or unknown ones if there are none.
-func (s *Site) WebhookAddress(ph Placeholders, hosts []string) (address string, err error) {
-	kind, _ := s.Platform.Of()
-	if !kind.SendsEvents() || s.Platform.Webhooks == "off" {
-		return "", nil
-	}
-	if s.Platform.Webhooks == "" {
-		if len(hosts) == 0 || hosts[0] == "localhost" { // which the platform looks up in DNS
-			return "", nil
-		}
-		return "https://" + hosts[0], nil
-	}
-	err = ph.Use("webhooks", s.Platform.Webhooks, func(value string) error {
-		if value == "off" {
-			return nil
-		}
-		address = value
-		return checkWebhooks(kind, value, hosts)
-	})
-	return address, s.Platform.in(err)
 }
 
 // checkWebhooks checks that webhook events which are sent to an address arrive at a site.

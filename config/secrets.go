@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// This file finds what is odd about the sites of a configuration: the same secret in two
-// places, and hosts that are written as no certificate has them.
+// This file finds the same secret in two places of a configuration.
 
 // place is where the configuration has a secret.
 type place struct {
@@ -74,87 +73,4 @@ func (c *Config) CheckKeys(p Placeholders) error {
 		}
 	}
 	return nil
-}
-
-// Warning is something that may be meant but seldom is. Its fields are for a log.
-type Warning struct {
-	Message string
-	Fields  []Field
-}
-
-// Field is a value of a [Warning]: a string, or a list of strings.
-type Field struct {
-	Name  string
-	Value any
-}
-
-// NewWarning returns a warning with fields, whose names and values follow each other.
-func NewWarning(message string, fields ...any) Warning {
-	w := Warning{Message: message}
-	for i := 0; i < len(fields); i += 2 {
-		w.Fields = append(w.Fields, Field{Name: fields[i].(string), Value: fields[i+1]})
-	}
-	return w
-}
-
-// String returns the warning for people.
-func (w Warning) String() string {
-	var said []string
-	for _, field := range w.Fields {
-		said = append(said, strings.ReplaceAll(field.Name, "_", " ")+": "+textOf(field.Value))
-	}
-	return w.Message + " (" + strings.Join(said, ", ") + ")"
-}
-
-func textOf(value any) string {
-	if list, ok := value.([]string); ok {
-		return "[" + strings.Join(list, " ") + "]"
-	}
-	return value.(string)
-}
-
-// Warnings returns what is odd about the sites of the configuration. Places are lines, or
-// paths in JSON if there are none.
-func (c *Config) Warnings(p Placeholders, lines Lines) []Warning {
-	const (
-		sameKey   = "two sites have an integration with the same key, so a leak of it at one opens both: give each its own"
-		sameAdmin = "two sites have the same admin_key, which is of one Ghost: write the other's own, or all hosts into one site"
-	)
-	return slices.Concat(warnOfSameSecret(c.integrationKeys(p), lines, sameKey), warnOfSameSecret(c.adminKeys(p), lines, sameAdmin), c.warnOfHostNames(p, lines))
-}
-
-func warnOfSameSecret(secrets places, lines Lines, message string) (warnings []Warning) {
-	for _, of := range secrets {
-		for _, other := range of[1:] {
-			if other.site != of[0].site {
-				warnings = append(warnings, NewWarning(message, "site", other.site, "at", lines.Place(other.path), "other_site", of[0].site, "other_at", lines.Place(of[0].path)))
-			}
-		}
-	}
-	slices.SortFunc(warnings, func(x, y Warning) int { return strings.Compare(x.String(), y.String()) })
-	return warnings
-}
-
-// warnOfHostNames returns a warning for each host that browsers or certificates have in
-// another way.
-func (c *Config) warnOfHostNames(p Placeholders, lines Lines) (warnings []Warning) {
-	for _, name := range c.Names() {
-		for _, host := range c.Sites[name].Hosts {
-			host, err := p.Replace("hosts", host)
-			if err != nil { // it is refused
-				continue
-			}
-			var message string
-			switch {
-			case strings.HasSuffix(host, "."):
-				message = "a host ends in a dot, which is left out: write it without"
-			case strings.Contains(host, "_"):
-				message = "a host has an underscore, and no public authority issues certificates for such a name: write one of letters, digits, hyphens and dots"
-			default:
-				continue
-			}
-			warnings = append(warnings, NewWarning(message, "host", host, "site", name, "at", lines.Place("sites."+name+".hosts")))
-		}
-	}
-	return warnings
 }

@@ -1,13 +1,10 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -36,51 +33,6 @@ type Repository struct {
 	// User is the user name that the token is sent with. Default:
 	// `x-access-token`.
 	User string `json:"user,omitempty"`
-}
-
-// checkThemes checks a site's themes as far as can be without asking anybody.
-func (s *Site) checkThemes(p Placeholders) error {
-	for _, name := range slices.Sorted(maps.Keys(s.Themes)) {
-		if err := CheckThemeName(name); err != nil {
-			return err
-		}
-		if kind, ok := s.Platform.Of(); ok && !kind.HasThemes() {
-			return inTheme(name, s.Platform.errNoThemes())
-		}
-	}
-	_, err := s.Repositories(p)
-	return err
-}
-
-// CheckThemeName checks that some kind of platform may have a theme of a name.
-func CheckThemeName(name string) error {
-	var wrong error
-	for _, k := range kindsWith(platform.Kind.HasThemes) {
-		err := k.CheckTheme(name)
-		if err == nil {
-			return nil
-		}
-		wrong = cmp.Or(wrong, err)
-	}
-	return &Mistake{Option: "theme", Field: "themes", Text: wrong.Error()}
-}
-
-// Repositories returns where the site's themes are refreshed from, by the names of the
-// themes. Nothing is sent there yet.
-func (s *Site) Repositories(p Placeholders) (map[string]*git.Repository, error) {
-	all := make(map[string]*git.Repository)
-	for _, name := range slices.Sorted(maps.Keys(s.Themes)) {
-		theme := s.Themes[name]
-		if theme == nil || theme.Repository == nil {
-			return nil, inTheme(name, errNoRepository)
-		}
-		repository, err := theme.Repository.resolve(p)
-		if err != nil {
-			return nil, inTheme(name, In("repository", "repository", err))
-		}
-		all[name] = repository
-	}
-	return all, nil
 }
 
 var errNoRepository = &Mistake{
@@ -113,8 +65,8 @@ func (r *Repository) resolve(p Placeholders) (*git.Repository, error) {
 			*value.to = text
 			return value.check(text)
 		})
-		if m, ok := err.(*Mistake); ok && value.option == "" { //nolint:errorlint // as it was made here
-			m.Field = "url"
+		if value.option == "" {
+			err = inField("url", err)
 		}
 		if err != nil {
 			return nil, err

@@ -42,29 +42,14 @@ func rounded(took time.Duration) time.Duration {
 }
 
 func checkRedis(ctx context.Context, address string) Result {
-	if err := redis.Try(ctx, redis.Config{URL: address, Patience: time.Second}); err != nil {
+	if err := redis.Try(ctx, redis.Config{URL: address, Timeout: time.Second}); err != nil {
 		return warn("does not answer, so each edge goes on by itself: "+err.Error(), "start it, or mend its address, user or password in redis")
 	}
 	return ok("can be written")
 }
 
-// maxSkew is how far apart two clocks may be. Ghost takes no token that is older than
-// 5 minutes, and its events are taken as long.
-const maxSkew = time.Minute
-
-// clocks adds to a result what is wrong with the clock of another machine.
-func clocks(r Result, ahead time.Duration) Result {
-	switch {
-	case ahead.Abs() < maxSkew:
-		return r
-	case ahead > 0:
-		return warn(r.Message+fmt.Sprintf(", but its clock is %s ahead of this machine's", ahead), "let both machines set their clocks by NTP")
-	}
-	return warn(r.Message+fmt.Sprintf(", but its clock is %s behind this machine's", -ahead), "let both machines set their clocks by NTP")
-}
-
-// problem is something that is not as it should be, and how to mend it.
-type problem struct{ text, mend string }
+// problem is something that is not as it should be, and how to fix it.
+type problem struct{ text, fix string }
 
 // misplaced returns which of the paths that directives have is not the one of a platform's
 // admin, nil for none.
@@ -81,7 +66,7 @@ func (c Config) misplaced(admin string) *problem {
 	return nil
 }
 
-// checkPlatform looks whether the platform is where it should be, takes the key, and
+// checkPlatform checks whether the platform is where it should be, takes the key, and
 // is the publication of the site's hosts.
 func checkPlatform(ctx context.Context, site Site, c Config) Result {
 	var public string
@@ -119,7 +104,7 @@ func checkPlatform(ctx context.Context, site Site, c Config) Result {
 		return fail(err.Error(), "")
 	}
 	if misplaced != nil {
-		return warn(r.Message+", but "+misplaced.text, misplaced.mend)
+		return warn(r.Message+", but "+misplaced.text, misplaced.fix)
 	}
 	if ascii, err := idna.Lookup.ToASCII(public); err == nil {
 		public = ascii // as hosts are
@@ -138,7 +123,7 @@ func elsewhereResult(e *platform.ElsewhereError) Result {
 	return fail(e.Error(), "write the platform's own address into the site's platform, with the folder if it is in one, such as "+e.Configured.JoinPath("blog").Redacted())
 }
 
-// checkEvents looks whether the platform's events arrive.
+// checkEvents checks whether the platform's events arrive.
 func checkEvents(ctx context.Context, site Site, tester platform.EventTester, store openedStore) Result {
 	if site.EventsOff {
 		return ok("are off, so what is changed on the platform is seen at the next comparison")

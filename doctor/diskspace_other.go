@@ -2,5 +2,5 @@
 
 package doctor
 
-// freeBytes does not know how much room there is.
+// freeBytes does not know how many bytes are free.
 func freeBytes(string) (free uint64, known bool) { return 0, false }

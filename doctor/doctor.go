@@ -4,99 +4,11 @@ package doctor
 
 import (
 	"context"
-	"fmt"
-	"net/netip"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/redis"
-	"github.com/lychgate/caddy-lychgate/internal/seal"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/themes"
 )
-
-// Config is what is checked.
-type Config struct {
-	Resolvers []netip.AddrPort
-	Store     *Store // nil if none is used
-	Redis     string // URL, empty for none
-	Sites     []Site
-	Servers   []Server
-
-	// Warnings are what Caddy will log when it starts the configuration.
-	Warnings []string
-
-	// Folders are those in which a platform is looked for that is not at its
-	// address (see platform.Locator).
-	Folders []string
-
-	// AdminPaths are those at which uploads of themes are watched, and DeskPaths those at
-	// which the staff's pages are.
-	AdminPaths, DeskPaths []string
-}
-
-// Store is where the store is, and what is in it.
-type Store struct {
-	Kind                              database.Kind
-	Source                            string
-	Members, Themes, Curation, Events bool
-
-	// Keys open the secrets of the sites that are in the store. Nil if sites there are
-	// not served.
-	Keys *seal.Keyring
-}
-
-// Site is one publication.
-type Site struct {
-	Name     string
-	Hosts    []string          // as they appear in requests
-	Platform platform.Platform // nil for none
-	Themes   []Theme
-
-	// AdminPath is the path of the platform's admin, below that of the publication. It
-	// is empty where neither uploads of themes are watched nor staff have pages.
-	AdminPath string
-
-	// UsesEvents tells that webhook events are of use, EventsOff that the configuration
-	// wants none, and WebhookURL where they arrive, without the token; it is empty for
-	// nowhere.
-	UsesEvents, EventsOff bool
-	WebhookURL            string
-}
-
-// Theme is a theme with a repository.
-type Theme struct {
-	Name   string
-	Source themes.Source
-}
-
-// Server is one of Caddy's HTTP servers that has a directive of Lychgate's.
-type Server struct {
-	Name      string
-	Addresses []string // that it listens at, without ports; empty for all
-
-	// TrustsProxies, Strict and TrustsUnix tell whether it has Caddy's trusted_proxies,
-	// trusted_proxies_strict and trusted_proxies_unix.
-	TrustsProxies, Strict, TrustsUnix bool
-}
-
-// Status says how a check ended.
-type Status string
-
-// The values of Status.
-const (
-	OK      Status = "ok"
-	Warning Status = "warning" // works, but perhaps not as it is meant
-	Failed  Status = "failed"
-)
-
-// Result is how one check ended.
-type Result struct {
-	Subject string `json:"subject"` // what was checked, such as: site daily
-	Status  Status `json:"status"`
-	Message string `json:"message"`        // what was found
-	Fix     string `json:"mend,omitempty"` // what to do; empty if that is nothing
-}
 
 // checkTimeout bounds each check but that of events, which has a bound of its own.
 const checkTimeout = 15 * time.Second
@@ -166,11 +78,3 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 		one("server "+server.Name, func(context.Context) Result { return checkProxies(server) })
 	}
 }
-
-func ok(format string, args ...any) Result {
-	return Result{Status: OK, Message: fmt.Sprintf(format, args...)}
-}
-
-func warn(message, fix string) Result { return Result{Status: Warning, Message: message, Fix: fix} }
-
-func fail(message, fix string) Result { return Result{Status: Failed, Message: message, Fix: fix} }

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// littleRoom is how many bytes should be free where SQLite's file is, and noRoom
+	// lowSpace is how many bytes should be free where SQLite's file is, and minSpace
 	// with how many writes are about to fail.
-	littleRoom = 1 << 30
-	noRoom     = 64 << 20
+	lowSpace = 1 << 30
+	minSpace = 64 << 20
 )
 
 // openedStore is a store that was checked.
@@ -66,15 +66,15 @@ func (s openedStore) webhook(ctx context.Context, site string) (string, error) {
 
 func (s *Store) name() string { return string(s.Kind) + " " + database.Place(s.Kind, s.Source) }
 
-// check opens the store, if it is there, and looks whether it can be written and has
-// room. It neither makes it nor brings its tables up to date.
+// check opens the store, if it is there, and checks whether it can be written and has
+// free space. It neither makes it nor brings its tables up to date.
 func (s *Store) check(ctx context.Context) (openedStore, Result) {
 	if s.Kind == database.SQLite {
 		if _, err := os.Stat(s.Source); errors.Is(err, os.ErrNotExist) {
 			if err := database.CheckNew(s.Source); err != nil {
 				return openedStore{}, unopened(err)
 			}
-			return openedStore{isNew: true}, withRoom(s, ok("is not there yet; Caddy makes it when it starts"))
+			return openedStore{isNew: true}, withFreeSpace(s, ok("is not there yet; Caddy makes it when it starts"))
 		}
 	}
 	db, err := database.Open(ctx, s.Kind, s.Source)
@@ -90,13 +90,13 @@ func (s *Store) check(ctx context.Context) (openedStore, Result) {
 		return opened, fail(err.Error(), "see that it answers, and that its user may write")
 	}
 	if r.Status != OK {
-		return opened, withRoom(s, r)
+		return opened, withFreeSpace(s, r)
 	}
 	ahead, err := db.Ahead(ctx)
 	if err != nil {
 		return opened, fail(err.Error(), "see that it answers")
 	}
-	return opened, withRoom(s, clocks(r, ahead))
+	return opened, withFreeSpace(s, clocks(r, ahead))
 }
 
 // examine looks at the tables of all that uses the store, and whether they can be
@@ -174,25 +174,19 @@ func (s openedStore) refused(ctx context.Context) *Result {
 		"correct or delete these members: /lychgate/members/behind on the admin API has their guids, and caddy lychgate members show says who they are"))
 }
 
-// checkSites looks whether the keys of all sites in the store can be opened.
+// checkSites checks whether the keys of all sites in the store can be opened.
 func (s openedStore) checkSites(ctx context.Context) Result {
-	const page, most = 500, 20
-	n, after := 0, ""
+	const most = 20
+	n := 0
 	var locked []string
 	var problem error
-	for {
-		list, err := s.sites.List(ctx, after, page)
+	for site, err := range s.sites.All(ctx) {
 		if err != nil {
 			return fail(err.Error(), "see that the store answers")
 		}
-		for _, site := range list {
-			n, after = n+1, site.Name
-			if site.Locked != nil {
-				locked, problem = append(locked, site.Name), site.Locked
-			}
-		}
-		if len(list) < page {
-			break
+		n++
+		if site.Locked != nil {
+			locked, problem = append(locked, site.Name), site.Locked
 		}
 	}
 	if len(locked) == 0 {
@@ -214,8 +208,8 @@ func unopened(err error) Result {
 	return fail(err.Error(), "")
 }
 
-// withRoom adds to the result of a file how much room there is.
-func withRoom(s *Store, r Result) Result {
+// withFreeSpace adds to the result of a file how much of the disk is free.
+func withFreeSpace(s *Store, r Result) Result {
 	if s.Kind != database.SQLite || r.Status != OK {
 		return r
 	}
@@ -223,15 +217,15 @@ func withRoom(s *Store, r Result) Result {
 	if !known {
 		return r
 	}
-	return room(r, free)
+	return freeSpace(r, free)
 }
 
-func room(r Result, free uint64) Result {
+func freeSpace(r Result, free uint64) Result {
 	r.Message += ", " + humanize.IBytes(free) + " are free"
 	switch {
-	case free < noRoom:
+	case free < minSpace:
 		return fail(r.Message+", so writes are about to fail", "make room on the disk")
-	case free < littleRoom:
+	case free < lowSpace:
 		return warn(r.Message, "make room on the disk")
 	}
 	return r

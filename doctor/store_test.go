@@ -184,14 +184,14 @@ func TestRedis(t *testing.T) {
 	}
 }
 
-func TestRoom(t *testing.T) {
+func TestFreeSpace(t *testing.T) {
 	for free, want := range map[uint64]Result{
 		2 << 30:       {Status: OK, Message: "good, 2.0 GiB are free"},
 		1<<30 - 1<<20: {Status: Warning, Message: "good, 1023 MiB are free", Fix: "make room on the disk"},
 		1 << 20:       {Status: Failed, Message: "good, 1.0 MiB are free, so writes are about to fail", Fix: "make room on the disk"},
 	} {
-		if diff := cmp.Diff(want, room(ok("good"), free)); diff != "" {
-			t.Errorf("room (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, freeSpace(ok("good"), free)); diff != "" {
+			t.Errorf("freeSpace (-want +got):\n%s", diff)
 		}
 	}
 }

@@ -45,8 +45,6 @@ func (s *snapshot) keep(changes []sites.Site) {
 
 // watch applies changes as they come, until ctx is done.
 func (s *StoredSites) watch(ctx context.Context) {
-	ticker := time.NewTicker(changesInterval)
-	defer ticker.Stop()
 	away := false
 	for {
 		bounded, cancel := context.WithTimeout(ctx, openTimeout)
@@ -61,10 +59,8 @@ func (s *StoredSites) watch(ctx context.Context) {
 			s.edge.Logger.Info("read changed sites in the store again")
 		}
 		away = err != nil
-		select {
-		case <-ctx.Done():
+		if !waitFor(ctx, changesInterval) {
 			return
-		case <-ticker.C:
 		}
 	}
 }

@@ -7,86 +7,132 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// This file has the metrics that are read when they are asked for.
+// This file has the metrics that are read when they are asked for. A store that is away must
+// not take the other metrics with it, so those of it are left out then.
 
-// membersPending are the metrics of how many members are pending and how many were refused.
-type membersPending struct{}
-
-var membersRefusedDesc = prometheus.NewDesc("lychgate_members_refused",
-	"Members whose last write the publishing platform refused for good after it was queued. Those of all sites in the store are counted together.", []string{"site"}, nil)
-
-var membersPendingDesc = prometheus.NewDesc("lychgate_members_behind",
-	"Members whose last write the publishing platform does not have yet. Those of all sites in the store are counted together.", []string{"site"}, nil)
-
-func (membersPending) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- membersPendingDesc
-	descriptions <- membersRefusedDesc
+// collector is such metrics.
+type collector struct {
+	descriptions []*prometheus.Desc
+	collect      func(chan<- prometheus.Metric)
 }
 
-// Collect implements prometheus.Collector. A store that is away must not take the other
-// metrics with it, so these are left out then.
-func (membersPending) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	serving := NowServing()
-	if serving.Outbox == nil {
+func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, d := range c.descriptions {
+		descriptions <- d
+	}
+}
+
+func (c *collector) Collect(metrics chan<- prometheus.Metric) { c.collect(metrics) }
+
+var (
+	redisUpDesc = prometheus.NewDesc("lychgate_redis_up", "1 while Redis answers, 0 while this edge goes on by itself.", nil, nil)
+
+	membersRefusedDesc = prometheus.NewDesc("lychgate_members_refused",
+		"Members whose last write the publishing platform refused for good after it was queued. "+
+			"Those of all sites in the store are counted together.", []string{"site"}, nil)
+
+	membersPendingDesc = prometheus.NewDesc("lychgate_members_behind",
+		"Members whose last write the publishing platform does not have yet. "+
+			"Those of all sites in the store are counted together.", []string{"site"}, nil)
+
+	pendingDesc = prometheus.NewDesc("lychgate_pending",
+		"What was written here and the publishing platform does not have yet, by kind (members, events, curation). "+
+			"That of all sites in the store is counted together.", []string{"site", "kind"}, nil)
+
+	storedSitesDesc = prometheus.NewDesc("lychgate_stored_sites",
+		"Sites in the store that this edge serves, by state: served, or locked if their keys cannot be opened.", []string{"state"}, nil)
+
+	redisUp          = &collector{[]*prometheus.Desc{redisUpDesc}, collectRedisUp}
+	membersPending   = &collector{[]*prometheus.Desc{membersPendingDesc, membersRefusedDesc}, ofRunning(collectMembers)}
+	pendingCount     = &collector{[]*prometheus.Desc{pendingDesc}, ofRunning(collectPending)}
+	storedSitesCount = &collector{[]*prometheus.Desc{storedSitesDesc}, ofRunning(collectStoredSites)}
+)
+
+// ofRunning has metrics of the edge that runs collected, within a second, and none while none
+// does.
+func ofRunning(collect func(context.Context, *Edge, chan<- prometheus.Metric)) func(chan<- prometheus.Metric) {
+	return func(metrics chan<- prometheus.Metric) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if e := running.Load(); e != nil {
+			collect(ctx, e, metrics)
+		}
+	}
+}
+
+func gauge(description *prometheus.Desc, n int, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(n), labels...)
+}
+
+// collectRedisUp sends no value without a Redis. While two configurations run, each with its
+// own, it is that of one of them.
+func collectRedisUp(metrics chan<- prometheus.Metric) {
+	all := clients.All()
+	if len(all) == 0 {
+		return
+	}
+	up := 0
+	if all[0].Up() {
+		up = 1
+	}
+	metrics <- gauge(redisUpDesc, up)
+}
+
+func collectMembers(ctx context.Context, e *Edge, metrics chan<- prometheus.Metric) {
+	serving := e.members.Serving()
+	if serving == nil {
 		return
 	}
 	pending, err := serving.Outbox.CountAll(ctx)
 	if err != nil {
 		return
 	}
-	serving.count(metrics, membersPendingDesc, pending)
+	e.sendBySite(metrics, membersPendingDesc, pending)
 	if refused, err := serving.Outbox.CountAllRefused(ctx); err == nil {
-		serving.count(metrics, membersRefusedDesc, refused)
+		e.sendBySite(metrics, membersRefusedDesc, refused)
 	}
 }
 
-// count sends a metric of each site of the configuration, and of all in the store.
-func (s *Serving) count(metrics chan<- prometheus.Metric, description *prometheus.Desc, all map[string]int) {
-	send := func(site string, n int) {
-		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(n), site)
+func collectPending(ctx context.Context, e *Edge, metrics chan<- prometheus.Metric) {
+	v, err := e.PendingNow()
+	if err != nil {
+		return
 	}
-	for _, name := range s.Sites {
-		send(name, all[name])
+	all, err := v.CountAll(ctx)
+	if err != nil {
+		return
+	}
+	for _, kind := range v.Kinds() {
+		ofKind := make(map[string]int)
+		for site, of := range all {
+			ofKind[site] = of[kind]
+		}
+		e.sendBySite(metrics, pendingDesc, ofKind, kind)
+	}
+}
+
+// sendBySite sends a metric of each site of the configuration, and of all in the store
+// together.
+func (e *Edge) sendBySite(metrics chan<- prometheus.Metric, of *prometheus.Desc, all map[string]int, labels ...string) {
+	for name := range e.byName {
+		metrics <- gauge(of, all[name], append([]string{name}, labels...)...)
 	}
 	stored := 0
 	for name, n := range all {
-		if s.IsStored(name) {
+		if e.stored.site(name) != nil {
 			stored += n
 		}
 	}
-	send(StoredLabel, stored)
+	metrics <- gauge(of, stored, append([]string{StoredLabel}, labels...)...)
 }
 
-// storedSitesCount is the metric of how many sites in the store this edge has.
-type storedSitesCount struct{}
-
-var storedSitesDesc = prometheus.NewDesc("lychgate_stored_sites",
-	"Sites in the store that this edge serves, by state: served, or locked if their keys cannot be opened.", []string{"state"}, nil)
-
-func (storedSitesCount) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- storedSitesDesc
-}
-
-func (storedSitesCount) Collect(metrics chan<- prometheus.Metric) {
-	e := running.Load()
-	if e == nil {
-		return
-	}
+func collectStoredSites(_ context.Context, e *Edge, metrics chan<- prometheus.Metric) {
 	locked, all := 0, *e.stored.byName.Load()
 	for _, site := range all {
 		if site.Locked != nil {
 			locked++
 		}
 	}
-	for state, n := range map[string]int{"served": len(all) - locked, "locked": locked} {
-		metrics <- prometheus.MustNewConstMetric(storedSitesDesc, prometheus.GaugeValue, float64(n), state)
-	}
+	metrics <- gauge(storedSitesDesc, len(all)-locked, "served")
+	metrics <- gauge(storedSitesDesc, locked, "locked")
 }
-
-// Interface guards
-var (
-	_ prometheus.Collector = membersPending{}
-	_ prometheus.Collector = storedSitesCount{}
-)

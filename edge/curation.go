@@ -30,34 +30,16 @@ func (e *Edge) UseCuration() (*Curation, error) {
 	return state, nil
 }
 
-// begin implements [storeUser].
 func (s *Curation) begin(ctx context.Context, db *database.DB, _ func(func(context.Context))) error {
 	store, err := curation.NewSQL(ctx, db)
 	if err != nil {
 		return err
 	}
-	s.curator.Store(curation.New(store, s.store.work.Load(), s.posts, Sampled(s.edge.Logger)))
+	s.curator.Store(curation.New(store, s.store.work.Load(), platformsOf[platform.PostHost](s.edge), Sampled(s.edge.Logger)))
 	return nil
-}
-
-// posts returns the posts of a site as it is in the configuration or in the store now, nil
-// for a site that is not served.
-func (s *Curation) posts(name string) platform.PostHost {
-	site := s.edge.served(name)
-	if site == nil {
-		return nil
-	}
-	posts, _ := site.Platform.(platform.PostHost)
-	return posts
 }
 
 // Curator returns the curator. Errors: ErrStoreAway.
 func (s *Curation) Curator() (*curation.Curator, error) {
-	if err := s.store.open(); err != nil {
-		return nil, err
-	}
-	if curator := s.curator.Load(); curator != nil {
-		return curator, nil
-	}
-	return nil, ErrStoreAway
+	return opened(s.store, &s.curator)
 }

@@ -13,14 +13,13 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/internal/redis"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
@@ -69,26 +68,8 @@ type Edge struct {
 	releases pool.Releases
 }
 
-// running is the edge that runs, for the admin API and the metrics, which belong to the
-// process.
+// running is the edge that runs, for the metrics, which belong to the process.
 var running atomic.Pointer[Edge]
-
-// NowServing returns what serves members in the process. It is empty while nothing does.
-func NowServing() *Serving {
-	if e := running.Load(); e != nil {
-		if serving := e.members.Serving(); serving != nil {
-			return serving
-		}
-	}
-	return new(Serving)
-}
-
-// Paths are where the directives of a configuration are.
-type Paths struct {
-	Admin  []string // of theme_manifest
-	Desk   []string // of staff_desk
-	Lookup []string // of inbox_provider
-}
 
 // New checks a configuration and prepares an edge for it. Errors are about the place of a
 // mistake.
@@ -154,14 +135,35 @@ func (e *Edge) prepareResolver() (err error) {
 	return nil
 }
 
-func addresses(servers []netip.AddrPort) string { return fmt.Sprint(servers) }
+// prepareRedis checks the Redis of the configuration, if it has one. It is asked once the
+// edge starts.
+func (e *Edge) prepareRedis() (err error) {
+	if e.redisKey, err = e.Config.Redis.Resolve(e.Placeholders); err != nil || e.Config.Redis == nil {
+		return err
+	}
+	e.redis, err = clients.Load(e.redisKey, &e.releases, func() (*redis.Client, error) {
+		return redis.New(redis.Config{URL: e.redisKey.URL, Timeout: e.redisKey.Timeout, Logger: e.Logger})
+	})
+	return config.In("redis", "redis", err)
+}
 
-// Sampled returns a logger that writes at most ten lines of each message a minute,
-// so that what strangers send fills no log.
-func Sampled(logger *zap.Logger) *zap.Logger {
-	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, time.Minute, 10, 0)
-	}))
+func (e *Edge) resolveStore() (database.Kind, string, error) {
+	kind, source, err := e.Config.Store.Resolve(e.Placeholders, e.StoreFile)
+	return kind, source, config.In("lychgate", "", err)
+}
+
+// useStore checks what the configuration says of the store, and has it opened
+// for one more user when the edge starts.
+func (e *Edge) useStore(user storeUser) (*openStore, error) {
+	if e.store == nil {
+		kind, source, err := e.resolveStore()
+		if err != nil {
+			return nil, err
+		}
+		e.store = &openStore{kind: kind, source: source, logger: e.Logger}
+	}
+	e.store.users = append(e.store.users, user)
+	return e.store, nil
 }
 
 // Start opens the store and runs what works in the background. A file of the store that
@@ -178,7 +180,7 @@ func (e *Edge) Start() error {
 		return nil
 	}
 	e.previous = running.Swap(e)
-	e.locator = startLocating(e)
+	e.locator = startLocating(e.byName, e.Paths, e.Logger)
 	return nil
 }
 
@@ -266,16 +268,20 @@ func (e *Edge) ConfiguredHosts() map[string]string {
 // KnowsAllSites reports whether no store may have a site that is not known yet.
 func (e *Edge) KnowsAllSites() bool { return e.Config.Store == nil || e.stored.store.Load() != nil }
 
-// served returns a site as it is in the configuration or in the store now, nil for one that
-// is not served.
-func (e *Edge) served(name string) *Site {
-	if site := e.byName[name]; site != nil {
-		return site
+// platformsOf returns a function that finds the platform of a site by its name, as the site is
+// in the configuration or in the store now. It is nil for a site that is not served, and for a
+// platform that is no T.
+func platformsOf[T any](e *Edge) func(name string) T {
+	return func(name string) (of T) {
+		site := e.byName[name]
+		if site == nil {
+			site = e.stored.current(name)
+		}
+		if site != nil && site.Locked == nil {
+			of, _ = site.Platform.(T)
+		}
+		return of
 	}
-	if site := e.stored.current(name); site != nil && site.Locked == nil {
-		return site
-	}
-	return nil
 }
 
 func (e *Edge) connect(site *Site) (platform.Platform, error) {

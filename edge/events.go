@@ -66,40 +66,17 @@ func (s *Events) serve(site *Site) error {
 	return nil
 }
 
-// begin implements [storeUser].
 func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
 	store, err := events.NewSQL(ctx, db)
 	if err != nil {
 		return err
 	}
-	service := events.New(store, s.store.work.Load(), s.host, Sampled(s.edge.Logger))
+	service := events.New(store, s.store.work.Load(), platformsOf[platform.EventHost](s.edge), Sampled(s.edge.Logger))
 	run(service.Run)
 	feed := events.NewFeed(store)
-	registrar := events.NewRegistrar(store, feed, s.store.work.Load(), s.labeler, s.refreshMember, Sampled(s.edge.Logger))
+	registrar := events.NewRegistrar(store, feed, s.store.work.Load(), platformsOf[platform.MemberLabeler](s.edge), s.refreshMember, Sampled(s.edge.Logger))
 	s.serving.Store(&servingEvents{service, feed, registrar})
 	return nil
-}
-
-// host returns the platform of a site as it is in the configuration or in the store now,
-// nil for a site that is not served, or has no events.
-func (s *Events) host(name string) platform.EventHost {
-	site := s.edge.served(name)
-	if site == nil {
-		return nil
-	}
-	host, _ := site.Platform.(platform.EventHost)
-	return host
-}
-
-// labeler returns the platform of a site that is served, nil if there is none that can label
-// members.
-func (s *Events) labeler(name string) platform.MemberLabeler {
-	site := s.edge.served(name)
-	if site == nil {
-		return nil
-	}
-	host, _ := site.Platform.(platform.MemberLabeler)
-	return host
 }
 
 // refreshMember reads a member anew whose labels were changed on the platform, which sends no
@@ -111,19 +88,9 @@ func (s *Events) refreshMember(ctx context.Context, site, id string) error {
 	return nil
 }
 
-func (s *Events) opened() (*servingEvents, error) {
-	if err := s.store.open(); err != nil {
-		return nil, err
-	}
-	if serving := s.serving.Load(); serving != nil {
-		return serving, nil
-	}
-	return nil, ErrStoreAway
-}
-
 // Service returns what keeps the events. Errors: ErrStoreAway.
 func (s *Events) Service() (*events.Service, error) {
-	serving, err := s.opened()
+	serving, err := opened(s.store, &s.serving)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +126,7 @@ func (s *Events) Feed() (*events.Feed, error) {
 
 // Registrar returns what registers readers. Errors: ErrStoreAway.
 func (s *Events) Registrar() (*events.Registrar, error) {
-	serving, err := s.opened()
+	serving, err := opened(s.store, &s.serving)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -23,7 +22,8 @@ import (
 
 // locator looks once for the platforms of a configuration, in the background.
 type locator struct {
-	edge    *Edge
+	paths   Paths
+	logger  *zap.Logger
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -35,26 +35,24 @@ const (
 	maxLocateInterval   = time.Minute
 )
 
-// startLocating begins to look for the platforms of an edge.
-func startLocating(e *Edge) *locator {
+// startLocating begins to look for the platforms of sites.
+func startLocating(sites map[string]*Site, paths Paths, logger *zap.Logger) *locator {
 	pending := make(map[*Site]platform.Locator)
-	for _, site := range e.byName {
+	for _, site := range sites {
 		if asked, ok := site.Platform.(platform.Locator); ok {
 			pending[site] = asked
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &locator{edge: e, cancel: cancel}
+	l := &locator{paths: paths, logger: logger, cancel: cancel}
 	l.running.Go(func() {
 		warned := make(map[*Site]bool)
 		for interval := firstLocateInterval; ; interval = min(2*interval, maxLocateInterval) {
 			if l.locate(ctx, pending, warned); len(pending) == 0 {
 				return
 			}
-			select {
-			case <-ctx.Done():
+			if !waitFor(ctx, interval) {
 				return
-			case <-time.After(interval):
 			}
 		}
 	})
@@ -72,18 +70,18 @@ func (l *locator) stop() {
 func (l *locator) locate(ctx context.Context, pending map[*Site]platform.Locator, warned map[*Site]bool) {
 	for _, site := range slices.SortedFunc(maps.Keys(pending), func(a, b *Site) int { return strings.Compare(a.Name, b.Name) }) {
 		title := site.Config.Platform.Title()
-		location, err := pending[site].Locate(ctx, l.edge.Folders())
+		location, err := pending[site].Locate(ctx, l.paths.folders())
 		elsewhere, answered := errors.AsType[*platform.ElsewhereError](err)
 		if err != nil && !answered {
 			if !warned[site] && ctx.Err() == nil {
-				l.edge.Logger.Warn(fmt.Sprintf("%s cannot be reached at the address in %s; it is tried again until it answers", title, site.Config.Platform.Block()),
+				l.logger.Warn(fmt.Sprintf("%s cannot be reached at the address in %s; it is tried again until it answers", title, site.Config.Platform.Block()),
 					zap.String("site", site.Name), zap.Error(err))
 			}
 			warned[site] = true
 			continue
 		}
 		delete(pending, site)
-		logger := l.edge.Logger.With(zap.String("site", site.Name))
+		logger := l.logger.With(zap.String("site", site.Name))
 		if warned[site] && !answered {
 			logger.Info(title + " can be reached")
 		}
@@ -128,25 +126,11 @@ func (l *locator) checkAdminPath(logger *zap.Logger, site *Site, public *url.URL
 		paths []string
 		means string
 	}{
-		{l.edge.Paths.Admin, "theme_manifest, so uploads of themes are not read"},
-		{l.edge.Paths.Desk, "staff_desk, so nobody is signed in on its pages"},
+		{l.paths.Admin, "theme_manifest, so uploads of themes are not read"},
+		{l.paths.Desk, "staff_desk, so nobody is signed in on its pages"},
 	} {
 		if len(of.paths) > 0 && !slices.ContainsFunc(of.paths, func(p string) bool { return strings.EqualFold(p, admin) }) {
 			logger.Warn(kind.Title+"'s admin is not at the path of "+of.means, zap.Strings("path", of.paths), zap.String("write", "path "+admin))
 		}
 	}
-}
-
-// Folders returns those that the paths of the directives suggest for a platform: /blog
-// for /blog/ghost.
-func (e *Edge) Folders() []string {
-	folders := []string{""}
-	for _, p := range slices.Concat(e.Paths.Admin, e.Paths.Desk) {
-		folders = append(folders, strings.TrimSuffix(path.Dir(p), "/"))
-	}
-	for _, p := range e.Paths.Lookup {
-		folders = append(folders, strings.TrimSuffix(path.Dir(path.Dir(p)), "/"))
-	}
-	slices.Sort(folders)
-	return slices.Compact(folders)
 }

@@ -37,10 +37,6 @@ type Serving struct {
 	Store  *memberstore.SQL
 	Now    func() time.Time // by the store's clock
 	Outbox *outbox.Outbox
-	Sites  []string // of the configuration, by name
-
-	// IsStored reports whether a site is in the store, and served.
-	IsStored func(name string) bool
 
 	inbound *inbound.Sync
 	uses    *members.Uses
@@ -109,7 +105,6 @@ func (s *Members) synced(site *Site) (inbound.Site, error) {
 	return inbound.Site{Platform: connected, WebhookURL: webhookURL, Reconcile: interval}, err
 }
 
-// webhookURL returns where the platform is to send its webhook events, "" for nowhere.
 func (s *Members) webhookURL(site *Site) (string, error) {
 	address, err := site.Config.WebhookAddress(s.edge.Placeholders, site.Hosts)
 	if err == nil && address != "" {
@@ -126,20 +121,6 @@ func (s *Members) webhookURL(site *Site) (string, error) {
 // webhook events, "" for nowhere.
 func (s *Members) WebhookURL(site string) string { return s.inbound[site].WebhookURL }
 
-// platformOf returns the platform of a site by its name, nil for none and for one of
-// which it cannot be known where it is now.
-func (s *Members) platformOf(name string) platform.Platform {
-	site := s.edge.byName[name]
-	if site == nil {
-		site = s.edge.stored.current(name)
-	}
-	if site == nil {
-		return nil
-	}
-	return site.Platform
-}
-
-// begin implements [storeUser].
 func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
 	store, err := memberstore.NewSQL(ctx, db)
 	if err != nil {
@@ -148,12 +129,9 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	serving := &Serving{
 		Store:   store,
 		Now:     db.Now,
-		Outbox:  outbox.New(outbox.Config{Store: store, Platform: s.platformOf, Logger: s.logger, Now: db.Now}),
+		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.edge), Logger: s.logger, Now: db.Now}),
 		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now}),
 		uses:    members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
-		Sites:   s.edge.Config.Names(),
-
-		IsStored: func(name string) bool { return s.edge.stored.site(name) != nil },
 	}
 	for name, site := range s.edge.byName {
 		site.members.Store(serving.open(site, s.declared[name]))
@@ -222,16 +200,12 @@ func (of declared) find(store members.Integrations, uses *members.Uses, site str
 
 // purgeRequests forgets old answers from time to time, until ctx is done.
 func purgeRequests(ctx context.Context, requests members.Requests, now func() time.Time, logger *zap.Logger) {
-	ticker := time.NewTicker(time.Hour)
-	defer ticker.Stop()
 	for {
 		if err := requests.PurgeRequests(ctx, now()); err != nil && ctx.Err() == nil {
 			logger.Error("cannot purge old responses of requests with an Idempotency-Key", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
+		if !waitFor(ctx, time.Hour) {
 			return
-		case <-ticker.C:
 		}
 	}
 }

@@ -16,52 +16,39 @@ import (
 // The metrics belong to the process, so that a reload does not set them back.
 // Each configuration registers them with its own registry.
 var (
-	lookupsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "lychgate",
-		Name:      "inbox_provider_lookups_total",
-		Help:      "Lookups answered, by outcome (placed, unplaced, failed) and by where the answer came from (list, cache, dns).",
-	}, []string{"site", "outcome", "source"})
+	lookupsTotal = counter("inbox_provider_lookups_total",
+		"Lookups answered, by outcome (placed, unplaced, failed) and by where the answer came from (list, cache, dns).",
+		"site", "outcome", "source")
 
-	rejectedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "lychgate",
-		Name:      "inbox_provider_rejected_total",
-		Help:      "Lookups rejected because the domain was missing or not shaped like one.",
-	}, []string{"site"})
+	rejectedTotal = counter("inbox_provider_rejected_total",
+		"Lookups rejected because the domain was missing or not shaped like one.",
+		"site")
 
-	refusedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "lychgate",
-		Name:      "allowance_refused_total",
-		Help:      "Requests refused because the reader's allowance was used up, by endpoint (inbox_provider, members).",
-	}, []string{"site", "endpoint"})
+	refusedTotal = counter("allowance_refused_total",
+		"Requests refused because the reader's allowance was used up, by endpoint (inbox_provider, members).",
+		"site", "endpoint")
 
-	membersRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "lychgate",
-		Name:      "members_requests_total",
-		Help: "Requests of the members API, by operation (get, create, update, delete, webhook, other) and " +
+	membersRequestsTotal = counter("members_requests_total",
+		"Requests of the members API, by operation (get, create, update, delete, webhook, other) and "+
 			"outcome (done, queued, replayed, rejected, not_found, unauthorized, too_many, failed, other).",
-	}, []string{"site", "operation", "outcome"})
+		"site", "operation", "outcome")
 
-	themesRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "lychgate",
-		Name:      "themes_requests_total",
-		Help: "Uploads and removals of themes that were watched, and requests about themes, by operation (upload, remove, refresh, list, " +
-			"manifest, event_types, curation, validate, other) and outcome (valid, findings, removed, done, not_found, forbidden, " +
+	themesRequestsTotal = counter("themes_requests_total",
+		"Uploads and removals of themes that were watched, and requests about themes, by operation (upload, remove, refresh, list, "+
+			"manifest, event_types, curation, validate, other) and outcome (valid, findings, removed, done, not_found, forbidden, "+
 			"unreachable, token_rejected, request_failed, failed, other).",
-	}, []string{"site", "operation", "outcome"})
+		"site", "operation", "outcome")
 
-	deskRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "lychgate",
-		Name:      "desk_requests_total",
-		Help: "Requests for the desk, by page (themes, curation, events, event-settings, integrations, sync, admin for what Ghost Admin shows), operation in JSON (show, pick, " +
-			"fill, clear, list_events, create_event, show_event, save_event, delete_event, publish_event, unpublish_event, cancel_event, " +
+	deskRequestsTotal = counter("desk_requests_total",
+		"Requests for the desk, by page (themes, curation, events, event-settings, integrations, sync, admin for what Ghost Admin shows), "+
+			"operation in JSON (show, pick, fill, clear, list_events, create_event, show_event, save_event, delete_event, publish_event, "+
+			"unpublish_event, cancel_event, "+
 			"duplicate_event, attend_event, labels) or other, and outcome (done, queued, rejected, not_found, forbidden, too_many, failed, other).",
-	}, []string{"site", "operation", "outcome"})
+		"site", "operation", "outcome")
 
-	eventsRequestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "lychgate",
-		Name:      "events_requests_total",
-		Help:      "Requests of readers and calendars about events, by outcome (done, rejected, not_found, too_many, failed, other).",
-	}, []string{"site", "outcome"})
+	eventsRequestsTotal = counter("events_requests_total",
+		"Requests of readers and calendars about events, by outcome (done, rejected, not_found, too_many, failed, other).",
+		"site", "outcome")
 
 	dnsQuerySeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "lychgate",
@@ -98,10 +85,21 @@ var (
 	})
 )
 
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "lychgate", Name: name, Help: help}, labels)
+}
+
+// siteCounters are those with a label for the site.
+var siteCounters = []*prometheus.CounterVec{
+	lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal,
+}
+
 func registerMetrics(registry *prometheus.Registry) error {
-	for _, c := range []prometheus.Collector{
-		lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal, dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp{}, membersPending{}, pendingCount{}, storedSitesCount{},
-	} {
+	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount}
+	for _, c := range siteCounters {
+		all = append(all, c)
+	}
+	for _, c := range all {
 		if err := registry.Register(c); err != nil {
 			return err
 		}
@@ -194,13 +192,8 @@ func (m *SiteMetrics) ServedEvents(outcome api.Outcome) {
 
 // Close removes the series.
 func (m *SiteMetrics) Close() error {
-	site := prometheus.Labels{"site": m.name}
-	lookupsTotal.DeletePartialMatch(site)
-	rejectedTotal.DeletePartialMatch(site)
-	refusedTotal.DeletePartialMatch(site)
-	membersRequestsTotal.DeletePartialMatch(site)
-	themesRequestsTotal.DeletePartialMatch(site)
-	deskRequestsTotal.DeletePartialMatch(site)
-	eventsRequestsTotal.DeletePartialMatch(site)
+	for _, c := range siteCounters {
+		c.DeletePartialMatch(prometheus.Labels{"site": m.name})
+	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 // Needs returns what the configuration needs of the world, but for what a web server has.
 func (e *Edge) Needs() (doctor.Config, error) {
-	checked := doctor.Config{Folders: e.Folders(), AdminPaths: e.Paths.Admin, DeskPaths: e.Paths.Desk, Redis: e.redisKey.URL}
+	checked := doctor.Config{Folders: e.Paths.folders(), AdminPaths: e.Paths.Admin, DeskPaths: e.Paths.Desk, Redis: e.redisKey.URL}
 	if len(e.Paths.Lookup) > 0 {
 		checked.Resolvers = e.Servers
 	}

@@ -11,32 +11,43 @@ import (
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
-// This file has what is kept of removed sites deleted.
+const (
+	// purgeInterval is how often it is looked for removed sites of which something is
+	// left, and purgeDelay how long after its removal a site is looked at. By then no
+	// edge serves it, and requests that were under way have ended.
+	purgeInterval = 30 * time.Second
+	purgeDelay    = 90 * time.Second
 
-// purgeRemoved has what is kept of removed sites deleted, until ctx is done.
-func (s *StoredSites) purgeRemoved(ctx context.Context) {
-	ticker := time.NewTicker(purgeInterval)
-	defer ticker.Stop()
+	// purgeTimeout is how long an edge may delete what is kept of a site before another
+	// goes on with it.
+	purgeTimeout = 5 * time.Minute
+)
+
+// purger deletes what is kept of removed sites.
+type purger struct {
+	sites      *sites.SQL
+	now        func() time.Time // by the store's clock
+	logger     *zap.Logger
+	configured map[string]*Site // of the configuration, by name
+	forgets    []func(ctx context.Context, site string) error
+}
+
+// run purges from time to time, until ctx is done.
+func (p *purger) run(ctx context.Context) {
 	for {
-		if err := s.purge(ctx, purgeDelay); err != nil && ctx.Err() == nil && !database.IsAway(err) {
-			s.edge.Logger.Error("cannot purge removed site", zap.Error(err))
+		if err := p.purge(ctx, purgeDelay); err != nil && ctx.Err() == nil && !database.IsAway(err) {
+			p.logger.Error("cannot purge removed site", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
+		if !waitFor(ctx, purgeInterval) {
 			return
-		case <-ticker.C:
 		}
 	}
 }
 
-// PurgeNow deletes what is kept of all removed sites, even of one that another edge may serve
-// for some seconds more.
-func (s *StoredSites) PurgeNow(ctx context.Context) error { return s.purge(ctx, -time.Hour) }
-
 // purge deletes what is kept of all sites that were removed so long ago.
-func (s *StoredSites) purge(ctx context.Context, delay time.Duration) error {
+func (p *purger) purge(ctx context.Context, delay time.Duration) error {
 	for {
-		switch err := s.purgeOne(ctx, delay); {
+		switch err := p.purgeOne(ctx, delay); {
 		case errors.Is(err, sites.ErrNotFound):
 			return nil
 		case err != nil:
@@ -47,29 +58,20 @@ func (s *StoredSites) purge(ctx context.Context, delay time.Duration) error {
 
 // purgeOne deletes what is kept of one site, which no other edge does meanwhile. Nobody
 // has the name again before it is done. Errors: sites.ErrNotFound, if there is none.
-func (s *StoredSites) purgeOne(ctx context.Context, delay time.Duration) error {
-	store, now := s.store.Load(), s.edge.store.db.Now()
+func (p *purger) purgeOne(ctx context.Context, delay time.Duration) error {
+	now := p.now()
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
-	removed, err := store.ClaimPurge(ctx, now.Add(-delay), now.Add(2*purgeTimeout))
+	removed, err := p.sites.ClaimPurge(ctx, now.Add(-delay), now.Add(2*purgeTimeout))
 	if err != nil {
 		return err
 	}
-	if s.edge.byName[removed.Name] == nil { // which goes on with what is kept
-		err = s.forget(ctx, removed.Name)
-	}
-	if err != nil {
-		return err
-	}
-	return store.MarkPurged(ctx, removed)
-}
-
-// forget deletes what is kept of a site, whether or not this edge has a directive for it.
-func (s *StoredSites) forget(ctx context.Context, name string) error {
-	for _, forget := range s.forgets {
-		if err := forget(ctx, name); err != nil {
-			return err
+	if p.configured[removed.Name] == nil { // which goes on with what is kept
+		for _, forget := range p.forgets { // whether or not this edge has a directive for it
+			if err := forget(ctx, removed.Name); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return p.sites.MarkPurged(ctx, removed)
 }

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/redis"
 )
 
 // This file holds what outlives a configuration: on a reload the new
@@ -17,7 +19,8 @@ import (
 // one, as far as both want the same.
 
 var (
-	caches       pool.Pool[cacheKey, *closingCache]
+	clients      pool.Pool[config.RedisKey, *redis.Client] // a reload connects none anew
+	caches       pool.Pool[cacheKey, *classifier.Cache]
 	limiters     pool.Pool[limiterKey, *ratelimit.Memory]
 	keys         pool.Pool[ratelimit.Limit, *ratelimit.Memories] // by the limit that most keys have
 	authLimiters pool.Pool[authLimiterKey, *sharedAuthLimiter]
@@ -32,29 +35,16 @@ type cacheKey struct {
 	redis   config.RedisKey
 }
 
-// closingCache closes a cache with its last user.
-type closingCache struct{ *classifier.Cache }
-
-func (c *closingCache) Close() error {
-	c.Cache.Close()
-	return nil
-}
-
 // LoadCache returns the answers of lookups, which are kept for a TTL at most.
 func (e *Edge) LoadCache(ttl time.Duration, size int64, r *pool.Releases) (*classifier.Cache, error) {
-	key := cacheKey{ttl, size, addresses(e.Servers), e.redisKey}
-	cache, err := caches.Load(key, r, func() (*closingCache, error) {
+	key := cacheKey{ttl, size, fmt.Sprint(e.Servers), e.redisKey}
+	return caches.Load(key, r, func() (*classifier.Cache, error) {
 		of := classifier.CacheConfig{TTL: ttl, Size: size}
 		if e.redis != nil {
 			of.Redis, of.Scope = e.redis, strings.Join(e.Config.Resolvers, " ")
 		}
-		cache, err := classifier.NewCache(of)
-		return &closingCache{cache}, err
+		return classifier.NewCache(of)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return cache.Cache, nil
 }
 
 // limiterKey tells limiters apart: by what is counted, and the limit.

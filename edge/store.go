@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -49,25 +48,6 @@ var databases pool.Pool[databaseKey, *database.DB]
 type databaseKey struct {
 	kind   database.Kind
 	source string
-}
-
-func (e *Edge) resolveStore() (database.Kind, string, error) {
-	kind, source, err := e.Config.Store.Resolve(e.Placeholders, e.StoreFile)
-	return kind, source, config.In("lychgate", "", err)
-}
-
-// useStore checks what the configuration says of the store, and has it opened
-// for one more user when the edge starts.
-func (e *Edge) useStore(user storeUser) (*openStore, error) {
-	if e.store == nil {
-		kind, source, err := e.resolveStore()
-		if err != nil {
-			return nil, err
-		}
-		e.store = &openStore{kind: kind, source: source, logger: e.Logger}
-	}
-	e.store.users = append(e.store.users, user)
-	return e.store, nil
 }
 
 const (
@@ -115,16 +95,26 @@ func (s *openStore) open() error {
 	s.logger.Error("cannot open the store; retrying until it responds", zap.Error(err))
 	s.running.Go(func() {
 		for err != nil {
-			select {
-			case <-s.ctx.Done():
+			if !waitFor(s.ctx, reopenInterval) {
 				return
-			case <-time.After(reopenInterval):
 			}
 			err = s.tryOpen(migrateTimeout)
 		}
 		s.logger.Info("the store answers")
 	})
 	return nil
+}
+
+// opened opens the store, if it is not open, and returns what one of its users runs on it.
+// Errors: ErrStoreAway, and that of opening.
+func opened[T any](s *openStore, running *atomic.Pointer[T]) (*T, error) {
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if on := running.Load(); on != nil {
+		return on, nil
+	}
+	return nil, ErrStoreAway
 }
 
 // tryOpen opens the store, if it is not, and begins the users that have not
@@ -163,17 +153,20 @@ func (s *openStore) tryOpen(timeout time.Duration) error {
 
 // readClock reads the store's clock from time to time, until ctx is done.
 func (s *openStore) readClock(ctx context.Context) {
-	ticker := time.NewTicker(clockInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for waitFor(ctx, clockInterval) {
 		bounded, cancel := context.WithTimeout(ctx, openTimeout)
 		_ = s.db.ReadClock(bounded) // a store that is away says so elsewhere
 		cancel()
+	}
+}
+
+// waitFor waits for an interval. It reports false as soon as ctx is done.
+func waitFor(ctx context.Context, interval time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(interval):
+		return true
 	}
 }
 

@@ -26,16 +26,6 @@ const (
 	// on each edge that much later at most, and the time to read it.
 	changesInterval = time.Second
 
-	// purgeInterval is how often it is looked for removed sites of which something is
-	// left, and purgeDelay how long after its removal a site is looked at. By then no
-	// edge serves it, and requests that were under way have ended.
-	purgeInterval = 30 * time.Second
-	purgeDelay    = 90 * time.Second
-
-	// purgeTimeout is how long an edge may delete what is kept of a site before another
-	// goes on with it.
-	purgeTimeout = 5 * time.Minute
-
 	// StoredLabel is the label of the metrics of all sites in the store: metrics do
 	// not grow with their number. No site can have that name.
 	StoredLabel = "(stored)"
@@ -51,7 +41,7 @@ type StoredSites struct {
 	members  *memberstore.SQL          // nil as well
 	snapshot *snapshot
 	metrics  *SiteMetrics
-	forgets  []func(ctx context.Context, site string) error // delete what is kept of a site
+	purger   *purger // likewise
 
 	mu       sync.Mutex // changes are applied one after the other
 	revision int64
@@ -104,7 +94,6 @@ func (s *StoredSites) openStore() error {
 	return e.Lines.Explain(config.In("lychgate", "store", e.store.open()))
 }
 
-// begin implements [storeUser].
 func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
 	store, err := sites.NewSQL(ctx, db, s.edge.keyring)
 	if err != nil {
@@ -126,16 +115,23 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 	if err != nil {
 		return err
 	}
-	s.forgets = []func(context.Context, string) error{members.Forget, themes.Forget, curation.Forget, events.Forget, s.edge.store.work.Load().Forget}
+	s.purger = &purger{
+		sites: store, now: db.Now, logger: s.edge.Logger, configured: s.edge.byName,
+		forgets: []func(context.Context, string) error{members.Forget, themes.Forget, curation.Forget, events.Forget, s.edge.store.work.Load().Forget},
+	}
 	s.members = members
 	s.store.Store(store)
 	if err := s.Refresh(ctx); err != nil {
 		return err
 	}
 	run(s.watch)
-	run(s.purgeRemoved)
+	run(s.purger.run)
 	return nil
 }
+
+// PurgeNow deletes what is kept of all removed sites, even of one that another edge may serve
+// for some seconds more.
+func (s *StoredSites) PurgeNow(ctx context.Context) error { return s.purger.purge(ctx, -time.Hour) }
 
 // Count returns how many sites there are.
 func (s *StoredSites) Count() int { return len(*s.byName.Load()) }

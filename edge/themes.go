@@ -77,7 +77,7 @@ func (s *Themes) serve(e *Edge, site *Site) error {
 		Platform: host,
 		Staff:    api.NewStaff(site.Name, kind.Title, host, s.failures),
 		Themes: func() (*themes.Service, error) {
-			store, err := s.opened()
+			store, err := opened(s.store, &s.kept)
 			if err != nil {
 				return nil, err
 			}
@@ -99,22 +99,10 @@ func (s *Themes) Sources(e *Edge, site *Site) (map[string]themes.Source, error) 
 	return sources, err
 }
 
-// begin implements [storeUser].
 func (s *Themes) begin(ctx context.Context, db *database.DB, _ func(func(context.Context))) error {
 	store, err := themes.NewSQL(ctx, db)
 	if err == nil {
 		s.kept.Store(store)
 	}
 	return err
-}
-
-// opened returns the store. Errors: ErrStoreAway.
-func (s *Themes) opened() (themes.Store, error) {
-	if err := s.store.open(); err != nil {
-		return nil, err
-	}
-	if store := s.kept.Load(); store != nil {
-		return store, nil
-	}
-	return nil, ErrStoreAway
 }

@@ -212,7 +212,6 @@ func checkDirectives(text []byte) error {
 	return nil
 }
 
-// place returns the line and the column of a byte, from 1.
 func place(text []byte, i int) (line, column int) {
 	line = 1 + bytes.Count(text[:i], []byte("\n"))
 	start := 1 + bytes.LastIndexByte(text[:i], '\n')
@@ -357,10 +356,6 @@ func lineOfKey(content []*yaml.Node, key string) int {
 		}
 	}
 	return 0
-}
-
-func isMerge(key *yaml.Node) bool {
-	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Tag == "!!merge"
 }
 
 func canMerge(n *yaml.Node) bool {

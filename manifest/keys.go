@@ -81,7 +81,6 @@ var fieldKeySets = func() map[string]*keySet {
 	return sets
 }()
 
-// propertiesOf returns the further keys of a type of custom field.
 func propertiesOf(fieldType string) []string {
 	if fieldType == "select" {
 		return []string{"options"}
@@ -89,7 +88,6 @@ func propertiesOf(fieldType string) []string {
 	return typeProperties[fieldType]
 }
 
-// allProperties returns the further keys of all types of custom field.
 func allProperties() []string {
 	var all []string
 	for _, name := range customFieldTypes {

@@ -13,7 +13,7 @@ import (
 // of which Parse says nothing, in the order of the file; 10,000 at most. A file that is
 // not YAML has none. A key in an anchor is one finding, however many aliases it has.
 func UnknownKeys(text []byte) []Finding {
-	c := keyChecker{seen: make(map[visit]bool)}
+	c := keyChecker{seen: make(map[checkedValue]bool)}
 	root, err := readDocument(text, MaxSize)
 	if err != nil {
 		return nil
@@ -26,11 +26,12 @@ func UnknownKeys(text []byte) []Finding {
 type keyChecker struct {
 	parser
 
-	seen map[visit]bool
+	seen map[checkedValue]bool
 }
 
-// visit is a look at a value, which aliases may stand for many times.
-type visit struct {
+// checkedValue is a value that was checked against a set of keys. It is checked once, however many
+// aliases stand for it.
+type checkedValue struct {
 	value *yaml.Node
 	set   *keySet
 }
@@ -45,10 +46,10 @@ func (c *keyChecker) check(n *yaml.Node, at *path, set *keySet, isMerged bool) {
 			allowed = typed
 		}
 	}
-	if n.Kind != yaml.MappingNode || c.seen[visit{n, allowed}] {
+	if n.Kind != yaml.MappingNode || c.seen[checkedValue{n, allowed}] {
 		return
 	}
-	c.seen[visit{n, allowed}] = true
+	c.seen[checkedValue{n, allowed}] = true
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], resolve(n.Content[i+1])
 		if isMerge(key) {

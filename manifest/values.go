@@ -12,7 +12,6 @@ import (
 // This file reads single values, as YAML 1.2 has them: `yes` and `on` are text,
 // `2026` is a number and no text, and neither is a date.
 
-// resolve returns what an alias stands for.
 func resolve(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -117,7 +116,6 @@ func (m mapping) get(name string) field {
 	return field{name: name}
 }
 
-// text returns a field that is text and not blank, or "".
 func (m mapping) text(name string) string { return textOf(m.get(name).value) }
 
 // textOf returns a value that is text and not blank, or "".
@@ -221,4 +219,8 @@ func (m mapping) constraints(keys []string) Constraints {
 		}
 	}
 	return c
+}
+
+func isMerge(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Tag == "!!merge"
 }

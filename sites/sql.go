@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -19,7 +20,8 @@ var migrations embed.FS
 // Schema is the tables of this package.
 var Schema = database.Schema{Name: "sites", Files: migrations}
 
-// SQL is a [Store] in a database.
+// SQL keeps sites in a database. It may be used by many goroutines, and by several processes,
+// at once. Each change is one step: all of it is done, or nothing.
 type SQL struct {
 	db   *database.DB
 	keys *seal.Keyring
@@ -66,7 +68,7 @@ const (
 	resealSecrets = `UPDATE sites SET secrets = $2, revision = $3 WHERE name = $1`
 )
 
-// Add implements [Store].
+// Add adds sites. Errors: *ExistsError, *HostTakenError, ErrLeaving, ErrNoSecret.
 func (s *SQL) Add(ctx context.Context, list ...Site) error {
 	return s.change(ctx, "adding", list, func(tx *sql.Tx, site Site, row values) error {
 		n, err := affected(tx.ExecContext(ctx, addSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now))
@@ -84,7 +86,8 @@ func (s *SQL) Add(ctx context.Context, list ...Site) error {
 	})
 }
 
-// Replace implements [Store].
+// Replace replaces sites that are still at the revisions that were read, so that
+// hosts can also move from one to another. Errors: ErrConflict, *HostTakenError, ErrNoSecret.
 func (s *SQL) Replace(ctx context.Context, list ...Site) error {
 	return s.change(ctx, "changing", list, func(tx *sql.Tx, site Site, row values) error {
 		n, err := affected(tx.ExecContext(ctx, replaceSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, site.Revision))
@@ -189,7 +192,9 @@ func affected(result sql.Result, err error) (int64, error) {
 	return result.RowsAffected()
 }
 
-// Remove implements [Store].
+// Remove removes a site. Its name can be used again when what was kept of it is
+// purged; at once, if that is to be kept for another of its name. Errors:
+// ErrNotFound.
 func (s *SQL) Remove(ctx context.Context, name string, keep bool) error {
 	return s.inTurn(ctx, 1, func(tx *sql.Tx, revision int64) error {
 		n, err := affected(tx.ExecContext(ctx, removeSite, name, revision, s.db.Now().UnixMilli(), keep))
@@ -206,7 +211,7 @@ func (s *SQL) Remove(ctx context.Context, name string, keep bool) error {
 	})
 }
 
-// Find implements [Store].
+// Find returns a site that is not removed. Errors: ErrNotFound.
 func (s *SQL) Find(ctx context.Context, name string) (Site, error) {
 	list, err := s.list(ctx, findSite, name)
 	if err == nil && len(list) == 0 {
@@ -218,7 +223,7 @@ func (s *SQL) Find(ctx context.Context, name string) (Site, error) {
 	return list[0], nil
 }
 
-// List implements [Store].
+// List returns sites that are not removed, by name, those after a name.
 func (s *SQL) List(ctx context.Context, after string, limit int) ([]Site, error) {
 	list, err := s.list(ctx, listSites, after, limit)
 	if err != nil {
@@ -227,7 +232,33 @@ func (s *SQL) List(ctx context.Context, after string, limit int) ([]Site, error)
 	return list, nil
 }
 
-// Changes implements [Store].
+// All yields the sites that are not removed, by name. It reads a page at a time, so that a
+// caller may change the sites meanwhile.
+func (s *SQL) All(ctx context.Context) iter.Seq2[Site, error] {
+	const page = 500
+	return func(yield func(Site, error) bool) {
+		for after := ""; ; {
+			list, err := s.List(ctx, after, page)
+			if err != nil {
+				yield(Site{}, err)
+				return
+			}
+			for _, site := range list {
+				if !yield(site, nil) {
+					return
+				}
+				after = site.Name
+			}
+			if len(list) < page {
+				return
+			}
+		}
+	}
+}
+
+// Changes returns the sites that were changed after a revision, removed ones too,
+// in the order of their revisions, and the last revision that there is. Less than
+// that after which was asked means that the store was put back to an earlier state.
 func (s *SQL) Changes(ctx context.Context, after int64) ([]Site, int64, error) {
 	var last int64
 	if err := s.db.Read.QueryRowContext(ctx, lastRevision).Scan(&last); err != nil {
@@ -290,7 +321,8 @@ func (s *SQL) open(sealed, name string) (secrets map[string]string, err error) {
 	return secrets, err
 }
 
-// ClaimPurge implements [Store].
+// ClaimPurge returns a site that was removed before some time and is not purged, for
+// its caller alone until another time. Errors: ErrNotFound, if there is none.
 func (s *SQL) ClaimPurge(ctx context.Context, before, until time.Time) (site Site, err error) {
 	err = s.db.Write.QueryRowContext(ctx, claimPurge, before.UnixMilli(), s.db.Now().UnixMilli(), until.UnixMilli()).Scan(&site.Name, &site.Revision)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -302,7 +334,7 @@ func (s *SQL) ClaimPurge(ctx context.Context, before, until time.Time) (site Sit
 	return site, nil
 }
 
-// MarkPurged implements [Store].
+// MarkPurged notes that nothing is kept any more of a site that was claimed.
 func (s *SQL) MarkPurged(ctx context.Context, site Site) error {
 	if _, err := s.db.Write.ExecContext(ctx, markPurged, site.Name, site.Revision); err != nil {
 		return fmt.Errorf("noting that site %s is deleted: %w", site.Name, err)
@@ -310,7 +342,9 @@ func (s *SQL) MarkPurged(ctx context.Context, site Site) error {
 	return nil
 }
 
-// Reseal implements [Store].
+// Reseal seals the secrets of a site anew if they were sealed with another secret
+// than the first. It reports whether it did. Errors: ErrNotFound, or why they
+// cannot be opened.
 func (s *SQL) Reseal(ctx context.Context, name string) (resealed bool, err error) {
 	var sealed string
 	err = s.db.Read.QueryRowContext(ctx, sealedSecrets, name).Scan(&sealed)
@@ -348,5 +382,3 @@ func (s *SQL) reseal(ctx context.Context, name string) error {
 		return err
 	})
 }
-
-var _ Store = (*SQL)(nil)

@@ -205,7 +205,6 @@ func scan(row interface{ Scan(...any) error }) (Theme, error) {
 	return t, err
 }
 
-// knownTime returns the time of Unix milliseconds, the zero one for none.
 func knownTime(milliseconds int64) time.Time {
 	if milliseconds == 0 {
 		return time.Time{}
@@ -213,7 +212,6 @@ func knownTime(milliseconds int64) time.Time {
 	return time.UnixMilli(milliseconds).UTC()
 }
 
-// encode returns a manifest as JSON, null for none.
 func encode(m *manifest.Manifest) (sql.NullString, error) {
 	if m == nil {
 		return sql.NullString{}, nil

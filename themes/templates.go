@@ -59,7 +59,6 @@ func Templates(name, fileName string) ([]string, error) {
 // gscan), wherever they are.
 var notRead = []string{"node_modules", "bower_components", ".git", ".svn", ".yarn-cache"}
 
-// templatesIn returns the names of the templates in a theme's folder.
 func templatesIn(theme fs.FS) ([]string, error) {
 	var names []string
 	seen := 0

@@ -33,21 +33,6 @@ type Service struct {
 // read.
 type Source func(ctx context.Context) ([]byte, error)
 
-// Report is a manifest and what is wrong with it.
-type Report struct {
-	Status   string             `json:"status"` // as Status says, or NoManifest
-	Findings []manifest.Finding `json:"_errors"`
-	Manifest *manifest.Manifest `json:"manifest"` // what is left of it; nil if it is ignored entirely, or there is none
-}
-
-// NoManifest is the status of a theme without a manifest.
-const NoManifest = "No manifest"
-
-// newReport returns the report of a manifest that is there.
-func newReport(m *manifest.Manifest, findings []manifest.Finding) Report {
-	return Report{Status: Status(len(findings)), Findings: findings, Manifest: m}
-}
-
 // List returns the site's themes, by name, each with its first findings: at most as many as
 // are asked for, which may be AllFindings.
 func (s *Service) List(ctx context.Context, most int) ([]Summary, error) {

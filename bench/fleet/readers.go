@@ -69,7 +69,7 @@ func readerKey(n int) (key ratelimit.Key) {
 // readersInRedis returns how many bytes of Redis a reader takes, with one request
 // and with all of the allowance.
 func (u *unitsBench) readersInRedis(readers int) (one, all int64, err error) {
-	client, err := redis.New(redis.Config{URL: "redis://" + u.redis.Address, Patience: time.Second})
+	client, err := redis.New(redis.Config{URL: "redis://" + u.redis.Address, Timeout: time.Second})
 	if err != nil {
 		return 0, 0, err
 	}

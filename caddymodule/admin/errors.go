@@ -19,6 +19,9 @@ import (
 
 func apiError(status int, err error) error { return caddy.APIError{HTTPStatus: status, Err: err} }
 
+// maxProblem bounds what a refused request is told, and what is logged, in bytes.
+const maxProblem = 1000
+
 // badRequest is the error of a request that says what cannot be.
 func badRequest(err error) error {
 	text := examplePlaceholder.ReplaceAllString(err.Error(), `$1"…"`)
@@ -66,18 +69,4 @@ func siteError(err error) error {
 		return apiError(http.StatusServiceUnavailable, fmt.Errorf("the store does not answer: %w", err))
 	}
 	return apiError(http.StatusInternalServerError, err)
-}
-
-// useMethods refuses a method that an endpoint has not.
-func useMethods(w http.ResponseWriter, of endpoints) error {
-	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
-		if of[method] != nil {
-			allowed = append(allowed, method)
-		}
-		if of[method] != nil && method == http.MethodGet {
-			allowed = append(allowed, http.MethodHead)
-		}
-	}
-	return useMethod(w, strings.Join(allowed, ", "))
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,24 +29,27 @@ func runningPending() (*app.App, pending.View, bool) {
 	return running, v, err == nil
 }
 
-// pendingSites returns the sites of an answer: the one that a request names, or all of the
-// configuration and those in the store that have something pending, maxBehind at most.
-func pendingSites(r *http.Request, app *app.App, v pending.View) ([]string, error) {
-	all, err := v.CountAll(r.Context())
-	if err != nil {
-		return nil, err
-	}
+// maxBehind bounds how many sites in the store are in an answer.
+const maxBehind = 100
+
+// sitesOf returns the sites of an answer: the one that a request names, or all of the
+// configuration and those in the store of which something was counted, maxBehind at most.
+func sitesOf[N any](r *http.Request, app *app.App, counted map[string]N) ([]string, error) {
 	if name := r.URL.Query().Get("site"); name != "" {
-		if config.CheckSiteName(name) != nil || !app.Edge.Serves(name) && all[name] == nil {
+		if _, has := counted[name]; config.CheckSiteName(name) != nil || !app.Edge.Serves(name) && !has {
 			return nil, caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("there is no site %.80q here", name)}
 		}
 		return []string{name}, nil
 	}
 	for name := range app.Sites {
-		delete(all, name)
+		delete(counted, name)
 	}
-	stored := slices.Sorted(maps.Keys(all))
+	stored := slices.Sorted(maps.Keys(counted))
 	return slices.Concat(app.Names(), stored[:min(len(stored), maxBehind)]), nil
+}
+
+func countAll(ctx context.Context, v pending.View) (map[string]map[string]int, error) {
+	return v.CountAll(ctx)
 }
 
 // servePending shows what is pending, and gives up what was refused.
@@ -53,7 +57,7 @@ func servePending(w http.ResponseWriter, r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet:
 		const most = 100
-		return eachPending(w, r, func(v pending.View, site string) (any, error) { return v.Of(r.Context(), site, most) })
+		return eachSite(w, r, runningPending, countAll, func(v pending.View, site string) (any, error) { return v.Of(r.Context(), site, most) })
 	case http.MethodDelete:
 		return giveUp(w, r)
 	}
@@ -71,18 +75,24 @@ func servePendingTry(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return useMethod(w, http.MethodPost)
 	}
-	return eachPending(w, r, func(v pending.View, site string) (any, error) {
+	return eachSite(w, r, runningPending, countAll, func(v pending.View, site string) (any, error) {
 		members, work, err := v.TryNow(r.Context(), site)
 		return triedNow{members, work}, err
 	})
 }
 
-// eachPending answers with what a function returns for each site, by name; with none while the
+// eachSite answers with what a function returns for each site, by name; with none while the
 // store is away.
-func eachPending(w http.ResponseWriter, r *http.Request, of func(v pending.View, site string) (any, error)) error {
+func eachSite[N any](w http.ResponseWriter, r *http.Request, find func() (*app.App, pending.View, bool),
+	count func(context.Context, pending.View) (map[string]N, error), of func(v pending.View, site string) (any, error),
+) error {
 	answer := make(map[string]any)
-	if app, v, ok := runningPending(); ok {
-		names, err := pendingSites(r, app, v)
+	if app, v, ok := find(); ok {
+		counted, err := count(r.Context(), v)
+		var names []string
+		if err == nil {
+			names, err = sitesOf(r, app, counted)
+		}
 		for _, name := range names {
 			if err == nil {
 				answer[name], err = of(v, name)

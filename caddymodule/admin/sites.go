@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -36,15 +35,9 @@ const (
 	sitesPage    = 100
 	maxSitesPage = 1000
 
-	// maxProblem bounds what a refused request is told, and what is logged, in bytes.
-	maxProblem = 1000
-
 	// sitesTimeout is how long the store may take for a request.
 	sitesTimeout = time.Minute
 )
-
-// endpoints are those of a path, by method.
-type endpoints map[string]func(http.ResponseWriter, *http.Request) error
 
 // serveSites answers a request at sitesPath or below.
 func serveSites(w http.ResponseWriter, r *http.Request) error {
@@ -291,20 +284,3 @@ func (e siteEdit) remove(w http.ResponseWriter, r *http.Request, name string) er
 
 // mayLose reports whether a request says that pending writes may be lost.
 func mayLose(r *http.Request) bool { return r.URL.Query().Get("force") == "true" }
-
-func readBody(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !tooLarge {
-		err = badRequest(fmt.Errorf("the body could not be read: %w", err))
-	}
-	return body, err
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) error {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false) // so that a link can be copied
-	return encoder.Encode(body)
-}

@@ -46,6 +46,15 @@ func (App) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
+// Of returns the app of the configuration that is being provisioned.
+func Of(ctx caddy.Context) (*App, error) {
+	loaded, err := ctx.App("lychgate")
+	if err != nil {
+		return nil, err
+	}
+	return loaded.(*App), nil
+}
+
 // StoreFile returns where the store is unless the configuration says it.
 func StoreFile() string { return filepath.Join(caddy.AppDataDir(), "lychgate", "lychgate.db") }
 

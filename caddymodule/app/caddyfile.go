@@ -69,14 +69,17 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	a.Sites = make(map[string]*config.Site)
 	in := blocks.Block{Name: "lychgate", Lines: make(config.Lines)}
 	err := blocks.Parse(d, in, map[string]blocks.Option{
-		"resolvers": {Example: "resolvers 1.1.1.1 9.9.9.9:53", Args: blocks.Many, Set: func(args []string) error {
-			a.Resolvers = args
-			return nil
+		"resolvers": blocks.Texts("resolvers 1.1.1.1 9.9.9.9:53", &a.Resolvers),
+		"store": {Example: "store sqlite /var/lib/lychgate/lychgate.db", Args: blocks.Many, Set: func(args []string) error {
+			a.Store = new(config.Store)
+			return a.Store.SetArgs(args)
 		}},
-		"store": {Example: "store sqlite /var/lib/lychgate/lychgate.db", Args: blocks.Many, Set: a.parseStore},
 		"redis": {Example: "redis redis://127.0.0.1:6379", Args: 1, Block: func(args []string, inner blocks.Block) error {
 			a.Redis = &config.Redis{URL: args[0]}
-			return parseRedis(d, a.Redis, inner)
+			inner.Name = "redis"
+			return blocks.Parse(d, inner, map[string]blocks.Option{
+				"timeout": {Example: "timeout 50ms", Args: 1, Set: func(args []string) error { return a.Redis.SetTimeout(args[0]) }},
+			})
 		}},
 		"secret": {Example: "secret {env.LYCHGATE_SECRET}", Args: blocks.Many, Field: "secrets", Set: func(args []string) error {
 			a.Secrets = args
@@ -117,24 +120,9 @@ func add[T any](d *caddyfile.Dispenser, kind, name string, check func(string) er
 	return parse((*to)[name])
 }
 
-func (a *App) parseStore(args []string) error {
-	a.Store = new(config.Store)
-	return a.Store.SetArgs(args)
-}
-
-func parseRedis(d *caddyfile.Dispenser, redis *config.Redis, in blocks.Block) error {
-	in.Name = "redis"
-	return blocks.Parse(d, in, map[string]blocks.Option{
-		"timeout": {Example: "timeout 50ms", Args: 1, Set: func(args []string) error { return redis.SetTimeout(args[0]) }},
-	})
-}
-
 func parseSite(d *caddyfile.Dispenser, site *config.Site, in blocks.Block) error {
 	return blocks.Parse(d, in, map[string]blocks.Option{
-		"hosts": {Example: "hosts news.example.com www.news.example.com", Args: blocks.Many, Set: func(args []string) error {
-			site.Hosts = args
-			return nil
-		}},
+		"hosts": blocks.Texts("hosts news.example.com www.news.example.com", &site.Hosts),
 		"platform": {Example: config.ExamplePlatform(), Args: blocks.Many, Block: func(args []string, inner blocks.Block) error {
 			site.Platform = new(config.Platform)
 			return parsePlatform(d, site.Platform, args, inner)

@@ -49,7 +49,6 @@ func Needs(text []byte) (doctor.Config, error) {
 	return checked, err
 }
 
-// servers returns the HTTP servers that have a directive of Lychgate's.
 func (a *App) servers(ctx caddy.Context, text []byte) (list []doctor.Server, err error) {
 	app, err := ctx.AppIfConfigured("http")
 	if errors.Is(err, caddy.ErrNotConfigured) {

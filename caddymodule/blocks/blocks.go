@@ -131,6 +131,14 @@ func Text(name, example string, value *string) Option {
 	}}
 }
 
+// Texts is an option of one text or more.
+func Texts(example string, values *[]string) Option {
+	return Option{Example: example, Args: Many, Set: func(args []string) error {
+		*values = args
+		return nil
+	}}
+}
+
 // Switch is an option that is on or off.
 func Switch(name, example string, set func(on bool)) Option {
 	return Option{Example: name + " " + example, Args: 1, Set: func(args []string) error {

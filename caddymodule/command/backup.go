@@ -42,15 +42,11 @@ opened.
 		cmd.SilenceUsage = true
 		ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer cancel()
-		text, _, err := loadConfig(cmd)
+		of, err := readConfig(cmd)
 		if err != nil {
 			return err
 		}
-		configured, _, err := configOf(text)
-		if err != nil {
-			return err
-		}
-		kind, source, err := configured.Store.Resolve(app.Placeholders(), app.StoreFile())
+		kind, source, err := of.Store.Resolve(app.Placeholders(), app.StoreFile())
 		if err != nil {
 			return err
 		}
@@ -61,7 +57,7 @@ opened.
 			}
 			return errors.New("no backup was made, because PostgreSQL has a command of its own: run the one above, with umask 077; give it the password in the file .pgpass")
 		}
-		return backUp(ctx, out, cmd.ErrOrStderr(), configured, source, args[0])
+		return backUp(ctx, out, cmd.ErrOrStderr(), of.Config, source, args[0])
 	}
 	return command
 }

@@ -8,9 +8,7 @@ import (
 	"os/signal"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,13 +41,13 @@ The exit code is 1 if a check failed. Warnings do not change it.
 		defer cancel()
 		context.AfterFunc(ctx, cancel) // a second Ctrl-C does not wait until what was made in Ghost is removed
 		out := cmd.OutOrStdout()
-		report := diagnosis{Results: []doctor.Result{}}
+		report := doctor.Report{Results: []doctor.Result{}}
 		waiting := new(waitingLine)
 		defer waiting.stop()
 		var written error
 		tell := func(r doctor.Result) {
 			waiting.stop()
-			report.add(r)
+			report.Add(r)
 			if !*asJSON {
 				written = errors.Join(written, printResult(out, r, onTerminal(out)))
 			}
@@ -87,71 +85,9 @@ The exit code is 1 if a check failed. Warnings do not change it.
 	return command
 }
 
-// waitingLine says what is waited for, after a while and then every few seconds.
-type waitingLine struct {
-	stopped chan struct{} // nil while nothing is waited for
-	printed sync.WaitGroup
-}
-
-func (w *waitingLine) start(out io.Writer, text string) {
-	w.stop()
-	stopped := make(chan struct{})
-	w.stopped = stopped
-	w.printed.Go(func() {
-		for wait := storeWait; ; wait = progressInterval {
-			select {
-			case <-stopped:
-				return
-			case <-time.After(wait):
-				fmt.Fprintln(out, text)
-			}
-		}
-	})
-}
-
-func (w *waitingLine) stop() {
-	if w.stopped != nil {
-		close(w.stopped)
-		w.stopped = nil
-	}
-	w.printed.Wait()
-}
-
 // provisioning matches how Caddy says where in its own modules an error is, in front of
 // ours, which has the line.
 var provisioning = regexp.MustCompile(`^.*provision (?:lychgate|http\.handlers\.\w+|tls\.permission\.lychgate): `)
-
-// diagnosis is what a doctor found.
-type diagnosis struct {
-	Results  []doctor.Result `json:"results"`
-	Failed   int             `json:"failed"`
-	Warnings int             `json:"warnings"`
-}
-
-func (d *diagnosis) add(r doctor.Result) {
-	d.Results = append(d.Results, r)
-	switch r.Status {
-	case doctor.Failed:
-		d.Failed++
-	case doctor.Warning:
-		d.Warnings++
-	}
-}
-
-// String returns the last line of a text.
-func (d diagnosis) String() string {
-	text := counted(len(d.Results), "check")
-	if d.Failed+d.Warnings == 0 {
-		return text + ", nothing to fix."
-	}
-	if d.Failed > 0 {
-		text += fmt.Sprintf(", %d failed", d.Failed)
-	}
-	if d.Warnings > 0 {
-		text += ", " + counted(d.Warnings, "warning")
-	}
-	return text + "."
-}
 
 // colors are those of a terminal (ECMA-48, section 8.3.117).
 var colors = map[doctor.Status]string{doctor.OK: "\x1b[32m", doctor.Warning: "\x1b[33m", doctor.Failed: "\x1b[31m"}

@@ -155,3 +155,21 @@ func parseLimit(text string) (*config.Limit, error) {
 	}
 	return limit, nil
 }
+
+func (s *siteStore) keys() *members.KeyService {
+	return &members.KeyService{Store: s.store, Now: time.Now}
+}
+
+func (s *siteStore) printKey(out io.Writer, key string) {
+	fmt.Fprintf(out, "API URL: %s\nKey:     %s\n", s.apiURL, key)
+}
+
+func (s *siteStore) unknown(err error, name string) error {
+	switch {
+	case !errors.Is(err, members.ErrNotFound):
+		return err
+	case s.declared[name] != nil && s.declared[name].Key != "":
+		return fmt.Errorf("the key of %s is in the configuration: change it there", name)
+	}
+	return fmt.Errorf("site %s has no integration %s: list shows those that it has", s.site, name)
+}

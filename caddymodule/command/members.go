@@ -8,14 +8,11 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 func membersCommand() *cobra.Command {
@@ -70,22 +67,4 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 		return fmt.Errorf("the import ended early, so run it again to go on from there: %w", err)
 	}
 	return nil
-}
-
-// connect returns the site's platform, nil for none, and what closes it.
-func (s *siteStore) connect() (to platform.Platform, end func() error, err error) {
-	if s.locked != nil {
-		return nil, nil, fmt.Errorf("the keys of site %s cannot be opened: %w: see that secret in the configuration has the one that sealed them", s.site, s.locked)
-	}
-	if to, err = s.platform.Connect(app.Placeholders()); err != nil {
-		return nil, nil, fmt.Errorf("site %s: %w", s.site, err)
-	}
-	if closer, ok := to.(io.Closer); ok {
-		return to, closer.Close, nil
-	}
-	return to, func() error { return nil }, nil
-}
-
-func (s *siteStore) platformURL() string {
-	return caddy.NewReplacer().ReplaceKnown(s.platform.URL, "")
 }

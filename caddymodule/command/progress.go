@@ -10,11 +10,13 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // progressInterval is how often a command says how far it is, off a terminal.
 const progressInterval = 5 * time.Second
+
+// storeWait is how long something may take before a command says that it waits for it.
+const storeWait = 2 * time.Second
 
 // progress says how far a command that works on many things is: with a bar on a
 // terminal, with a line every progressInterval elsewhere.
@@ -113,4 +115,32 @@ func (p *progress) end() {
 	}
 }
 
-func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
+// waitingLine says what is waited for, after a while and then every few seconds.
+type waitingLine struct {
+	stopped chan struct{} // nil while nothing is waited for
+	printed sync.WaitGroup
+}
+
+func (w *waitingLine) start(out io.Writer, text string) {
+	w.stop()
+	stopped := make(chan struct{})
+	w.stopped = stopped
+	w.printed.Go(func() {
+		for wait := storeWait; ; wait = progressInterval {
+			select {
+			case <-stopped:
+				return
+			case <-time.After(wait):
+				fmt.Fprintln(out, text)
+			}
+		}
+	})
+}
+
+func (w *waitingLine) stop() {
+	if w.stopped != nil {
+		close(w.stopped)
+		w.stopped = nil
+	}
+	w.printed.Wait()
+}

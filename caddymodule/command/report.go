@@ -3,17 +3,16 @@ package command
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/rivo/uniseg"
 
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -44,14 +43,6 @@ type strictFinding struct {
 	Message string `json:"message"`
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
-}
-
-// printJSON prints a value for programs, and people who read along.
-func printJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }
 
 // GitHub reads workflow commands off the output of a step, and takes these
@@ -118,7 +109,7 @@ func printManifestText(w io.Writer, r manifestReport) error {
 		if len(r.strict) > 0 {
 			colour = bold
 		}
-		fmt.Fprintln(t, t.paint(colour, counted(len(r.strict), "strict finding")))
+		fmt.Fprintln(t, t.paint(colour, english.Plural(len(r.strict), "strict finding", "")))
 	}
 	return t.Flush()
 }
@@ -157,24 +148,6 @@ func (t *textReport) print(f manifest.Finding, kind, colour string) {
 	number := fmt.Sprintf("%5d | ", f.Line)
 	fmt.Fprintf(t, "%s%s\n", t.paint(dim, number), text)
 	fmt.Fprintf(t, "%s%s%s\n", t.paint(dim, strings.Repeat(" ", len(number)-2)+"| "), strings.Repeat(" ", mark), t.paint(colour, "^"))
-}
-
-// lineEnd is what ends a line in YAML 1.1, by which findings have their lines.
-var lineEnd = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
-
-func splitLines(text string) []string {
-	return lineEnd.Split(strings.TrimPrefix(text, "\ufeff"), -1)
-}
-
-// printable makes text harmless on a terminal: whatever would move or turn what
-// is printed around it becomes U+FFFD.
-func printable(text string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || c == '\u2028' || c == '\u2029' {
-			return utf8.RuneError
-		}
-		return c
-	}, text)
 }
 
 const (
@@ -249,4 +222,32 @@ func (e excerpt) around(column int) (text string, mark int) {
 		b.WriteString("…")
 	}
 	return strings.TrimRight(b.String(), " "), before
+}
+
+// manifestReport is what came out of a theme's manifest.
+type manifestReport struct {
+	path     string // of the file, for people; in a zip, behind that of the zip
+	text     []byte // nil if it is too large
+	manifest *manifest.Manifest
+	findings []manifest.Finding
+
+	// strict are the findings of --strict, which are apart from those above.
+	isStrict bool
+	strict   []manifest.Finding
+}
+
+// countFindings is the last line of a text: "3 findings: 1 error, 2 warnings".
+func countFindings(findings []manifest.Finding) string {
+	if len(findings) == 0 {
+		return themes.Status(0)
+	}
+	counts := make(map[manifest.Severity]int)
+	for _, f := range findings {
+		counts[f.Severity]++
+	}
+	var parts []string
+	for _, s := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, english.Plural(counts[s], string(s), ""))
+	}
+	return english.Plural(len(findings), "finding", "") + ": " + strings.Join(parts, ", ")
 }

@@ -30,7 +30,10 @@ the old one out:
 			return errors.New("the configuration has no secret: " + config.WriteSecret)
 		}
 		var resealed, failed int
-		err := s.each(ctx, func(kept sites.Site) error {
+		for kept, err := range s.sites.All(ctx) {
+			if err != nil {
+				return err
+			}
 			done, err := s.sites.Reseal(ctx, kept.Name)
 			switch {
 			case errors.Is(err, sites.ErrNotFound): // removed meanwhile
@@ -42,10 +45,6 @@ the old one out:
 			case done:
 				resealed++
 			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 		fmt.Fprintf(out, "The keys of %s are sealed anew.\n", countOf(resealed, "site"))
 		if failed > 0 {

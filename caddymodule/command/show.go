@@ -2,13 +2,13 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,13 +56,11 @@ func printMember(w io.Writer, m members.Record) error {
 		}
 	}
 	line("GUID", m.GUID)
-	if m.Deleted {
-		line("Deleted", "yes")
-	}
+	line("Deleted", when(m.Deleted, "yes"))
 	line("Email", m.Email)
 	line("Name", m.Name)
 	line("Note", m.Note)
-	line("Subscribed", yesNo(m.Subscribed))
+	line("Subscribed", cmp.Or(when(m.Subscribed, "yes"), "no"))
 	line("Newsletters", newsletters(m.Newsletters))
 	line("Labels", strings.Join(m.Labels, ", "))
 	line("Tier", orEmpty(m.TierID))
@@ -78,15 +76,9 @@ func printMember(w io.Writer, m members.Record) error {
 	if m.IsPending() {
 		line("Next attempt", nextAttempt(m))
 	}
-	if m.Refused != "" {
-		line("Refused", fmt.Sprintf("at %s: %s", shownTime(m.RefusedAt), m.Refused))
-	}
-	if m.Sent != "" {
-		line("Sent to Ghost", fmt.Sprintf("as %s at %s, outcome unknown", m.Sent, shownTime(m.SentAt)))
-	}
-	if !m.UnansweredAt.IsZero() {
-		line("Unanswered", shownTime(m.UnansweredAt))
-	}
+	line("Refused", when(m.Refused != "", fmt.Sprintf("at %s: %s", shownTime(m.RefusedAt), m.Refused)))
+	line("Sent to Ghost", when(m.Sent != "", fmt.Sprintf("as %s at %s, outcome unknown", m.Sent, shownTime(m.SentAt))))
+	line("Unanswered", when(!m.UnansweredAt.IsZero(), shownTime(m.UnansweredAt)))
 	return out.Flush()
 }
 
@@ -134,12 +126,3 @@ func newsletters(list []members.Newsletter) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-func yesNo(is bool) string {
-	if is {
-		return "yes"
-	}
-	return "no"
-}
-
-func shownTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,15 +10,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/dustin/go-humanize"
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/edge"
-	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
@@ -34,75 +27,6 @@ What is changed is live on all edges within two seconds, without a reload.
 	addConfigFlags(root)
 	group(root, siteAddCommand(), siteShowCommand(), siteListCommand(), siteUpdateCommand(), siteRemoveCommand())
 	return root
-}
-
-// siteWork is what a command does with the sites in the store.
-type siteWork func(ctx context.Context, out io.Writer, s *sitesStore, args []string) error
-
-// sitesStore is what such a command works on.
-type sitesStore struct {
-	*config.Editor
-	sites   *sites.SQL
-	members *memberstore.SQL
-}
-
-// withSites runs work on the store that the configuration names.
-func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) (err error) {
-		cmd.SilenceUsage = true
-		text, _, err := loadConfig(cmd)
-		if err != nil {
-			return err
-		}
-		configured, server, err := configOf(text)
-		if err == nil && configured.Store == nil && server == nil && !bytes.Contains(text, []byte(`"theme_manifest"`)) {
-			err = edge.ErrNoStore
-		}
-		if err != nil {
-			return err
-		}
-		keys, err := configured.Keyring(app.Placeholders())
-		if err != nil {
-			return err
-		}
-		db, _, err := openDatabase(cmd, configured, mayMake)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, db.Close()) }()
-		store, err := sites.NewSQL(cmd.Context(), db, keys)
-		if err != nil {
-			return err
-		}
-		members, err := memberstore.NewSQL(cmd.Context(), db)
-		if err != nil {
-			return err
-		}
-		editor := &config.Editor{
-			Config: configured, Placeholders: app.Placeholders(), Lines: blocks.LinesOf("lychgate", *configured), Store: store, CountPending: members.CountPending,
-		}
-		return explainSites(do(cmd.Context(), cmd.OutOrStdout(), &sitesStore{editor, store, members}, args))
-	}
-}
-
-// explainSites says what to do about an error of the store of sites.
-func explainSites(err error) error {
-	pending, invalid := (*config.PendingError)(nil), (*config.InvalidSiteError)(nil)
-	switch {
-	case errors.As(err, &invalid):
-		return errors.New(flagNames.Replace(err.Error()))
-	case errors.As(err, &pending):
-		return fmt.Errorf("%w: wait, or write --force to lose them", err)
-	case errors.Is(err, sites.ErrNoSecret):
-		return fmt.Errorf("%w: %s", err, config.WriteSecret)
-	case errors.Is(err, sites.ErrNotFound):
-		return fmt.Errorf("%w: caddy lychgate site list shows those in the store", err)
-	case errors.Is(err, sites.ErrLeaving):
-		return fmt.Errorf("%w: it takes two minutes while Caddy runs, so try again then, or choose another name", err)
-	case errors.Is(err, sites.ErrConflict):
-		return fmt.Errorf("%w: try again", err)
-	}
-	return err
 }
 
 func siteAddCommand() *cobra.Command {
@@ -237,11 +161,11 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 		{"Reconcile", platform.Reconcile},
 		{"Themes", strings.Join(themes, ", ")},
 		{"Integrations", strings.Join(names, ", ")},
-		{"Managed by staff", managedByStaff(site.StaffIntegrations)},
-		{"Registration", onUnless(site.Registration)},
+		{"Managed by staff", when(site.StaffIntegrations, "integrations")},
+		{"Registration", when(site.Registration != nil && !*site.Registration, "off")},
 		{"Keys", site.Locked},
 		{"Not served", site.Problem},
-		{"Pending", pendingWrites(pending)},
+		{"Pending", when(pending > 0, "writes of "+countOf(pending, "member")+" that the platform does not have yet")},
 		{"Added", shownTime(site.CreatedAt)},
 		{"Changed", shownTime(site.UpdatedAt)},
 	} {
@@ -252,38 +176,15 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 	return table.Flush()
 }
 
-func managedByStaff(integrations bool) string {
-	if integrations {
-		return "integrations"
-	}
-	return ""
-}
-
-// onUnless is off for false, and "" for what is on.
-func onUnless(on *bool) string {
-	if on == nil || *on {
-		return ""
-	}
-	return "off"
-}
-
-func pendingWrites(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return "writes of " + countOf(n, "member") + " that the platform does not have yet"
-}
-
-func countOf(n int, of string) string {
-	return humanize.Comma(int64(n)) + " " + english.PluralWord(n, of, "")
-}
-
 func siteListCommand() *cobra.Command {
 	list := &cobra.Command{Use: "list", Short: "Lists the sites in the store", Args: cobra.NoArgs}
 	list.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, _ []string) error {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NAME\tPLATFORM\tHOSTS\tKEYS")
-		err := s.each(ctx, func(kept sites.Site) error {
+		for kept, err := range s.sites.All(ctx) {
+			if err != nil {
+				return err
+			}
 			site := config.ShowSite(kept)
 			kind := "cannot be read"
 			if site.Platform != nil {
@@ -294,10 +195,6 @@ func siteListCommand() *cobra.Command {
 				keys += "; the configuration's is served"
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", site.Name, kind, strings.Join(site.Hosts, " "), keys)
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 		return table.Flush()
 	})
@@ -313,26 +210,6 @@ func keysOf(kept sites.Site) string {
 		return "sealed"
 	}
 	return "none"
-}
-
-// each calls a function with each site in the store, by name.
-func (s *sitesStore) each(ctx context.Context, do func(sites.Site) error) error {
-	const page = 500
-	for after := ""; ; {
-		list, err := s.sites.List(ctx, after, page)
-		if err != nil {
-			return err
-		}
-		for _, kept := range list {
-			if err := do(kept); err != nil {
-				return err
-			}
-			after = kept.Name
-		}
-		if len(list) < page {
-			return nil
-		}
-	}
 }
 
 func siteUpdateCommand() *cobra.Command {

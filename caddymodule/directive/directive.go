@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
@@ -20,9 +21,15 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 )
 
-// Directive is a handler that has a directive in Caddyfiles.
+// Directive is a handler that has a directive in Caddyfiles. Caddy finds most of its methods by
+// looking for them; [Register] has the compiler find one that is missing.
 type Directive interface {
 	caddy.Module
+	caddy.Provisioner
+	caddy.CleanerUpper
+	caddyhttp.MiddlewareHandler
+	caddyfile.Unmarshaler
+	json.Unmarshaler
 	routes.Directive
 
 	// Options returns those of its block.
@@ -141,11 +148,11 @@ func Provision(ctx caddy.Context, of Directive) (*Provisioned, error) {
 	if err := of.Check(app.Placeholders()); err != nil {
 		return nil, lines.Explain(config.In(name, "", err))
 	}
-	loaded, err := ctx.App("lychgate")
+	running, err := app.Of(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &Provisioned{App: loaded.(*app.App)}
+	p := &Provisioned{App: running}
 	if err := p.CheckHasSites(); err != nil {
 		return nil, config.JSONText(err)
 	}

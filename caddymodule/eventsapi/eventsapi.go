@@ -154,11 +154,3 @@ func (h *EventsAPI) UnmarshalJSON(data []byte) error {
 	type plain EventsAPI
 	return config.ReadJSON(data, (*plain)(h))
 }
-
-// Interface guards
-var (
-	_ caddy.Provisioner           = (*EventsAPI)(nil)
-	_ caddy.CleanerUpper          = (*EventsAPI)(nil)
-	_ caddyhttp.MiddlewareHandler = (*EventsAPI)(nil)
-	_ caddyfile.Unmarshaler       = (*EventsAPI)(nil)
-)

@@ -261,11 +261,3 @@ func (h *InboxProvider) UnmarshalJSON(data []byte) error {
 	type plain InboxProvider
 	return config.ReadJSON(data, (*plain)(h))
 }
-
-// Interface guards
-var (
-	_ caddy.Provisioner           = (*InboxProvider)(nil)
-	_ caddy.CleanerUpper          = (*InboxProvider)(nil)
-	_ caddyhttp.MiddlewareHandler = (*InboxProvider)(nil)
-	_ caddyfile.Unmarshaler       = (*InboxProvider)(nil)
-)

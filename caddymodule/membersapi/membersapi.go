@@ -186,11 +186,3 @@ func (h *MembersAPI) UnmarshalJSON(data []byte) error {
 	type plain MembersAPI
 	return config.ReadJSON(data, (*plain)(h))
 }
-
-// Interface guards
-var (
-	_ caddy.Provisioner           = (*MembersAPI)(nil)
-	_ caddy.CleanerUpper          = (*MembersAPI)(nil)
-	_ caddyhttp.MiddlewareHandler = (*MembersAPI)(nil)
-	_ caddyfile.Unmarshaler       = (*MembersAPI)(nil)
-)

@@ -70,11 +70,10 @@ func (p *Permission) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // Provision sets up the module.
 func (p *Permission) Provision(ctx caddy.Context) error {
-	loaded, err := ctx.App("lychgate")
-	if err != nil {
+	var err error
+	if p.app, err = app.Of(ctx); err != nil {
 		return err
 	}
-	p.app = loaded.(*app.App)
 	if err := p.app.CheckHasSites(); err != nil {
 		return config.JSONText(err)
 	}

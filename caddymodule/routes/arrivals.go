@@ -20,37 +20,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 )
 
-// Directive is a handler that has a directive in Caddyfiles.
-type Directive interface {
-	caddyhttp.MiddlewareHandler
-
-	// Routing returns what it is there for, as it is configured: nothing is provisioned
-	// yet.
-	Routing(of *config.Config) Routing
-}
-
-// Routing is what a directive is there for.
-type Routing struct {
-	Path      string // of its option
-	AdminPath string // where it takes the platform's admin to be, "" if it does not matter
-	KeyLimit  string // the rate limit of integration keys, "" for none
-
-	Needs  []Need // requests that a matcher must not keep from it
-	Serves []Area // where it lets no request pass
-}
-
-// Need is that one of some paths arrives. Otherwise the directive is of no use.
-type Need struct {
-	Paths []string
-	Write string // a matcher of paths that lets all through
-}
-
-// Area is a path, and maybe all below it.
-type Area struct {
-	Path  string
-	Below bool
-}
-
 // Servers are the arrivals at the directives of each HTTP server, by its name.
 type Servers map[string][]arrival
 
@@ -131,7 +100,6 @@ func handlerIn(raw json.RawMessage) (name string, config json.RawMessage) {
 	return name, config
 }
 
-// directiveIn returns the directive that a handler is, nil for none.
 func directiveIn(name string, config json.RawMessage) Directive {
 	module, err := caddy.GetModule("http.handlers." + name)
 	if err != nil {

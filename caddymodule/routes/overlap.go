@@ -12,24 +12,6 @@ import (
 // This file finds directives for the same hosts that do not go together: two that answer
 // the same path, or that take Ghost's admin to be at different ones.
 
-func (a Area) has(path string) bool { return a.Path == path || a.Below && Below(path, a.Path) }
-
-// Below reports whether a path is another, or below it.
-func Below(p, of string) bool {
-	return strings.HasPrefix(p, of) && (len(p) == len(of) || p[len(of)] == '/')
-}
-
-// meets returns a path that two areas share, empty for none.
-func (a Area) meets(b Area) string {
-	switch {
-	case a.has(b.Path):
-		return b.Path
-	case b.has(a.Path):
-		return a.Path
-	}
-	return ""
-}
-
 // shared returns a path that a directive and one after it both answer, empty for none. The
 // matchers of paths of both have to let requests for it through.
 func (a arrival) shared(b arrival) string {
@@ -83,7 +65,6 @@ func checkServer(all []arrival) (err error) {
 	return err
 }
 
-// mistake returns an error about a directive, with its place.
 func (a arrival) mistake(text string) error {
 	if a.line == "" {
 		return fmt.Errorf("%s: %s", a.at, text)

@@ -26,21 +26,21 @@ func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.W
 // WarningsOfHosts returns a warning for the hosts of server blocks that no site has. The
 // hosts are those that are served, and those of the configuration.
 func (s Servers) WarningsOfHosts(served []string, configured map[string]string) (warnings []config.Warning) {
-	strangers := make(map[string][]string) // host → directives
+	unknown := make(map[string][]string) // host → directives
 	for _, all := range s {
 		for _, arrival := range all {
 			for _, pattern := range arrival.hosts {
 				if !slices.ContainsFunc(served, func(host string) bool { return matchesHost(pattern, host) }) {
-					strangers[pattern] = append(strangers[pattern], arrival.name)
+					unknown[pattern] = append(unknown[pattern], arrival.name)
 				}
 			}
 		}
 	}
-	for _, host := range slices.Sorted(maps.Keys(strangers)) {
-		slices.Sort(strangers[host])
+	for _, host := range slices.Sorted(maps.Keys(unknown)) {
+		slices.Sort(unknown[host])
 		warnings = append(warnings, config.NewWarning(
 			"no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts",
-			"host", host, "directives", slices.Compact(strangers[host]), "hosts_of_sites", slices.Sorted(maps.Keys(configured)),
+			"host", host, "directives", slices.Compact(unknown[host]), "hosts_of_sites", slices.Sorted(maps.Keys(configured)),
 		))
 	}
 	return warnings

@@ -157,30 +157,31 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		directive.SetPlaceholders(r, site, "")
 		of = h.siteOf(site)
 	}
-	if h.isEvents(r) {
-		served := h.eventsOf.Serve(w, r, h.eventsSite(site), h.on.ClientAddr(r))
-		if of != nil {
-			site.Metrics.ServedDesk(served)
-		}
-		return nil
+	var served api.Served
+	switch address := h.on.ClientAddr(r); {
+	case h.isEvents(r):
+		served = h.eventsOf.Serve(w, r, h.eventsSite(site), address)
+	case isCuration:
+		served = h.curation.Serve(w, r, of, address)
+	default:
+		served = h.desk.Serve(w, r, h.deskSite(site, of), address)
 	}
-	if isCuration {
-		served := h.curation.Serve(w, r, of, h.on.ClientAddr(r))
-		if of != nil {
-			site.Metrics.ServedDesk(served)
-		}
-		return nil
+	if of != nil {
+		site.Metrics.ServedDesk(served)
 	}
-	if of == nil {
-		h.desk.Serve(w, r, nil, h.on.ClientAddr(r))
-		return nil
-	}
-	visited := &desk.Site{CurationSite: of, Events: h.eventsSite(site), Pending: h.on.Edge.Pending}
-	if members := h.on.Edge.Members(); members != nil {
-		visited.Members = func() (*desk.Members, error) { return membersOf(members, site) }
-	}
-	site.Metrics.ServedDesk(h.desk.Serve(w, r, visited, h.on.ClientAddr(r)))
 	return nil
+}
+
+// deskSite returns a site as its pages need it, nil for none.
+func (h *StaffDesk) deskSite(site *edge.Site, of *desk.CurationSite) *desk.Site {
+	if of == nil {
+		return nil
+	}
+	shown := &desk.Site{CurationSite: of, Events: h.eventsSite(site), Pending: h.on.Edge.Pending}
+	if members := h.on.Edge.Members(); members != nil {
+		shown.Members = func() (*desk.Members, error) { return membersOf(members, site) }
+	}
+	return shown
 }
 
 // isEvents reports whether a request is for the JSON of events, not for a page.
@@ -188,7 +189,6 @@ func (h *StaffDesk) isEvents(r *http.Request) bool {
 	return routes.Below(r.URL.Path, h.eventsPath) && (r.URL.Path != h.eventsPath || !eventhandlers.WantsPage(r)) || r.URL.Path == h.Path+eventhandlers.LabelsPath
 }
 
-// eventsSite returns a site as the API of events sees it, nil if its platform has none.
 func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
 	if site == nil || site.Themes == nil {
 		return nil
@@ -223,7 +223,6 @@ func adminSettings() map[string]bool {
 	return paths
 }
 
-// siteOf returns a site as the desk sees it, nil if its platform has no themes or posts.
 func (h *StaffDesk) siteOf(site *edge.Site) *desk.CurationSite {
 	posts, ok := site.Platform.(platform.PostHost)
 	if !ok || site.Themes == nil {
@@ -264,7 +263,6 @@ func membersOf(of *edge.Members, site *edge.Site) (*desk.Members, error) {
 	return found, nil
 }
 
-// checkForm returns the integration that a form of the desk asks for.
 func checkForm(form desk.IntegrationForm) (members.Integration, error) {
 	asked := &config.Integration{
 		Mode: form.Mode, AllowDuplicateEmails: form.DuplicateEmails,
@@ -278,10 +276,3 @@ func (h *StaffDesk) UnmarshalJSON(data []byte) error {
 	type plain StaffDesk
 	return config.ReadJSON(data, (*plain)(h))
 }
-
-// Interface guards
-var (
-	_ caddy.Provisioner           = (*StaffDesk)(nil)
-	_ caddyhttp.MiddlewareHandler = (*StaffDesk)(nil)
-	_ caddyfile.Unmarshaler       = (*StaffDesk)(nil)
-)

@@ -180,10 +180,3 @@ func (h *ThemeManifest) UnmarshalJSON(data []byte) error {
 	type plain ThemeManifest
 	return config.ReadJSON(data, (*plain)(h))
 }
-
-// Interface guards
-var (
-	_ caddy.Provisioner           = (*ThemeManifest)(nil)
-	_ caddyhttp.MiddlewareHandler = (*ThemeManifest)(nil)
-	_ caddyfile.Unmarshaler       = (*ThemeManifest)(nil)
-)

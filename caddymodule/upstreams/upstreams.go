@@ -58,11 +58,10 @@ func (u *Upstreams) UnmarshalJSON(data []byte) error {
 
 // Provision sets up the module.
 func (u *Upstreams) Provision(ctx caddy.Context) error {
-	loaded, err := ctx.App("lychgate")
-	if err != nil {
+	var err error
+	if u.app, err = app.Of(ctx); err != nil {
 		return err
 	}
-	u.app = loaded.(*app.App)
 	if err := u.checkAlone(proxyAround(ctx)); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -66,19 +65,4 @@ func (s Schema) TryWrite(ctx context.Context, db *DB, hasTables bool) error {
 		return errors.Join(fmt.Errorf("writing to the store: %w", err), rollback(tx))
 	}
 	return rollback(tx)
-}
-
-// Ahead returns how far the database's clock is ahead of this process's, to the
-// tenth of a second. SQLite has the same.
-func (db *DB) Ahead(ctx context.Context) (time.Duration, error) {
-	if db.Kind == SQLite {
-		return 0, nil
-	}
-	start := db.clock()
-	var there time.Time
-	if err := db.Read.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&there); err != nil {
-		return 0, fmt.Errorf("asking the store for its time: %w", err)
-	}
-	now := start.Add(db.clock().Sub(start) / 2) // it was asked on the way there
-	return there.Sub(now).Round(100 * time.Millisecond), nil
 }

@@ -199,3 +199,10 @@ func (g *group) handOver(done []*turn) {
 		t.lead <- false
 	}
 }
+
+func rollback(tx *sql.Tx) error {
+	if err := tx.Rollback(); !errors.Is(err, sql.ErrTxDone) {
+		return err
+	}
+	return nil
+}

@@ -81,7 +81,6 @@ func (s Schema) Version(ctx context.Context, db *DB) (has, latest int64, err err
 	return has, latest, nil
 }
 
-// latestOf returns the version of the last migration.
 func latestOf(provider *goose.Provider) int64 {
 	sources := provider.ListSources()
 	return sources[len(sources)-1].Version

@@ -61,12 +61,15 @@ type keepingConn struct {
 }
 
 type keptStatement struct {
-	statement interface {
-		driver.Stmt
-		driver.StmtExecContext
-		driver.StmtQueryContext
-	}
-	busy bool // rows of it are open
+	statement compiled
+	busy      bool // rows of it are open
+}
+
+// compiled is what the driver's statements can do.
+type compiled interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
 }
 
 func (c *keepingConn) Close() error {
@@ -97,15 +100,11 @@ func (c *keepingConn) keep(ctx context.Context, query string, args []driver.Name
 	if err != nil {
 		return nil, err
 	}
-	k := new(keptStatement)
-	var ok bool
-	if k.statement, ok = prepared.(interface {
-		driver.Stmt
-		driver.StmtExecContext
-		driver.StmtQueryContext
-	}); !ok {
+	statement, ok := prepared.(compiled)
+	if !ok {
 		return nil, prepared.Close()
 	}
+	k := &keptStatement{statement: statement}
 	c.kept[query] = k
 	return k, nil
 }

@@ -36,7 +36,6 @@ func NewLanes(quick, slow int, limit time.Duration) *Lanes {
 	return &Lanes{limit: limit, quick: of(quick, math.MaxInt), slow: of(slow, math.MaxInt)}
 }
 
-// lane returns a Limiter, all of whose slots have the key "".
 func (l *Lanes) lane(slow bool) *Limiter {
 	if slow {
 		return l.slow

@@ -27,8 +27,8 @@ type entry[V any] struct {
 
 // Load returns the value of a key for one more user, until the release is called. It is
 // made if nobody uses it yet; making one delays no other key. An error of construct is
-// returned to all who wait for the value, and nothing is kept. A value that is an
-// [io.Closer] is closed by the last release.
+// returned to all who wait for the value, and nothing is kept. A value with a
+// method Close is closed by the last release.
 func (p *Pool[K, V]) Load(key K, releases *Releases, construct func() (V, error)) (V, error) {
 	p.mu.Lock()
 	e := p.entries[key]
@@ -53,8 +53,11 @@ func (p *Pool[K, V]) Load(key K, releases *Releases, construct func() (V, error)
 		if !p.leave(key, e) {
 			return nil
 		}
-		if closer, ok := any(e.value).(io.Closer); ok {
+		switch closer := any(e.value).(type) {
+		case io.Closer:
 			return closer.Close()
+		case interface{ Close() }:
+			closer.Close()
 		}
 		return nil
 	})

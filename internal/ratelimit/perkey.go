@@ -67,7 +67,6 @@ func (m *Memories) tryWith(key Key, limit Limit, use func(*Memory)) bool {
 	return true
 }
 
-// load returns the limiter of a limit, and makes it if there is none.
 func (m *Memories) load(limit Limit) (*Memory, error) {
 	if found := m.limits[limit]; found != nil {
 		return found, nil

@@ -109,7 +109,6 @@ func (s *Shared) ask(key Key, take string) (time.Duration, error) {
 	return s.Limit.Window - ages[0], nil
 }
 
-// timeAt returns one of the times in an answer.
 func timeAt(text string, i int) time.Duration {
 	bits := binary.LittleEndian.Uint64([]byte(text[8*i : 8*i+8]))
 	return time.Duration(math.Float64frombits(bits)) * time.Microsecond

@@ -10,6 +10,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
+const (
+	// firstInterval is how soon a Redis that is away is tried again. It doubles with
+	// each try up to lastInterval, and begins anew once Redis has answered for
+	// steadyTime, so that one that wavers delays nobody often.
+	firstInterval = 250 * time.Millisecond
+	lastInterval  = 2 * time.Second
+	steadyTime    = 10 * time.Second
+)
+
 // guarded is a connection that ends at the first byte that no Redis sends to us. rueidis
 // panics at much of it in goroutines of its own, which would end the process.
 type guarded struct {

@@ -157,7 +157,7 @@ type sufferer struct {
 func suffer(t *testing.T, name, parameters string, faults map[string]string) *sufferer {
 	server := newStandIn(t)
 	core, logs := observer.New(zapcore.InfoLevel)
-	client, err := New(Config{URL: "redis://" + server.address + parameters, Patience: patience, Logger: zap.New(core)})
+	client, err := New(Config{URL: "redis://" + server.address + parameters, Timeout: timeout, Logger: zap.New(core)})
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
 	}
@@ -276,8 +276,8 @@ func TestPatienceWithResponses(t *testing.T) {
 					callers.Go(func() {
 						begun := time.Now()
 						_, _ = client.Run(echo, "key", "x")
-						if took := time.Since(begun); took > defaultPatience+slack {
-							t.Errorf("a caller waited for %s, want %s at most", took, defaultPatience)
+						if took := time.Since(begun); took > defaultTimeout+slack {
+							t.Errorf("a caller waited for %s, want %s at most", took, defaultTimeout)
 						}
 					})
 				}

@@ -5,6 +5,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,21 +21,14 @@ import (
 )
 
 const (
-	// defaultPatience is what readers do not notice.
-	defaultPatience = 50 * time.Millisecond
-
-	// firstInterval is how soon a Redis that is away is tried again. It doubles with
-	// each try up to lastInterval, and begins anew once Redis has answered for
-	// steadyTime, so that one that wavers delays nobody often.
-	firstInterval = 250 * time.Millisecond
-	lastInterval  = 2 * time.Second
-	steadyTime    = 10 * time.Second
+	// defaultTimeout is what readers do not notice.
+	defaultTimeout = 50 * time.Millisecond
 
 	// checkInterval is how often Redis is asked when nobody else does.
 	checkInterval = 5 * time.Second
 
 	// maxCalls bounds the calls under way. The connection has room for twice as many, and
-	// whoever finds it full would wait for longer than patience.
+	// whoever finds it full would wait for longer than the timeout.
 	maxCalls = 512
 
 	// dialTimeout bounds how long connecting takes, and silence how long a connection
@@ -59,8 +53,8 @@ type Config struct {
 	// Cluster; or, with master_set, further Sentinels.
 	URL string
 
-	// Patience is how long anybody waits for an answer. Default: 50 milliseconds.
-	Patience time.Duration
+	// Timeout is how long anybody waits for an answer. Default: 50 milliseconds.
+	Timeout time.Duration
 
 	// Logger gets a line when Redis goes away, and one when it is back, five of each
 	// a minute at most. Default: no log.
@@ -70,11 +64,11 @@ type Config struct {
 // Client is a connection to Redis. It may be used by many goroutines at once. Close
 // it when it is no longer needed.
 type Client struct {
-	option   rueidis.ClientOption
-	patience time.Duration
-	calls    chan struct{} // holds one for each call under way
-	logger   *zap.Logger
-	scripts  sync.Map // text → *rueidis.Lua
+	option  rueidis.ClientOption
+	timeout time.Duration
+	calls   chan struct{} // holds one for each call under way
+	logger  *zap.Logger
+	scripts sync.Map // text → *rueidis.Lua
 
 	start sync.Once
 	live  atomic.Pointer[rueidis.Client] // nil while Redis is away
@@ -109,15 +103,10 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	option.PipelineMultiplex = -1 // one connection, so that what is asked at once is sent at once
 	option.ClusterOption.MaxMovedRedirections = maxRedirections
 	guard(&option)
-	if cfg.Logger == nil {
-		cfg.Logger = zap.NewNop()
-	}
-	if cfg.Patience == 0 {
-		cfg.Patience = defaultPatience
-	}
-	c := &Client{option: option, patience: cfg.Patience, calls: make(chan struct{}, maxCalls), logger: cfg.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+	c := &Client{option: option, timeout: cmp.Or(cfg.Timeout, defaultTimeout), calls: make(chan struct{}, maxCalls)}
+	c.logger = cmp.Or(cfg.Logger, zap.NewNop()).WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 5, 0)
-	}))}
+	}))
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c, nil
 }
@@ -171,14 +160,14 @@ func (c *Client) Close() {
 func (c *Client) Up() bool { return c.live.Load() != nil }
 
 // Run runs a script of Lua on a key, and returns the text that it returns. Errors:
-// ErrAway, after Config.Patience at most, and also for an answer that is an error: what is
+// ErrAway, after Config.Timeout at most, and also for an answer that is an error: what is
 // sent here is never refused for what it says.
 func (c *Client) Run(script, key string, args ...string) (string, error) {
 	live := c.live.Load()
 	if live == nil {
 		return "", ErrAway
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.patience)
+	ctx, cancel := context.WithTimeout(c.ctx, c.timeout)
 	defer cancel()
 	select {
 	case c.calls <- struct{}{}:
@@ -267,7 +256,7 @@ func (c *Client) tryOnce(ctx context.Context) error {
 		return err
 	}
 	for range 2 { // the first may have to load the script
-		answering, cancel := context.WithTimeout(ctx, c.patience)
+		answering, cancel := context.WithTimeout(ctx, c.timeout)
 		_, err = c.run(answering, client, probe, probeKey, nil)
 		cancel()
 	}

@@ -56,14 +56,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// patience is more than the default, for machines that are loaded.
-const patience = time.Second
+// timeout is more than the default, for machines that are loaded.
+const timeout = time.Second
 
 // start returns a client that connects, and what it logs without the errors.
 func start(t *testing.T, address string) (*Client, func() []string) {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
-	client, err := New(Config{URL: "redis://" + address, Patience: patience, Logger: zap.New(core)})
+	client, err := New(Config{URL: "redis://" + address, Timeout: timeout, Logger: zap.New(core)})
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
 	}
@@ -190,8 +190,8 @@ func TestPatience(t *testing.T) {
 		t.Fatalf("error %v, want none", err)
 	}
 	t.Cleanup(client.Close)
-	if client.patience != 50*time.Millisecond {
-		t.Errorf("%s", client.patience)
+	if client.timeout != 50*time.Millisecond {
+		t.Errorf("%s", client.timeout)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{"killed", func(s *redistest.Server, _ *proxy) { s.Kill() }, func(s *redistest.Server, _ *proxy) { s.Restart() }},
 		{"hanging", func(s *redistest.Server, _ *proxy) { s.Stop() }, func(s *redistest.Server, _ *proxy) { s.Continue() }},
-		{"slow", func(_ *redistest.Server, p *proxy) { p.delay.Store(int64(4 * patience)) }, func(_ *redistest.Server, p *proxy) { p.delay.Store(0) }},
+		{"slow", func(_ *redistest.Server, p *proxy) { p.delay.Store(int64(4 * timeout)) }, func(_ *redistest.Server, p *proxy) { p.delay.Store(0) }},
 		{"cut in an answer", func(_ *redistest.Server, p *proxy) { p.cut.Store(true) }, func(_ *redistest.Server, p *proxy) { p.cut.Store(false) }},
 		{"read-only", func(s *redistest.Server, _ *proxy) { s.Command("REPLICAOF 127.0.0.1 1") }, func(s *redistest.Server, _ *proxy) { s.Command("REPLICAOF NO ONE") }},
 		{"full", func(s *redistest.Server, _ *proxy) { s.Command("CONFIG SET maxmemory 1") }, func(s *redistest.Server, _ *proxy) { s.Command("CONFIG SET maxmemory 0") }},
@@ -232,7 +232,7 @@ func TestFaults(t *testing.T) {
 					t.Fatal("Redis answers in between")
 				}
 			}
-			if took := time.Since(start); took > 20*patience { // one waits, and then nobody
+			if took := time.Since(start); took > 20*timeout { // one waits, and then nobody
 				t.Errorf("a thousand callers waited for %s", took)
 			}
 			test.heal(server, p)
@@ -254,8 +254,8 @@ func TestFaults(t *testing.T) {
 // However many ask at the moment in which Redis hangs, none of them waits for longer.
 func TestManyCallersOfARedisThatHangs(t *testing.T) {
 	server := redistest.Start(t)
-	const patience = 200 * time.Millisecond
-	client, err := New(Config{URL: "redis://" + server.Address, Patience: patience})
+	const timeout = 200 * time.Millisecond
+	client, err := New(Config{URL: "redis://" + server.Address, Timeout: timeout})
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
 	}
@@ -307,7 +307,7 @@ func TestSlowConnecting(t *testing.T) {
 	server := redistest.Start(t)
 	p := newProxy(t, server.Address)
 	p.slowStart.Store(int64(150 * time.Millisecond))
-	client, err := New(Config{URL: "redis://" + p.address, Patience: 100 * time.Millisecond})
+	client, err := New(Config{URL: "redis://" + p.address, Timeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
 	}
@@ -331,7 +331,7 @@ func TestPermissions(t *testing.T) {
 	if said := server.Command("ACL SETUSER caddy on >pw resetkeys ~lychgate:* -@all +hello +auth +ping +select +client +eval +evalsha +get +set +del +pttl +time"); said != "OK" {
 		t.Fatalf("Redis says %q, want OK", said)
 	}
-	client, err := New(Config{URL: "redis://caddy:pw@" + server.Address + "/2", Patience: patience})
+	client, err := New(Config{URL: "redis://caddy:pw@" + server.Address + "/2", Timeout: timeout})
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
 	}

@@ -98,12 +98,8 @@ func (c *conn) readHead() {
 		return
 	}
 	response, err := http.ReadResponse(c.parser, &http.Request{Method: method}) //nolint:bodyclose // only its head is of use
-	switch {
-	case err != nil:
-		c.fail(err)
-		return
-	case response.StatusCode == http.StatusSwitchingProtocols: // which nobody asks for
-		c.fail(ErrMalformed)
+	if err != nil || response.StatusCode == http.StatusSwitchingProtocols {     // which nobody asks for
+		c.fail()
 		return
 	}
 	c.take()
@@ -137,7 +133,7 @@ func (c *conn) readBody() {
 	if c.source.err != nil { // net/http tells what is missing
 		c.take()
 	}
-	c.fail(err)
+	c.fail()
 }
 
 // take has what the parser has read handed out.
@@ -161,7 +157,7 @@ func (c *conn) end() {
 
 // fail ends the connection, for an error of the connection or else of the parser, which quotes
 // the response.
-func (c *conn) fail(error) {
+func (c *conn) fail() {
 	c.failure = ErrMalformed
 	if c.source.err != nil {
 		c.failure = c.source.err

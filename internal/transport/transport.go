@@ -11,6 +11,7 @@ package transport
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -60,9 +61,7 @@ type Transport struct {
 
 // New makes a Transport.
 func New(cfg Config) *Transport {
-	if cfg.MaxHead == 0 {
-		cfg.MaxHead = defaultMaxHead
-	}
+	cfg.MaxHead = cmp.Or(cfg.MaxHead, defaultMaxHead)
 	t := &Transport{cfg: cfg}
 	t.http = &http.Transport{
 		DialContext:            t.dial,
@@ -101,7 +100,7 @@ func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn
 func (t *Transport) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	raw, err := t.reach(ctx, network, address)
+	raw, err := t.dialServer(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +131,9 @@ func (t *Transport) withTLS(ctx context.Context, raw net.Conn, address string) (
 	return secure, nil
 }
 
-// reach connects to the address of an HTTPS server, through the proxy if there is one. Of a
+// dialServer connects to the address of an HTTPS server, through the proxy if there is one. Of a
 // proxy's own, [http.Transport] would put TLS around the connection here, out of its sight.
-func (t *Transport) reach(ctx context.Context, network, address string) (net.Conn, error) {
+func (t *Transport) dialServer(ctx context.Context, network, address string) (net.Conn, error) {
 	var through *url.URL
 	if t.cfg.Proxy != nil {
 		var err error

@@ -8,6 +8,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -28,7 +29,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
-	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	requests "github.com/lychgate/caddy-lychgate/internal/transport"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
@@ -51,50 +51,6 @@ const (
 	// maxReason bounds the text of an error, in bytes: servers have much to say.
 	maxReason = 400
 )
-
-// The ways in which a reading ends without the file.
-var (
-	// ErrNoFile is a repository that has been read, branch and all, and does
-	// not have the file.
-	ErrNoFile = errors.New("no such file in the repository")
-
-	// ErrUnreachable is a server that cannot be talked to: no such host, no
-	// connection, no trust in its certificate, no answer in time.
-	ErrUnreachable = errcode.New(errcode.Unreachable, "the repository cannot be reached", "")
-
-	// ErrRejected is a server that does not take the token, or wants one.
-	ErrRejected = errcode.New(errcode.TokenRejected, "the repository does not let us in", "")
-
-	// ErrFailed is everything else: no such repository, or none that the token
-	// may see; no such branch; a repository without commits; one that is too
-	// large; a symbolic link, which is not followed; an answer that is not git's.
-	ErrFailed = errcode.New(errcode.RequestFailed, "reading the repository failed", "")
-)
-
-// Error is why the file could not be had.
-type Error struct {
-	Kind   error  // one of the errors of this package
-	Reason string // for people; without the token
-
-	cause error // of a context that ended
-}
-
-func (e *Error) Error() string { return e.Kind.Error() + ": " + e.Reason }
-
-// Describe has the code of the kind, and the whole text.
-func (e *Error) Describe() errcode.Description {
-	kind, _ := errcode.Of(e.Kind)
-	return errcode.Description{Code: kind.Code, Message: e.Error()}
-}
-
-// Unwrap returns the kind of the error and, if the caller's context ended it,
-// that context's error.
-func (e *Error) Unwrap() []error {
-	if e.cause == nil {
-		return []error{e.Kind}
-	}
-	return []error{e.Kind, e.cause}
-}
 
 // Config holds what a [Repository] is made from. URL is required.
 type Config struct {
@@ -151,15 +107,8 @@ func New(cfg Config) (*Repository, error) {
 	case !mayBeSent(address):
 		return nil, fmt.Errorf("http is for repositories on this machine: use https for %s", address.Host)
 	}
-	if cfg.User == "" {
-		cfg.User = defaultUser
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
-	}
-	if cfg.MaxBytes == 0 {
-		cfg.MaxBytes = defaultMaxBytes
-	}
+	cfg.User = cmp.Or(cfg.User, defaultUser)
+	cfg.Timeout, cfg.MaxBytes = cmp.Or(cfg.Timeout, defaultTimeout), cmp.Or(cfg.MaxBytes, defaultMaxBytes)
 	return &Repository{
 		cfg:  cfg,
 		turn: make(chan struct{}, 1),
@@ -241,7 +190,6 @@ func (r *Repository) read(ctx context.Context, x *exchange, name string) ([]byte
 	return find(objects, commit, name, filtered)
 }
 
-// tip returns the newest commit of the branch.
 func tip(refs *packp.AdvRefs, branch string) (plumbing.Hash, error) {
 	if branch == "" {
 		if refs.Head == nil {
@@ -320,7 +268,6 @@ func find(objects *objects, commit plumbing.Hash, name string, filtered bool) ([
 	return content, err
 }
 
-// explain returns the Error for what went wrong.
 func (r *Repository) explain(ctx context.Context, x *exchange, err error) error {
 	result := &Error{Kind: ErrFailed, Reason: err.Error()}
 	switch own, isOwn := errors.AsType[*Error](err); {

@@ -264,7 +264,6 @@ func (o *objects) content(hash plumbing.Hash, kind plumbing.ObjectType, most int
 	return content, err
 }
 
-// treeOf returns the root of a commit.
 func (o *objects) treeOf(commit plumbing.Hash) (plumbing.Hash, error) {
 	text, err := o.content(commit, plumbing.CommitObject, maxCommit)
 	if err != nil {

@@ -1,0 +1,112 @@
+package command
+
+import (
+	"encoding/json"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lychgate/caddy-lychgate/config"
+)
+
+// apiServer is what has to be known of one of Caddy's HTTP servers to say where
+// its members API is.
+type apiServer struct {
+	Listen         []string `json:"listen"`
+	AutomaticHTTPS struct {
+		Disable bool     `json:"disable"`
+		Skip    []string `json:"skip"`
+	} `json:"automatic_https"`
+	TLSPolicies []json.RawMessage `json:"tls_connection_policies"`
+	Routes      []any             `json:"routes"`
+
+	path                string
+	httpPort, httpsPort uint // of the HTTP app
+}
+
+func (s *apiServer) url(host string) string {
+	ports := s.ports()
+	port := s.httpsPort
+	if len(ports) > 0 {
+		port = ports[0]
+	}
+	scheme, usual := "http", uint(80)
+	if port != s.httpPort && s.usesTLS(ports) {
+		scheme, usual = "https", 443
+	}
+	if port != usual {
+		host = net.JoinHostPort(host, strconv.FormatUint(uint64(port), 10))
+	}
+	return scheme + "://" + host + s.path
+}
+
+func (s *apiServer) ports() (ports []uint) {
+	for _, listen := range s.Listen {
+		if address, err := caddy.ParseNetworkAddress(listen); err == nil && address.StartPort != 0 {
+			ports = append(ports, address.StartPort)
+		}
+	}
+	return ports
+}
+
+// usesTLS reports whether the server speaks TLS at ports other than that of HTTP:
+// because of a policy, or by automatic HTTPS, as caddyhttp decides it (autohttps.go).
+func (s *apiServer) usesTLS(ports []uint) bool {
+	switch {
+	case len(s.TLSPolicies) > 0:
+		return true
+	case s.AutomaticHTTPS.Disable:
+		return false
+	case !slices.ContainsFunc(ports, func(port uint) bool { return port != s.httpsPort }):
+		return true
+	}
+	return slices.ContainsFunc(s.Routes, func(route any) bool {
+		return slices.ContainsFunc(hostsOf(route), func(host string) bool { return !slices.Contains(s.AutomaticHTTPS.Skip, host) })
+	})
+}
+
+func hostsOf(route any) (hosts []string) {
+	var parsed struct {
+		Match []struct {
+			Host []string `json:"host"`
+		} `json:"match"`
+	}
+	text, err := json.Marshal(route)
+	if err != nil || json.Unmarshal(text, &parsed) != nil {
+		return nil
+	}
+	for _, set := range parsed.Match {
+		hosts = append(hosts, set.Host...)
+	}
+	return hosts
+}
+
+// membersPath looks for the handler members_api in a part of a configuration,
+// and returns its path.
+func membersPath(part any) (string, bool) {
+	switch part := part.(type) {
+	case []any:
+		for _, element := range part {
+			if path, found := membersPath(element); found {
+				return path, true
+			}
+		}
+	case map[string]any:
+		if part["handler"] == "members_api" {
+			path, ok := part["path"].(string)
+			if !ok {
+				path = config.DefaultAPIPath
+			}
+			return path, true
+		}
+		for _, key := range slices.Sorted(maps.Keys(part)) {
+			if path, found := membersPath(part[key]); found {
+				return path, true
+			}
+		}
+	}
+	return "", false
+}

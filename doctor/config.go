@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"net/netip"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/themes"
+)
+
+// Config is what is checked.
+type Config struct {
+	Resolvers []netip.AddrPort
+	Store     *Store // nil if none is used
+	Redis     string // URL, empty for none
+	Sites     []Site
+	Servers   []Server
+
+	// Warnings are what Caddy will log when it starts the configuration.
+	Warnings []string
+
+	// Folders are those in which a platform is looked for that is not at its
+	// address (see platform.Locator).
+	Folders []string
+
+	// AdminPaths are those at which uploads of themes are watched, and DeskPaths those at
+	// which the staff's pages are.
+	AdminPaths, DeskPaths []string
+}
+
+// Store is where the store is, and what is in it.
+type Store struct {
+	Kind                              database.Kind
+	Source                            string
+	Members, Themes, Curation, Events bool
+
+	// Keys open the secrets of the sites that are in the store. Nil if sites there are
+	// not served.
+	Keys *seal.Keyring
+}
+
+// Site is one publication.
+type Site struct {
+	Name     string
+	Hosts    []string          // as they appear in requests
+	Platform platform.Platform // nil for none
+	Themes   []Theme
+
+	// AdminPath is the path of the platform's admin, below that of the publication. It
+	// is empty where neither uploads of themes are watched nor staff have pages.
+	AdminPath string
+
+	// UsesEvents tells that webhook events are of use, EventsOff that the configuration
+	// wants none, and WebhookURL where they arrive, without the token; it is empty for
+	// nowhere.
+	UsesEvents, EventsOff bool
+	WebhookURL            string
+}
+
+// Theme is a theme with a repository.
+type Theme struct {
+	Name   string
+	Source themes.Source
+}
+
+// Server is one of Caddy's HTTP servers that has a directive of Lychgate's.
+type Server struct {
+	Name      string
+	Addresses []string // that it listens at, without ports; empty for all
+
+	// TrustsProxies, Strict and TrustsUnix tell whether it has Caddy's trusted_proxies,
+	// trusted_proxies_strict and trusted_proxies_unix.
+	TrustsProxies, Strict, TrustsUnix bool
+}
