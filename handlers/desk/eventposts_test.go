@@ -43,11 +43,7 @@ func TestPostThatIsNotAsTheEvent(t *testing.T) {
 	values := map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"}
 	e := h.publish(values)
 	status := func(status string) {
-		h.inGhost(func() {
-			p := h.Ghost.EventsPosts[e.Post.ID]
-			p.Status = status
-			h.Ghost.EventsPosts[e.Post.ID] = p
-		})
+		h.Ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = status })
 	}
 	check := func(list, view, editor string) {
 		t.Helper()

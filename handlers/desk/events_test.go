@@ -346,21 +346,11 @@ func TestListOfEvents(t *testing.T) {
 	if got := rows(h.get(next, "Editor")); len(rows(first)) != 25 || len(got) != 2 || slices.Contains(rows(first), got[0]) {
 		t.Errorf("%d on the first page, then at %s: %q", len(rows(first)), next, got)
 	}
-	h.inGhost(func() { h.Ghost.Fault = failingCalls("changepost") })
+	h.Ghost.BreakCalls(desktest.ErrGone, "changepost")
 	e := h.create(map[string]any{"name": "Kept party", "menu": "Cake", "event_date": "2100-06-01"})
 	h.post("events", "Editor", "do", "publish", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Kept party", "f.menu", "Cake", "f.event_date", "2100-06-01")
 	if got := rows(h.get("events?q=kept", "Editor")); len(got) != 1 || !strings.Contains(got[0], "Status Published Kept here, and brought to the site as soon as it answers, since ") {
 		t.Errorf("pending: %q", got)
-	}
-}
-
-// failingCalls has some calls of the platform fail.
-func failingCalls(calls ...string) func(string) error {
-	return func(called string) error {
-		if slices.Contains(calls, called) {
-			return desktest.ErrGone
-		}
-		return nil
 	}
 }
 
@@ -448,8 +438,8 @@ func TestEventsAway(t *testing.T) {
 		"the store":                 {func(h *house) { h.Away = desktest.ErrGone }, "events", http.StatusServiceUnavailable},
 		"the store, later":          {func(h *house) { h.CloseStore() }, "events", http.StatusServiceUnavailable},
 		"the settings":              {func(h *house) { h.Away = desktest.ErrGone }, "event-settings", http.StatusServiceUnavailable},
-		"Ghost's list of themes":    {func(h *house) { h.inGhost(func() { h.Ghost.Fault = failingCalls("installed") }) }, "events", http.StatusBadGateway},
-		"the time zone, not needed": {func(h *house) { h.inGhost(func() { h.Ghost.Fault = failingCalls("timezone") }) }, "events?new=", http.StatusOK},
+		"Ghost's list of themes":    {func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "installed") }, "events", http.StatusBadGateway},
+		"the time zone, not needed": {func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "timezone") }, "events?new=", http.StatusOK},
 		"an event":                  {func(*house) {}, "events?event=nothing", http.StatusNotFound},
 		"a question":                {func(*house) {}, "events?event=nothing&confirm=nothing", http.StatusNotFound},
 	} {

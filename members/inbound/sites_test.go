@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -55,7 +56,7 @@ func known(b *membertest.Bench, emails ...string) {
 // One that is removed gets no events any more.
 func TestPutAndRemove(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Staff("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
 	sync := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop()})
 	stop := start(t, sync)
 	defer stop()
@@ -95,7 +96,7 @@ func TestEventsOfAReplacedSite(t *testing.T) {
 	defer stop()
 	for i := range 10 {
 		id := fmt.Sprint("p-", i)
-		m := b.Platform.Staff(id, func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
+		m := b.Platform.EditMember(id, func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
 		emails = append(emails, m.Email)
 		if err := send(sync, membertest.Site, id); err != nil {
 			t.Fatalf("error %v, want none", err)
@@ -127,7 +128,7 @@ func TestRemoveCutsOff(t *testing.T) {
 
 // endless is a platform that lists no members before the caller leaves.
 type endless struct {
-	*membertest.Platform
+	*platformtest.Platform
 	begun chan struct{}
 }
 
@@ -140,7 +141,7 @@ func (p endless) List(ctx context.Context, _ string, _ time.Time) ([]platform.Me
 // Sites may be added, replaced, removed and used at once, while Run runs and before.
 func TestSitesChangeWhileRunning(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Staff("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
 	s := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop()})
 	site := inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks", Reconcile: time.Hour}
 	var changing sync.WaitGroup

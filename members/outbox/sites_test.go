@@ -10,6 +10,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
@@ -18,7 +19,7 @@ import (
 
 // hanging is a platform that answers no create until free is closed.
 type hanging struct {
-	*membertest.Platform
+	*platformtest.Platform
 	calls chan struct{}
 	free  chan struct{}
 }
@@ -75,8 +76,8 @@ func TestBatchesFollowEachOther(t *testing.T) {
 // A platform that hangs delays no other, and gets four requests at a time at most.
 func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	slow := hanging{membertest.NewPlatform(), make(chan struct{}, 1000), make(chan struct{})}
-	quick := membertest.NewPlatform()
+	slow := hanging{platformtest.New(), make(chan struct{}, 1000), make(chan struct{})}
+	quick := platformtest.New()
 	o := outbox.New(outbox.Config{
 		Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{"slow": slow, "quick": quick}), Logger: zap.NewNop(),
 	})
