@@ -101,6 +101,24 @@ func (p *Platform) BreakCalls(err error, calls ...string) {
 	})
 }
 
+// Hold has the calls with some names wait until release is called or their context ends. It is
+// called before the platform is used.
+func (p *Platform) Hold(calls ...string) (release func()) {
+	released := make(chan struct{})
+	p.Before = func(ctx context.Context, call string) error {
+		if !slices.Contains(calls, call) {
+			return nil
+		}
+		select {
+		case <-released:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return func() { close(released) }
+}
+
 // Fix ends all faults.
 func (p *Platform) Fix() { p.Fail(nil) }
 
