@@ -72,13 +72,6 @@ func (h *house) publish(values map[string]any) events.Event {
 	return e
 }
 
-// inGhost has work done in Ghost while nothing else asks it.
-func (h *house) inGhost(work func()) {
-	h.Ghost.Mu.Lock()
-	defer h.Ghost.Mu.Unlock()
-	work()
-}
-
 // event returns an event as it is kept.
 func (h *house) event(id string) events.Event {
 	h.T.Helper()
@@ -369,7 +362,7 @@ func TestEventWithoutType(t *testing.T) {
 	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 15 || got[0] != "Name: input type=text f.name value=Party data-most=255" {
 		t.Errorf("as another type: %q", got)
 	}
-	h.inGhost(func() {
+	h.Ghost.Do(func() {
 		h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly"}, {Name: "source", IsActive: true}}
 	})
 	h.get("themes", "Editor") // as its script does

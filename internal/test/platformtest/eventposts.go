@@ -27,8 +27,8 @@ func (p *Platform) AddPost(ctx context.Context, slug string, isFirst bool, chang
 	p.Mu.Unlock()
 	var err error
 	if isFirst || !ok {
-		err = p.do(ctx, "makedraft", slug, func() error {
-			if first = p.AddEventsPost(draft); first.Slug != slug {
+		err = p.call(ctx, "makedraft", slug, func() error {
+			if first = p.addPost(draft); first.Slug != slug {
 				first, _ = p.firstUnder(slug)
 			}
 			return nil
@@ -58,8 +58,11 @@ func (p *Platform) firstUnder(slug string) (first platform.EventPost, ok bool) {
 	return first, ok
 }
 
-// AddEventsPost adds a post, for a caller who holds Mu, and returns it with its ID.
-func (p *Platform) AddEventsPost(post platform.EventPost) platform.EventPost {
+// AddEventsPost adds a post as a request does that was given up.
+func (p *Platform) AddEventsPost(post platform.EventPost) { p.Do(func() { p.addPost(post) }) }
+
+// addPost returns the post with its ID.
+func (p *Platform) addPost(post platform.EventPost) platform.EventPost {
 	post.ID = fmt.Sprintf("post%d", len(p.order)+1)
 	post.Slug, post.Edit = p.freeSlug(post.ID, post.Slug), "/#/editor/post/"+post.ID
 	post.UpdatedAt = p.Now()
@@ -82,7 +85,7 @@ func (p *Platform) freeSlug(id, wanted string) string {
 }
 
 func (p *Platform) DeleteDrafts(ctx context.Context, slug, except string) error {
-	return p.do(ctx, "deletedrafts", slug, func() error {
+	return p.call(ctx, "deletedrafts", slug, func() error {
 		for id, post := range p.EventsPosts {
 			if strings.HasPrefix(post.Slug, slug) && post.Status == platform.Draft && id != except {
 				delete(p.EventsPosts, id)
@@ -93,7 +96,7 @@ func (p *Platform) DeleteDrafts(ctx context.Context, slug, except string) error 
 }
 
 func (p *Platform) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (post platform.EventPost, err error) {
-	err = p.do(ctx, "changepost", id, func() error {
+	err = p.call(ctx, "changepost", id, func() error {
 		before, ok := p.EventsPosts[id]
 		if !ok {
 			return platform.ErrNoPost
@@ -125,7 +128,7 @@ func (p *Platform) EditPost(id string, change func(*platform.EventPost)) {
 
 func (p *Platform) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
 	found := make(map[string]platform.EventPost)
-	err := p.do(ctx, "eventposts", "", func() error {
+	err := p.call(ctx, "eventposts", "", func() error {
 		for _, id := range ids {
 			if post, ok := p.EventsPosts[id]; ok {
 				found[id] = post
@@ -137,7 +140,7 @@ func (p *Platform) EventPosts(ctx context.Context, ids []string) (map[string]pla
 }
 
 func (p *Platform) ChangedPosts(ctx context.Context, since time.Time) (changed []platform.EventPost, err error) {
-	err = p.do(ctx, "changedposts", "", func() error {
+	err = p.call(ctx, "changedposts", "", func() error {
 		for _, post := range p.EventsPosts {
 			if post.UpdatedAt = post.UpdatedAt.Truncate(time.Second); !post.UpdatedAt.Before(since.Truncate(time.Second)) {
 				changed = append(changed, post)
@@ -155,11 +158,11 @@ func (p *Platform) ChangedPosts(ctx context.Context, since time.Time) (changed [
 }
 
 func (p *Platform) TimeZone(ctx context.Context) (string, error) {
-	return "Europe/Berlin", p.do(ctx, "timezone", "", func() error { return nil })
+	return "Europe/Berlin", p.call(ctx, "timezone", "", func() error { return nil })
 }
 
 func (p *Platform) Labels(ctx context.Context, text string) (labels []string, err error) {
-	err = p.do(ctx, "labels", text, func() error {
+	err = p.call(ctx, "labels", text, func() error {
 		labels = slices.DeleteFunc([]string{"Choir", "Guests", "Summer guests"}, func(l string) bool {
 			return !strings.Contains(strings.ToLower(l), strings.ToLower(text))
 		})

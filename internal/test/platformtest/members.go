@@ -30,7 +30,7 @@ func (p *Platform) taken(email, but string) bool {
 }
 
 func (p *Platform) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
-	err := p.do(ctx, "create", m.Email, func() error {
+	err := p.call(ctx, "create", m.Email, func() error {
 		if p.taken(m.Email, "") {
 			return &platform.Refusal{Reason: "Member already exists.", Taken: true}
 		}
@@ -46,7 +46,7 @@ func (p *Platform) Create(ctx context.Context, m platform.Member) (platform.Memb
 }
 
 func (p *Platform) Update(ctx context.Context, id string, c platform.Change) (m platform.Member, err error) {
-	err = p.do(ctx, "update", id, func() error {
+	err = p.call(ctx, "update", id, func() error {
 		var there bool
 		if m, there = p.Members[id]; !there {
 			return platform.ErrNotFound
@@ -78,7 +78,7 @@ func (p *Platform) Update(ctx context.Context, id string, c platform.Change) (m 
 }
 
 func (p *Platform) Delete(ctx context.Context, id string) error {
-	return p.do(ctx, "delete", id, func() error {
+	return p.call(ctx, "delete", id, func() error {
 		if _, there := p.Members[id]; !there {
 			return platform.ErrNotFound
 		}
@@ -88,7 +88,7 @@ func (p *Platform) Delete(ctx context.Context, id string) error {
 }
 
 func (p *Platform) FindByEmail(ctx context.Context, email string) (m platform.Member, err error) {
-	err = p.do(ctx, "find", email, func() error {
+	err = p.call(ctx, "find", email, func() error {
 		for _, m = range p.Members {
 			if strings.EqualFold(m.Email, email) {
 				return nil
@@ -101,7 +101,7 @@ func (p *Platform) FindByEmail(ctx context.Context, email string) (m platform.Me
 }
 
 func (p *Platform) Get(ctx context.Context, id string) (m platform.Member, err error) {
-	err = p.do(ctx, "get", id, func() error {
+	err = p.call(ctx, "get", id, func() error {
 		var there bool
 		if m, there = p.Members[id]; !there {
 			return platform.ErrNotFound
@@ -112,7 +112,7 @@ func (p *Platform) Get(ctx context.Context, id string) (m platform.Member, err e
 }
 
 func (p *Platform) GetAll(ctx context.Context, ids []string) (list []platform.Member, err error) {
-	err = p.do(ctx, "get", "", func() error {
+	err = p.call(ctx, "get", "", func() error {
 		for _, id := range ids {
 			if m, there := p.Members[id]; there {
 				list = append(list, m)
@@ -124,7 +124,7 @@ func (p *Platform) GetAll(ctx context.Context, ids []string) (list []platform.Me
 }
 
 func (p *Platform) Count(ctx context.Context) (n int, err error) {
-	err = p.do(ctx, "count", "", func() error {
+	err = p.call(ctx, "count", "", func() error {
 		n = len(p.Members)
 		return nil
 	})
@@ -133,7 +133,7 @@ func (p *Platform) Count(ctx context.Context) (n int, err error) {
 
 // List has pages of three.
 func (p *Platform) List(ctx context.Context, after string, since time.Time) (page []platform.Member, total int, err error) {
-	err = p.do(ctx, "list", after, func() error {
+	err = p.call(ctx, "list", after, func() error {
 		for _, id := range slices.Sorted(maps.Keys(p.Members)) {
 			if m := p.Members[id]; id > after && !m.UpdatedAt.Before(since) {
 				if total++; total <= 3 {
@@ -149,7 +149,7 @@ func (p *Platform) List(ctx context.Context, after string, since time.Time) (pag
 func (*Platform) Identity() string { return "faulty" }
 
 func (p *Platform) Subscribe(ctx context.Context, url string) error {
-	return p.do(ctx, "subscribe", url, func() error {
+	return p.call(ctx, "subscribe", url, func() error {
 		p.URLs = append(p.URLs, url)
 		return nil
 	})
@@ -166,7 +166,7 @@ func (*Platform) ReadEvent(url, signature string, body []byte, _ time.Time) (str
 }
 
 func (p *Platform) TestEvents(ctx context.Context, url string) (missing bool, err error) {
-	err = p.do(ctx, "testevents", url, func() error {
+	err = p.call(ctx, "testevents", url, func() error {
 		p.Tested = append(p.Tested, url)
 		missing = p.EventsMissing
 		return nil

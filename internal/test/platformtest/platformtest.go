@@ -70,6 +70,13 @@ var (
 	_ platform.Examiner    = (*Platform)(nil)
 )
 
+// Do calls work while nobody else uses the platform.
+func (p *Platform) Do(work func()) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	work()
+}
+
 // ErrDown is the error of a platform that cannot be reached.
 var ErrDown = errors.New("connection refused")
 
@@ -122,10 +129,10 @@ func (p *Platform) Hold(calls ...string) (release func()) {
 // Fix ends all faults.
 func (p *Platform) Fix() { p.Fail(nil) }
 
-// do makes a call.
-func (p *Platform) do(ctx context.Context, call, of string, effect func() error) error {
+// call makes a call.
+func (p *Platform) call(ctx context.Context, name, of string, effect func() error) error {
 	if p.Before != nil {
-		if err := p.Before(ctx, call); err != nil {
+		if err := p.Before(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -133,7 +140,7 @@ func (p *Platform) do(ctx context.Context, call, of string, effect func() error)
 	defer p.Mu.Unlock()
 	var fault error
 	if p.fault != nil {
-		fault = p.fault(call, of)
+		fault = p.fault(name, of)
 	}
 	if hidden, isLost := fault.(lost); isLost {
 		return errors.Join(hidden.error, effect())

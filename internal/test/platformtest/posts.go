@@ -10,7 +10,7 @@ import (
 
 func (p *Platform) Tagged(ctx context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
 	carried := make(map[string]platform.Tagged)
-	err := p.do(ctx, "tagged", "", func() error {
+	err := p.call(ctx, "tagged", "", func() error {
 		for _, tag := range tags {
 			posts := p.carrying(tag)
 			carried[tag] = platform.Tagged{Posts: posts[:min(most, len(posts))], Total: len(posts), IsInternal: strings.HasPrefix(tag, "#")}
@@ -30,7 +30,7 @@ func (p *Platform) carrying(tag string) (posts []platform.Post) {
 }
 
 func (p *Platform) Published(ctx context.Context, search platform.PostSearch) (found []platform.Post, err error) {
-	err = p.do(ctx, "published", "", func() error {
+	err = p.call(ctx, "published", "", func() error {
 		for _, post := range p.Posts {
 			isWanted := post.Status == platform.Published && (search.Tag == "" || slices.Contains(p.Tags[post.ID], search.Tag))
 			for _, word := range search.Words {
@@ -54,7 +54,7 @@ func (p *Platform) findPost(id string) (platform.Post, error) {
 }
 
 func (p *Platform) Post(ctx context.Context, id string) (post platform.Post, err error) {
-	err = p.do(ctx, "post", id, func() (err error) {
+	err = p.call(ctx, "post", id, func() (err error) {
 		post, err = p.findPost(id)
 		return err
 	})
@@ -70,7 +70,7 @@ func (p *Platform) Untag(ctx context.Context, id, tag string) error {
 }
 
 func (p *Platform) retag(ctx context.Context, call, id, tag string, added ...string) error {
-	return p.do(ctx, call, id, func() error {
+	return p.call(ctx, call, id, func() error {
 		if _, err := p.findPost(id); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func (*Platform) HasToken(authorization string) bool { return authorization != "
 
 // CheckToken lets "token" in.
 func (p *Platform) CheckToken(ctx context.Context, authorization string) error {
-	return p.do(ctx, "checktoken", authorization, func() error {
+	return p.call(ctx, "checktoken", authorization, func() error {
 		p.asked[authorization]++
 		if authorization != "token" {
 			return platform.ErrNotStaff
@@ -43,7 +43,7 @@ func (p *Platform) CheckToken(ctx context.Context, authorization string) error {
 
 // Staff finds a visitor in [Staff].
 func (p *Platform) Staff(ctx context.Context, visitor platform.Visitor) (member platform.StaffMember, err error) {
-	err = p.do(ctx, "staff", visitor.Cookie, func() error {
+	err = p.call(ctx, "staff", visitor.Cookie, func() error {
 		p.Visitor = visitor
 		p.asked[visitor.Cookie+" "+visitor.Origin]++
 		var ok bool
@@ -63,7 +63,7 @@ func (p *Platform) Asked() map[string]int {
 }
 
 func (p *Platform) Installed(ctx context.Context, _ platform.Visitor) (themes []platform.InstalledTheme, err error) {
-	err = p.do(ctx, "installed", "", func() error {
+	err = p.call(ctx, "installed", "", func() error {
 		themes = append(themes, p.Themes...)
 		return nil
 	})
@@ -71,7 +71,7 @@ func (p *Platform) Installed(ctx context.Context, _ platform.Visitor) (themes []
 }
 
 func (p *Platform) Locate(ctx context.Context, _ []string) (at platform.Location, err error) {
-	err = p.do(ctx, "locate", "", func() error {
+	err = p.call(ctx, "locate", "", func() error {
 		at = p.Location
 		return nil
 	})
@@ -79,7 +79,7 @@ func (p *Platform) Locate(ctx context.Context, _ []string) (at platform.Location
 }
 
 func (p *Platform) Examine(ctx context.Context) (found platform.Examination, err error) {
-	err = p.do(ctx, "examine", "", func() error {
+	err = p.call(ctx, "examine", "", func() error {
 		found = p.Examination
 		return nil
 	})
