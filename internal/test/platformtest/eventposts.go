@@ -17,8 +17,10 @@ const ChangedAtOnce = 3
 // Limits are those of posts, as Ghost has them.
 var Limits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Tag: 191}
 
+// PostLimits are Limits.
 func (*Platform) PostLimits() platform.PostLimits { return Limits }
 
+// AddPost makes a post as Ghost does: of two under one slug, the later one has another.
 func (p *Platform) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
 	draft := platform.EventPost{Title: change(platform.EventPost{Slug: slug, Status: platform.Draft}).Title, Slug: slug, Status: platform.Draft}
 	p.Mu.Lock()
@@ -84,6 +86,7 @@ func (p *Platform) freeSlug(id, wanted string) string {
 	return free
 }
 
+// DeleteDrafts deletes from EventsPosts.
 func (p *Platform) DeleteDrafts(ctx context.Context, slug, except string) error {
 	return p.call(ctx, "deletedrafts", slug, func() error {
 		for id, post := range p.EventsPosts {
@@ -95,6 +98,7 @@ func (p *Platform) DeleteDrafts(ctx context.Context, slug, except string) error 
 	})
 }
 
+// ChangePost holds Mu while it calls change.
 func (p *Platform) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (post platform.EventPost, err error) {
 	err = p.call(ctx, "changepost", id, func() error {
 		before, ok := p.EventsPosts[id]
@@ -126,6 +130,7 @@ func (p *Platform) EditPost(id string, change func(*platform.EventPost)) {
 	p.EventsPosts[id] = post
 }
 
+// EventPosts finds those of EventsPosts.
 func (p *Platform) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
 	found := make(map[string]platform.EventPost)
 	err := p.call(ctx, "eventposts", "", func() error {
@@ -139,6 +144,7 @@ func (p *Platform) EventPosts(ctx context.Context, ids []string) (map[string]pla
 	return found, err
 }
 
+// ChangedPosts compares whole seconds, as Ghost keeps them.
 func (p *Platform) ChangedPosts(ctx context.Context, since time.Time) (changed []platform.EventPost, err error) {
 	err = p.call(ctx, "changedposts", "", func() error {
 		for _, post := range p.EventsPosts {
@@ -157,10 +163,12 @@ func (p *Platform) ChangedPosts(ctx context.Context, since time.Time) (changed [
 	return changed, err
 }
 
+// TimeZone is that of Berlin.
 func (p *Platform) TimeZone(ctx context.Context) (string, error) {
 	return "Europe/Berlin", p.call(ctx, "timezone", "", func() error { return nil })
 }
 
+// Labels searches three, without case.
 func (p *Platform) Labels(ctx context.Context, text string) (labels []string, err error) {
 	err = p.call(ctx, "labels", text, func() error {
 		labels = slices.DeleteFunc([]string{"Choir", "Guests", "Summer guests"}, func(l string) bool {

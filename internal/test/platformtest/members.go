@@ -29,6 +29,7 @@ func (p *Platform) taken(email, but string) bool {
 	return false
 }
 
+// Create fails with a Refusal for a taken email, and for a member that is called refused.
 func (p *Platform) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
 	err := p.call(ctx, "create", m.Email, func() error {
 		if p.taken(m.Email, "") {
@@ -45,6 +46,7 @@ func (p *Platform) Create(ctx context.Context, m platform.Member) (platform.Memb
 	return m, err
 }
 
+// Update refuses what Create refuses.
 func (p *Platform) Update(ctx context.Context, id string, c platform.Change) (m platform.Member, err error) {
 	err = p.call(ctx, "update", id, func() error {
 		var there bool
@@ -77,6 +79,7 @@ func (p *Platform) Update(ctx context.Context, id string, c platform.Change) (m 
 	return m, err
 }
 
+// Delete forgets a member.
 func (p *Platform) Delete(ctx context.Context, id string) error {
 	return p.call(ctx, "delete", id, func() error {
 		if _, there := p.Members[id]; !there {
@@ -87,6 +90,7 @@ func (p *Platform) Delete(ctx context.Context, id string) error {
 	})
 }
 
+// FindByEmail compares without case.
 func (p *Platform) FindByEmail(ctx context.Context, email string) (m platform.Member, err error) {
 	err = p.call(ctx, "find", email, func() error {
 		for _, m = range p.Members {
@@ -100,6 +104,7 @@ func (p *Platform) FindByEmail(ctx context.Context, email string) (m platform.Me
 	return m, err
 }
 
+// Get finds a member by its ID.
 func (p *Platform) Get(ctx context.Context, id string) (m platform.Member, err error) {
 	err = p.call(ctx, "get", id, func() error {
 		var there bool
@@ -111,6 +116,7 @@ func (p *Platform) Get(ctx context.Context, id string) (m platform.Member, err e
 	return m, err
 }
 
+// GetAll fails as Get does: both are the call "get".
 func (p *Platform) GetAll(ctx context.Context, ids []string) (list []platform.Member, err error) {
 	err = p.call(ctx, "get", "", func() error {
 		for _, id := range ids {
@@ -123,6 +129,7 @@ func (p *Platform) GetAll(ctx context.Context, ids []string) (list []platform.Me
 	return list, err
 }
 
+// Count counts all members.
 func (p *Platform) Count(ctx context.Context) (n int, err error) {
 	err = p.call(ctx, "count", "", func() error {
 		n = len(p.Members)
@@ -146,8 +153,10 @@ func (p *Platform) List(ctx context.Context, after string, since time.Time) (pag
 	return page, total, err
 }
 
+// Identity is the same for all.
 func (*Platform) Identity() string { return "faulty" }
 
+// Subscribe adds to URLs.
 func (p *Platform) Subscribe(ctx context.Context, url string) error {
 	return p.call(ctx, "subscribe", url, func() error {
 		p.URLs = append(p.URLs, url)
@@ -155,6 +164,7 @@ func (p *Platform) Subscribe(ctx context.Context, url string) error {
 	})
 }
 
+// SignatureHeader is a name of no real platform.
 func (*Platform) SignatureHeader() string { return "Signature" }
 
 // ReadEvent takes the URL itself for a valid signature, and the body for the ID.
@@ -165,6 +175,7 @@ func (*Platform) ReadEvent(url, signature string, body []byte, _ time.Time) (str
 	return string(body), nil
 }
 
+// TestEvents adds to Tested.
 func (p *Platform) TestEvents(ctx context.Context, url string) (missing bool, err error) {
 	err = p.call(ctx, "testevents", url, func() error {
 		p.Tested = append(p.Tested, url)

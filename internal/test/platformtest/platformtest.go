@@ -142,8 +142,8 @@ func (p *Platform) call(ctx context.Context, name, of string, effect func() erro
 	if p.fault != nil {
 		fault = p.fault(name, of)
 	}
-	if hidden, isLost := fault.(lost); isLost {
-		return errors.Join(hidden.error, effect())
+	if response, isLost := errors.AsType[lost](fault); isLost {
+		return errors.Join(response.error, effect())
 	}
 	if fault != nil {
 		return fault

@@ -8,6 +8,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
+// Tagged finds Posts by Tags, which it compares as they are written.
 func (p *Platform) Tagged(ctx context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
 	carried := make(map[string]platform.Tagged)
 	err := p.call(ctx, "tagged", "", func() error {
@@ -29,6 +30,7 @@ func (p *Platform) carrying(tag string) (posts []platform.Post) {
 	return posts
 }
 
+// Published searches Posts, without case.
 func (p *Platform) Published(ctx context.Context, search platform.PostSearch) (found []platform.Post, err error) {
 	err = p.call(ctx, "published", "", func() error {
 		for _, post := range p.Posts {
@@ -53,6 +55,7 @@ func (p *Platform) findPost(id string) (platform.Post, error) {
 	return p.Posts[i], nil
 }
 
+// Post finds one of Posts.
 func (p *Platform) Post(ctx context.Context, id string) (post platform.Post, err error) {
 	err = p.call(ctx, "post", id, func() (err error) {
 		post, err = p.findPost(id)
@@ -61,10 +64,12 @@ func (p *Platform) Post(ctx context.Context, id string) (post platform.Post, err
 	return post, err
 }
 
+// Tag changes Tags.
 func (p *Platform) Tag(ctx context.Context, id, tag string) error {
 	return p.retag(ctx, "tag", id, tag, tag)
 }
 
+// Untag changes Tags.
 func (p *Platform) Untag(ctx context.Context, id, tag string) error {
 	return p.retag(ctx, "untag", id, tag)
 }

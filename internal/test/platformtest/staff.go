@@ -62,6 +62,7 @@ func (p *Platform) Asked() map[string]int {
 	return maps.Clone(p.asked)
 }
 
+// Installed has Themes, for everybody.
 func (p *Platform) Installed(ctx context.Context, _ platform.Visitor) (themes []platform.InstalledTheme, err error) {
 	err = p.call(ctx, "installed", "", func() error {
 		themes = append(themes, p.Themes...)
@@ -70,6 +71,7 @@ func (p *Platform) Installed(ctx context.Context, _ platform.Visitor) (themes []
 	return themes, err
 }
 
+// Locate finds Location.
 func (p *Platform) Locate(ctx context.Context, _ []string) (at platform.Location, err error) {
 	err = p.call(ctx, "locate", "", func() error {
 		at = p.Location
@@ -78,6 +80,7 @@ func (p *Platform) Locate(ctx context.Context, _ []string) (at platform.Location
 	return at, err
 }
 
+// Examine finds Examination.
 func (p *Platform) Examine(ctx context.Context) (found platform.Examination, err error) {
 	err = p.call(ctx, "examine", "", func() error {
 		found = p.Examination
