@@ -58,7 +58,7 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 // nothing.
 func TestEventsRefused(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	e := startEdge(t, nil, eventsConfig(sqliteStore(t), ghost, key))
+	e := startEdge(t, nil, eventsConfig(sqliteStore(t), ghost, key, "6000 1m"))
 	h := newEvents(t, e, key)
 	party := h.eventBody(map[string]any{"name": "Party " + h.unique})
 	draft, _ := h.events(201, "POST", "", party, "Idempotency-Key", "k1")
@@ -184,7 +184,7 @@ func TestReadersEvents(t *testing.T) {
 	}
 	w := startWire(t, source.Host)
 	source.Host = w.address
-	e := startEdge(t, nil, strings.Replace(eventsConfig("postgres "+source.String(), ghost, key), "limit 6000 1m", "limit 120 1m", 1))
+	e := startEdge(t, nil, eventsConfig("postgres "+source.String(), ghost, key, "120 1m"))
 	h := newEvents(t, e, key)
 	draft, _ := h.events(201, "POST", "", h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"}))
 	published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "")
@@ -297,7 +297,7 @@ func TestReadersEvents(t *testing.T) {
 // once.
 func TestEventsWhileGhostFails(t *testing.T) {
 	p := startGhostProxy(t, "events")
-	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), "http://"+p.address, p.key)), p.key)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), "http://"+p.address, p.key, "6000 1m")), p.key)
 	writes := func(f fault) fault {
 		return func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet && strings.HasPrefix(r.URL.Path, "/ghost/api/admin/posts/") {
@@ -386,7 +386,7 @@ http://:{{port}} {
 // Staff, and whoever has their session, fill no disk with events: they are told when to go on.
 func TestTooManyEvents(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key)), key)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key, "6000 1m")), key)
 	const most = 120 // docs/guarantees.md#strangers
 	body := h.eventBody(map[string]any{"name": "Party " + h.unique})
 	first, _ := h.events(201, "POST", "", body)

@@ -77,10 +77,7 @@ http://:{{port}} {
 // as well.
 func startFaultEdge(t testing.TB, store string, proxies ...*ghostProxy) (*edge, func(method, path string) (int, string)) {
 	t.Helper()
-	config := faultConfig(store, proxies...)
-	e := startEdge(t, nil, config)
-	// Caddy's admin API outlives its configuration until another has none.
-	t.Cleanup(func() { e.load(strings.Replace(config, "{{admin}}", "admin off", 1)) })
+	e := startEdge(t, nil, faultConfig(store, proxies...))
 	return e, adminOf(t, e.adminSocket)
 }
 

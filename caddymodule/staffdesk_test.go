@@ -22,13 +22,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// deskConfig returns a Caddyfile with a Ghost behind the desk. Options are what else is to
-// be in the site's block.
-func deskConfig(store, url, key, options string) string {
-	return strings.Replace(themesConfig(store, url, key, options), "\ttheme_manifest\n",
-		"\ttheme_manifest\n\tstaff_desk\n\tmembers_api {\n\t\tlimit 10000 1m\n\t}\n", 1)
-}
-
 // What a Caddyfile says of the desk is all in the JSON that it becomes.
 func TestDeskJSON(t *testing.T) {
 	adapted, err := inprocess.Adapt("{\nlychgate {\nsite daily {\nhosts localhost\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.X}\n}\nstaff_integrations on\n}\n" +
@@ -243,7 +236,7 @@ func TestDeskIntegrationsWithGhost(t *testing.T) {
 		t.Fatalf("%d %v %s", added.Status, added.IDs, added.Text)
 	}
 	// The site's address leads to the edge here, not to Ghost.
-	port := e.vars.Replace("{{port}}")
+	port := e.vars["port"]
 	command := strings.ReplaceAll(added.IDs["api-try"], e.base, "http://127.0.0.1:"+port)
 	output, err := exec.CommandContext(t.Context(), "sh", "-c", command+" --silent").CombinedOutput()
 	if err != nil || string(output) != `{"success":false,"message":"Member not found.","code":"not_found"}` {
@@ -416,8 +409,10 @@ func TestDeskWithoutItsStore(t *testing.T) {
 // to.
 func TestDeskInASubdirectory(t *testing.T) {
 	const key = "1:" + "0000000000000000000000000000000000000000000000000000000000000000"
-	config := subdirectoryConfig(t, "http://127.0.0.1:1/blog", key, "{\n path /blog/ghost\n}")
-	e := startEdge(t, nil, strings.Replace(config, "\ttheme_manifest ", "\tstaff_desk {\n path /blog/ghost\n}\n\ttheme_manifest ", 1))
+	e := startEdge(t, nil, themesSite{
+		store: sqliteStore(t), url: "http://127.0.0.1:1/blog", key: key,
+		serve: "staff_desk {\n path /blog/ghost\n}\ntheme_manifest {\n path /blog/ghost\n}",
+	}.caddyfile())
 	got := e.do("GET", "/blog/ghost/lychgate/desk/")
 	if got.Status != 303 || got.Header["Location"] != "/blog/ghost/lychgate/desk/themes" {
 		t.Errorf("%v", got)

@@ -220,7 +220,7 @@ func TestWarningsOfValidation(t *testing.T) {
 // without its key.
 func TestWarningOfGhostThatIsAway(t *testing.T) {
 	address := "127.0.0.1:" + freeport.New(t)
-	e := startEdge(t, nil, subdirectoryConfig(t, "http://"+address, anAdminKey, ""))
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), "http://"+address, anAdminKey, ""))
 	const message = "Ghost cannot be reached at the address in platform ghost; it is tried again until it answers"
 	wait.Until(t, func() string {
 		if strings.Count(e.logged(), message) == 0 {

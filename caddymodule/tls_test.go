@@ -88,7 +88,7 @@ https://:{{port}} {
 	}
 	inbox_provider
 }
-`)
+`, nil)
 			if err != nil {
 				t.Fatalf("caddytest.Start: %v", err)
 			}
@@ -175,7 +175,7 @@ func TestUpstreams(t *testing.T) {
 		"\n site daily {\n hosts news.example.com www.example.com\n platform ghost "+server("daily")+ghostKey+" }"+
 		"\n site weekly {\n hosts weekly.example.org\n platform ghost "+server("weekly")+"/blog"+ghostKey+" }"+
 		"\n site demo {\n hosts localhost\n platform none\n }\n}\n}\n"+
-		"http://:{{port}} {\n inbox_provider\n reverse_proxy {\n dynamic lychgate\n }\n}\n")
+		"http://:{{port}} {\n inbox_provider\n reverse_proxy {\n dynamic lychgate\n }\n}\n", nil)
 	client := &http.Client{Transport: new(http.Transport)}
 	defer client.CloseIdleConnections()
 	for host, want := range map[string]response{
@@ -221,7 +221,7 @@ func TestUpstreamsOverHTTPS(t *testing.T) {
 				"\n site weekly {\n hosts weekly.example.org\n platform ghost "+secure.URL+ghostKey+" }"+
 				"\n site monthly {\n hosts monthly.example.net\n platform ghost https://127.0.0.1"+ghostKey+" }\n}\n}\n"+
 				"http://:{{port}} {\n inbox_provider\n reverse_proxy {\n dynamic lychgate\n "+test.options+"\n }\n"+
-				" handle_errors {\n respond \"from {http.reverse_proxy.upstream.hostport}\"\n }\n}\n")
+				" handle_errors {\n respond \"from {http.reverse_proxy.upstream.hostport}\"\n }\n}\n", nil)
 			client := &http.Client{Transport: new(http.Transport)}
 			defer client.CloseIdleConnections()
 			for host, want := range map[string]response{

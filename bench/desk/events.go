@@ -111,7 +111,7 @@ func measureEvents(ctx context.Context, ghost *ghosttest.Ghost) error {
 		return err
 	}
 	config := strings.Replace(pagesCaddyfile, "\tstaff_desk\n", "\tencode\n\tstaff_desk\n", 1)
-	edge, err := caddytest.Start(folder, strings.NewReplacer("{{ghost}}", before.URL, "{{key}}", ghost.Key).Replace(config))
+	edge, err := caddytest.Start(folder, config, caddytest.Values{"ghost": before.URL, "key": ghost.Key})
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (p publication) measure(ctx context.Context, ghost *ghosttest.Ghost) error 
 	if err := p.declare(ctx, filepath.Join(folder, "lychgate.db")); err != nil {
 		return err
 	}
-	edge, err := caddytest.Start(folder, strings.NewReplacer("{{ghost}}", before.URL, "{{key}}", ghost.Key).Replace(pagesCaddyfile))
+	edge, err := caddytest.Start(folder, pagesCaddyfile, caddytest.Values{"ghost": before.URL, "key": ghost.Key})
 	if err != nil {
 		return err
 	}

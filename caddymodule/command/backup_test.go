@@ -107,7 +107,7 @@ var sizes = regexp.MustCompile(`[0-9.]+ (?:KiB|MiB)`)
 // A backup of a store that is written has all that was acknowledged before, keeps no writer
 // waiting, and Caddy goes on from it.
 func TestBackupUnderWrites(t *testing.T) {
-	edge := caddytest.New(t, backupConfig)
+	edge := caddytest.New(t, backupConfig, nil)
 	folder := filepath.Dir(edge.LogFile)
 	client := &http.Client{Transport: new(http.Transport)}
 	t.Cleanup(client.CloseIdleConnections)
@@ -141,7 +141,7 @@ func TestBackupUnderWrites(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(restoredFolder, "lychgate.db"), backup, 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
-	restored, err := caddytest.Start(restoredFolder, backupConfig)
+	restored, err := caddytest.Start(restoredFolder, backupConfig, nil)
 	if err != nil {
 		t.Fatalf("caddytest.Start: %v", err)
 	}

@@ -163,7 +163,7 @@ func TestPushBesideCaddy(t *testing.T) {
 	if err != nil {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
-	e := caddytest.New(t, strings.Replace(strings.Replace(string(config), "localhost:8080", ":{{port}}", 1), "{\n", "{\n{{global}}\n", 1))
+	e := caddytest.New(t, strings.Replace(strings.Replace(string(config), "localhost:8080", ":{{port}}", 1), "{\n", "{\n{{global}}\n", 1), nil)
 	var contacts strings.Builder
 	contacts.WriteString("email,name\n")
 	for n := range 1000 {

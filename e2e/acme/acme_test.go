@@ -87,11 +87,11 @@ func startEdge(t *testing.T, challenges string) *edge {
 	folder := t.TempDir()
 	e := &edge{httpPort: freeport.New(t), httpsPort: freeport.New(t), storage: filepath.Join(folder, "data")}
 	e.pebble = startPebble(t, e.httpPort, e.httpsPort, "news.example.com", "weekly.example.org")
-	started, err := caddytest.Start(folder, strings.NewReplacer(
-		"{{http}}", e.httpPort, "{{https}}", e.httpsPort, "{{challenges}}", challenges,
-		"{{directory}}", e.pebble.Directory, "{{authority}}", e.pebble.Authority,
-		"{{daily}}", ghost(t, "daily"), "{{key}}", adminKey,
-	).Replace(caddyfile))
+	started, err := caddytest.Start(folder, caddyfile, caddytest.Values{
+		"http": e.httpPort, "https": e.httpsPort, "challenges": challenges,
+		"directory": e.pebble.Directory, "authority": e.pebble.Authority,
+		"daily": ghost(t, "daily"), "key": adminKey,
+	})
 	if err != nil {
 		t.Fatalf("caddytest.Start: %v", err)
 	}
