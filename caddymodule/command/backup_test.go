@@ -164,20 +164,10 @@ func TestBackupUnderWrites(t *testing.T) {
 // Whoever cannot be given a backup learns why, and what else to keep.
 func TestBackup(t *testing.T) {
 	folder, _, _ := siteFolder(t)
-	config, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	write := func(name, old, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(strings.Replace(string(config), old, text, 1)), 0o600); err != nil {
-			t.Fatalf("os.WriteFile: %v", err)
-		}
-	}
 	file := filepath.Join(folder, "lychgate.db")
-	write("sealed", "lychgate {", "lychgate {\nsecret "+firstSecret)
-	write("elsewhere", file, file+"x")
-	write("pg", "sqlite "+file, `postgres "host=127.0.0.1 password=s3cret user=o'neil"`)
+	writeFile(t, folder, "sealed", twoSites{store: "sqlite " + file, lychgate: "secret " + firstSecret}.caddyfile())
+	writeFile(t, folder, "elsewhere", twoSites{store: "sqlite " + file + "x"}.caddyfile())
+	writeFile(t, folder, "pg", twoSites{store: `postgres "host=127.0.0.1 password=s3cret user=o'neil"`}.caddyfile())
 	no := func(text string) ran { return ran{"", "Error: " + text + "\n", 1} }
 	const copied = "Copied the store to %s: #, checked.\nKeep the configuration and its environment too.\n"
 	for _, test := range []struct {
@@ -213,15 +203,7 @@ func TestBackup(t *testing.T) {
 func TestBackupOfPostgres(t *testing.T) {
 	source := dbtest.PostgresSource(t)
 	folder, _, _ := siteFolder(t)
-	file := filepath.Join(folder, "Caddyfile")
-	config, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	config = []byte(strings.Replace(string(config), "sqlite "+filepath.Join(folder, "lychgate.db"), "postgres "+source, 1))
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatalf("os.WriteFile: %v", err)
-	}
+	writeFile(t, folder, "Caddyfile", twoSites{store: "postgres " + source}.caddyfile())
 	got := lychgate(t, folder, "backup", "lychgate.dump")
 	if got.Code != 1 {
 		t.Errorf("exit code %d, want 1, since no backup was made", got.Code)

@@ -26,6 +26,7 @@ type Edge struct {
 	Port        string // of 127.0.0.1, for {{port}}
 	AdminSocket string // where the admin API listens
 	LogFile     string
+	Values      Values // of its Caddyfile
 
 	binary, config string
 	process        *exec.Cmd // nil when it was stopped
@@ -49,13 +50,13 @@ func Start(folder, caddyfile string, values Values) (*Edge, error) {
 			return nil, err
 		}
 	}
-	all := Values{"port": e.Port, "folder": folder, "global": fmt.Sprintf(`
+	e.Values = Values{"port": e.Port, "folder": folder, "global": fmt.Sprintf(`
 		admin unix/%s
 		persist_config off
 		default_bind 127.0.0.1
 		storage file_system %s`, e.AdminSocket, filepath.Join(folder, "data"))}
-	maps.Copy(all, values)
-	if caddyfile, err = all.Fill(caddyfile); err != nil {
+	maps.Copy(e.Values, values)
+	if caddyfile, err = e.Values.Fill(caddyfile); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(e.config, []byte(caddyfile), 0o600); err != nil {
