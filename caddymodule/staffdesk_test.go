@@ -124,14 +124,7 @@ func readPage(t testing.TB, answer response) deskPage {
 // Editors and administrators of a real Ghost see what became of each upload and refresh.
 func TestDeskThemesWithGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	git := gittest.New(t)
-	git.Init("theme")
-	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("main"), "index.hbs": ""})
-	git.Git("theme", "checkout", "-q", "-b", "next")
-	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": warnedManifest("next")})
-	git.Git("theme", "checkout", "-q", "-b", "removed")
-	git.Git("theme", "rm", "-q", "lychgate-manifest.yaml")
-	git.Commit("theme", nil)
+	git := themeBranches(t)
 	git.Git("theme", "checkout", "-q", "main")
 	address := git.Start()
 	store, theme := sqliteStore(t), "desk-"+guidLike()

@@ -117,7 +117,7 @@ func TestReloadWithStoredSites(t *testing.T) {
 	source.Host = w.address
 	e := startStored(t, "postgres "+source.String())
 	e.addNone("daily", "daily.example")
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
+	config, err := os.ReadFile(filepath.Join(e.Folder, "Caddyfile"))
 	if err != nil {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
@@ -266,7 +266,7 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 			})
 			away(w)
 			direct.addNone("weekly", "weekly.example")
-			config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
+			config, err := os.ReadFile(filepath.Join(e.Folder, "Caddyfile"))
 			if err != nil {
 				t.Fatalf("os.ReadFile: %v", err)
 			}

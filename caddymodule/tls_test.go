@@ -67,8 +67,7 @@ func TestPermission(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			asked.Store(0)
-			folder := t.TempDir()
-			edge, err := caddytest.Start(folder, `
+			edge := caddytest.New(t, `
 {
 	{{global}}
 	skip_install_trust
@@ -89,14 +88,6 @@ https://:{{port}} {
 	inbox_provider
 }
 `, nil)
-			if err != nil {
-				t.Fatalf("caddytest.Start: %v", err)
-			}
-			t.Cleanup(func() {
-				if err := edge.Stop(); err != nil {
-					t.Errorf("edge.Stop: %v", err)
-				}
-			})
 			before, err := os.ReadFile(edge.LogFile)
 			if err != nil {
 				t.Fatalf("os.ReadFile: %v", err)
@@ -122,7 +113,7 @@ https://:{{port}} {
 				t.Errorf("another's host: %v", err)
 			}
 			_ = handshake(t, edge, "other.example.com")
-			if diff := cmp.Diff(test.want, certificates(t, filepath.Join(folder, "data"))); diff != "" {
+			if diff := cmp.Diff(test.want, certificates(t, filepath.Join(edge.Folder, "data"))); diff != "" {
 				t.Errorf("certificates (-want +got):\n%s", diff)
 			}
 			if n := asked.Load(); n != test.asked {

@@ -108,7 +108,7 @@ var sizes = regexp.MustCompile(`[0-9.]+ (?:KiB|MiB)`)
 // waiting, and Caddy goes on from it.
 func TestBackupUnderWrites(t *testing.T) {
 	edge := caddytest.New(t, backupConfig, nil)
-	folder := filepath.Dir(edge.LogFile)
+	folder := edge.Folder
 	client := &http.Client{Transport: new(http.Transport)}
 	t.Cleanup(client.CloseIdleConnections)
 	w := startWriter(edge, client)
@@ -141,16 +141,7 @@ func TestBackupUnderWrites(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(restoredFolder, "lychgate.db"), backup, 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
-	restored, err := caddytest.Start(restoredFolder, backupConfig, nil)
-	if err != nil {
-		t.Fatalf("caddytest.Start: %v", err)
-	}
-	caddytest.ShowLog(t, restored.LogFile)
-	t.Cleanup(func() {
-		if err := restored.Stop(); err != nil {
-			t.Errorf("restored.Stop: %v", err)
-		}
-	})
+	restored := caddytest.New(t, backupConfig, caddytest.Values{"folder": restoredFolder})
 	for _, email := range before {
 		if status, text, err := memberOf(restored, client, "GET", "/"+email, ""); status != http.StatusOK || err != nil {
 			t.Fatalf("%s is not in the backup: %d %s, %v", email, status, text, err)

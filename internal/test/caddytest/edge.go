@@ -25,6 +25,7 @@ const timeout = 3 * time.Minute
 type Edge struct {
 	Port        string // of 127.0.0.1, for {{port}}
 	AdminSocket string // where the admin API listens
+	Folder      string // of its files, for {{folder}}
 	LogFile     string
 	Values      Values // of its Caddyfile
 
@@ -42,7 +43,7 @@ func Start(folder, caddyfile string, values Values) (*Edge, error) {
 		return nil, err
 	}
 	e := &Edge{
-		Port: values["port"], AdminSocket: filepath.Join(folder, "admin.sock"), LogFile: filepath.Join(folder, "caddy.log"),
+		Port: values["port"], Folder: folder, AdminSocket: filepath.Join(folder, "admin.sock"), LogFile: filepath.Join(folder, "caddy.log"),
 		binary: binary, config: filepath.Join(folder, "Caddyfile"),
 	}
 	if e.Port == "" {
