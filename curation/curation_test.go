@@ -284,7 +284,7 @@ func TestAtOnce(t *testing.T) {
 func TestTwice(t *testing.T) {
 	db := dbtest.SQLite(t)
 	w := newPlatform(map[string][]string{"1": nil})
-	release := w.Hold("tagged")
+	_, release := w.Hold("tagged")
 	c := newCurator(t, db, map[string]platform.PostHost{"daily": w})
 	running(t, c)
 	var editors sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 // brought at once, and the store is asked for one lease.
 func TestHangingSite(t *testing.T) {
 	slow, quick := newPlatform(map[string][]string{"1": nil}), newPlatform(map[string][]string{"1": nil})
-	release := slow.Hold("tagged")
+	_, release := slow.Hold("tagged")
 	db := dbtest.SQLite(t)
 	c := newCurator(t, db, map[string]platform.PostHost{"slow": slow, "quick": quick})
 	running(t, c)

@@ -88,9 +88,11 @@ func TestPutAndRemove(t *testing.T) {
 func TestEventsOfAReplacedSite(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	var emails []string
+	stuck := platformtest.New()
+	stuck.Hold("get")
 	sync := inbound.New(inbound.Config{
 		Store: b.Store, Logger: zap.NewNop(), Timeout: 200 * time.Millisecond,
-		Sites: map[string]inbound.Site{membertest.Site: {Platform: stuck{b.Platform}, WebhookURL: "https://edge/webhooks"}},
+		Sites: map[string]inbound.Site{membertest.Site: {Platform: stuck, WebhookURL: "https://edge/webhooks"}},
 	})
 	stop := start(t, sync)
 	defer stop()
@@ -109,10 +111,11 @@ func TestEventsOfAReplacedSite(t *testing.T) {
 // What is done for a site that is removed is cut off.
 func TestRemoveCutsOff(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	begun := make(chan struct{}, 10)
+	endless := platformtest.New()
+	begun, _ := endless.Hold("list")
 	sync := inbound.New(inbound.Config{
 		Store: b.Store, Logger: zap.NewNop(), Timeout: time.Hour,
-		Sites: map[string]inbound.Site{membertest.Site: {Platform: endless{b.Platform, begun}, Reconcile: time.Hour}},
+		Sites: map[string]inbound.Site{membertest.Site: {Platform: endless, Reconcile: time.Hour}},
 	})
 	stop := start(t, sync)
 	<-begun
@@ -124,18 +127,6 @@ func TestRemoveCutsOff(t *testing.T) {
 		return ""
 	})
 	stop()
-}
-
-// endless is a platform that lists no members before the caller leaves.
-type endless struct {
-	*platformtest.Platform
-	begun chan struct{}
-}
-
-func (p endless) List(ctx context.Context, _ string, _ time.Time) ([]platform.Member, int, error) {
-	p.begun <- struct{}{}
-	<-ctx.Done()
-	return nil, 0, ctx.Err()
 }
 
 // Sites may be added, replaced, removed and used at once, while Run runs and before.

@@ -181,22 +181,16 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// stuck is a platform that does not answer.
-type stuck struct{ *platformtest.Platform }
-
-func (stuck) Get(ctx context.Context, _ string) (platform.Member, error) {
-	<-ctx.Done()
-	return platform.Member{}, ctx.Err()
-}
-
 // When an edge stops, the events that it has taken are worked off, also beside
 // platforms that do not answer.
 func TestEventsAreWorkedOffAtTheEnd(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	stuck := platformtest.New()
+	stuck.Hold("get")
 	sites := map[string]inbound.Site{membertest.Site: {Platform: b.Platform}}
 	for i := range 8 {
-		sites[fmt.Sprint("stuck", i)] = inbound.Site{Platform: stuck{b.Platform}}
+		sites[fmt.Sprint("stuck", i)] = inbound.Site{Platform: stuck}
 	}
 	sync := inbound.New(inbound.Config{Store: b.Store, Sites: sites, Logger: zap.NewNop(), Now: func() time.Time { return b.Now }})
 	for site := range sites {

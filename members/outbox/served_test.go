@@ -36,32 +36,22 @@ func (s *served) put(site string, p platform.Platform) {
 	s.platforms[site] = p
 }
 
-// leaving is a platform that answers no create before it is closed.
-type leaving struct {
-	*platformtest.Platform
-	calls, closed chan struct{}
-}
-
-func (p *leaving) Create(context.Context, platform.Member) (platform.Member, error) {
-	p.calls <- struct{}{}
-	<-p.closed
-	return platform.Member{}, platformtest.ErrDown
-}
-
 // A write of a site that is removed while it is delivered stays in the store. It
 // reaches the platform that the site has when it is added again.
 func TestSiteRemovedWhileDelivering(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		sites := &served{platforms: make(map[string]platform.Platform)}
 		o := outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
-		old := &leaving{platformtest.New(), make(chan struct{}, 1000), make(chan struct{})}
+		old := platformtest.New()
+		old.BreakCalls(platformtest.ErrDown, "create")
+		calls, leave := old.Hold("create")
 		sites.put(membertest.Site, old)
 		queue(b, membertest.Site, 6)
 		delivered := make(chan error)
 		go func() { delivered <- o.DeliverDue(t.Context()) }()
-		<-old.calls
+		<-calls
 		sites.put(membertest.Site, nil)
-		close(old.closed)
+		leave()
 		if err := <-delivered; err != nil {
 			t.Errorf("<-delivered: %v", err)
 		}

@@ -108,13 +108,17 @@ func (p *Platform) BreakCalls(err error, calls ...string) {
 	})
 }
 
-// Hold has the calls with some names wait until release is called or their context ends. It is
-// called before the platform is used.
-func (p *Platform) Hold(calls ...string) (release func()) {
-	released := make(chan struct{})
+// Hold has the calls with some names wait until release is called or their context ends. Each of
+// the first 1,000 that waits is in waiting. Hold is called before the platform is used.
+func (p *Platform) Hold(calls ...string) (waiting <-chan struct{}, release func()) {
+	begun, released := make(chan struct{}, 1000), make(chan struct{})
 	p.Before = func(ctx context.Context, call string) error {
 		if !slices.Contains(calls, call) {
 			return nil
+		}
+		select {
+		case begun <- struct{}{}:
+		default:
 		}
 		select {
 		case <-released:
@@ -123,7 +127,7 @@ func (p *Platform) Hold(calls ...string) (release func()) {
 			return ctx.Err()
 		}
 	}
-	return func() { close(released) }
+	return begun, func() { close(released) }
 }
 
 // Fix ends all faults.
