@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
@@ -148,7 +149,11 @@ func validated(t *testing.T, config string) []map[string]any {
 		check = func(config string) error { return validateJSON([]byte(config)) }
 		to = `"logging": {"logs": {"default": {"writer": {"output": "file", "filename": "` + log + `", "roll": false}}}}`
 	}
-	if err := check(strings.ReplaceAll(config, "{{log}}", to)); err != nil {
+	config, err := caddytest.Values{"log": to}.Fill(config)
+	if err != nil {
+		t.Fatalf("Fill: %v", err)
+	}
+	if err := check(config); err != nil {
 		t.Fatalf("check: %v", err)
 	}
 	text, err := os.ReadFile(log)
