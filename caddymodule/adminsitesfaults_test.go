@@ -256,7 +256,7 @@ func TestSitesWhilePostgresIsAway(t *testing.T) {
 	each("the store does not answer: ", besideSites...)
 	a.load(config + "# again")
 	each("the store ")
-	w.mend()
+	w.fix()
 	wait.Until(t, func() string { return cmp.Diff(before, a.ask("GET", "/lychgate/sites", "")) })
 	a.follow(t, []sitesStep{
 		{"names that PostgreSQL cannot be asked for", "GET", "/lychgate/sites/%00", "", refused(404, noSuchName)},

@@ -274,7 +274,7 @@ func TestReadersEvents(t *testing.T) {
 			}
 		}
 	}
-	w.mend()
+	w.fix()
 	wait.Until(t, func() string {
 		if got := ask("GET", "?limit=7"); got.Status != 200 && got.Status != 429 {
 			return fmt.Sprint(got)
@@ -330,7 +330,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, action, answer)
 			}
 		}
-		p.mend()
+		p.fix()
 		posts++
 		if got := settled(draft.ID); got.Status != "published" || got.Post == nil || got.Post.Status != "published" {
 			t.Errorf("%s: %+v", name, got)
@@ -341,7 +341,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		p.begin(fault)
 		h.events(202, "PUT", "/"+draft.ID, strings.Replace(body, "Ada", "Bea", 1))
 		h.events(202, "POST", "/"+draft.ID+"/unpublish", "")
-		p.mend()
+		p.fix()
 		if got := settled(draft.ID); got.Status != "draft" || got.Post == nil || got.Post.Status != "draft" || got.Values["speaker"] != "Bea" {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -349,7 +349,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 	fresh := h.signIn(ghostOwner)
 	p.down()
 	h.eachOfEvents("Ghost is away", strings.Repeat("a", 26), staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
-	p.mend()
+	p.fix()
 }
 
 // An edge without the desk answers readers too.

@@ -189,7 +189,7 @@ func TestGhostFaults(t *testing.T) {
 	_, said := admin("GET", "/lychgate/members/behind")
 	for i, test := range slices.Backward(ghostFaults) { // one at a time, those first that have Ghost work
 		p := proxies[i]
-		if seen := p.mend(); test.real != 0 && !cmp.Equal(seen, map[int]bool{test.real: true}) {
+		if seen := p.fix(); test.real != 0 && !cmp.Equal(seen, map[int]bool{test.real: true}) {
 			t.Errorf("%s: Ghost answered with %v, want %d", test.name, seen, test.real)
 		}
 		drain(t, admin, p.site)
@@ -245,7 +245,7 @@ func TestGhostTakesWritesLate(t *testing.T) {
 	e.follow(p, []step{{"PUT", "/" + who.Email, bodyOf(two), answerOf(two, "updated")}})
 	close(second)
 	wg.Wait()
-	p.mend()
+	p.fix()
 	drain(t, admin, p.site)
 	p.compare([]person{two}, []string{who.Email}, e.get(p))
 	p.keepsSecrets(e.logFile)

@@ -327,7 +327,7 @@ func TestDeskSyncWithGhost(t *testing.T) {
 		!strings.Contains(pending.Text, p.email("jane")+" Written TIME Why it is pending ") || !strings.Contains(pending.Text, "503") {
 		t.Errorf("pending: %s", pending.Text)
 	}
-	p.mend()
+	p.fix()
 	if page := owner.post("sync"); !strings.HasPrefix(page.Text, "Sync Being tried now: ") && !strings.HasPrefix(page.Text, "Sync Nothing was pending. ") {
 		t.Errorf("tried: %s", page.Text)
 	}
@@ -384,7 +384,7 @@ func TestDeskWithoutItsStore(t *testing.T) {
 			if got := e.do("GET", "/ghost/api/admin/users/me/", "Cookie", owner.cookie, "Origin", e.base); got.Status != 200 {
 				t.Errorf("Ghost's admin: %d", got.Status)
 			}
-			w.mend()
+			w.fix()
 			wait.Until(t, func() string {
 				if page := owner.get("themes"); page.Status != 200 {
 					return page.Text

@@ -74,7 +74,7 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 			}
 		}
 	}
-	w.mend()
+	w.fix()
 	if got := e.section(theme, owner); got != "A" {
 		t.Errorf("the homepage has %q", got)
 	}

@@ -207,7 +207,7 @@ func TestUnsubscribedMeanwhile(t *testing.T) {
 func TestOnceMoreIsNoSubscription(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", func(f *members.Fields) { f.Subscribed = new(false) })))
-		b.Platform.LoseAnswers(false)
+		b.Platform.LoseResponses(false)
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("New"), Subscribed: new(true)}, nil); err != nil {
 			t.Fatalf("b.Service.Update: %v", err)
 		}

@@ -70,7 +70,7 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 // an answer.
 func TestDeletedBeforeItWasAnswered(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
-		b.Platform.LoseAnswers(true)
+		b.Platform.LoseResponses(true)
 		b.Create(byEmail, with("e@example.com"))
 		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
@@ -111,7 +111,7 @@ func TestRefusedDelete(t *testing.T) {
 // only until the platform says that the member is not there.
 func TestDeletedWithoutAnswers(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.LoseAnswers(true)
+	b.Platform.LoseResponses(true)
 	b.Create(byEmail, with("a@example.com"))
 	if _, err := b.Service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
 		t.Fatalf("b.Service.Delete: %v", err)

@@ -21,7 +21,7 @@ const arrivalTime = time.Minute
 // a second time with the email that it got meanwhile.
 func TestRenamedBeforeItWasAnswered(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
-		b.Platform.LoseAnswers(true)
+		b.Platform.LoseResponses(true)
 		b.Create(byEmail, with("first@example.com"))
 		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Update(t.Context(), byEmail, "first@example.com", with("second@example.com"), nil); err != nil {
@@ -57,7 +57,7 @@ func TestArrivesLate(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
-				b.Platform.LoseAnswers(false)
+				b.Platform.LoseResponses(false)
 				b.Create(byEmail, with("a@example.com"))
 				if err := test.change(b.Service); err != nil {
 					t.Fatalf("test.change: %v", err)
@@ -92,7 +92,7 @@ func TestUpdateArrivesLate(t *testing.T) {
 			}
 			return result
 		}
-		b.Platform.LoseAnswers(false)
+		b.Platform.LoseResponses(false)
 		if !update("First").Queued {
 			t.Error("the first update is not queued")
 		}

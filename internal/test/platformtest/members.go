@@ -221,9 +221,9 @@ func (p *Platform) Emails() []string {
 	return list
 }
 
-// LoseAnswers leaves all calls but FindByEmail, Get and GetAll without a response. If made is
+// LoseResponses leaves all calls but FindByEmail, Get and GetAll without a response. If made is
 // set, they take effect.
-func (p *Platform) LoseAnswers(made bool) {
+func (p *Platform) LoseResponses(made bool) {
 	err := context.DeadlineExceeded
 	if made {
 		err = Lost(err)
