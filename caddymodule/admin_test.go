@@ -14,12 +14,10 @@ import (
 // What Ghost does not have yet is visible, with the reason and without anybody's
 // email, and can be tried at once.
 func TestAdminAPI(t *testing.T) {
-	config := membersConfig(sqliteStore(t), "ghost http://127.0.0.1:"+freeport.New(t)+" {\n admin_key 0123456789abcdef01234567:"+strings.Repeat("0f", 32)+"\n}")
-	config = strings.Replace(config, "{{global}}", "{{global}}\n{{admin}}", 1)
-	config = strings.Replace(config, "members_api {", "handle /metrics {\nmetrics\n}\nmembers_api {", 1)
-	e := startEdge(t, nil, config)
-	// Caddy's admin API outlives its configuration until another has none.
-	defer e.load(strings.Replace(config, "{{admin}}", "admin off", 1))
+	e := startEdge(t, nil, membersSites{
+		global: "{{admin}}", store: sqliteStore(t), before: "handle /metrics {\n metrics\n}",
+		platform: "ghost http://127.0.0.1:" + freeport.New(t) + " {\n admin_key 0123456789abcdef01234567:" + strings.Repeat("0f", 32) + "\n}",
+	}.caddyfile())
 
 	admin := adminOf(t, e.adminSocket)
 	if _, text := admin("GET", "/lychgate/members/behind"); text != `{"daily":{"behind":0,"members":[]},"other":{"behind":0,"members":[]}}`+"\n" {
@@ -101,16 +99,17 @@ func TestAdminAPI(t *testing.T) {
 
 // After reloads the admin API shows the configuration that runs, or none.
 func TestAdminAPIAfterReloads(t *testing.T) {
-	config := strings.Replace(membersConfig(sqliteStore(t), "none"), "{{global}}", "{{global}}\n{{admin}}", 1)
+	site := membersSites{global: "{{admin}}", store: sqliteStore(t), platform: "none"}
+	config := site.caddyfile()
+	site.api = "respond ok"
 	e := startEdge(t, nil, config)
-	defer e.load(strings.Replace(config, "{{admin}}", "admin off", 1))
 	behind := func() string {
 		_, text := adminOf(t, e.adminSocket)("GET", "/lychgate/members/behind")
 		return strings.TrimSpace(text)
 	}
 	for _, step := range []struct{ config, want string }{
 		{config + "# again", `{"daily":{"behind":0,"members":[]},"other":{"behind":0,"members":[]}}`},
-		{strings.Replace(config, "members_api {\n\t\tlimit 10000 1m\n\t}", "", 1), `{}`},
+		{site.caddyfile(), `{}`},
 		{config, `{"daily":{"behind":0,"members":[]},"other":{"behind":0,"members":[]}}`},
 	} {
 		e.load(step.config)

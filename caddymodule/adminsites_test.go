@@ -31,15 +31,19 @@ type sitesAdmin struct {
 	client *http.Client
 }
 
-// sitesConfig returns a Caddyfile for sites in a store, beside one of its own.
+// sitesConfig returns a Caddyfile for sites in a store, beside one of its own. The secret may be
+// empty.
 func sitesConfig(store, secret string) string {
+	if secret != "" {
+		secret = "secret " + secret
+	}
 	return `
 {
 	{{global}}
 	{{admin}}
 	lychgate {
 		store ` + store + `
-		secret ` + secret + `
+		` + secret + `
 		site fixed {
 			hosts fixed.example.com
 			platform none
@@ -55,8 +59,6 @@ http://:{{port}} {
 func startSitesAdmin(t testing.TB, config string) *sitesAdmin {
 	t.Helper()
 	e := startEdge(t, nil, config)
-	// Caddy's admin API outlives its configuration until another has none.
-	t.Cleanup(func() { e.load("{\n{{global}}\nadmin off\n}\n") })
 	return &sitesAdmin{e, recordedAdmin(t, e.adminSocket)}
 }
 

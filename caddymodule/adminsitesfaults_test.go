@@ -130,7 +130,7 @@ func TestSitesWithoutStore(t *testing.T) {
 // that no key is ever kept in the clear.
 func TestSitesWithoutSecret(t *testing.T) {
 	store := sqliteStore(t)
-	a := startSitesAdmin(t, strings.Replace(sitesConfig(store, "?"), "secret ?", "", 1))
+	a := startSitesAdmin(t, sitesConfig(store, ""))
 	noSecret := "site daily: there is no secret to seal its keys with: write secret {env.LYCHGATE_SECRET} into the lychgate block, with a value as openssl rand -hex 32 makes it"
 	a.follow(t, []sitesStep{
 		{"with a key", "POST", "/lychgate/sites", `{"name":"daily","hosts":["news.example.com"],` + onGhost9 + `}`, refused(400, "adding "+noSecret)},
@@ -256,7 +256,7 @@ func TestSitesWhilePostgresIsAway(t *testing.T) {
 	each("the store does not answer: ", besideSites...)
 	a.load(config + "# again")
 	each("the store ")
-	w.mend()
+	w.fix()
 	wait.Until(t, func() string { return cmp.Diff(before, a.ask("GET", "/lychgate/sites", "")) })
 	a.follow(t, []sitesStep{
 		{"names that PostgreSQL cannot be asked for", "GET", "/lychgate/sites/%00", "", refused(404, noSuchName)},

@@ -65,7 +65,7 @@ func TestInboxButtonScript(t *testing.T) {
 	if got := e.do("GET", path, "Host", "nobody.example"); got.Status != 404 {
 		t.Errorf("no site: %v", got)
 	}
-	e.load(strings.Replace(oneSite, "inbox_provider", "inbox_provider {\n path /blog/ghost/inbox-provider\n}", 1))
+	e.load(inboxSite{options: "{\n path /blog/ghost/inbox-provider\n}"}.caddyfile())
 	if got := e.do("GET", "/blog/ghost/lychgate/inbox-button.js"); got.Status != 200 {
 		t.Errorf("another path: %v", got)
 	}
@@ -73,7 +73,7 @@ func TestInboxButtonScript(t *testing.T) {
 
 // A reader on a slow phone gets less than 6 KB, whichever way Caddy compresses it.
 func TestInboxButtonIsSmall(t *testing.T) {
-	e := startEdge(t, startDNS(t, zone), strings.Replace(oneSite, "inbox_provider", "encode\n inbox_provider", 1))
+	e := startEdge(t, startDNS(t, zone), inboxSite{before: "encode"}.caddyfile())
 	for _, encoding := range []string{"gzip", "zstd"} {
 		got := e.do("GET", "/ghost/lychgate/inbox-button.js", "Accept-Encoding", encoding)
 		t.Logf("%s: %d bytes of %d", encoding, len(got.Body), len(web.Script()))

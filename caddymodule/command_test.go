@@ -24,10 +24,10 @@ import (
 // at once.
 func TestIntegrationCommand(t *testing.T) {
 	caddy := caddytest.Build(t)
-	config := strings.Replace(membersConfig(sqliteStore(t), "none"), "integration strict {", "integration declared {\nmode custom_id\n}\nintegration strict {", 1)
+	config := membersSites{store: sqliteStore(t), platform: "none", daily: "integration declared {\n mode custom_id\n}"}.caddyfile()
 	e := startEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(file, []byte(e.vars.Replace(config)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(e.fill(config)), 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
 	run := func(args ...string) (string, error) {
@@ -165,7 +165,7 @@ func TestImportCommand(t *testing.T) {
 	config := membersConfig(source, ghostPlatform(url, key, "off"))
 	e := startEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(file, []byte(e.vars.Replace(config)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(e.fill(config)), 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
 	run := func(site string) string {

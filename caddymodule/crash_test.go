@@ -25,7 +25,7 @@ type process struct {
 
 func startProcess(t *testing.T, config string) *process {
 	t.Helper()
-	return &process{caddytest.New(t, config), t}
+	return &process{caddytest.New(t, config, nil), t}
 }
 
 // outside returns an edge of another process as one that requests can be sent to.

@@ -110,7 +110,7 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 		if site := h.do("GET", "/ghost/api/admin/site/"); site.Status != 200 {
 			t.Errorf("%s: Ghost's admin: %v", test.name, site)
 		}
-		p.mend()
+		p.fix()
 		title := []string{"One", "Two"}[to]
 		if diff := cmp.Diff([]slot{{Key: "lead", Posts: []string{title}, Total: 1}, {Key: "second"}, {Key: "first"}}, h.settled()); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
@@ -125,7 +125,7 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 	if got := h.ask("DELETE", "/hero/lead", ""); got.Status != 202 || !strings.Contains(got.Body, `"pending":{"post":null,"since":"20`) {
 		t.Error(got)
 	}
-	p.mend()
+	p.fix()
 	if got := h.settled()[0]; got.Total != 0 {
 		t.Errorf("not cleared: %v", got)
 	}
@@ -134,7 +134,7 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 	fresh := h.signIn(ghostOwner)
 	p.down()
 	h.each("Ghost is away", staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
-	p.mend()
+	p.fix()
 	if logged := h.logged(); strings.Contains(logged, h.owner) || strings.Contains(logged, ghostOwner) || strings.Contains(logged, "Two "+h.unique) {
 		t.Errorf("personal data or titles in the log: %s", logged)
 	}
@@ -158,7 +158,7 @@ func TestHomepageWhilePostgresIsAway(t *testing.T) {
 	if diff := cmp.Diff([]string{"hash-lead"}, h.tags(one)); diff != "" {
 		t.Errorf("h.tags (-want +got):\n%s", diff)
 	}
-	w.mend()
+	w.fix()
 	if diff := cmp.Diff(slot{Key: "lead"}, h.change("DELETE", "/hero/lead", "")); diff != "" {
 		t.Errorf("h.change (-want +got):\n%s", diff)
 	}

@@ -48,7 +48,7 @@ type edge struct {
 	adminSocket string
 
 	socket *socket
-	vars   *strings.Replacer
+	vars   caddytest.Values
 	client *http.Client
 }
 
@@ -77,12 +77,12 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 	if strings.Contains(config, "{{admin}}") {
 		admin = ""
 	}
-	e.vars = strings.NewReplacer(
-		"{{admin}}", "admin unix/"+e.adminSocket,
-		"{{base}}", e.base,
-		"{{port}}", port,
-		"{{dns}}", dnsAddress,
-		"{{global}}", fmt.Sprintf(`
+	e.vars = caddytest.Values{
+		"admin": "admin unix/" + e.adminSocket,
+		"base":  e.base,
+		"port":  port,
+		"dns":   dnsAddress,
+		"global": fmt.Sprintf(`
 			%s
 			persist_config off
 			default_bind handed/127.0.0.1
@@ -97,10 +97,13 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 			servers {
 				trusted_proxies static 127.0.0.1/32
 			}`, admin, t.TempDir(), e.logFile),
-	)
+	}
 	caddytest.ShowLog(t, e.logFile)
 	e.load(config)
 	t.Cleanup(func() {
+		if admin == "" { // Caddy's admin API outlives its configuration until another has none
+			e.load("{\n{{global}}\nadmin off\n}\n")
+		}
 		e.client.CloseIdleConnections()
 		if err := e.socket.replace(caddy.Stop); err != nil {
 			t.Errorf("e.socket.replace: %v", err)
@@ -117,10 +120,20 @@ func (e *edge) load(config string) {
 	}
 }
 
+// fill puts the edge's values into a Caddyfile.
+func (e *edge) fill(config string) string {
+	e.t.Helper()
+	filled, err := e.vars.Fill(config)
+	if err != nil {
+		e.t.Fatalf("e.vars.Fill: %v", err)
+	}
+	return filled
+}
+
 func (e *edge) tryLoad(config string) error {
 	// The old configuration closes the connections that are not in use.
 	defer e.client.CloseIdleConnections()
-	return e.socket.replace(func() error { return inprocess.Load(e.vars.Replace(config)) })
+	return e.socket.replace(func() error { return inprocess.Load(e.fill(config)) })
 }
 
 // connections is a transport that sends all requests to one address, and uses no

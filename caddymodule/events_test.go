@@ -15,11 +15,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// eventsConfig is a configuration with the desk and events for readers.
-func eventsConfig(store, url, key string) string {
-	return strings.Replace(homepageConfig(store, url, key), "\tstaff_desk\n", "\tstaff_desk\n\tevents_api {\n\t\tlimit 6000 1m\n\t}\n", 1)
-}
-
 // newEvents gives the Ghost behind an edge a theme with event types, and takes it away after
 // the test, with the posts that have the test's mark in their titles.
 func newEvents(t *testing.T, e *edge, key string) *homepage {
@@ -105,7 +100,7 @@ func (h *homepage) eventBody(values map[string]any) string {
 // and calendars find; and is taken back.
 func TestEvents(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key)), key)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key, "6000 1m")), key)
 	name := "An evening & <b>more</b> " + h.unique
 	values := map[string]any{
 		"name": name, "event_date": "2031-05-01", "event_time_start": "19:00", "event_time_end": "21:00", "event_time_zone": "Europe/Berlin",
@@ -240,7 +235,7 @@ func TestEvents(t *testing.T) {
 // else what is built in. Readers get the texts of the messaging states.
 func TestEventSettings(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key)), key)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key, "6000 1m")), key)
 	phrase := func(want string) {
 		t.Helper()
 		got := h.do("GET", "/ghost/lychgate/themes/"+h.theme+"/event-types", "Cookie", h.owner)

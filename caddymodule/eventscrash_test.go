@@ -23,7 +23,7 @@ func TestKilledAmongPublishings(t *testing.T) {
 		publishings = n
 	}
 	ghost, key := ghosttest.Real(t)
-	p := startProcess(t, eventsConfig("sqlite {{folder}}/store.db", ghost, key))
+	p := startProcess(t, eventsConfig("sqlite {{folder}}/store.db", ghost, key, "6000 1m"))
 	h := newEvents(t, outside(t, p.Edge), key)
 
 	// ask sends a request until it is answered by somebody who is there.

@@ -60,7 +60,7 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 // nothing.
 func TestEventsRefused(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	e := startEdge(t, nil, eventsConfig(sqliteStore(t), ghost, key))
+	e := startEdge(t, nil, eventsConfig(sqliteStore(t), ghost, key, "6000 1m"))
 	h := newEvents(t, e, key)
 	party := h.eventBody(map[string]any{"name": "Party " + h.unique})
 	draft, _ := h.events(201, "POST", "", party, "Idempotency-Key", "k1")
@@ -188,7 +188,7 @@ func TestReadersEvents(t *testing.T) {
 	}
 	w := startWire(t, source.Host)
 	source.Host = w.address
-	e := startEdge(t, nil, strings.Replace(eventsConfig("postgres "+source.String(), ghost, key), "limit 6000 1m", "limit 120 1m", 1))
+	e := startEdge(t, nil, eventsConfig("postgres "+source.String(), ghost, key, "120 1m"))
 	h := newEvents(t, e, key)
 	draft, _ := h.events(201, "POST", "", h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"}))
 	published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "")
@@ -278,7 +278,7 @@ func TestReadersEvents(t *testing.T) {
 			}
 		}
 	}
-	w.mend()
+	w.fix()
 	wait.Until(t, func() string {
 		if got := ask("GET", "?limit=7"); got.Status != 200 && got.Status != 429 {
 			return fmt.Sprint(got)
@@ -301,7 +301,7 @@ func TestReadersEvents(t *testing.T) {
 // once.
 func TestEventsWhileGhostFails(t *testing.T) {
 	p := startGhostProxy(t, "events")
-	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), "http://"+p.address, p.key)), p.key)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), "http://"+p.address, p.key, "6000 1m")), p.key)
 	writes := func(f fault) fault {
 		return func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet && strings.HasPrefix(r.URL.Path, "/ghost/api/admin/posts/") {
@@ -334,7 +334,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, action, answer)
 			}
 		}
-		p.mend()
+		p.fix()
 		posts++
 		if got := settled(draft.ID); got.Status != "published" || got.Post == nil || got.Post.Status != "published" {
 			t.Errorf("%s: %+v", name, got)
@@ -345,7 +345,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		p.begin(fault)
 		h.events(202, "PUT", "/"+draft.ID, strings.Replace(body, "Ada", "Bea", 1))
 		h.events(202, "POST", "/"+draft.ID+"/unpublish", "")
-		p.mend()
+		p.fix()
 		if got := settled(draft.ID); got.Status != "draft" || got.Post == nil || got.Post.Status != "draft" || got.Values["speaker"] != "Bea" {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -353,7 +353,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 	fresh := h.signIn(ghostOwner)
 	p.down()
 	h.eachOfEvents("Ghost is away", strings.Repeat("a", 26), staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
-	p.mend()
+	p.fix()
 }
 
 // An edge without the desk answers readers too.
@@ -390,7 +390,7 @@ http://:{{port}} {
 // Staff, and whoever has their session, fill no disk with events: they are told when to go on.
 func TestTooManyEvents(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key)), key)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key, "6000 1m")), key)
 	const most = 120 // docs/guarantees.md#strangers
 	body := h.eventBody(map[string]any{"name": "Party " + h.unique})
 	first, _ := h.events(201, "POST", "", body)

@@ -62,7 +62,7 @@ func TestSlowReadersOfEvents(t *testing.T) {
 	const readers, most = 500, 128 << 20
 	before := memoryInUse()
 	for n := range readers {
-		conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars.Replace("{{port}}"))
+		conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars["port"])
 		if err != nil {
 			t.Fatalf("net.Dial: %v", err)
 		}

@@ -46,7 +46,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 		t.Errorf("a large change: %v", got)
 	}
 
-	e.load(strings.Replace(config, "limit 10000 1m", "limit 1 1m", 1))
+	e.load(membersSites{store: store, platform: "none", limit: "1 1m"}.caddyfile())
 	if got := e.call(formKey, "GET", "/jane@example.com", ""); got.Status != 200 {
 		t.Errorf("the one that is allowed: %v", got)
 	}

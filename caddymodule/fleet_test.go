@@ -70,7 +70,7 @@ http://127.0.0.1:{{port}} {
 	inbox_provider
 	members_api
 }
-`))
+`, nil))
 	}
 	t.Cleanup(f.client.CloseIdleConnections)
 	for i := range f.edges {

@@ -15,16 +15,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// adminConfig has two ways to one Ghost: through staff_desk, and past it.
-const adminConfig = `
+// adminConfig has two ways to one Ghost: through staff_desk, with an option, and past it.
+func adminConfig(store, upstream, option string) string {
+	return `
 {
 	{{global}}
 	lychgate {
-		store STORE
+		store ` + store + `
 		site daily {
 			hosts localhost
-			platform ghost http://UPSTREAM {
-				admin_key KEY
+			platform ghost http://` + upstream + ` {
+				admin_key ` + anAdminKey + `
 				webhooks off
 			}
 		}
@@ -38,16 +39,17 @@ http://:{{port}} {
 	route /desk/* {
 		uri strip_prefix /desk
 		staff_desk {
-			OPTION
+			` + option + `
 		}
-		reverse_proxy UPSTREAM
+		reverse_proxy ` + upstream + `
 	}
 	route /past/* {
 		uri strip_prefix /past
-		reverse_proxy UPSTREAM
+		reverse_proxy ` + upstream + `
 	}
 }
 `
+}
 
 // heard is what Ghost was sent.
 type heard struct {
@@ -147,7 +149,7 @@ func TestGhostAdminIsLetThrough(t *testing.T) {
 	t.Cleanup(ghost.Close)
 	upstream := strings.TrimPrefix(ghost.URL, "http://")
 	config := func(option string) string {
-		return strings.NewReplacer("STORE", sqliteStore(t), "UPSTREAM", upstream, "KEY", "0123456789abcdef01234567:"+strings.Repeat("0f", 32), "OPTION", option).Replace(adminConfig)
+		return adminConfig(sqliteStore(t), upstream, option)
 	}
 	e := startEdge(t, nil, config(""))
 	address := strings.TrimPrefix(e.base, "http://")

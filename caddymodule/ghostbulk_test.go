@@ -36,8 +36,9 @@ func startBulkEdge(t *testing.T) *bulkEdge {
 	}
 	t.Cleanup(func() { client.Close() })
 	source := sqliteStore(t)
-	config := strings.Replace(membersConfig(source, ghostPlatform(address, key, "off")),
-		`respond "the site's own page at {path}"`, "reverse_proxy "+strings.TrimPrefix(address, "http://"), 1)
+	config := membersSites{
+		store: source, platform: ghostPlatform(address, key, "off"), own: "reverse_proxy " + strings.TrimPrefix(address, "http://"),
+	}.caddyfile()
 	e := &bulkEdge{edge: startEdge(t, nil, config), client: client, unique: guidLike(), source: source}
 	e.cookie = e.signIn(ghostOwner)
 	return e

@@ -77,10 +77,7 @@ http://:{{port}} {
 // as well.
 func startFaultEdge(t testing.TB, store string, proxies ...*ghostProxy) (*edge, func(method, path string) (int, string)) {
 	t.Helper()
-	config := faultConfig(store, proxies...)
-	e := startEdge(t, nil, config)
-	// Caddy's admin API outlives its configuration until another has none.
-	t.Cleanup(func() { e.load(strings.Replace(config, "{{admin}}", "admin off", 1)) })
+	e := startEdge(t, nil, faultConfig(store, proxies...))
 	return e, adminOf(t, e.adminSocket)
 }
 
@@ -192,7 +189,7 @@ func TestGhostFaults(t *testing.T) {
 	_, said := admin("GET", "/lychgate/members/behind")
 	for i, test := range slices.Backward(ghostFaults) { // one at a time, those first that have Ghost work
 		p := proxies[i]
-		if seen := p.mend(); test.real != 0 && !cmp.Equal(seen, map[int]bool{test.real: true}) {
+		if seen := p.fix(); test.real != 0 && !cmp.Equal(seen, map[int]bool{test.real: true}) {
 			t.Errorf("%s: Ghost answered with %v, want %d", test.name, seen, test.real)
 		}
 		drain(t, admin, p.site)
@@ -248,7 +245,7 @@ func TestGhostTakesWritesLate(t *testing.T) {
 	e.follow(p, []step{{"PUT", "/" + who.Email, bodyOf(two), answerOf(two, "updated")}})
 	close(second)
 	wg.Wait()
-	p.mend()
+	p.fix()
 	drain(t, admin, p.site)
 	p.compare([]person{two}, []string{who.Email}, e.get(p))
 	p.keepsSecrets(e.logFile)

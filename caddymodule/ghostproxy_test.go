@@ -129,8 +129,8 @@ func (p *ghostProxy) down() {
 	}
 }
 
-// mend lifts the fault, and returns the statuses of Ghost's answers under it.
-func (p *ghostProxy) mend() map[int]bool {
+// fix lifts the fault, and returns the statuses of Ghost's answers under it.
+func (p *ghostProxy) fix() map[int]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fault != nil {
@@ -325,7 +325,7 @@ func (p *ghostProxy) compare(want []person, emails []string, get func(email stri
 		p.t.Errorf("%s: in Ghost: %s", p.site, diff)
 	}
 	p.down()
-	defer p.mend()
+	defer p.fix()
 	if diff := cmp.Diff(sorted(want), atEdge(p.t, get, emails)); diff != "" {
 		p.t.Errorf("%s: at the edge: %s", p.site, diff)
 	}

@@ -135,7 +135,7 @@ func TestHealthWithPostgresAway(t *testing.T) {
 				t.Errorf("problem %q", problem)
 			}
 
-			w.mend()
+			w.fix()
 			wait.Until(t, func() string {
 				got, _ := health(t, admin)
 				return cmp.Diff(healthy, got)
@@ -170,7 +170,7 @@ func testHealthBeforePostgres(t *testing.T, directive string) {
 	if problem != "the store is away" {
 		t.Errorf("problem %q", problem)
 	}
-	w.mend()
+	w.fix()
 	wait.Until(t, func() string {
 		got, _ := health(t, admin)
 		return cmp.Diff(healthAnswer{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}, got)

@@ -21,11 +21,6 @@ type homepage struct {
 	token  string // of an integration, which sees posts as Ghost has them
 }
 
-// homepageConfig is a configuration with the desk.
-func homepageConfig(store, url, key string) string {
-	return strings.Replace(themesConfig(store, url, key, ""), "\ttheme_manifest\n", "\ttheme_manifest\n\tstaff_desk\n", 1)
-}
-
 // newHomepage gives the Ghost behind an edge a theme with slots, and takes it away after
 // the test.
 func newHomepage(t *testing.T, e *edge, key string) *homepage {

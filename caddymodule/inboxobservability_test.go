@@ -13,12 +13,11 @@ import (
 
 // Log formats and other handlers can use what was answered.
 func TestPlaceholders(t *testing.T) {
-	e := startEdge(t, startDNS(t, zone), strings.Replace(oneSite, "inbox_provider", `
+	e := startEdge(t, startDNS(t, zone), inboxSite{before: `
 	log
 	log_append site {http.lychgate.site}
 	log_append provider {http.lychgate.provider}
-	header >X-Answer "{http.lychgate.site} {http.lychgate.provider}"
-	inbox_provider`, 1))
+	header >X-Answer "{http.lychgate.site} {http.lychgate.provider}"`}.caddyfile())
 	if got := e.lookup("aol.com", "192.0.2.1"); got.Header["X-Answer"] != "demo aol" {
 		t.Errorf("another handler sees %q", got.Header["X-Answer"])
 	}

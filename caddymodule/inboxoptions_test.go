@@ -69,14 +69,10 @@ http://two.example.com:{{port}} {
 // Two handlers in one site count a request once, and the smallest and the
 // largest cache work.
 func TestTwoHandlers(t *testing.T) {
-	e := startEdge(t, startDNS(t, zone), strings.Replace(oneSite, "inbox_provider", `
-	inbox_provider {
-		cache_size 1
-	}
-	inbox_provider {
-		path /ghost/lookup
-		cache_size 10000000
-	}`, 1))
+	e := startEdge(t, startDNS(t, zone), inboxSite{
+		before:  "inbox_provider {\n cache_size 1\n}",
+		options: "{\n path /ghost/lookup\n cache_size 10000000\n}",
+	}.caddyfile())
 	for i := range 10 {
 		if got := e.do("GET", "/ghost/members/labels", "X-Forwarded-For", "192.0.2.1"); got.Status != 200 {
 			t.Fatalf("request %d: %v", i+1, got)

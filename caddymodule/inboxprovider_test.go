@@ -14,25 +14,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
 )
 
-const oneSite = `
-{
-	{{global}}
-	lychgate {
-		resolvers {{dns}}
-		site demo {
-			hosts localhost 127.0.0.1 news.example.com
-		}
-	}
-}
-http://:{{port}} {
-	inbox_provider
-	handle /metrics {
-		metrics
-	}
-	respond "the site's own page at {path}"
-}
-`
-
 var zone = dnstest.Zone(map[string][]string{
 	"workspace.example": {"workspace.example. 300 IN MX 1 aspmx.l.google.com.", "workspace.example. 300 IN MX 5 alt1.aspmx.l.google.com."},
 	"tenant.example":    {"tenant.example. 300 IN MX 0 tenant-example.mail.protection.outlook.com."},
@@ -189,7 +170,7 @@ func TestLookup(t *testing.T) {
 // somebody first asked for the domain.
 func TestAnswersDoNotTellTheirAge(t *testing.T) {
 	server := startDNS(t, zone)
-	e := startEdge(t, server, strings.Replace(oneSite, "inbox_provider\n", "inbox_provider {\ncache_ttl 90s\n}\n", 1))
+	e := startEdge(t, server, inboxSite{options: "{\n cache_ttl 90s\n}"}.caddyfile())
 	want := jsonAnswer(200, "public, max-age=90", `{"provider":"gmail"}`)
 	for i, domain := range []string{"workspace.example", "workspace.example", "gmail.com"} {
 		if diff := cmp.Diff(want, e.lookup(domain, "192.0.2.1")); diff != "" {
@@ -317,10 +298,7 @@ func TestPassThrough(t *testing.T) {
 // Whatever other handlers add, a page never gets an answer that was asked for
 // with credentials.
 func TestNoCredentials(t *testing.T) {
-	e := startEdge(t, startDNS(t, zone), strings.Replace(oneSite, "inbox_provider", `
-	header Access-Control-Allow-Credentials true
-	header Vary Origin
-	inbox_provider`, 1))
+	e := startEdge(t, startDNS(t, zone), inboxSite{before: "header Access-Control-Allow-Credentials true\nheader Vary Origin"}.caddyfile())
 	for _, request := range [][2]string{{"GET", "domain=gmail.com"}, {"OPTIONS", ""}, {"GET", "domain=x"}, {"POST", ""}} {
 		got := e.do(request[0], "/ghost/inbox-provider?"+request[1])
 		if _, there := got.Header["Access-Control-Allow-Credentials"]; there {

@@ -3,7 +3,6 @@ package caddymodule_test
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,8 +12,7 @@ import (
 // the reload on, and what was sent before still counts.
 func TestIntegrationLimit(t *testing.T) {
 	config := func(store, limit string) string {
-		config := strings.Replace(membersConfig(store, "none"), "limit 10000 1m", "limit 6 1h", 1)
-		return strings.Replace(config, "key "+formKey, "key "+formKey+"\n"+limit, 1)
+		return membersSites{store: store, platform: "none", form: limit, limit: "6 1h"}.caddyfile()
 	}
 	store := sqliteStore(t)
 	e := startEdge(t, nil, config(store, "limit 4 1h"))

@@ -16,14 +16,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// subdirectoryConfig returns a Caddyfile for a Ghost in a subdirectory. The path is
-// theme_manifest's block.
-func subdirectoryConfig(t testing.TB, url, key, path string) string {
-	config := strings.Replace(themesConfig(sqliteStore(t), url, key, ""), "\ttheme_manifest\n", "\ttheme_manifest "+path+"\n", 1)
-	folder := regexp.MustCompile(`(reverse_proxy [^/ ]*)/[a-z]*`) // which a proxy's address has none of
-	return folder.ReplaceAllString(config, "$1")
-}
-
 var whatToWrite = regexp.MustCompile(`"write":"([^"]*)"`)
 
 // waitToWrite waits until the log says what to write, and returns that.
@@ -57,9 +49,9 @@ func TestGhostInASubdirectory(t *testing.T) {
 		"the address alone": {server + "/blog", "", "path /blog/ghost"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := subdirectoryConfig(t, c.url, g.Key, c.path)
+			store := sqliteStore(t)
 			for _, directive := range []string{"theme_manifest", "staff_desk"} {
-				e := startEdge(t, nil, strings.ReplaceAll(config, "\ttheme_manifest "+c.path, "\t"+directive+" "+c.path))
+				e := startEdge(t, nil, themesSite{store: store, url: c.url, key: g.Key, serve: directive + " " + c.path}.caddyfile())
 				if diff := cmp.Diff([]string{c.write}, e.waitToWrite()); diff != "" {
 					t.Error(directive, diff, e.logged())
 				}
@@ -69,7 +61,7 @@ func TestGhostInASubdirectory(t *testing.T) {
 			}
 		})
 	}
-	e := startEdge(t, nil, subdirectoryConfig(t, server+"/blog", g.Key, rightPath))
+	e := startEdge(t, nil, themesSite{store: sqliteStore(t), url: server + "/blog", key: g.Key, serve: "theme_manifest " + rightPath}.caddyfile())
 	answer, err := e.upload("/blog"+uploadPath, "daily.zip", strings.NewReader(string(zipThemeWith(t, g.Folder()+"/content/themes/source", "", map[string]string{"lychgate-manifest.yaml": warnedManifest("A")}))),
 		"Authorization", "Ghost "+adminToken(t, g.Key))
 	if err != nil || !strings.Contains(answer.Body, oneFinding) {
@@ -85,7 +77,7 @@ func TestGhostInASubdirectory(t *testing.T) {
 func TestGhostIsAskedWhenItIsBack(t *testing.T) {
 	address := "127.0.0.1:" + freeport.New(t)
 	key := "1:" + strings.Repeat("0", 64)
-	e := startEdge(t, nil, subdirectoryConfig(t, "http://"+address, key, ""))
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), "http://"+address, key, ""))
 	wait.Until(t, func() string {
 		if linesWith(e.logged(), "Ghost cannot be reached at") == "" {
 			return "no warning"

@@ -24,49 +24,6 @@ const (
 	strictKey = "strict-key-0123456789abcdef0123456789abcdef"
 )
 
-// membersConfig returns a Caddyfile with two sites. The store and the first
-// site's platform are the test's; the allowance is out of the way.
-func membersConfig(store, platform string) string {
-	return `
-{
-	{{global}}
-	lychgate {
-		store ` + store + `
-		site daily {
-			hosts localhost 127.0.0.1
-			platform ` + platform + `
-			integration form {
-				key ` + formKey + `
-			}
-			integration crm {
-				key ` + crmKey + `
-				mode custom_id
-				allow_duplicate_emails
-			}
-			integration strict {
-				key ` + strictKey + `
-				mode custom_id
-				subscribe_by_default off
-			}
-		}
-		site other {
-			hosts other.example.com
-			platform none
-			integration form {
-				key ` + otherKey + `
-			}
-		}
-	}
-}
-http://:{{port}} {
-	members_api {
-		limit 10000 1m
-	}
-	respond "the site's own page at {path}"
-}
-`
-}
-
 func sqliteStore(t testing.TB) string {
 	return "sqlite " + filepath.Join(t.TempDir(), "lychgate.db")
 }

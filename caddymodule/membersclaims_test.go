@@ -94,7 +94,7 @@ func TestRepeatsAfterAnEdgeDied(t *testing.T) {
 				first.Kill()
 			}
 			died := time.Now()
-			p.mend()
+			p.fix()
 			if !test.another {
 				if err := first.Restart(); err != nil {
 					t.Fatalf("first.Restart: %v", err)

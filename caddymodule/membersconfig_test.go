@@ -50,8 +50,7 @@ func TestMembersConfigMistakes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			config := "{\n\tlychgate {\n" + test.lychgate + "\nsite demo {\nhosts localhost\n" + test.site +
-				"\n}\n}\n}\nhttp://localhost:8080 { members_api " + test.members + "\n}\n"
-			config = strings.Replace(config, "{ members_api", "{\n\tmembers_api", 1)
+				"\n}\n}\n}\nhttp://localhost:8080 {\n\tmembers_api " + test.members + "\n}\n"
 			err := validate(config)
 			if err == nil {
 				t.Fatalf("no error for %s", config)

@@ -19,8 +19,7 @@ import (
 // A CRM that repeats a request gets the same answer, and the request is done
 // once.
 func TestMembersIdempotencyKey(t *testing.T) {
-	config := membersConfig(sqliteStore(t), "none")
-	e := startEdge(t, nil, strings.Replace(config, "members_api {", "handle /metrics {\nmetrics\n}\nmembers_api {", 1))
+	e := startEdge(t, nil, membersSites{store: sqliteStore(t), platform: "none", before: "handle /metrics {\n metrics\n}"}.caddyfile())
 	first := e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k1")
 	if first.Status != 200 || first.Header["Etag"] == "" {
 		t.Fatal(first)

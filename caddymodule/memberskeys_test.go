@@ -1,7 +1,6 @@
 package caddymodule_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -9,7 +8,7 @@ import (
 )
 
 func TestMembersKeys(t *testing.T) {
-	e := startEdge(t, nil, strings.Replace(membersConfig(sqliteStore(t), "none"), "limit 10000 1m", "limit 30 1m", 1))
+	e := startEdge(t, nil, membersSites{store: sqliteStore(t), platform: "none", limit: "30 1m"}.caddyfile())
 	unauthorized := enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer")
 	for name, authorization := range map[string]string{
 		"none": "", "empty": "Bearer ", "truncated": "Bearer " + formKey[:30], "of another site": "Bearer " + otherKey,

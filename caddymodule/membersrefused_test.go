@@ -78,7 +78,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 		{"DELETE", "/" + joe.Email, "", deleted()},
 		{"GET", "/" + joe.Email, "", enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
 	})
-	p.mend()
+	p.fix()
 	p.compare([]person{named}, []string{jane.Email, joe.Email}, e.get(p))
 	p.keepsSecrets(e.logFile, "the platform refused a queued write for good")
 }
@@ -120,6 +120,6 @@ func TestReasonOfRefusalIsAHeader(t *testing.T) {
 	if diff := cmp.Diff(answerOf(jane, "retrieved", "Lychgate-Sync", "refused", "Lychgate-Sync-Reason", reason), got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)
 	}
-	p.mend()
+	p.fix()
 	p.keepsSecrets(e.logFile)
 }

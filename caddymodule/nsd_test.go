@@ -19,7 +19,7 @@ import (
 // The decision holds against a DNS server and a zone file that know nothing of
 // Lychgate: Debian's nsd, which truncates large answers by itself.
 func TestAgainstNSD(t *testing.T) {
-	e := startEdge(t, nil, strings.ReplaceAll(oneSite, "{{dns}}", startNSD(t)))
+	e := startEdge(t, nil, inboxSite{resolvers: startNSD(t)}.caddyfile())
 	// What the domains of testdata/lychgate.test.zone are to be placed at.
 	reader := 0
 	for domain, want := range map[string]string{

@@ -32,7 +32,7 @@ func startWire(t testing.TB, target string) *wire {
 	close(w.open)
 	w.listen()
 	t.Cleanup(func() {
-		w.mend()
+		w.fix()
 		w.cut()
 		w.running.Wait()
 	})
@@ -102,7 +102,7 @@ func (w *wire) hang() {
 	w.open = make(chan struct{})
 }
 
-func (w *wire) mend() {
+func (w *wire) fix() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -154,7 +154,7 @@ func TestPostgresAway(t *testing.T) {
 				t.Errorf("what was refused is in Ghost: %s", diff)
 			}
 
-			w.mend()
+			w.fix()
 			e.follow(p, []step{
 				{"POST", "", bodyOf(carl), answerOf(carl, "created")},
 				{"PUT", "/" + anna.Email, bodyOf(changed), answerOf(changed, "updated")},

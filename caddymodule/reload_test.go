@@ -19,7 +19,7 @@ import (
 func TestReloads(t *testing.T) {
 	server := startDNS(t, zone)
 	// All of it takes longer than a minute on a loaded machine.
-	hourly := strings.Replace(oneSite, "inbox_provider", "inbox_provider {\n limit 10 1h\n}", 1)
+	hourly := inboxSite{options: "{\n limit 10 1h\n}"}.caddyfile()
 	config := func(n int) string { return hourly + fmt.Sprintf("# %d\n", n) }
 	e := startEdge(t, server, config(0))
 
@@ -80,11 +80,11 @@ func TestReloadWithOtherOptions(t *testing.T) {
 	for range 10 {
 		e.lookup("workspace.example", "192.0.2.1")
 	}
-	e.load(strings.Replace(oneSite, "inbox_provider", "inbox_provider {\n reject_to /help\n}", 1))
+	e.load(inboxSite{options: "{\n reject_to /help\n}"}.caddyfile())
 	if got := e.lookup("workspace.example", "192.0.2.1"); got.Status != 429 {
 		t.Errorf("another reject_to: %v", got)
 	}
-	e.load(strings.Replace(oneSite, "inbox_provider", "inbox_provider {\n limit 20 1m\n cache_ttl 1h\n}", 1))
+	e.load(inboxSite{options: "{\n limit 20 1m\n cache_ttl 1h\n}"}.caddyfile())
 	if got := e.lookup("workspace.example", "192.0.2.1"); got.Status != 200 || server.Total() != 2 {
 		t.Errorf("another limit and another cache: %v, %d DNS queries", got, server.Total())
 	}
@@ -94,7 +94,7 @@ func TestReloadWithOtherOptions(t *testing.T) {
 func TestReloadWithoutASite(t *testing.T) {
 	e := startEdge(t, startDNS(t, zone), oneSite)
 	e.lookup("gmail.com", "192.0.2.1")
-	e.load(strings.Replace(oneSite, "site demo", "site renamed", 1))
+	e.load(inboxSite{name: "renamed"}.caddyfile())
 	if all := e.do("GET", "/metrics").Body; strings.Contains(all, `site="demo"`) || !strings.Contains(all, `site="renamed"`) {
 		t.Errorf("metrics after the site was renamed: %s", all)
 	}
@@ -106,8 +106,8 @@ func TestRefusedReload(t *testing.T) {
 	e := startEdge(t, server, oneSite)
 	e.lookup("workspace.example", "192.0.2.1")
 	for _, broken := range []string{
-		strings.Replace(oneSite, "inbox_provider", "inbox_provider {\n reject_to {nobody.knows}\n}", 1),
-		strings.Replace(oneSite, "inbox_provider", "inbox_provider\n bind 192.0.2.1", 1), // fails at the last step
+		inboxSite{options: "{\n reject_to {nobody.knows}\n}"}.caddyfile(),
+		inboxSite{before: "bind 192.0.2.1"}.caddyfile(), // fails at the last step
 	} {
 		if err := e.tryLoad(broken); err == nil {
 			t.Fatal("a broken configuration was taken")

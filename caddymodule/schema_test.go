@@ -17,8 +17,8 @@ func TestManifestSchema(t *testing.T) {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
 	// Nothing of a Ghost is asked for.
-	config := themesConfig("sqlite "+t.TempDir()+"/members.db", "http://127.0.0.1:1", "0123456789abcdef01234567:"+strings.Repeat("ab", 32), "")
-	e := startEdge(t, startDNS(t, nil), config)
+	site := themesSite{store: "sqlite " + t.TempDir() + "/members.db", url: "http://127.0.0.1:1", key: "0123456789abcdef01234567:" + strings.Repeat("ab", 32)}
+	e := startEdge(t, startDNS(t, nil), site.caddyfile())
 	const path = "/ghost/lychgate/manifest.schema.json"
 	first := e.do("GET", path)
 	tag := first.Header["Etag"]
@@ -73,7 +73,8 @@ func TestManifestSchema(t *testing.T) {
 			t.Errorf("%s: %s", test.name, diff)
 		}
 	}
-	e.load(strings.Replace(config, "theme_manifest", "theme_manifest {\n path /blog/ghost\n}", 1))
+	site.serve = "theme_manifest {\n path /blog/ghost\n}"
+	e.load(site.caddyfile())
 	if got := e.do("GET", "/blog"+path); got.Status != 200 || got.Body != string(schema) {
 		t.Errorf("below another path: %d", got.Status)
 	}

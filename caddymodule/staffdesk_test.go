@@ -22,13 +22,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// deskConfig returns a Caddyfile with a Ghost behind the desk. Options are what else is to
-// be in the site's block.
-func deskConfig(store, url, key, options string) string {
-	return strings.Replace(themesConfig(store, url, key, options), "\ttheme_manifest\n",
-		"\ttheme_manifest\n\tstaff_desk\n\tmembers_api {\n\t\tlimit 10000 1m\n\t}\n", 1)
-}
-
 // What a Caddyfile says of the desk is all in the JSON that it becomes.
 func TestDeskJSON(t *testing.T) {
 	adapted, err := inprocess.Adapt("{\nlychgate {\nsite daily {\nhosts localhost\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.X}\n}\nstaff_integrations on\n}\n" +
@@ -131,14 +124,7 @@ func readPage(t testing.TB, answer response) deskPage {
 // Editors and administrators of a real Ghost see what became of each upload and refresh.
 func TestDeskThemesWithGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	git := gittest.New(t)
-	git.Init("theme")
-	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("main"), "index.hbs": ""})
-	git.Git("theme", "checkout", "-q", "-b", "next")
-	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": warnedManifest("next")})
-	git.Git("theme", "checkout", "-q", "-b", "removed")
-	git.Git("theme", "rm", "-q", "lychgate-manifest.yaml")
-	git.Commit("theme", nil)
+	git := themeBranches(t)
 	git.Git("theme", "checkout", "-q", "main")
 	address := git.Start()
 	store, theme := sqliteStore(t), "desk-"+guidLike()
@@ -243,7 +229,7 @@ func TestDeskIntegrationsWithGhost(t *testing.T) {
 		t.Fatalf("%d %v %s", added.Status, added.IDs, added.Text)
 	}
 	// The site's address leads to the edge here, not to Ghost.
-	port := e.vars.Replace("{{port}}")
+	port := e.vars["port"]
 	command := strings.ReplaceAll(added.IDs["api-try"], e.base, "http://127.0.0.1:"+port)
 	output, err := exec.CommandContext(t.Context(), "sh", "-c", command+" --silent").CombinedOutput()
 	if err != nil || string(output) != `{"success":false,"message":"Member not found.","code":"not_found"}` {
@@ -341,7 +327,7 @@ func TestDeskSyncWithGhost(t *testing.T) {
 		!strings.Contains(pending.Text, p.email("jane")+" Written TIME Why it is pending ") || !strings.Contains(pending.Text, "503") {
 		t.Errorf("pending: %s", pending.Text)
 	}
-	p.mend()
+	p.fix()
 	if page := owner.post("sync"); !strings.HasPrefix(page.Text, "Sync Being tried now: ") && !strings.HasPrefix(page.Text, "Sync Nothing was pending. ") {
 		t.Errorf("tried: %s", page.Text)
 	}
@@ -398,7 +384,7 @@ func TestDeskWithoutItsStore(t *testing.T) {
 			if got := e.do("GET", "/ghost/api/admin/users/me/", "Cookie", owner.cookie, "Origin", e.base); got.Status != 200 {
 				t.Errorf("Ghost's admin: %d", got.Status)
 			}
-			w.mend()
+			w.fix()
 			wait.Until(t, func() string {
 				if page := owner.get("themes"); page.Status != 200 {
 					return page.Text
@@ -416,8 +402,10 @@ func TestDeskWithoutItsStore(t *testing.T) {
 // to.
 func TestDeskInASubdirectory(t *testing.T) {
 	const key = "1:" + "0000000000000000000000000000000000000000000000000000000000000000"
-	config := subdirectoryConfig(t, "http://127.0.0.1:1/blog", key, "{\n path /blog/ghost\n}")
-	e := startEdge(t, nil, strings.Replace(config, "\ttheme_manifest ", "\tstaff_desk {\n path /blog/ghost\n}\n\ttheme_manifest ", 1))
+	e := startEdge(t, nil, themesSite{
+		store: sqliteStore(t), url: "http://127.0.0.1:1/blog", key: key,
+		serve: "staff_desk {\n path /blog/ghost\n}\ntheme_manifest {\n path /blog/ghost\n}",
+	}.caddyfile())
 	got := e.do("GET", "/blog/ghost/lychgate/desk/")
 	if got.Status != 303 || got.Header["Location"] != "/blog/ghost/lychgate/desk/themes" {
 		t.Errorf("%v", got)

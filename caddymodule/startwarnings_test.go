@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
@@ -148,7 +149,11 @@ func validated(t *testing.T, config string) []map[string]any {
 		check = func(config string) error { return validateJSON([]byte(config)) }
 		to = `"logging": {"logs": {"default": {"writer": {"output": "file", "filename": "` + log + `", "roll": false}}}}`
 	}
-	if err := check(strings.ReplaceAll(config, "{{log}}", to)); err != nil {
+	config, err := caddytest.Values{"log": to}.Fill(config)
+	if err != nil {
+		t.Fatalf("Fill: %v", err)
+	}
+	if err := check(config); err != nil {
 		t.Fatalf("check: %v", err)
 	}
 	text, err := os.ReadFile(log)
@@ -220,7 +225,7 @@ func TestWarningsOfValidation(t *testing.T) {
 // without its key.
 func TestWarningOfGhostThatIsAway(t *testing.T) {
 	address := "127.0.0.1:" + freeport.New(t)
-	e := startEdge(t, nil, subdirectoryConfig(t, "http://"+address, anAdminKey, ""))
+	e := startEdge(t, nil, themesConfig(sqliteStore(t), "http://"+address, anAdminKey, ""))
 	const message = "Ghost cannot be reached at the address in platform ghost; it is tried again until it answers"
 	wait.Until(t, func() string {
 		if strings.Count(e.logged(), message) == 0 {

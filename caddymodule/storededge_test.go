@@ -32,7 +32,7 @@ type storedEdge struct {
 func startStored(t testing.TB, store string, options ...string) *storedEdge {
 	t.Helper()
 	e := &storedEdge{
-		Edge: caddytest.New(t, storedConfig(store, options...)), t: t,
+		Edge: caddytest.New(t, storedConfig(store, options...), nil), t: t,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second},
 	}
 	e.admin = caddytest.Admin(e.AdminSocket)

@@ -117,7 +117,7 @@ func TestReloadWithStoredSites(t *testing.T) {
 	source.Host = w.address
 	e := startStored(t, "postgres "+source.String())
 	e.addNone("daily", "daily.example")
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
+	config, err := os.ReadFile(filepath.Join(e.Folder, "Caddyfile"))
 	if err != nil {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
@@ -128,7 +128,7 @@ func TestReloadWithStoredSites(t *testing.T) {
 		}
 		e.loadAndAsk(string(config)+strings.Repeat("\n# changed", round+1), "daily.example")
 	}
-	w.mend()
+	w.fix()
 }
 
 // An edge that could not reach the store for a while brings no write to where the site's
@@ -180,7 +180,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 			}
 		}
 		<-time.After(1500 * time.Millisecond) // so that attempts are due when the other edge is back
-		w.mend()
+		w.fix()
 		wait.Until(t, func() string { // it has taken part again
 			if status, text := two.get("daily.example", "/integration/members/r0-0@example.com", "Authorization", "Bearer "+key); status != http.StatusOK {
 				return text
@@ -266,7 +266,7 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 			})
 			away(w)
 			direct.addNone("weekly", "weekly.example")
-			config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
+			config, err := os.ReadFile(filepath.Join(e.Folder, "Caddyfile"))
 			if err != nil {
 				t.Fatalf("os.ReadFile: %v", err)
 			}
@@ -287,7 +287,7 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 			if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer x"); status != http.StatusInternalServerError {
 				t.Errorf("a member: %d %s", status, text)
 			}
-			w.mend()
+			w.fix()
 			wait.Until(t, func() string {
 				if !e.serves("daily.example") || !e.serves("weekly.example") {
 					return "not live"

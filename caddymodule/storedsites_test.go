@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -159,7 +158,8 @@ func TestHostsAreExchanged(t *testing.T) {
 // not served, and keeps its members and keys.
 func TestSiteMovesIntoTheStore(t *testing.T) {
 	const block = "site daily {\nhosts daily.example\nplatform none\nintegration form {\nkey " + formKey + "\n}\n}"
-	e := startStored(t, sqliteStore(t), block)
+	store := sqliteStore(t)
+	e := startStored(t, store, block)
 	e.client.Transport = &http.Transport{DisableKeepAlives: true}
 	create := `{"email":"joe@example.com"}`
 	if status, text := e.send("POST", "daily.example", "/integration/members", create, "Authorization", "Bearer "+formKey); status != http.StatusOK {
@@ -167,11 +167,11 @@ func TestSiteMovesIntoTheStore(t *testing.T) {
 	}
 	e.addNone("daily", "daily.example")
 	key := e.addKey("daily")
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(e.LogFile), "Caddyfile"))
+	config, err := e.Values.Fill(storedConfig(store))
 	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
+		t.Fatalf("e.Values.Fill: %v", err)
 	}
-	e.loadAndAsk(strings.Replace(string(config), block, "", 1), "daily.example")
+	e.loadAndAsk(config, "daily.example")
 	if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer "+key); status != http.StatusOK || !strings.Contains(text, "joe@example.com") {
 		t.Errorf("%d %s", status, text)
 	}

@@ -36,7 +36,7 @@ func TestUploadsOfStrangers(t *testing.T) {
 		before := heapInUse()
 		var conns []net.Conn
 		for i := range uploads {
-			conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars.Replace("{{port}}"))
+			conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars["port"])
 			if err != nil {
 				t.Fatalf("net.Dial: %v", err)
 			}
@@ -82,8 +82,7 @@ func TestStrangersDoNotDelayWrites(t *testing.T) {
 	}))
 	defer slow.Close()
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	config := strings.Replace(membersConfig(sqliteStore(t), ghostPlatform(slow.URL, key, "off")), "\tmembers_api", "\ttheme_manifest\n\tmembers_api", 1)
-	e := startEdge(t, nil, config)
+	e := startEdge(t, nil, membersSites{store: sqliteStore(t), platform: ghostPlatform(slow.URL, key, "off"), before: "theme_manifest"}.caddyfile())
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
@@ -142,7 +141,7 @@ func TestLogLinesOfStrangers(t *testing.T) {
 // Nothing is written for strangers.
 func TestDiskOfStrangers(t *testing.T) {
 	source := sqliteStore(t)
-	e := startEdge(t, startDNS(t, zone), strings.Replace(membersConfig(source, "none"), "\tmembers_api", "\tinbox_provider\n\tmembers_api", 1))
+	e := startEdge(t, startDNS(t, zone), membersSites{store: source, platform: "none", before: "inbox_provider"}.caddyfile())
 	e.call(formKey, "POST", "", `{"email":"a@example.com"}`)
 	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
 	if err != nil {
@@ -171,7 +170,7 @@ func TestDiskOfStrangers(t *testing.T) {
 
 // Who makes up webhook events has 30 of them looked at in a minute.
 func TestMadeUpWebhookEvents(t *testing.T) {
-	e := startEdge(t, nil, strings.Replace(membersConfig(sqliteStore(t), "none"), "limit 10000 1m", "limit 30 1m", 1))
+	e := startEdge(t, nil, membersSites{store: sqliteStore(t), platform: "none", limit: "30 1m"}.caddyfile())
 	gone := enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
 	for n := range 31 {
 		got := e.do("POST", fmt.Sprint("/integration/webhooks/", n), "X-Forwarded-For", "192.0.2.1")

@@ -74,7 +74,7 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 			}
 		}
 	}
-	w.mend()
+	w.fix()
 	if got := e.section(theme, owner); got != "A" {
 		t.Errorf("the homepage has %q", got)
 	}
@@ -106,7 +106,7 @@ func TestUploadThatIsLeft(t *testing.T) {
 	send := func(zip []byte, length int, meanwhile func()) {
 		t.Helper()
 		body := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + theme + ".zip\"\r\nContent-Type: application/zip\r\n\r\n" + string(zip) + "\r\n--b--\r\n"
-		conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars.Replace("{{port}}"))
+		conn, err := net.Dial("tcp4", "127.0.0.1:"+e.vars["port"])
 		if err != nil {
 			t.Fatalf("net.Dial: %v", err)
 		}

@@ -14,37 +14,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
-// themesConfig returns a Caddyfile with a Ghost behind theme_manifest. Themes are
-// what else is to be in the site's block.
-func themesConfig(store, url, key, themes string) string {
-	return `
-{
-	{{global}}
-	lychgate {
-		store ` + store + `
-		site daily {
-			hosts localhost 127.0.0.1
-			platform ` + ghostPlatform(url, key, "off") + `
-			` + themes + `
-		}
-		site bare {
-			hosts bare.example.com
-			platform none
-		}
-	}
-}
-http://:{{port}} {
-	theme_manifest
-	metrics /metrics
-	reverse_proxy ` + strings.TrimPrefix(url, "http://") + ` {
-		transport http {
-			keepalive 90s # the default has connections that outlive Caddy
-		}
-	}
-}
-`
-}
-
 // sourceZip returns Ghost's own theme Source in a zip, below a folder if that is
 // not empty, with a manifest if that is not empty.
 func sourceZip(t testing.TB, folder, manifest string) []byte {

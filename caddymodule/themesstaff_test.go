@@ -197,10 +197,9 @@ func TestValidateEvents(t *testing.T) {
 	}
 }
 
-// A refresh reads what the repository has, or says why it cannot, and then
-// changes nothing. Only a repository that was read and has no manifest clears it.
-func TestRefreshWithGit(t *testing.T) {
-	url, key := ghosttest.Real(t)
+// themeBranches returns a server with the repository theme: the manifest of main has no finding,
+// that of next has one, and removed, which is checked out, has none.
+func themeBranches(t *testing.T) *gittest.Server {
 	git := gittest.New(t)
 	git.Init("theme")
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("main"), "index.hbs": ""})
@@ -209,6 +208,14 @@ func TestRefreshWithGit(t *testing.T) {
 	git.Git("theme", "checkout", "-q", "-b", "removed")
 	git.Git("theme", "rm", "-q", "lychgate-manifest.yaml")
 	git.Commit("theme", nil)
+	return git
+}
+
+// A refresh reads what the repository has, or says why it cannot, and then
+// changes nothing. Only a repository that was read and has no manifest clears it.
+func TestRefreshWithGit(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	git := themeBranches(t)
 	git.Git("theme", "checkout", "-q", "-b", "too-large")
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": strings.Repeat("#", 256<<10+1)})
 	git.Git("theme", "checkout", "-q", "-b", "linked")

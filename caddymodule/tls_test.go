@@ -67,8 +67,7 @@ func TestPermission(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			asked.Store(0)
-			folder := t.TempDir()
-			edge, err := caddytest.Start(folder, `
+			edge := caddytest.New(t, `
 {
 	{{global}}
 	skip_install_trust
@@ -88,15 +87,7 @@ https://:{{port}} {
 	}
 	inbox_provider
 }
-`)
-			if err != nil {
-				t.Fatalf("caddytest.Start: %v", err)
-			}
-			t.Cleanup(func() {
-				if err := edge.Stop(); err != nil {
-					t.Errorf("edge.Stop: %v", err)
-				}
-			})
+`, nil)
 			before, err := os.ReadFile(edge.LogFile)
 			if err != nil {
 				t.Fatalf("os.ReadFile: %v", err)
@@ -122,7 +113,7 @@ https://:{{port}} {
 				t.Errorf("another's host: %v", err)
 			}
 			_ = handshake(t, edge, "other.example.com")
-			if diff := cmp.Diff(test.want, certificates(t, filepath.Join(folder, "data"))); diff != "" {
+			if diff := cmp.Diff(test.want, certificates(t, filepath.Join(edge.Folder, "data"))); diff != "" {
 				t.Errorf("certificates (-want +got):\n%s", diff)
 			}
 			if n := asked.Load(); n != test.asked {
@@ -175,7 +166,7 @@ func TestUpstreams(t *testing.T) {
 		"\n site daily {\n hosts news.example.com www.example.com\n platform ghost "+server("daily")+ghostKey+" }"+
 		"\n site weekly {\n hosts weekly.example.org\n platform ghost "+server("weekly")+"/blog"+ghostKey+" }"+
 		"\n site demo {\n hosts localhost\n platform none\n }\n}\n}\n"+
-		"http://:{{port}} {\n inbox_provider\n reverse_proxy {\n dynamic lychgate\n }\n}\n")
+		"http://:{{port}} {\n inbox_provider\n reverse_proxy {\n dynamic lychgate\n }\n}\n", nil)
 	client := &http.Client{Transport: new(http.Transport)}
 	defer client.CloseIdleConnections()
 	for host, want := range map[string]response{
@@ -221,7 +212,7 @@ func TestUpstreamsOverHTTPS(t *testing.T) {
 				"\n site weekly {\n hosts weekly.example.org\n platform ghost "+secure.URL+ghostKey+" }"+
 				"\n site monthly {\n hosts monthly.example.net\n platform ghost https://127.0.0.1"+ghostKey+" }\n}\n}\n"+
 				"http://:{{port}} {\n inbox_provider\n reverse_proxy {\n dynamic lychgate\n "+test.options+"\n }\n"+
-				" handle_errors {\n respond \"from {http.reverse_proxy.upstream.hostport}\"\n }\n}\n")
+				" handle_errors {\n respond \"from {http.reverse_proxy.upstream.hostport}\"\n }\n}\n", nil)
 			client := &http.Client{Transport: new(http.Transport)}
 			defer client.CloseIdleConnections()
 			for host, want := range map[string]response{

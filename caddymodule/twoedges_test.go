@@ -75,7 +75,7 @@ func TestTwoEdges(t *testing.T) {
 		}
 		inGhost := p.inGhost()
 		p.down()
-		defer p.mend()
+		defer p.fix()
 		for _, edge := range edges {
 			if diff := cmp.Diff(inGhost, atEdge(t, func(email string) (string, error) { return edge.call(client, "GET", "/"+email, "") }, known)); diff != "" {
 				t.Errorf("%s: at an edge, and not in Ghost: %s", doing, diff)

@@ -42,28 +42,31 @@ func TestUnaskedTextIsInNoLog(t *testing.T) {
 		conn.Close()
 	}))
 	defer server.Close()
-	e := caddytest.New(t, strings.NewReplacer("{{global}}", "{{global}}\n\tlog {\n\t\tlevel DEBUG\n\t}", "{{base}}", "http://127.0.0.1:{{port}}", "{{store}}", "{{folder}}/lychgate.db", "{{ghost}}", server.URL, "{{key}}", formKey).Replace(`{
+	e := caddytest.New(t, `{
 	{{global}}
+	log {
+		level DEBUG
+	}
 	lychgate {
-		store sqlite {{store}}
+		store sqlite {{folder}}/lychgate.db
 		site daily {
 			hosts 127.0.0.1
-			platform ghost {{ghost}} {
+			platform ghost `+server.URL+` {
 				admin_key 0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
 				webhooks off
 			}
 			integration form {
-				key {{key}}
+				key `+formKey+`
 			}
 		}
 	}
 }
-{{base}} {
+http://127.0.0.1:{{port}} {
 	members_api {
 		limit 6000 1m
 	}
 }
-`))
+`, nil)
 	defer http.DefaultClient.CloseIdleConnections()
 	for n := 0; asked.Load() < int64(3*len(answers)); n++ {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%s/integration/members/reader%d@example.net", e.Port, n), nil)

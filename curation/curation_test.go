@@ -17,6 +17,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -24,101 +25,23 @@ import (
 
 func TestMain(m *testing.M) { wait.Goroutines(m) }
 
-// wall is a platform with posts, each of which carries tags.
-type wall struct {
-	mu      sync.Mutex
-	posts   map[string][]string
-	isDraft map[string]bool
-	seen    map[string][]string // by tag, the numbers of posts that carried it after each change
-
-	// fault is asked before each call, by its name; an error is what the call returns.
-	fault func(call string) error
-}
-
-func newWall(posts map[string][]string) *wall {
-	return &wall{posts: posts, seen: make(map[string][]string), fault: func(string) error { return nil }}
-}
-
-func (w *wall) Tagged(_ context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.fault("tagged"); err != nil {
-		return nil, err
-	}
-	carried := make(map[string]platform.Tagged)
-	for _, tag := range tags {
-		of := platform.Tagged{IsInternal: tag[0] == '#'}
-		for _, id := range w.carriers(tag) {
-			if of.Total++; of.Total <= most {
-				of.Posts = append(of.Posts, platform.Post{ID: id, Title: "Post " + id})
-			}
+// newPlatform returns a platform with posts, published but for one called draft, each of which
+// carries tags. The newest has the greatest ID.
+func newPlatform(posts map[string][]string) *platformtest.Platform {
+	p := platformtest.New()
+	p.Tags = posts
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(posts))) {
+		post := platform.Post{ID: id, Title: "Post " + id, Status: platform.Published}
+		if id == "draft" {
+			post.Status = platform.Draft
 		}
-		carried[tag] = of
+		p.Posts = append(p.Posts, post)
 	}
-	return carried, nil
-}
-
-// carriers returns the posts with a tag, the newest first, which is the greatest.
-func (w *wall) carriers(tag string) (ids []string) {
-	for _, id := range slices.Backward(slices.Sorted(maps.Keys(w.posts))) {
-		if slices.Contains(w.posts[id], tag) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func (w *wall) Published(context.Context, platform.PostSearch) ([]platform.Post, error) {
-	return nil, nil
-}
-
-func (w *wall) Post(_ context.Context, id string) (platform.Post, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.fault("post"); err != nil {
-		return platform.Post{}, err
-	}
-	if _, ok := w.posts[id]; !ok {
-		return platform.Post{}, platform.ErrNoPost
-	}
-	if w.isDraft[id] {
-		return platform.Post{ID: id, Status: "draft"}, nil
-	}
-	return platform.Post{ID: id, Status: platform.Published}, nil
-}
-
-func (w *wall) Tag(_ context.Context, id, tag string) error {
-	return w.retag("tag", id, tag, func(tags []string) []string { return append(tags, tag) })
-}
-
-func (w *wall) Untag(_ context.Context, id, tag string) error {
-	return w.retag("untag", id, tag, func(tags []string) []string { return tags })
-}
-
-func (w *wall) retag(call, id, tag string, change func([]string) []string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.fault(call + " " + id); err != nil {
-		return err
-	}
-	tags, ok := w.posts[id]
-	if !ok {
-		return platform.ErrNoPost
-	}
-	w.posts[id] = change(slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == tag }))
-	w.seen[tag] = append(w.seen[tag], strconv.Itoa(len(w.carriers(tag))))
-	return nil
-}
-
-// has returns what carries a tag.
-func (w *wall) has(tag string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.carriers(tag)
+	return p
 }
 
 // start returns a curator of a store, which serves one site.
-func start(t *testing.T, db *database.DB, w *wall) *Curator {
+func start(t *testing.T, db *database.DB, w *platformtest.Platform) *Curator {
 	t.Helper()
 	c := newCurator(t, db, map[string]platform.PostHost{"daily": w})
 	running(t, c)
@@ -185,14 +108,14 @@ func TestMove(t *testing.T) {
 			posts map[string][]string
 			post  string
 			want  []string
-			seen  []string
+			seen  []int
 		}{
-			"the first":      {map[string][]string{"1": {"news"}, "2": nil}, "1", []string{"1"}, []string{"1"}},
-			"another":        {map[string][]string{"1": {"news", "#hero"}, "2": {"#x"}}, "2", []string{"2"}, []string{"2", "1"}},
+			"the first":      {map[string][]string{"1": {"news"}, "2": nil}, "1", []string{"1"}, []int{1}},
+			"another":        {map[string][]string{"1": {"news", "#hero"}, "2": {"#x"}}, "2", []string{"2"}, []int{2, 1}},
 			"the same":       {map[string][]string{"1": {"#hero", "news"}}, "1", []string{"1"}, nil},
-			"of several":     {map[string][]string{"1": {"#hero"}, "2": {"#hero"}, "3": {"#hero"}}, "2", []string{"2"}, []string{"2", "1"}},
-			"beside several": {map[string][]string{"1": {"#hero"}, "2": {"#hero"}, "3": nil}, "3", []string{"3"}, []string{"3", "2", "1"}},
-			"none":           {map[string][]string{"1": {"#hero", "a"}, "2": {"#hero"}}, "", nil, []string{"1", "0"}},
+			"of several":     {map[string][]string{"1": {"#hero"}, "2": {"#hero"}, "3": {"#hero"}}, "2", []string{"2"}, []int{2, 1}},
+			"beside several": {map[string][]string{"1": {"#hero"}, "2": {"#hero"}, "3": nil}, "3", []string{"3"}, []int{3, 2, 1}},
+			"none":           {map[string][]string{"1": {"#hero", "a"}, "2": {"#hero"}}, "", nil, []int{1, 0}},
 			"none of none":   {map[string][]string{"1": {"a"}}, "", nil, nil},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -200,19 +123,19 @@ func TestMove(t *testing.T) {
 				for id, tags := range test.posts {
 					others[id] = slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return tag == "#hero" })
 				}
-				w := newWall(test.posts)
+				w := newPlatform(test.posts)
 				c := start(t, db, w)
 				if err := c.Move(t.Context(), "daily", "#hero", test.post); err != nil {
 					t.Fatalf("c.Move: %v", err)
 				}
-				if diff := cmp.Diff(test.want, w.has("#hero")); diff != "" {
-					t.Errorf("w.has (-want +got):\n%s", diff)
+				if diff := cmp.Diff(test.want, w.PostsByTag()["#hero"]); diff != "" {
+					t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(test.seen, w.seen["#hero"]); diff != "" {
+				if diff := cmp.Diff(test.seen, w.Carriers["#hero"]); diff != "" {
 					t.Errorf("the numbers of posts with the tag, one after the other: %s", diff)
 				}
 				left := make(map[string][]string)
-				for id, tags := range w.posts {
+				for id, tags := range w.Tags {
 					left[id] = slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return tag == "#hero" })
 				}
 				if diff := cmp.Diff(others, left, cmpopts.EquateEmpty()); diff != "" {
@@ -226,33 +149,28 @@ func TestMove(t *testing.T) {
 	})
 }
 
-var errDown = errors.New("down")
-
 // A choice that cannot be made changes nothing and is not kept.
 func TestRefused(t *testing.T) {
 	refusal := &platform.Refusal{Reason: "No."}
 	for name, test := range map[string]struct {
 		post  string
-		fault func(call string) error
+		fault error // of tagging it
 		want  error
 	}{
 		"a post that is not there":     {"9", nil, platform.ErrNoPost},
-		"a post that is deleted then":  {"2", func(call string) error { return map[string]error{"tag 2": platform.ErrNoPost}[call] }, platform.ErrNoPost},
+		"a post that is deleted then":  {"2", platform.ErrNoPost, platform.ErrNoPost},
 		"a post that is not published": {"draft", nil, errUnpublished},
-		"a post that is refused":       {"2", func(call string) error { return map[string]error{"tag 2": refusal}[call] }, refusal},
+		"a post that is refused":       {"2", refusal, refusal},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWall(map[string][]string{"1": {"#hero"}, "2": nil, "draft": nil})
-			w.isDraft = map[string]bool{"draft": true}
-			if test.fault != nil {
-				w.fault = test.fault
-			}
+			w := newPlatform(map[string][]string{"1": {"#hero"}, "2": nil, "draft": nil})
+			w.BreakCalls(test.fault, "tag")
 			c := start(t, dbtest.SQLite(t), w)
 			if err := c.Move(t.Context(), "daily", "#hero", test.post); !errors.Is(err, test.want) || errors.Is(err, ErrPending) {
 				t.Errorf("%v", err)
 			}
-			if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
-				t.Errorf("w.has (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{"1"}, w.PostsByTag()["#hero"]); diff != "" {
+				t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
 			}
 			if left := pending(t, c); left != nil {
 				t.Errorf("pending: %v", left)
@@ -291,10 +209,10 @@ func TestKilled(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		finished := false
 		for calls := 1; !finished; calls++ {
-			w := newWall(map[string][]string{"1": {"#hero", "a"}, "2": {"b"}, "3": {"#hero"}})
+			w := newPlatform(map[string][]string{"1": {"#hero", "a"}, "2": {"b"}, "3": {"#hero"}})
 			killed := start(t, db, w)
 			made := 0
-			w.fault = func(string) error {
+			w.Fail(func(string, string) error {
 				if made++; made <= calls {
 					return nil
 				}
@@ -303,17 +221,15 @@ func TestKilled(t *testing.T) {
 					t.Errorf("db.Write.ExecContext: %v", err)
 				}
 				return errDead
-			}
+			})
 			finished = killed.Move(t.Context(), "daily", "#hero", "2") == nil
-			w.mu.Lock()
-			w.fault = func(string) error { return nil }
-			w.mu.Unlock()
+			w.Fix()
 
 			expire(t, db)
 			other := start(t, db, w)
 			syncAll(t, other)
 			want := map[string][]string{"1": {"a"}, "2": {"b", "#hero"}, "3": {}}
-			if diff := cmp.Diff(want, w.posts); diff != "" {
+			if diff := cmp.Diff(want, w.Tags); diff != "" {
 				t.Errorf("ended after %d calls: %s", calls, diff)
 			}
 			if left := pending(t, other); left != nil {
@@ -331,7 +247,7 @@ func TestAtOnce(t *testing.T) {
 		for i := range 10 {
 			posts[strconv.Itoa(i)] = []string{"news"}
 		}
-		w := newWall(posts)
+		w := newPlatform(posts)
 		curators := []*Curator{start(t, db, w), start(t, db, w)}
 		var mu sync.Mutex
 		var acknowledged string
@@ -350,10 +266,10 @@ func TestAtOnce(t *testing.T) {
 			})
 		}
 		editors.Wait()
-		if diff := cmp.Diff([]string{acknowledged}, w.has("#hero")); diff != "" {
-			t.Errorf("w.has (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]string{acknowledged}, w.PostsByTag()["#hero"]); diff != "" {
+			t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
 		}
-		for id, tags := range w.posts {
+		for id, tags := range w.Tags {
 			if !slices.Contains(tags, "news") {
 				t.Errorf("post %s has %v", id, tags)
 			}
@@ -367,7 +283,8 @@ func TestAtOnce(t *testing.T) {
 // Who chooses a post twice, as with a double click, is told both times that it is there.
 func TestTwice(t *testing.T) {
 	db := dbtest.SQLite(t)
-	w := hanging{newWall(map[string][]string{"1": nil}), make(chan struct{})}
+	w := newPlatform(map[string][]string{"1": nil})
+	_, release := w.Hold("tagged")
 	c := newCurator(t, db, map[string]platform.PostHost{"daily": w})
 	running(t, c)
 	var editors sync.WaitGroup
@@ -400,17 +317,17 @@ func TestTwice(t *testing.T) {
 		}
 		return ""
 	})
-	close(w.let)
+	release()
 	editors.Wait()
-	if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
-		t.Errorf("w.has (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"1"}, w.PostsByTag()["#hero"]); diff != "" {
+		t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
 	}
 }
 
 // Run finishes what another process left, and leaves alone what this one does not serve.
 func TestRun(t *testing.T) {
 	db := dbtest.SQLite(t)
-	w := newWall(map[string][]string{"1": nil})
+	w := newPlatform(map[string][]string{"1": nil})
 	c := start(t, db, w)
 	for _, site := range []string{"daily", "weekly"} {
 		keep(t, c, site, "#hero", "1")
@@ -430,15 +347,15 @@ func TestRun(t *testing.T) {
 	if err != nil || len(other) != 1 {
 		t.Errorf("of a site that is served elsewhere: %+v, %v", other, err)
 	}
-	if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
-		t.Errorf("w.has (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"1"}, w.PostsByTag()["#hero"]); diff != "" {
+		t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
 	}
 }
 
 // A move for which there is no room, or that is asked for while the queue ends, as at a reload,
 // is kept and waits for the next one.
 func TestMoveWithoutRoom(t *testing.T) {
-	w := newWall(map[string][]string{"1": nil})
+	w := newPlatform(map[string][]string{"1": nil})
 	db := dbtest.SQLite(t)
 	c := start(t, db, w)
 	end(c)
@@ -449,7 +366,7 @@ func TestMoveWithoutRoom(t *testing.T) {
 		t.Errorf("pending (-want +got):\n%s", diff)
 	}
 	syncAll(t, start(t, db, w))
-	if diff := cmp.Diff([]string{"1"}, w.has("#hero")); diff != "" {
+	if diff := cmp.Diff([]string{"1"}, w.PostsByTag()["#hero"]); diff != "" {
 		t.Errorf("made by the next one, want -, got +: %s", diff)
 	}
 }

@@ -8,21 +8,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 )
 
 // A move whose time is up is tried later, and not at once and for ever.
 func TestTimeIsUp(t *testing.T) {
-	w := newWall(map[string][]string{"1": {"#hero"}, "2": nil})
+	w := newPlatform(map[string][]string{"1": {"#hero"}, "2": nil})
 	c := start(t, dbtest.SQLite(t), w)
 	m := keep(t, c, "daily", "#hero", "2")
 	ctx, cancel := context.WithCancel(t.Context())
-	w.fault = func(call string) error {
-		if call != "tag 2" {
+	w.Fail(func(call, _ string) error {
+		if call != "tag" {
 			return nil
 		}
 		cancel()
 		return context.Canceled
-	}
+	})
 	if _, err := c.work.Sync(ctx, "daily", Kind, m.identity); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
@@ -35,15 +36,10 @@ func TestTimeIsUp(t *testing.T) {
 // A platform that fails at any call keeps nobody from what was chosen: it is finished when
 // it answers again.
 func TestPlatformFails(t *testing.T) {
-	for _, failing := range []string{"post", "tagged", "tag 2", "untag 1"} {
+	for _, failing := range []string{"post", "tagged", "tag", "untag"} {
 		t.Run(failing, func(t *testing.T) {
-			w := newWall(map[string][]string{"1": {"#hero"}, "2": nil})
-			w.fault = func(call string) error {
-				if call == failing {
-					return errDown
-				}
-				return nil
-			}
+			w := newPlatform(map[string][]string{"1": {"#hero"}, "2": nil})
+			w.BreakCalls(platformtest.ErrDown, failing)
 			db := dbtest.SQLite(t)
 			c := start(t, db, w)
 			err := c.Move(t.Context(), "daily", "#hero", "2")
@@ -60,12 +56,10 @@ func TestPlatformFails(t *testing.T) {
 			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem == "" {
 				t.Fatalf("%+v, %v", moves, err)
 			}
-			w.mu.Lock()
-			w.fault = func(string) error { return nil }
-			w.mu.Unlock()
+			w.Fix()
 			syncAll(t, c)
-			if diff := cmp.Diff([]string{"2"}, w.has("#hero")); diff != "" {
-				t.Errorf("w.has (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{"2"}, w.PostsByTag()["#hero"]); diff != "" {
+				t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
 			}
 			if left := pending(t, c); left != nil {
 				t.Errorf("pending: %v", left)

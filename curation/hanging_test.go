@@ -1,7 +1,6 @@
 package curation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,25 +12,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// hanging is a platform that does not say what carries a tag until it is let.
-type hanging struct {
-	*wall
-	let chan struct{}
-}
-
-func (h hanging) Tagged(ctx context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
-	select {
-	case <-h.let:
-		return h.wall.Tagged(ctx, tags, most)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // However much is chosen at a site whose platform hangs, other sites have their choices
 // brought at once, and the store is asked for one lease.
 func TestHangingSite(t *testing.T) {
-	slow, quick := hanging{newWall(map[string][]string{"1": nil}), make(chan struct{})}, newWall(map[string][]string{"1": nil})
+	slow, quick := newPlatform(map[string][]string{"1": nil}), newPlatform(map[string][]string{"1": nil})
+	_, release := slow.Hold("tagged")
 	db := dbtest.SQLite(t)
 	c := newCurator(t, db, map[string]platform.PostHost{"slow": slow, "quick": quick})
 	running(t, c)
@@ -66,6 +51,6 @@ func TestHangingSite(t *testing.T) {
 	if n := leased(); n != 1 {
 		t.Errorf("%d moves are leased, want 1", n)
 	}
-	close(slow.let)
+	release()
 	editors.Wait()
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // A tag that readers see is taken from no crowd of posts, unless that is meant.
 func TestPublicTag(t *testing.T) {
-	w := newWall(map[string][]string{"1": {"featured"}, "2": {"featured"}, "3": nil})
+	w := newPlatform(map[string][]string{"1": {"featured"}, "2": {"featured"}, "3": nil})
 	h := &Homepage{Site: "daily", Posts: w, Curator: start(t, dbtest.SQLite(t), w)}
 	slot := manifest.Slot{Key: "lead", Label: "Lead", Tag: "featured"}
 	var many *ManyError
@@ -26,14 +27,14 @@ func TestPublicTag(t *testing.T) {
 			t.Errorf("%q: %v", post, err)
 		}
 	}
-	if diff := cmp.Diff([]string{"2", "1"}, w.has("featured")); diff != "" {
-		t.Errorf("w.has (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"1", "2"}, w.PostsByTag()["featured"]); diff != "" {
+		t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
 	}
 	if err := h.Fill(t.Context(), slot, "3", true); err != nil {
 		t.Errorf("h.Fill: %v", err)
 	}
-	if diff := cmp.Diff([]string{"3"}, w.has("featured")); diff != "" {
-		t.Errorf("w.has (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"3"}, w.PostsByTag()["featured"]); diff != "" {
+		t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
 	}
 }
 
@@ -48,8 +49,8 @@ func TestPublicTagUnknown(t *testing.T) {
 		"hash-featured": {ErrPending, []string{"hash-featured: 3"}},
 		" #featured":    {ErrPending, []string{" #featured: 3"}},
 	} {
-		w := newWall(map[string][]string{"1": {tag}, "2": {tag}, "3": nil})
-		w.fault = func(call string) error { return map[string]error{"tagged": errDown}[call] }
+		w := newPlatform(map[string][]string{"1": {tag}, "2": {tag}, "3": nil})
+		w.BreakCalls(platformtest.ErrDown, "tagged")
 		h := &Homepage{Site: "daily", Posts: w, Curator: start(t, dbtest.SQLite(t), w)}
 		if err := h.Fill(t.Context(), manifest.Slot{Key: "lead", Label: "Lead", Tag: tag}, "3", false); !errors.Is(err, want.err) {
 			t.Errorf("%q: %v", tag, err)
@@ -63,8 +64,8 @@ func TestPublicTagUnknown(t *testing.T) {
 // What no platform has is refused at once, also while none answers, and with either database.
 func TestImpossible(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		w := newWall(map[string][]string{"1": nil})
-		w.fault = func(string) error { return errDown }
+		w := newPlatform(map[string][]string{"1": nil})
+		w.Break(platformtest.ErrDown)
 		c := start(t, db, w)
 		for _, post := range []string{"a\x00b", "\xff", strings.Repeat("1", maxKey+1)} {
 			if err := c.Move(t.Context(), "daily", "#hero", post); !errors.Is(err, platform.ErrNoPost) {
@@ -100,7 +101,7 @@ func TestManySlots(t *testing.T) {
 		for id := range posts {
 			posts[id] = []string{"#hero"}
 		}
-		w := newWall(posts)
+		w := newPlatform(posts)
 		h := &Homepage{Site: "daily", Posts: w, Curator: start(t, dbtest.SQLite(t), w)}
 		list, err := h.Show(t.Context(), slots)
 		if err != nil || len(list) != n || list[0].Total != 2*MaxShown {

@@ -18,7 +18,7 @@ import (
 // A tag has one move, whichever of its names a theme writes: the later choice counts.
 func TestNamesOfOneTag(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		w := newWall(map[string][]string{"1": {"#hero"}, "2": nil})
+		w := newPlatform(map[string][]string{"1": {"#hero"}, "2": nil})
 		c := start(t, db, w)
 		first := keep(t, c, "daily", "#Hero", "1")
 		second := keep(t, c, "daily", "hash-hero", "2")
@@ -64,7 +64,7 @@ func TestMovesOfEarlierVersion(t *testing.T) {
 				t.Fatalf("db.Write.ExecContext: %v", err)
 			}
 		}
-		w := newWall(map[string][]string{"1": nil, "2": nil, "3": {"hash-hero"}, "4": nil, "5": nil})
+		w := newPlatform(map[string][]string{"1": nil, "2": nil, "3": {"hash-hero"}, "4": nil, "5": nil})
 		c := start(t, db, w)
 		moves, err := c.Pending(t.Context(), "daily")
 		want := map[string]Move{
@@ -76,8 +76,8 @@ func TestMovesOfEarlierVersion(t *testing.T) {
 			t.Errorf("%v: %s", err, diff)
 		}
 		syncAll(t, c)
-		if diff := cmp.Diff(map[string][]string{"1": nil, "2": {"hash-hero"}, "3": {}, "4": {"News"}, "5": {"#Ärger"}}, w.posts); diff != "" {
-			t.Errorf("w.posts (-want +got):\n%s", diff)
+		if diff := cmp.Diff(map[string][]string{"1": nil, "2": {"hash-hero"}, "3": {}, "4": {"News"}, "5": {"#Ärger"}}, w.Tags); diff != "" {
+			t.Errorf("w.Tags (-want +got):\n%s", diff)
 		}
 		if left := pending(t, c); left != nil {
 			t.Errorf("pending: %v", left)
@@ -115,7 +115,7 @@ func TestUpgradeOfPendingMoves(t *testing.T) {
 				t.Fatalf("%s: %v", statement, err)
 			}
 		}
-		w := newWall(map[string][]string{"1": {"#Hero"}, "2": nil})
+		w := newPlatform(map[string][]string{"1": {"#Hero"}, "2": nil})
 		c := start(t, db, w)
 		got, err := c.Pending(t.Context(), "daily")
 		want := map[string]Move{"hash-hero": {Site: "daily", Tag: "#Hero", Post: "2", WantedAt: time.UnixMilli(5).UTC(), Tries: 3, Problem: "It is down."}}
@@ -123,7 +123,7 @@ func TestUpgradeOfPendingMoves(t *testing.T) {
 			t.Errorf("pending, want -, got +: %s; %v", diff, err)
 		}
 		syncAll(t, c)
-		if diff := cmp.Diff([]string{"2"}, w.has("#Hero")); diff != "" || pending(t, c) != nil {
+		if diff := cmp.Diff([]string{"2"}, w.PostsByTag()["#Hero"]); diff != "" || pending(t, c) != nil {
 			t.Errorf("the tag's posts, want -, got +: %s; pending: %v", diff, pending(t, c))
 		}
 	})

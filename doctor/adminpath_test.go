@@ -26,7 +26,7 @@ func TestPathsOfAdmin(t *testing.T) {
 		"the desk of both":       {Config{AdminPaths: right, DeskPaths: wrongs}, desk},
 	} {
 		p := healthy()
-		p.location.Public = address("https://news.example.com/blog/")
+		p.Location.Public = address("https://news.example.com/blog/")
 		test.config.Sites = []Site{{Name: "daily", Hosts: []string{"news.example.com"}, Platform: p, AdminPath: "/ghost"}}
 		got := results(t, test.config)
 		if diff := cmp.Diff([]Result{test.want}, got[len(got)-1:]); diff != "" {

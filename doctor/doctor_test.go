@@ -17,7 +17,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
-	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -70,33 +70,6 @@ func TestResolvers(t *testing.T) {
 	}
 }
 
-// publication is a platform that is as it is told to be.
-type publication struct {
-	*membertest.Platform
-
-	location    platform.Location
-	examination platform.Examination
-	err         error // of Locate
-	keyErr      error // of Examine
-
-	missing   bool
-	eventsErr error
-	tested    []string // URLs
-}
-
-func (p *publication) Locate(context.Context, []string) (platform.Location, error) {
-	return p.location, p.err
-}
-
-func (p *publication) Examine(context.Context) (platform.Examination, error) {
-	return p.examination, p.keyErr
-}
-
-func (p *publication) TestEvents(_ context.Context, url string) (bool, error) {
-	p.tested = append(p.tested, url)
-	return p.missing, p.eventsErr
-}
-
 func address(text string) *url.URL {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -105,14 +78,13 @@ func address(text string) *url.URL {
 	return u
 }
 
-// healthy returns a publication without faults.
-func healthy() *publication {
+// healthy returns a platform without faults.
+func healthy() *platformtest.Platform {
 	at := address("http://ghost:2368")
-	return &publication{
-		Platform:    membertest.NewPlatform(),
-		location:    platform.Location{Configured: at, Found: at, Public: address("https://News.example.com/")},
-		examination: platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Second},
-	}
+	p := platformtest.New()
+	p.Location = platform.Location{Configured: at, Found: at, Public: address("https://News.example.com/")}
+	p.Examination = platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Second}
+	return p
 }
 
 // What is wrong with a publication is said once, and what follows from it is not.
@@ -121,78 +93,78 @@ func TestPlatforms(t *testing.T) {
 	arrive := Result{"site daily, webhook events", OK, "arrive at https://news.example.com/integration/webhooks", ""}
 	for _, test := range []struct {
 		name  string
-		fault func(*publication)
+		fault func(*platformtest.Platform)
 		want  []Result
 	}{
-		{"healthy", func(*publication) {}, []Result{good, arrive}},
+		{"healthy", func(*platformtest.Platform) {}, []Result{good, arrive}},
 		{
-			"cannot be reached", func(p *publication) { p.err = errors.New("connection refused") },
+			"cannot be reached", func(p *platformtest.Platform) { p.BreakCalls(errors.New("connection refused"), "locate") },
 			[]Result{{"site daily", Failed, "cannot be reached: connection refused", "start it, or write its address into the site's platform"}},
 		},
 		{
-			"in a subdirectory", func(p *publication) { p.location.Found = address("http://ghost:2368/blog") },
+			"in a subdirectory", func(p *platformtest.Platform) { p.Location.Found = address("http://ghost:2368/blog") },
 			[]Result{{"site daily", Failed, "is not at the address of the configuration, http://ghost:2368", "write http://ghost:2368/blog into the site's platform"}},
 		},
 		{
-			"another server", func(p *publication) {
-				p.err = &platform.ElsewhereError{Configured: address("http://me:pw@ghost:2368"), Status: 404}
+			"another server", func(p *platformtest.Platform) {
+				p.BreakCalls(&platform.ElsewhereError{Configured: address("http://me:pw@ghost:2368"), Status: 404}, "locate")
 			},
 			[]Result{{"site daily", Failed, "http://me:xxxxx@ghost:2368 answers 404 and is not the platform", "write the platform's own address into the site's platform, with the folder if it is in one, such as http://me:xxxxx@ghost:2368/blog"}},
 		},
 		{
-			"a redirect", func(p *publication) {
-				p.err = &platform.ElsewhereError{Configured: address("http://ghost:2368"), Status: 301, Redirect: address("http://ghost:2368/blog")}
+			"a redirect", func(p *platformtest.Platform) {
+				p.BreakCalls(&platform.ElsewhereError{Configured: address("http://ghost:2368"), Status: 301, Redirect: address("http://ghost:2368/blog")}, "locate")
 			},
 			[]Result{{"site daily", Failed, "http://ghost:2368 redirects to another address", "write http://ghost:2368/blog into the site's platform"}},
 		},
 		{
-			"a wrong key", func(p *publication) { p.keyErr = errors.New("admin_key is not accepted") },
+			"a wrong key", func(p *platformtest.Platform) { p.BreakCalls(errors.New("admin_key is not accepted"), "examine") },
 			[]Result{{"site daily", Failed, "admin_key is not accepted", ""}},
 		},
 		{
-			"a fast clock", func(p *publication) { p.examination.Ahead = 90 * time.Second },
+			"a fast clock", func(p *platformtest.Platform) { p.Examination.Ahead = 90 * time.Second },
 			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but its clock is 1m30s ahead of this machine's", "let both machines set their clocks by NTP"}, arrive},
 		},
 		{
-			"a slow clock", func(p *publication) { p.examination.Ahead = -time.Hour },
+			"a slow clock", func(p *platformtest.Platform) { p.Examination.Ahead = -time.Hour },
 			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but its clock is 1h0m0s behind this machine's", "let both machines set their clocks by NTP"}, arrive},
 		},
 		{
-			"another publication", func(p *publication) { p.location.Public = address("https://weekly.example.org") },
+			"another publication", func(p *platformtest.Platform) { p.Location.Public = address("https://weekly.example.org") },
 			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key; its own address is weekly.example.org, which is none of the site's hosts (news.example.com, www.example.com)", "add the host to the site's hosts, or set url in the platform's own configuration"}, arrive},
 		},
 		{
-			"another publication's name in another script", func(p *publication) { p.location.Public = address("https://bücher.example") },
+			"another publication's name in another script", func(p *platformtest.Platform) { p.Location.Public = address("https://bücher.example") },
 			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key; its own address is xn--bcher-kva.example, which is none of the site's hosts (news.example.com, www.example.com)", "add the host to the site's hosts, or set url in the platform's own configuration"}, arrive},
 		},
 		{
-			"an admin that theme_manifest does not watch", func(p *publication) { p.location.Public = address("https://news.example.com/blog/") },
+			"an admin that theme_manifest does not watch", func(p *platformtest.Platform) { p.Location.Public = address("https://news.example.com/blog/") },
 			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but uploads of themes are read at /ghost alone", "write path /blog/ghost into theme_manifest"}, arrive},
 		},
 		{
-			"a certificate that nobody knows", func(p *publication) {
-				p.err = &tls.CertificateVerificationError{Err: errors.New("signed by unknown authority")}
+			"a certificate that nobody knows", func(p *platformtest.Platform) {
+				p.BreakCalls(&tls.CertificateVerificationError{Err: errors.New("signed by unknown authority")}, "locate")
 			},
 			[]Result{{"site daily", Failed, "cannot be reached: tls: failed to verify certificate: signed by unknown authority", "give it a certificate that this machine trusts, or write its address with http:// into the site's platform"}},
 		},
 		{
-			"events that another server gets", func(p *publication) {
-				p.eventsErr = &platform.UndeliveredError{Reason: "it was answered with 404", Answered: true}
+			"events that another server gets", func(p *platformtest.Platform) {
+				p.BreakCalls(&platform.UndeliveredError{Reason: "it was answered with 404", Answered: true}, "testevents")
 			},
 			[]Result{good, {"site daily, webhook events", Failed, "do not arrive at https://news.example.com/integration/webhooks: it was answered with 404", "see that this address leads to this edge and through no matcher, or write another into webhooks"}},
 		},
 		{
-			"events that do not arrive", func(p *publication) {
-				p.eventsErr = &platform.UndeliveredError{Reason: "Ghost says: Request failed: ECONNREFUSED"}
+			"events that do not arrive", func(p *platformtest.Platform) {
+				p.BreakCalls(&platform.UndeliveredError{Reason: "Ghost says: Request failed: ECONNREFUSED"}, "testevents")
 			},
 			[]Result{good, {"site daily, webhook events", Failed, "do not arrive at https://news.example.com/integration/webhooks: Ghost says: Request failed: ECONNREFUSED", "see that Caddy runs, and that the platform's machine reaches this address, over HTTPS with a valid certificate if it is https; or write another into webhooks"}},
 		},
 		{
-			"events that cannot be tried", func(p *publication) { p.eventsErr = errors.New("Ghost answers 500") },
+			"events that cannot be tried", func(p *platformtest.Platform) { p.BreakCalls(errors.New("Ghost answers 500"), "testevents") },
 			[]Result{good, {"site daily, webhook events", Failed, "cannot be tried: Ghost answers 500", ""}},
 		},
 		{
-			"a webhook that was removed", func(p *publication) { p.missing = true },
+			"a webhook that was removed", func(p *platformtest.Platform) { p.EventsMissing = true },
 			[]Result{good, {"site daily, webhook events", Warning, "arrive, but some were not registered any more", "see that nobody removes them from the integration on the platform; they are registered again"}},
 		},
 	} {
@@ -268,8 +240,8 @@ func TestEventsThatAreNotTried(t *testing.T) {
 		p := healthy()
 		got := results(t, Config{Store: test.store, Sites: []Site{{Name: "daily", Hosts: []string{"news.example.com"}, Platform: p, UsesEvents: true, EventsOff: test.off, WebhookURL: test.url}}})
 		test.want.Subject = "site daily, webhook events"
-		if diff := cmp.Diff(test.want, got[len(got)-1]); diff != "" || p.tested != nil {
-			t.Errorf("%s: tested %q, %s", name, p.tested, diff)
+		if diff := cmp.Diff(test.want, got[len(got)-1]); diff != "" || p.Tested != nil {
+			t.Errorf("%s: tested %q, %s", name, p.Tested, diff)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
 )
@@ -20,7 +21,7 @@ func TestPendingAndToBeChecked(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := want[*SQL](t)(NewSQL(t.Context(), db))
 		queue := queueOf(t, store)
-		r := &room{New(store, queue, func(string) platform.EventHost { return nil }, zap.NewNop()), newHost(), store, queue, t}
+		r := &room{New(store, queue, func(string) platform.EventHost { return nil }, zap.NewNop()), platformtest.New(), store, queue, t}
 		e := want[Event](t)(r.Create(t.Context(), "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
 		at := time.UnixMilli(1000).UTC()
 		r.enqueue(e.ID, at)
@@ -38,7 +39,7 @@ func TestPendingAndToBeChecked(t *testing.T) {
 // is under way, a site goes on waiting, and nothing that staff changed is missed.
 func TestPollSites(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, h, ctx := want[*SQL](t)(NewSQL(t.Context(), db)), newHost(), t.Context()
+		store, h, ctx := want[*SQL](t)(NewSQL(t.Context(), db)), platformtest.New(), t.Context()
 		hosts := func(string) platform.EventHost { return h }
 		queue := queueOf(t, store)
 		r := &room{New(store, queue, hosts, zap.NewNop()), h, store, queue, t} // which does not run
@@ -110,7 +111,7 @@ func ended(t *testing.T, store *SQL) *work.Queue {
 // An event for which there is no room at once is due for every process, not held by the one
 // that had no room.
 func TestNoRoomLeavesItDue(t *testing.T) {
-	store, h, ctx := want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), newHost(), t.Context()
+	store, h, ctx := want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), platformtest.New(), t.Context()
 	full := New(store, ended(t, store), func(string) platform.EventHost { return h }, zap.NewNop())
 	e := want[Event](t)(full.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}))
 	e = want[Event](t)(full.Publish(ctx, "daily", e.ID, 0, typeOf(t, "webinar")))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -39,7 +40,7 @@ func (s *oddStore) ask() error {
 		<-s.goOn
 	}
 	if s.isAway {
-		return errDown
+		return platformtest.ErrDown
 	}
 	return nil
 }
@@ -105,8 +106,8 @@ func TestFeedOfAStoreThatGoesAway(t *testing.T) {
 		t.Errorf("while the store is away (-want +got): %s", diff)
 	}
 	q.Past = true
-	if _, err := f.List(t.Context(), "daily", "", q, JSON); !errors.Is(err, errDown) {
-		t.Errorf("an answer that was never given: %v, want %v", err, errDown)
+	if _, err := f.List(t.Context(), "daily", "", q, JSON); !errors.Is(err, platformtest.ErrDown) {
+		t.Errorf("an answer that was never given: %v, want %v", err, platformtest.ErrDown)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 )
 
 // crowdedStore has as many drafts and as many that were made lately as a test says.
@@ -117,7 +118,7 @@ func TestTooManyDrafts(t *testing.T) {
 				t.Fatalf("NewSQL: %v", err)
 			}
 			test.crowd.SQL = store
-			r := roomWith(t, store, &test.crowd, newHost())
+			r := roomWith(t, store, &test.crowd, platformtest.New())
 			edit := Edit{Theme: "solo", Type: "webinar", Values: map[string]any{"name": "An evening"}}
 			makers := map[string]func() (Event, error){
 				"create":      func() (Event, error) { return r.Create(t.Context(), "daily", edit) },

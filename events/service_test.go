@@ -18,6 +18,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -57,7 +58,7 @@ func typeOf(t *testing.T, key string) *Type {
 // room is a service with a platform.
 type room struct {
 	*Service
-	*host
+	ghost *platformtest.Platform
 	store *SQL
 	queue *work.Queue
 	t     *testing.T
@@ -106,10 +107,10 @@ func newRoom(t *testing.T, db *database.DB) *room {
 	if err != nil {
 		t.Fatalf("NewSQL: %v", err)
 	}
-	return roomOf(t, store, newHost())
+	return roomOf(t, store, platformtest.New())
 }
 
-func roomOf(t *testing.T, store *SQL, h *host) *room {
+func roomOf(t *testing.T, store *SQL, h *platformtest.Platform) *room {
 	t.Helper()
 	return roomWith(t, store, store, h)
 }
@@ -117,7 +118,7 @@ func roomOf(t *testing.T, store *SQL, h *host) *room {
 // roomWith returns a room whose service has a store for that of the room. It looks for what
 // staff have changed only when it is told to, for its own look would be at any moment of a
 // test.
-func roomWith(t *testing.T, store *SQL, kept Store, h *host) *room {
+func roomWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *room {
 	t.Helper()
 	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
 		t.Fatalf("store.SaveSettings: %v", err)
@@ -178,11 +179,11 @@ func TestLifeOfAnEvent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		r, ctx := newRoom(t, db), t.Context()
 		e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", values}))
-		if posts := r.all(); posts != nil || e.Status != Draft || e.Pending != nil {
+		if posts := r.ghost.EventsPostsInOrder(); posts != nil || e.Status != Draft || e.Pending != nil {
 			t.Fatalf("%+v, %+v", e, posts)
 		}
 		e = want[Event](t)(r.Publish(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar")))
-		posts := r.all()
+		posts := r.ghost.EventsPostsInOrder()
 		if len(posts) != 1 {
 			t.Fatal(posts)
 		}
@@ -190,7 +191,7 @@ func TestLifeOfAnEvent(t *testing.T) {
 		posts[0].Head = ""
 		first := platform.EventPost{
 			ID: "post1", Title: "An evening", Slug: "an-evening", Excerpt: "With wine.", Status: "published", Template: "custom-webinar",
-			Tags: []string{"event", "#listed", "Webinar"}, URL: "https://example.com/an-evening/", Edit: "/edit/post1",
+			Tags: []string{"event", "#listed", "Webinar"}, URL: "https://news.example.com/an-evening/", Edit: "/#/editor/post/post1",
 		}
 		if diff := cmp.Diff([]platform.EventPost{first}, posts); diff != "" {
 			t.Errorf("posts (-want +got):\n%s", diff)
@@ -205,14 +206,14 @@ func TestLifeOfAnEvent(t *testing.T) {
 		}
 
 		// A change in the desk is brought, and touches nothing that staff have written.
-		r.edit("post1", func(p *platform.EventPost) {
+		r.ghost.EditPost("post1", func(p *platform.EventPost) {
 			p.Head = "<style></style>\n" + p.Head + "\n<meta>"
 			p.Tags = []string{"News", "event", "Webinar"} // #listed was taken away
 			p.Title = "An evening, changed in Ghost"
 		})
 		edited := map[string]any{"name": "An evening", "event_date": "2031-05-02", "description": "With cheese.", "slug": "an-evening"}
 		e = want[Event](t)(r.Save(ctx, "daily", e.ID, e.Revision, Edit{"solo", "webinar", edited}, typeOf(t, "webinar")))
-		p := r.all()[0]
+		p := r.ghost.EventsPostsInOrder()[0]
 		if p.Title != "An evening, changed in Ghost" || p.Excerpt != "With cheese." || !strings.HasPrefix(p.Head, "<style></style>\n<!--") ||
 			!strings.HasSuffix(p.Head, "-->\n<meta>") || strings.Count(p.Head, "ld+json") != 1 || !strings.Contains(p.Head, "changed in Ghost") {
 			t.Errorf("%+v", p)
@@ -225,11 +226,11 @@ func TestLifeOfAnEvent(t *testing.T) {
 		}
 
 		e = want[Event](t)(r.Cancel(ctx, "daily", e.ID, e.Revision))
-		if p := r.all()[0]; p.Status != "published" || !strings.Contains(p.Head, "EventCancelled") {
+		if p := r.ghost.EventsPostsInOrder()[0]; p.Status != "published" || !strings.Contains(p.Head, "EventCancelled") {
 			t.Errorf("%+v", p)
 		}
 		e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, e.Revision))
-		if p := r.all()[0]; p.Status != "draft" || e.Status != Draft || e.Pending != nil {
+		if p := r.ghost.EventsPostsInOrder()[0]; p.Status != "draft" || e.Status != Draft || e.Pending != nil {
 			t.Errorf("%+v, %+v", p, e)
 		}
 		if _, err := r.Cancel(ctx, "daily", e.ID, 0); !errors.Is(err, ErrNoPost) {
@@ -239,7 +240,7 @@ func TestLifeOfAnEvent(t *testing.T) {
 		if err := r.Delete(ctx, "daily", e.ID, e.Revision); err != nil {
 			t.Fatalf("r.Delete: %v", err)
 		}
-		p = r.all()[0]
+		p = r.ghost.EventsPostsInOrder()[0]
 		if p.Status != "draft" || p.Head != "<style></style>\n\n<meta>" && p.Head != "<style></style>\n<meta>" {
 			t.Errorf("%+v", p)
 		}
@@ -254,21 +255,24 @@ func TestLifeOfAnEvent(t *testing.T) {
 func TestOnePost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := want[*SQL](t)(NewSQL(t.Context(), db))
-		for name, fail := range map[string]func(call string, n int) (error, bool){
-			"the first answer is lost":       func(_ string, n int) (error, bool) { return errDown, n == 1 },
-			"nothing arrives at first":       func(_ string, n int) (error, bool) { return errDown, false },
-			"the change is lost":             func(call string, _ int) (error, bool) { return errDown, call == "change" },
-			"each answer is lost, but comes": func(string, int) (error, bool) { return errDown, true },
+		for name, takesEffect := range map[string]func(call string, n int) (takesEffect bool){
+			"the first answer is lost":       func(_ string, n int) bool { return n == 1 },
+			"nothing arrives at first":       func(string, int) bool { return false },
+			"the change is lost":             func(call string, _ int) bool { return call == "changepost" },
+			"each answer is lost, but comes": func(string, int) bool { return true },
 		} {
 			t.Run(name, func(t *testing.T) {
-				h := newHost()
+				h := platformtest.New()
 				n := 0
-				h.fail = func(call string) (error, bool) {
-					if n++; n > 3 || call == "read" {
-						return nil, true
+				h.Fail(func(call, _ string) error {
+					switch n++; {
+					case n > 3 || call != "makedraft" && call != "changepost":
+						return nil
+					case takesEffect(call, n):
+						return platformtest.Lost(platformtest.ErrDown)
 					}
-					return fail(call, n)
-				}
+					return platformtest.ErrDown
+				})
 				r := roomOf(t, store, h)
 				e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 				for tries := 0; e.Pending != nil && tries < 8; tries++ {
@@ -276,7 +280,7 @@ func TestOnePost(t *testing.T) {
 					r.sync(e.ID)
 					e = want[Event](t)(r.Find(t.Context(), "daily", e.ID))
 				}
-				posts := h.all()
+				posts := h.EventsPostsInOrder()
 				if len(posts) != 1 || posts[0].Title != "Party" || posts[0].Status != "published" || posts[0].Slug != "party" {
 					t.Errorf("%+v", posts)
 				}
@@ -311,7 +315,7 @@ func (f forgetful) forgetting(change func(*sql.Tx, *Event) error) func(*sql.Tx, 
 			return err
 		}
 		if f.forgets(*e) {
-			return errDown
+			return platformtest.ErrDown
 		}
 		return nil
 	}
@@ -320,28 +324,32 @@ func (f forgetful) forgetting(change func(*sql.Tx, *Event) error) func(*sql.Tx, 
 // Which post an event has is known before the post gets another slug, under which it would
 // not be found. Only what nobody has tried is the first try.
 func TestNotedBeforeIt(t *testing.T) {
-	h, store := newHost(), want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))
+	h, store := platformtest.New(), want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))
 	var isFull atomic.Bool
 	isFull.Store(true)
 	r := roomWith(t, store, forgetful{store, func(e Event) bool { return isFull.Load() && e.Post.ID != "" }}, h)
-	h.changes = func(id string) {
+	h.Fail(func(call, id string) error {
+		if call != "changepost" {
+			return nil
+		}
 		if e := want[[]Event](t)(store.WithPosts(t.Context(), "daily", []string{id}, "")); len(e) != 1 {
 			t.Errorf("%s is changed, and in no event", id)
 		}
-	}
+		return nil
+	})
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
-	if posts := r.all(); len(posts) != 1 || posts[0].Slug != draftSlug(e.ID) || posts[0].Status != platform.Draft || e.Pending == nil {
+	if posts := r.ghost.EventsPostsInOrder(); len(posts) != 1 || posts[0].Slug != draftSlug(e.ID) || posts[0].Status != platform.Draft || e.Pending == nil {
 		t.Errorf("%+v, %+v", posts, e)
 	}
 	isFull.Store(false)
 	r.due(e)
 	r.sync(e.ID)
-	if posts := r.all(); len(posts) != 1 || posts[0].Slug != "party" || posts[0].Status != platform.Published {
+	if posts := r.ghost.EventsPostsInOrder(); len(posts) != 1 || posts[0].Slug != "party" || posts[0].Status != platform.Published {
 		t.Errorf("%+v", posts)
 	}
-	r.mu0(func() {
-		if len(h.firsts) < 2 || !h.firsts[0] || slices.Contains(h.firsts[1:], true) {
-			t.Errorf("%v", h.firsts)
+	r.ghost.Do(func() {
+		if len(h.Firsts) < 2 || !h.Firsts[0] || slices.Contains(h.Firsts[1:], true) {
+			t.Errorf("%v", h.Firsts)
 		}
 	})
 }
@@ -349,12 +357,12 @@ func TestNotedBeforeIt(t *testing.T) {
 // A post that a request makes after it was given up is deleted.
 func TestLatePost(t *testing.T) {
 	r := newRoom(t, dbtest.SQLite(t))
-	r.fail = func(call string) (error, bool) { return errDown, false }
+	r.ghost.Break(platformtest.ErrDown)
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
-	r.fail = func(string) (error, bool) { return nil, true }
+	r.ghost.Fix()
 	r.due(e)
 	r.sync(e.ID)
-	r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
+	r.ghost.AddEventsPost(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft})
 	if _, err := r.store.Change(t.Context(), e.Site, e.ID, func(_ *sql.Tx, e *Event) error {
 		e.lateAt = time.UnixMilli(1)
 		return nil
@@ -363,15 +371,9 @@ func TestLatePost(t *testing.T) {
 	}
 	r.sync(e.ID)
 	e = want[Event](t)(r.Find(t.Context(), "daily", e.ID))
-	if posts := r.all(); len(posts) != 1 || posts[0].Status != "published" || e.Pending != nil || !e.lateAt.IsZero() {
+	if posts := r.ghost.EventsPostsInOrder(); len(posts) != 1 || posts[0].Status != "published" || e.Pending != nil || !e.lateAt.IsZero() {
 		t.Errorf("%+v, %+v", posts, e)
 	}
-}
-
-func (r *room) mu0(work func()) {
-	r.host.mu.Lock()
-	defer r.host.mu.Unlock()
-	work()
 }
 
 // What staff change of a post comes back into its event.
@@ -379,7 +381,7 @@ func TestChangesInGhost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		r, ctx := newRoom(t, db), t.Context()
 		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
-		r.edit(e.Post.ID, func(p *platform.EventPost) {
+		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) {
 			p.Title, p.Slug, p.Excerpt, p.Picture = "Ball", "ball", "In the garden.", "https://example.com/ball.jpg"
 		})
 		looked := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
@@ -391,16 +393,16 @@ func TestChangesInGhost(t *testing.T) {
 				t.Errorf("values (-want +got):\n%s", diff)
 			}
 		}
-		if p := r.all()[0]; p.Title != "Ball" || p.Slug != "ball" || !strings.Contains(p.Head, "In the garden.") || e.Pending != nil {
+		if p := r.ghost.EventsPostsInOrder()[0]; p.Title != "Ball" || p.Slug != "ball" || !strings.Contains(p.Head, "In the garden.") || e.Pending != nil {
 			t.Errorf("%+v, %+v", p, e.Pending)
 		}
 
-		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = "draft" })
+		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = "draft" })
 		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
 		if e.Status != Draft || e.body != "" {
 			t.Errorf("unpublished in Ghost: %+v", e)
 		}
-		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = "published" })
+		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = "published" })
 		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
 		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
@@ -408,13 +410,13 @@ func TestChangesInGhost(t *testing.T) {
 			t.Errorf("published in Ghost: %+v", e)
 		}
 
-		r.mu0(func() { r.remove(e.Post.ID) })
+		r.ghost.Do(func() { delete(r.ghost.EventsPosts, e.Post.ID) })
 		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
 		if e.Status != Draft || !e.Post.IsLost || e.Post.ID != "" || e.body != "" || e.Values["name"] != "Ball" {
 			t.Errorf("deleted in Ghost: %+v", e)
 		}
 		e = want[Event](t)(r.Publish(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar")))
-		if posts := r.all(); len(posts) != 1 || posts[0].Slug != "ball" || e.Status != Published {
+		if posts := r.ghost.EventsPostsInOrder(); len(posts) != 1 || posts[0].Slug != "ball" || e.Status != Published {
 			t.Errorf("published again: %+v", posts)
 		}
 	})
@@ -489,9 +491,9 @@ func TestRefusedPublishing(t *testing.T) {
 func TestLatePostOfASavedEvent(t *testing.T) {
 	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
 	webinar := typeOf(t, "webinar")
-	r.mu0(func() { r.fail = func(string) (error, bool) { return errDown, false } })
+	r.ghost.Break(platformtest.ErrDown)
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
-	r.mu0(func() { r.fail = func(string) (error, bool) { return nil, true } })
+	r.ghost.Fix()
 	want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Ball", "event_date": "2031-05-01"}}, webinar))
 	e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 	if e.lateAt.IsZero() {

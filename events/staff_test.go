@@ -17,6 +17,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -29,7 +30,7 @@ func TestWhatTheTypeDoesNotHaveStays(t *testing.T) {
 	draft := Edit{"solo", "party", map[string]any{"event_date": "2031-05-01"}}
 	e := want[Event](t)(r.Create(ctx, "daily", draft))
 	e = want[Event](t)(r.Publish(ctx, "daily", e.ID, 0, party))
-	if p := r.all()[0]; p.Title != "Party" {
+	if p := r.ghost.EventsPostsInOrder()[0]; p.Title != "Party" {
 		t.Errorf("the post is called %q, want Party", p.Title)
 	}
 
@@ -37,12 +38,12 @@ func TestWhatTheTypeDoesNotHaveStays(t *testing.T) {
 	theirs := texts{"Ball", "In the garden.", "https://example.com/ball.jpg"}
 	check := func(when string) {
 		t.Helper()
-		p := r.all()[0]
+		p := r.ghost.EventsPostsInOrder()[0]
 		if diff := cmp.Diff(theirs, texts{p.Title, p.Excerpt, p.Picture}); diff != "" {
 			t.Errorf("%s (-want +got): %s", when, diff)
 		}
 	}
-	r.edit(e.Post.ID, func(p *platform.EventPost) {
+	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) {
 		p.Title, p.Excerpt, p.Picture = theirs.Title, theirs.Excerpt, theirs.Picture
 	})
 	want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
@@ -62,11 +63,11 @@ func TestFieldsOfTheTypeBefore(t *testing.T) {
 	values := map[string]any{"name": "Ball", "event_date": "2031-05-01", "description": "In the garden.", "feature_image": "https://example.com/a.jpg"}
 	e := r.published(values)
 	want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "party", e.Values}, party))
-	p := r.all()[0]
+	p := r.ghost.EventsPostsInOrder()[0]
 	p.Head, p.UpdatedAt = "", time.Time{}
 	wanted := platform.EventPost{
 		ID: e.Post.ID, Title: "Party", Slug: "ball", Status: "published", Template: "custom-party",
-		Tags: []string{"event", "#listed", "Webinar"}, URL: "https://example.com/ball/", Edit: "/edit/" + e.Post.ID,
+		Tags: []string{"event", "#listed", "Webinar"}, URL: "https://news.example.com/ball/", Edit: "/#/editor/post/" + e.Post.ID,
 	}
 	if diff := cmp.Diff(wanted, p); diff != "" {
 		t.Errorf("the post (-want +got): %s", diff)
@@ -75,13 +76,13 @@ func TestFieldsOfTheTypeBefore(t *testing.T) {
 
 // slowHost tells what staff have changed, and lets something happen once before it is heard.
 type slowHost struct {
-	*host
+	*platformtest.Platform
 	once      *sync.Once
 	meanwhile func()
 }
 
 func (h slowHost) ChangedPosts(ctx context.Context, since time.Time) ([]platform.EventPost, error) {
-	changed, err := h.host.ChangedPosts(ctx, since)
+	changed, err := h.Platform.ChangedPosts(ctx, since)
 	h.once.Do(h.meanwhile)
 	return changed, err
 }
@@ -106,12 +107,12 @@ func TestLookAtWhatWas(t *testing.T) {
 			if test.before == Draft {
 				want[Event](t)(r.Unpublish(ctx, "daily", e.ID, 0))
 			}
-			slow := slowHost{r.host, new(sync.Once), func() { want[Event](t)(test.meanwhile(ctx, r.Service, e.ID, webinar)) }}
+			slow := slowHost{r.ghost, new(sync.Once), func() { want[Event](t)(test.meanwhile(ctx, r.Service, e.ID, webinar)) }}
 			if err := r.poll(ctx, slow, "daily", time.Now().Add(-time.Hour)); err != nil {
 				t.Fatalf("r.poll: %v", err)
 			}
 			r.sync(e.ID)
-			now, p := want[Event](t)(r.Find(ctx, "daily", e.ID)), r.all()[0]
+			now, p := want[Event](t)(r.Find(ctx, "daily", e.ID)), r.ghost.EventsPostsInOrder()[0]
 			if diff := cmp.Diff([]string{string(test.after), string(test.after)}, []string{string(now.Status), p.Status}); diff != "" {
 				t.Errorf("the event and its post (-want +got): %s", diff)
 			}
@@ -124,7 +125,7 @@ func TestLookAtWhatWas(t *testing.T) {
 func TestTwoLooks(t *testing.T) {
 	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
-	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Draft })
+	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Draft })
 	other := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
 	looked := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
 	if got := []Status{e.Status, other[0].Status, looked[0].Status}; !slices.Equal(got, []Status{Published, Draft, Draft}) {
@@ -137,33 +138,33 @@ func TestTwoLooks(t *testing.T) {
 func TestManyChanges(t *testing.T) {
 	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
 	var list []Event
-	for n := range 3*changesAtOnce + 1 {
+	for n := range 3*platformtest.ChangedAtOnce + 1 {
 		list = append(list, r.published(map[string]any{"name": fmt.Sprint("Party ", n), "event_date": "2031-05-01"}))
 	}
 	before := time.Now()
 	for _, e := range list {
-		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Excerpt = "Edited." })
+		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Excerpt = "Edited." })
 	}
-	r.mu0(func() {
+	r.ghost.Do(func() {
 		for i, e := range list { // the most in one second, one before and two after it
-			p := r.posts[e.Post.ID]
+			p := r.ghost.EventsPosts[e.Post.ID]
 			p.UpdatedAt = before.Add(map[int]time.Duration{0: 0, 1: time.Minute, 2: time.Hour}[min(max(i-len(list)+3, 0), 2)])
 			if i == 0 {
 				p.UpdatedAt = before.Add(-2 * time.Second)
 			}
-			r.posts[e.Post.ID] = p
+			r.ghost.EventsPosts[e.Post.ID] = p
 		}
 	})
 	since := func() time.Time { return r.polledAt("daily").missed }
-	r.mu0(func() { r.fail = func(string) (error, bool) { return errors.New("away"), false } })
+	r.ghost.Break(errors.New("away"))
 	for range 2 {
-		if err := r.poll(ctx, r.host, "daily", before); err == nil || !since().Equal(before) {
+		if err := r.poll(ctx, r.ghost, "daily", before); err == nil || !since().Equal(before) {
 			t.Errorf("%v, missed since %v, want an error and %v", err, since(), before)
 		}
 		before = before.Add(-time.Second) // the earlier time counts
 	}
-	r.mu0(func() { r.fail = func(string) (error, bool) { return nil, true } })
-	if reached, err := r.pollChanges(ctx, r.host, "daily", since().Add(-overlap)); err != nil || !reached.IsZero() {
+	r.ghost.Fix()
+	if reached, err := r.pollChanges(ctx, r.ghost, "daily", since().Add(-overlap)); err != nil || !reached.IsZero() {
 		t.Fatalf("reached %v, %v, want all that was changed", reached, err)
 	}
 	for _, e := range list {
@@ -171,7 +172,7 @@ func TestManyChanges(t *testing.T) {
 			t.Errorf("the event has the description %q, want Edited.", now.Values["description"])
 		}
 	}
-	if err := r.poll(ctx, r.host, "daily", time.Now()); err != nil || !since().IsZero() {
+	if err := r.poll(ctx, r.ghost, "daily", time.Now()); err != nil || !since().IsZero() {
 		t.Errorf("%v, missed since %v, want nothing missed", err, since())
 	}
 }
@@ -183,7 +184,7 @@ func TestPublishedByStaff(t *testing.T) {
 	type step func(r *room, e Event) Event
 	edit := func(status string) step {
 		return func(r *room, e Event) Event {
-			r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = status })
+			r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = status })
 			want[[]Event](t)(r.Look(t.Context(), "daily", []Event{e}))
 			r.sync(e.ID)
 			return want[Event](t)(r.Find(t.Context(), "daily", e.ID))
@@ -215,7 +216,7 @@ func TestPublishedByStaff(t *testing.T) {
 			for _, step := range test.steps {
 				e = step(r, e)
 			}
-			p := r.all()[0]
+			p := r.ghost.EventsPostsInOrder()[0]
 			if e.Status != test.status || p.Status != "published" || e.Pending != nil || (e.body != "") != test.status.isPublic() {
 				t.Errorf("the event is %s, its post %s, readers get %q, pending %+v, want %s with a published post", e.Status, p.Status, e.body, e.Pending, test.status)
 			}
@@ -246,17 +247,17 @@ func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 				e.Shape.Checked = test.checked
 				return nil
 			}))
-			r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
-			r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = test.theirs })
+			r.ghost.AddEventsPost(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft})
+			r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = test.theirs })
 			r.sync(e.ID)
 			now := want[Event](t)(r.Find(ctx, "daily", e.ID))
-			if posts := r.all(); len(posts) != 1 || posts[0].Status != test.theirs || !now.lateAt.IsZero() || now.Pending != nil {
+			if posts := r.ghost.EventsPostsInOrder(); len(posts) != 1 || posts[0].Status != test.theirs || !now.lateAt.IsZero() || now.Pending != nil {
 				t.Errorf("posts %+v of %+v, want one that is %s, and no other looked for", posts, now, test.theirs)
 			}
 			want[[]Event](t)(r.Look(ctx, "daily", []Event{now}))
 			r.sync(e.ID)
-			if now = want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Status != test.after || r.all()[0].Status != test.theirs {
-				t.Errorf("the event is %s, with the posts %+v, want %s and %s", now.Status, r.all(), test.after, test.theirs)
+			if now = want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Status != test.after || r.ghost.EventsPostsInOrder()[0].Status != test.theirs {
+				t.Errorf("the event is %s, with the posts %+v, want %s and %s", now.Status, r.ghost.EventsPostsInOrder(), test.after, test.theirs)
 			}
 		})
 	}
@@ -288,13 +289,13 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 			if now.lateAt.Before(time.Now()) || now.Pending != nil {
 				t.Fatalf("%+v, want nothing pending, and a post to be looked for later", now)
 			}
-			r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
+			r.ghost.AddEventsPost(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft})
 			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(_ *sql.Tx, e *Event) error {
 				e.lateAt = time.Now().Add(-time.Second)
 				return nil
 			}))
 			r.sync(e.ID)
-			if posts := r.all(); posts != nil {
+			if posts := r.ghost.EventsPostsInOrder(); posts != nil {
 				t.Errorf("posts %+v, want none", posts)
 			}
 			if _, err := r.store.Find(ctx, "daily", e.ID); (name == "deleted") != errors.Is(err, ErrNotFound) {
@@ -373,13 +374,13 @@ func TestTemplateOfStaff(t *testing.T) {
 	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
 	webinar := typeOf(t, "webinar")
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
-	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Title, p.Template = "Ball", "custom-wide" })
+	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Title, p.Template = "Ball", "custom-wide" })
 	want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
 	r.sync(e.ID)
-	templates := []string{r.all()[0].Template}
+	templates := []string{r.ghost.EventsPostsInOrder()[0].Template}
 	save := func() {
 		e = want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", e.Values}, webinar))
-		templates = append(templates, r.all()[0].Template)
+		templates = append(templates, r.ghost.EventsPostsInOrder()[0].Template)
 	}
 	save()
 	save()
@@ -394,9 +395,9 @@ func TestTemplateOfStaff(t *testing.T) {
 func TestSlugOfThePlatform(t *testing.T) {
 	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
 	webinar := typeOf(t, "webinar")
-	for _, slug := range []string{"snake_case", strings.Repeat("x", limits.Slug) + "-2"} {
+	for _, slug := range []string{"snake_case", strings.Repeat("x", platformtest.Limits.Slug) + "-2"} {
 		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
-		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Slug = slug })
+		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Slug = slug })
 		want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
 		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
@@ -424,7 +425,7 @@ func TestTimeOfStaffsChange(t *testing.T) {
 	if !e.UpdatedAt.Equal(old) {
 		t.Errorf("updated at %v though nothing was changed, want %v", e.UpdatedAt, old)
 	}
-	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Title = "Ball" })
+	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Title = "Ball" })
 	e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
 	r.sync(e.ID)
 	var p struct {

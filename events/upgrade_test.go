@@ -78,17 +78,15 @@ func TestUpgradeOfPendingEvents(t *testing.T) {
 		if diff := cmp.Diff(wanted, got); diff != "" {
 			t.Errorf("pending after the upgrade, want -, got +: %s", diff)
 		}
-		r.mu0(func() {
-			for _, id := range []string{"checked", "pending"} { // that nobody knew to have been made
-				r.add(platform.EventPost{Title: "Party", Slug: draftSlug(id), Status: platform.Draft})
-			}
-		})
+		for _, id := range []string{"checked", "pending"} { // that nobody knew to have been made
+			r.ghost.AddEventsPost(platform.EventPost{Title: "Party", Slug: draftSlug(id), Status: platform.Draft})
+		}
 		r.exec(`UPDATE events SET late_at = 1 WHERE late_at > 0`)
 		for _, id := range []string{"pending", "checked", "deleted", "synced"} {
 			r.sync(id)
 		}
 		var titles []string
-		for _, p := range r.all() {
+		for _, p := range r.ghost.EventsPostsInOrder() {
 			titles = append(titles, p.Slug+" "+p.Status)
 		}
 		if diff := cmp.Diff([]string{"party published"}, titles); diff != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -70,7 +71,7 @@ func TestDeadlineOfTheDay(t *testing.T) {
 				"name": "Party", "event_date": "2031-05-01", "event_time_start": test.start, "event_time_end": test.end,
 				"event_time_zone": "Europe/Berlin", "registration_deadline": test.deadline, "deadline_time_end": test.clock,
 			}
-			if diff := cmp.Diff(test.want, webinar.Problems(values, limits)); diff != "" {
+			if diff := cmp.Diff(test.want, webinar.Problems(values, platformtest.Limits)); diff != "" {
 				t.Errorf("problems (-want +got): %s", diff)
 			}
 		})

@@ -54,14 +54,14 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 					if away {
 						b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 					} else {
-						b.Platform.Staff(jane.PlatformID, byStaff)
+						b.Platform.EditMember(jane.PlatformID, byStaff)
 					}
 					result, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", write.fields, nil)
 					if err != nil || result.Queued != away {
 						t.Fatalf("%+v, %v", result, err)
 					}
 					if away {
-						b.Platform.Staff(jane.PlatformID, byStaff) // staff reach it by another way
+						b.Platform.EditMember(jane.PlatformID, byStaff) // staff reach it by another way
 						b.Platform.Fix()
 						b.CatchUp()
 					}
@@ -99,14 +99,14 @@ func TestQueuedWritesAreOne(t *testing.T) {
 				t.Fatalf("b.Service.Update: %v", err)
 			}
 		}
-		b.Platform.Staff(jane.PlatformID, byStaff)
+		b.Platform.EditMember(jane.PlatformID, byStaff)
 		var updates int
-		b.Platform.Set(func(method string) error {
+		b.Platform.Fail(func(method, _ string) error {
 			if method == "update" {
 				updates++
 			}
 			return nil
-		}, true)
+		})
 		b.Edge = b.NewEdge(inbound.Site{Platform: b.Platform}, time.Minute) // pending writes outlive an edge
 		b.CatchUp()
 		want := platform.Member{ID: jane.PlatformID, Status: "free"}
@@ -128,7 +128,7 @@ func TestRefreshOfWhatIsNotPending(t *testing.T) {
 			t.Fatalf("b.Service.Update: %v", err)
 		}
 		b.Platform.Fix()
-		b.Platform.Staff(jane.PlatformID, byStaff)
+		b.Platform.EditMember(jane.PlatformID, byStaff)
 		b.Refresh(jane.PlatformID)
 		want := platform.Member{ID: jane.PlatformID, Status: "free"}
 		byStaff(&want)
@@ -153,7 +153,7 @@ func TestRefusedLeavesWhatIsPending(t *testing.T) {
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", with("refused@example.com"), nil); err == nil {
 			t.Error("it is not refused")
 		}
-		b.Platform.Staff(jane.PlatformID, func(m *platform.Member) { m.Note = "staff's" })
+		b.Platform.EditMember(jane.PlatformID, func(m *platform.Member) { m.Note = "staff's" })
 		b.CatchUp()
 		b.SameOnPlatform("jane@example.com crm's")
 		if got := b.Get("jane@example.com"); got.Note != "staff's" {
@@ -190,7 +190,7 @@ func TestUnsubscribedMeanwhile(t *testing.T) {
 				if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Note: new("n")}, nil); err != nil {
 					t.Fatalf("b.Service.Update: %v", err)
 				}
-				b.Platform.Staff(jane.PlatformID, func(m *platform.Member) { m.Subscribed, m.Newsletters = false, []string{} })
+				b.Platform.EditMember(jane.PlatformID, func(m *platform.Member) { m.Subscribed, m.Newsletters = false, []string{} })
 				b.Platform.Fix()
 				b.CatchUp()
 				there, here := b.Platform.Members[jane.PlatformID], b.Get("jane@example.com")
@@ -207,7 +207,7 @@ func TestUnsubscribedMeanwhile(t *testing.T) {
 func TestOnceMoreIsNoSubscription(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", func(f *members.Fields) { f.Subscribed = new(false) })))
-		b.Platform.LoseAnswers(false)
+		b.Platform.LoseResponses(false)
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("New"), Subscribed: new(true)}, nil); err != nil {
 			t.Fatalf("b.Service.Update: %v", err)
 		}
@@ -217,7 +217,7 @@ func TestOnceMoreIsNoSubscription(t *testing.T) {
 		if m := b.Platform.Members[jane.PlatformID]; !m.Subscribed || m.Name != "New" || b.Pending() != 1 {
 			t.Fatalf("%+v, %d pending", m, b.Pending())
 		}
-		b.Platform.Staff(jane.PlatformID, func(m *platform.Member) { m.Subscribed = false })
+		b.Platform.EditMember(jane.PlatformID, func(m *platform.Member) { m.Subscribed = false })
 		b.CatchUp()
 		if m := b.Platform.Members[jane.PlatformID]; m.Subscribed || b.Get("jane@example.com").Subscribed || b.Pending() != 0 {
 			t.Errorf("%+v, %d pending", m, b.Pending())
@@ -238,7 +238,7 @@ func TestGoneWithAnEmailThatIsTaken(t *testing.T) {
 		if err := b.Platform.Delete(t.Context(), jane.PlatformID); err != nil {
 			t.Fatalf("b.Platform.Delete: %v", err)
 		}
-		b.Platform.Staff("q-1", func(m *platform.Member) { m.Email, m.Status = "taken@example.com", "free" })
+		b.Platform.EditMember("q-1", func(m *platform.Member) { m.Email, m.Status = "taken@example.com", "free" })
 		b.CatchUp()
 		got, err := b.Service.Get(t.Context(), byEmail, "taken@example.com")
 		if err != nil || b.Get("taken@example.com").PlatformID != "q-1" || b.Pending() != 0 {

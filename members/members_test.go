@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -105,7 +106,7 @@ func TestReadThrough(t *testing.T) {
 			t.Errorf("an unknown email: %v", err)
 		}
 		// A deleted member that the platform still has does not come back.
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Delete(ctx, byEmail, "old@example.com", nil); err != nil {
 			t.Fatalf("b.Service.Delete: %v", err)
 		}

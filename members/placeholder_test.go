@@ -104,7 +104,7 @@ func TestPlaceholderThatStaffSubscribed(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Create(byID, with("jane@example.com", id("1")))
 		two := b.Record(b.Create(byID, with("jane@example.com", id("2"))))
-		b.Platform.Staff(two.PlatformID, func(m *platform.Member) { m.Subscribed = true })
+		b.Platform.EditMember(two.PlatformID, func(m *platform.Member) { m.Subscribed = true })
 		b.Refresh(two.PlatformID)
 		result, err := b.Service.Update(t.Context(), byID, "2", members.Fields{Name: new("Two")}, nil)
 		if err != nil || !result.Member.Subscribed || !b.Platform.Members[two.PlatformID].Subscribed {

@@ -110,8 +110,7 @@ func measureEvents(ctx context.Context, ghost *ghosttest.Ghost) error {
 	if err := declare(ctx, filepath.Join(folder, "lychgate.db"), partyManifest); err != nil {
 		return err
 	}
-	config := strings.Replace(pagesCaddyfile, "\tstaff_desk\n", "\tencode\n\tstaff_desk\n", 1)
-	edge, err := caddytest.Start(folder, strings.NewReplacer("{{ghost}}", before.URL, "{{key}}", ghost.Key).Replace(config))
+	edge, err := caddytest.Start(folder, pagesCaddyfile, caddytest.Values{"ghost": before.URL, "key": ghost.Key, "encode": "encode"})
 	if err != nil {
 		return err
 	}

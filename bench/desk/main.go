@@ -194,7 +194,7 @@ func measure(ctx context.Context, wrk *benchtest.Wrk, ghost string) error {
 	if err != nil {
 		return err
 	}
-	edge, err := caddytest.Start(folder, strings.NewReplacer("{{ghost}}", ghost, "{{key}}", aKey, "{{plain}}", plain).Replace(caddyfile))
+	edge, err := caddytest.Start(folder, caddyfile, caddytest.Values{"ghost": ghost, "key": aKey, "plain": plain})
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ const pagesCaddyfile = `{
 	}
 }
 http://127.0.0.1:{{port}} {
+	{{encode}}
 	staff_desk
 	members_api
 	reverse_proxy {{ghost}}
@@ -90,7 +91,7 @@ func (p publication) measure(ctx context.Context, ghost *ghosttest.Ghost) error 
 	if err := p.declare(ctx, filepath.Join(folder, "lychgate.db")); err != nil {
 		return err
 	}
-	edge, err := caddytest.Start(folder, strings.NewReplacer("{{ghost}}", before.URL, "{{key}}", ghost.Key).Replace(pagesCaddyfile))
+	edge, err := caddytest.Start(folder, pagesCaddyfile, caddytest.Values{"ghost": before.URL, "key": ghost.Key, "encode": ""})
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func run(ctx context.Context) error {
 	if err := fill(ctx, filepath.Join(folder, "lychgate.db")); err != nil {
 		return err
 	}
-	edge, err := caddytest.Start(folder, caddyfile)
+	edge, err := caddytest.Start(folder, caddyfile, nil)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ http://:%s {
 	respond /lookup `+"`{\"provider\":\"gmail\"}`"+`
 	respond /refused `+"`%s`"+` 429
 }
-`, b.dns.Addr, strings.Join(options, "\n"), e.refusedPort, e.respondPort, refusedBody))
+`, b.dns.Addr, strings.Join(options, "\n"), e.refusedPort, e.respondPort, refusedBody), nil)
 	if err != nil {
 		return nil, err
 	}

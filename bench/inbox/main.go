@@ -103,7 +103,7 @@ func measure(ctx context.Context, wrk *benchtest.Wrk, server *dnstest.Server, me
 		return err
 	}
 	defer os.RemoveAll(folder)
-	edge, err := caddytest.Start(folder, caddyfile(server, metrics))
+	edge, err := caddytest.Start(folder, caddyfile(server, metrics), nil)
 	if err != nil {
 		return err
 	}

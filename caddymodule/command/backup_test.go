@@ -107,8 +107,8 @@ var sizes = regexp.MustCompile(`[0-9.]+ (?:KiB|MiB)`)
 // A backup of a store that is written has all that was acknowledged before, keeps no writer
 // waiting, and Caddy goes on from it.
 func TestBackupUnderWrites(t *testing.T) {
-	edge := caddytest.New(t, backupConfig)
-	folder := filepath.Dir(edge.LogFile)
+	edge := caddytest.New(t, backupConfig, nil)
+	folder := edge.Folder
 	client := &http.Client{Transport: new(http.Transport)}
 	t.Cleanup(client.CloseIdleConnections)
 	w := startWriter(edge, client)
@@ -141,16 +141,7 @@ func TestBackupUnderWrites(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(restoredFolder, "lychgate.db"), backup, 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
-	restored, err := caddytest.Start(restoredFolder, backupConfig)
-	if err != nil {
-		t.Fatalf("caddytest.Start: %v", err)
-	}
-	caddytest.ShowLog(t, restored.LogFile)
-	t.Cleanup(func() {
-		if err := restored.Stop(); err != nil {
-			t.Errorf("restored.Stop: %v", err)
-		}
-	})
+	restored := caddytest.New(t, backupConfig, caddytest.Values{"folder": restoredFolder})
 	for _, email := range before {
 		if status, text, err := memberOf(restored, client, "GET", "/"+email, ""); status != http.StatusOK || err != nil {
 			t.Fatalf("%s is not in the backup: %d %s, %v", email, status, text, err)
@@ -164,20 +155,10 @@ func TestBackupUnderWrites(t *testing.T) {
 // Whoever cannot be given a backup learns why, and what else to keep.
 func TestBackup(t *testing.T) {
 	folder, _, _ := siteFolder(t)
-	config, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	write := func(name, old, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(strings.Replace(string(config), old, text, 1)), 0o600); err != nil {
-			t.Fatalf("os.WriteFile: %v", err)
-		}
-	}
 	file := filepath.Join(folder, "lychgate.db")
-	write("sealed", "lychgate {", "lychgate {\nsecret "+firstSecret)
-	write("elsewhere", file, file+"x")
-	write("pg", "sqlite "+file, `postgres "host=127.0.0.1 password=s3cret user=o'neil"`)
+	writeFile(t, folder, "sealed", twoSites{store: "sqlite " + file, lychgate: "secret " + firstSecret}.caddyfile())
+	writeFile(t, folder, "elsewhere", twoSites{store: "sqlite " + file + "x"}.caddyfile())
+	writeFile(t, folder, "pg", twoSites{store: `postgres "host=127.0.0.1 password=s3cret user=o'neil"`}.caddyfile())
 	no := func(text string) ran { return ran{"", "Error: " + text + "\n", 1} }
 	const copied = "Copied the store to %s: #, checked.\nKeep the configuration and its environment too.\n"
 	for _, test := range []struct {
@@ -213,15 +194,7 @@ func TestBackup(t *testing.T) {
 func TestBackupOfPostgres(t *testing.T) {
 	source := dbtest.PostgresSource(t)
 	folder, _, _ := siteFolder(t)
-	file := filepath.Join(folder, "Caddyfile")
-	config, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	config = []byte(strings.Replace(string(config), "sqlite "+filepath.Join(folder, "lychgate.db"), "postgres "+source, 1))
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatalf("os.WriteFile: %v", err)
-	}
+	writeFile(t, folder, "Caddyfile", twoSites{store: "postgres " + source}.caddyfile())
 	got := lychgate(t, folder, "backup", "lychgate.dump")
 	if got.Code != 1 {
 		t.Errorf("exit code %d, want 1, since no backup was made", got.Code)

@@ -158,12 +158,11 @@ func TestPushOfAnEndlessLine(t *testing.T) {
 // A push goes on beside a Caddy that writes to the same store, and neither loses anything.
 func TestPushBesideCaddy(t *testing.T) {
 	const key = "a-key-for-trying-0123456789abcdef"
-	folder, _, store := siteFolder(t, "integration crm {\nkey "+key+"\nlimit 60000 1m\n}")
-	config, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	e := caddytest.New(t, strings.Replace(strings.Replace(string(config), "localhost:8080", ":{{port}}", 1), "{\n", "{\n{{global}}\n", 1))
+	integration := "integration crm {\nkey " + key + "\nlimit 60000 1m\n}"
+	folder, _, store := siteFolder(t, integration)
+	e := caddytest.New(t, twoSites{
+		store: "sqlite " + filepath.Join(folder, "lychgate.db"), daily: integration, global: "{{global}}", address: "http://:{{port}}",
+	}.caddyfile(), nil)
 	var contacts strings.Builder
 	contacts.WriteString("email,name\n")
 	for n := range 1000 {
@@ -226,11 +225,9 @@ func ghostMembers(t *testing.T, client *ghost.Client, mark string) map[string]in
 func TestPushToGhostKilled(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	folder, _, store := siteFolder(t)
-	config, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	writeFile(t, folder, "Caddyfile", strings.Replace(string(config), "platform none", "platform ghost "+url+" {\nadmin_key "+key+"\nwebhooks off\n}", 1))
+	writeFile(t, folder, "Caddyfile", twoSites{
+		store: "sqlite " + filepath.Join(folder, "lychgate.db"), platform: "ghost " + url + " {\nadmin_key " + key + "\nwebhooks off\n}",
+	}.caddyfile())
 	client, err := ghost.New(ghost.Config{URL: url, AdminKey: key})
 	if err != nil {
 		t.Fatalf("ghost.New: %v", err)

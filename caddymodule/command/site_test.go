@@ -29,13 +29,7 @@ func siteFolder(t *testing.T, lines ...string) (folder string, db *database.DB, 
 	t.Helper()
 	folder = t.TempDir()
 	file := filepath.Join(folder, "lychgate.db")
-	config := "{\n\tlychgate {\n\t\tstore sqlite " + file + "\n" +
-		"\t\tsite daily {\n\t\t\thosts localhost\n\t\t\tplatform none\n" + strings.Join(lines, "\n") + "\n\t\t}\n" +
-		"\t\tsite weekly {\n\t\t\thosts 127.0.0.1\n\t\t\tplatform none\n\t\t}\n" +
-		"\t}\n}\nhttp://localhost:8080 {\n\tmembers_api\n}\n"
-	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
-		t.Fatalf("os.WriteFile: %v", err)
-	}
+	writeFile(t, folder, "Caddyfile", twoSites{store: "sqlite " + file, daily: strings.Join(lines, "\n")}.caddyfile())
 	db, err := database.Open(t.Context(), database.SQLite, file)
 	if err != nil {
 		t.Fatalf("database.Open: %v", err)

@@ -84,24 +84,14 @@ https:// {
 // startEdge starts an edge with options of its issuer.
 func startEdge(t *testing.T, challenges string) *edge {
 	t.Helper()
-	folder := t.TempDir()
-	e := &edge{httpPort: freeport.New(t), httpsPort: freeport.New(t), storage: filepath.Join(folder, "data")}
+	e := &edge{httpPort: freeport.New(t), httpsPort: freeport.New(t)}
 	e.pebble = startPebble(t, e.httpPort, e.httpsPort, "news.example.com", "weekly.example.org")
-	started, err := caddytest.Start(folder, strings.NewReplacer(
-		"{{http}}", e.httpPort, "{{https}}", e.httpsPort, "{{challenges}}", challenges,
-		"{{directory}}", e.pebble.Directory, "{{authority}}", e.pebble.Authority,
-		"{{daily}}", ghost(t, "daily"), "{{key}}", adminKey,
-	).Replace(caddyfile))
-	if err != nil {
-		t.Fatalf("caddytest.Start: %v", err)
-	}
-	e.Edge = started
-	caddytest.ShowLog(t, e.LogFile)
-	t.Cleanup(func() {
-		if err := e.Stop(); err != nil {
-			t.Errorf("e.Stop: %v", err)
-		}
+	e.Edge = caddytest.New(t, caddyfile, caddytest.Values{
+		"http": e.httpPort, "https": e.httpsPort, "challenges": challenges,
+		"directory": e.pebble.Directory, "authority": e.pebble.Authority,
+		"daily": ghost(t, "daily"), "key": adminKey,
 	})
+	e.storage = filepath.Join(e.Folder, "data")
 	e.add(t, fmt.Sprintf(`{"name":"weekly","hosts":["weekly.example.org"],"platform":{"kind":"ghost","url":%q,"admin_key":%q}}`, ghost(t, "weekly"), adminKey))
 	return e
 }

@@ -3,7 +3,6 @@ package button
 import (
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 )
@@ -58,7 +57,7 @@ func startEdge(folder string) (stop func() error, err error) {
 	if err := os.Mkdir(pages, 0o700); err != nil {
 		return nil, err
 	}
-	started, err := caddytest.Start(folder, strings.NewReplacer("{{dns}}", resolver, "{{web}}", web, "{{pages}}", pages).Replace(caddyfile))
+	started, err := caddytest.Start(folder, caddyfile, caddytest.Values{"dns": resolver, "web": web, "pages": pages})
 	if err != nil {
 		return nil, err
 	}

@@ -54,8 +54,9 @@ func TestSignInThroughCaddy(t *testing.T) {
 	t.Setenv("LYCHGATE_GHOST_URL", site)
 	t.Setenv("LYCHGATE_GHOST_SMTP", smtpPort)
 	ghost.Start()
-	caddytest.New(t, strings.NewReplacer("{{port}}", port, "{{dns}}", resolver, "{{ghost}}", ghost.URL, "{{key}}", ghost.Key,
-		"{{front}}", front(t, ghost.URL, portal)).Replace(ghostCaddyfile))
+	caddytest.New(t, ghostCaddyfile, caddytest.Values{
+		"port": port, "dns": resolver, "ghost": ghost.URL, "key": ghost.Key, "front": front(t, ghost.URL, portal),
+	})
 	const address = "jane@company.example"
 	request, err := http.NewRequest(http.MethodPost, site+"/integration/members", strings.NewReader(`{"email":"`+address+`"}`))
 	if err != nil {

@@ -54,7 +54,7 @@ func TestGeneratedClient(t *testing.T) {
 	run(t, folder, "openapi-typescript", filepath.Join(docs, "openapi.yaml"), "--output", "schema.ts")
 	run(t, folder, "openapi-typescript", filepath.Join(docs, "members_openapi.yaml"), "--output", "members.ts")
 	run(t, folder, "tsc")
-	edge := caddytest.New(t, caddyfile)
+	edge := caddytest.New(t, caddyfile, nil)
 	run(t, folder, "node", "client.mjs", "http://127.0.0.1:"+edge.Port, key)
 }
 

@@ -91,10 +91,10 @@ func (s *site) startEdge(more options) {
 	if path != "" {
 		path = "/" + path
 	}
-	s.edge = caddytest.New(s.t, strings.NewReplacer(
-		"{{port}}", s.port, "{{store}}", s.store, "{{ghost}}", s.ghost.URL, "{{key}}", s.ghost.Key, "{{upstream}}", upstream, "{{path}}", path,
-		"{{site}}", more.site, "{{theme_manifest}}", more.themeManifest, "{{staff_desk}}", more.staffDesk,
-	).Replace(caddyfile))
+	s.edge = caddytest.New(s.t, caddyfile, caddytest.Values{
+		"port": s.port, "store": s.store, "ghost": s.ghost.URL, "key": s.ghost.Key, "upstream": upstream, "path": path,
+		"site": more.site, "theme_manifest": more.themeManifest, "staff_desk": more.staffDesk,
+	})
 }
 
 // helpers are for all scripts of these tests: what is seen of an element, and elements

@@ -42,7 +42,7 @@ const caddyfile = `{
 	}
 }
 
-http://localhost:{{public}} {
+http://localhost:{{port}} {
 	theme_manifest {
 		path {{path}}/ghost
 	}
@@ -81,10 +81,10 @@ func newSite(t *testing.T, path string) *site {
 	}
 	t.Setenv("LYCHGATE_GHOST_URL", s.base)
 	s.ghost.Start()
-	caddytest.New(t, strings.NewReplacer(
-		"{{public}}", port, "{{path}}", path, "{{store}}", s.store, "{{ghost}}", s.ghost.URL, "{{key}}", s.ghost.Key,
-		"{{upstream}}", strings.TrimSuffix(strings.TrimPrefix(s.ghost.URL, "http://"), path),
-	).Replace(caddyfile))
+	caddytest.New(t, caddyfile, caddytest.Values{
+		"port": port, "path": path, "store": s.store, "ghost": s.ghost.URL, "key": s.ghost.Key,
+		"upstream": strings.TrimSuffix(strings.TrimPrefix(s.ghost.URL, "http://"), path),
+	})
 	s.send("POST", "/ghost/api/admin/session/", map[string]string{"username": "owner@example.com", "password": "four-words-on-a-lychgate"}, nil)
 	s.uploadTheme()
 	return s

@@ -16,13 +16,19 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
-	"github.com/lychgate/caddy-lychgate/internal/test/stafftest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // newStaff returns the Staff of a site on a platform, with the default rate limit.
 func newStaff(t testing.TB, p platform.Authenticator) *Staff {
-	return NewStaff("daily", "Ghost", p, NewAuthLimiter(stafftest.Limiter(t)))
+	return NewStaff("daily", "Ghost", p, NewAuthLimiter(platformtest.StaffLimiter(t)))
+}
+
+// takesASecond delays each call of a platform.
+func takesASecond(context.Context, string) error {
+	time.Sleep(time.Second)
+	return nil
 }
 
 // authorize returns why a request that manages manifests is refused.
@@ -35,7 +41,8 @@ func authorize(t testing.TB, s *Staff, r *http.Request, address netip.Addr) erro
 // it could not say is asked again.
 func TestSessionsAreKeptAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &stafftest.Platform{Delay: time.Second}
+		r := platformtest.New()
+		r.Before = takesASecond
 		s := newStaff(t, r)
 		ask := func(cookie, origin string) error {
 			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
@@ -86,7 +93,7 @@ func TestSessionsAreKeptAMoment(t *testing.T) {
 		if n := len(s.sessions.known); n > maxSessions {
 			t.Errorf("%d are known", n)
 		}
-		r.Away = true
+		r.Break(errors.New("no answer"))
 		if err := ask("owner", "https://new"); !errors.Is(err, ErrStaffUnknown) {
 			t.Errorf("while the platform is away: %v, want %v", err, ErrStaffUnknown)
 		}
@@ -98,7 +105,8 @@ func TestSessionsAreKeptAMoment(t *testing.T) {
 // that somebody was signed in at.
 func TestSessionsThatAreNotValid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &stafftest.Platform{Delay: time.Second}
+		r := platformtest.New()
+		r.Before = takesASecond
 		s := newStaff(t, r)
 		ask := func(cookie, address string) error {
 			request := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
@@ -151,7 +159,7 @@ func TestPermissions(t *testing.T) {
 		"author":   {ErrRole, false},
 		"stranger": {ErrNotStaff, false},
 	} {
-		s := newStaff(t, new(stafftest.Platform))
+		s := newStaff(t, platformtest.New())
 		r := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/themes", nil)
 		r.Header.Set("Cookie", cookie)
 		got := allowed{authorize(t, s, r, netip.Addr{}), s.MayUpload(t.Context(), r, netip.Addr{})}
@@ -163,7 +171,7 @@ func TestPermissions(t *testing.T) {
 
 // A page of another site may not even read.
 func TestPagesOfOtherSites(t *testing.T) {
-	s := newStaff(t, new(stafftest.Platform))
+	s := newStaff(t, platformtest.New())
 	for _, test := range []struct {
 		method, fetchSite, mode, dest string
 		want                          error
@@ -225,28 +233,16 @@ func TestHeadersThatDisagree(t *testing.T) {
 				r.Host = test.host
 				r.Header["Cookie"] = []string{"owner"}
 				r.Header["Sec-Fetch-Site"], r.Header["Origin"] = test.fetchSite, test.origin
-				asked := &origins{}
+				asked := platformtest.New()
 				if err := authorize(t, newStaff(t, asked), r, netip.Addr{}); !errors.Is(err, test.want) {
 					t.Errorf("%s: %v, want %v", method, err, test.want)
 				}
-				if isAsked := asked.visitor.Cookie != ""; isAsked != (test.want == nil) {
+				if isAsked := asked.Visitor.Cookie != ""; isAsked != (test.want == nil) {
 					t.Errorf("%s: Ghost was asked: %t", method, isAsked)
 				}
 			}
 		})
 	}
-}
-
-// origins remembers who asked.
-type origins struct {
-	stafftest.Platform
-	visitor platform.Visitor
-	err     error
-}
-
-func (o *origins) Staff(_ context.Context, visitor platform.Visitor) (platform.StaffMember, error) {
-	o.visitor = visitor
-	return stafftest.Staff["owner"], o.err
 }
 
 // Ghost's own check of the origin is given up only where ours has certainly passed.
@@ -274,14 +270,14 @@ func TestSameOrigin(t *testing.T) {
 		{"an opaque origin", "GET", []string{"Origin", "null"}, "null", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			asked := new(origins)
+			asked := platformtest.New()
 			r := httptest.NewRequest(test.method, here+"/ghost/lychgate/themes", nil)
 			r.Header.Set("Cookie", "owner")
 			for i := 0; i < len(test.header); i += 2 {
 				r.Header.Set(test.header[i], test.header[i+1])
 			}
 			err := authorize(t, newStaff(t, asked), r, netip.Addr{})
-			got := asked.visitor
+			got := asked.Visitor
 			if err != nil || got.Origin != test.wantOrigin || got.SameOrigin != test.want {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -291,7 +287,8 @@ func TestSameOrigin(t *testing.T) {
 
 // What Ghost says of the session's origin is said to the visitor.
 func TestReasonOfSession(t *testing.T) {
-	asked := &origins{err: &platform.SessionError{Reason: "Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'."}}
+	asked := platformtest.New()
+	asked.Break(&platform.SessionError{Reason: "Request made from incorrect origin. Expected 'https://a.example' received 'https://b.example'."})
 	r := httptest.NewRequest(http.MethodGet, "https://b.example/ghost/lychgate/themes", nil)
 	r.Header.Set("Cookie", "owner")
 	err := authorize(t, newStaff(t, asked), r, netip.Addr{})
@@ -304,7 +301,8 @@ func TestReasonOfSession(t *testing.T) {
 // Sessions that come at once are no more than those that come in turn.
 func TestManySessionsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &stafftest.Platform{Delay: time.Second}
+		r := platformtest.New()
+		r.Before = takesASecond
 		s := newStaff(t, r)
 		var wg sync.WaitGroup
 		for i := range 1000 {
@@ -329,7 +327,7 @@ func TestManySessionsAtOnce(t *testing.T) {
 // of so many.
 func TestAuthLimiterRemembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewAuthLimiter(stafftest.Limiter(t))
+		s := NewAuthLimiter(platformtest.StaffLimiter(t))
 		address := netip.MustParseAddr("192.0.2.1")
 		tries := func(site string) (n int) {
 			for n < 100 {

@@ -55,12 +55,7 @@ func TestWhatGhostsAdminShows(t *testing.T) {
 		{"a repository, without a manifest", "GET", "Owner", func(h *house) { h.Themes.Repositories["source"] = desktest.Source("", nil) }, 200, `{"curation":"","events":"","themes":[` + bare + `]}`},
 		{"a form", "POST", "Owner", declared, 405, `{"message":"This page cannot be asked for that way. Open it again."}`},
 		{"Ghost is away", "GET", "Owner", func(h *house) {
-			h.Ghost.Fault = func(call string) error {
-				if call == "installed" {
-					return desktest.ErrGone
-				}
-				return nil
-			}
+			h.Ghost.BreakCalls(desktest.ErrGone, "installed")
 		}, 502, `{"message":"Ghost does not say which themes it has. Try again in a moment."}`},
 		{"the store is away", "GET", "Owner", func(h *house) { h.Away = desktest.ErrGone }, 503, `{"message":"Lychgate's store does not answer, so there is nothing to show. Nothing is lost, and the site goes on working. Try again in a moment."}`},
 		{"no site", "GET", "Owner", func(h *house) { h.Site = nil }, 404, `{"message":"There is no such page."}`},

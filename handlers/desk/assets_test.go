@@ -59,7 +59,7 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	// They are the same for everybody, and are there while nothing else is.
-	h.Ghost.Fault = func(string) error { return desktest.ErrGone }
+	h.Ghost.Break(desktest.ErrGone)
 	h.Away = desktest.ErrGone
 	if status, _, _ := fetch(t, "GET", address+path+"desk.css"); status != http.StatusOK {
 		t.Errorf("status %d", status)

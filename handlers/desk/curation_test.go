@@ -133,7 +133,7 @@ func TestCurationPage(t *testing.T) {
 		if diff := cmp.Diff(step.slots, shown); diff != "" || notice != step.notice {
 			t.Errorf("%s: %q, want %q: %s", step.name, notice, step.notice, diff)
 		}
-		if diff := cmp.Diff(step.held, h.Ghost.Held()); diff != "" {
+		if diff := cmp.Diff(step.held, h.Ghost.PostsByTag()); diff != "" {
 			t.Errorf("%s: in Ghost: %s", step.name, diff)
 		}
 	}
@@ -150,7 +150,7 @@ func TestUndo(t *testing.T) {
 		"a choice in vain": {"slot", "top/lead", "post", "1"},
 	} {
 		h := newsroom(t)
-		before := h.Ghost.Held()
+		before := h.Ghost.PostsByTag()
 		page := h.post("curation", "Editor", append(fields, "theme", "nightly")...)
 		var undo []string
 		for form := range elements(page.body, "form") {
@@ -165,7 +165,7 @@ func TestUndo(t *testing.T) {
 			continue
 		}
 		h.post("curation", "Editor", undo...)
-		if diff := cmp.Diff(before, h.Ghost.Held()); diff != "" {
+		if diff := cmp.Diff(before, h.Ghost.PostsByTag()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -233,7 +233,7 @@ func TestSeveralHolders(t *testing.T) {
 	h := newsroom(t)
 	h.Publish("4", "Older news", "news")
 	h.Publish("5", "Newer news", "news")
-	before := h.Ghost.Held()
+	before := h.Ghost.PostsByTag()
 	const several = "2 posts carry this tag, which readers see. Choosing a post takes it from all others: confirm that, or take it from them in the platform's admin first."
 	for name, fields := range map[string][]string{
 		"choose":                    {"slot", "more/news", "post", "1"},
@@ -245,7 +245,7 @@ func TestSeveralHolders(t *testing.T) {
 		if !strings.HasSuffix(notice, several) {
 			t.Errorf("%s: %q", name, notice)
 		}
-		if diff := cmp.Diff(before, h.Ghost.Held()); diff != "" {
+		if diff := cmp.Diff(before, h.Ghost.PostsByTag()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -262,7 +262,7 @@ func TestSeveralHolders(t *testing.T) {
 		t.Errorf("keep the newest: %q", notice)
 	}
 	before["news"] = []string{"5"}
-	if diff := cmp.Diff(before, h.Ghost.Held()); diff != "" {
+	if diff := cmp.Diff(before, h.Ghost.PostsByTag()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
@@ -313,13 +313,7 @@ func TestMover(t *testing.T) {
 // What Ghost does not take yet is kept and said, and brought to it once it answers.
 func TestPendingMoves(t *testing.T) {
 	h := newsroom(t)
-	down := true
-	h.Ghost.Fault = func(call string) error {
-		if down && (call == "tag" || call == "untag") {
-			return desktest.ErrGone
-		}
-		return nil
-	}
+	h.Ghost.BreakCalls(desktest.ErrGone, "tag", "untag")
 	notice, shown := slots(h.post("curation", "Editor", "theme", "nightly", "slot", "top/lead", "post", "3"))
 	if want := "Lead story is kept, and brought to Ghost as soon as it answers. Undo"; notice != want {
 		t.Errorf("%q, want %q", notice, want)
@@ -327,9 +321,7 @@ func TestPendingMoves(t *testing.T) {
 	if want := "Lead story Kept, and brought to Ghost as soon as it answers. " + desktest.ErrGone.Error() + " The first"; !strings.HasPrefix(shown[0], want) {
 		t.Errorf("%q, want %q", shown[0], want)
 	}
-	h.Ghost.Mu.Lock()
-	down = false
-	h.Ghost.Mu.Unlock()
+	h.Ghost.Fix()
 	wait.Until(t, func() string {
 		_, shown := slots(h.get("curation", "Editor"))
 		return cmp.Diff(filledWith("Lead story", "The third, on bridges"), shown[0])
@@ -402,17 +394,5 @@ func TestActivated(t *testing.T) {
 	after := h.get("curation", "Editor")
 	if before != 200 || after.Status != 404 {
 		t.Errorf("before %d, then %d: %s", before, after.Status, after.Text)
-	}
-}
-
-// failing has the platform fail one kind of call.
-func failing(call string) func(h *house) {
-	return func(h *house) {
-		h.Ghost.Fault = func(called string) error {
-			if called == call {
-				return desktest.ErrGone
-			}
-			return nil
-		}
 	}
 }

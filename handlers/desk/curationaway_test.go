@@ -33,18 +33,18 @@ func TestWhatIsAway(t *testing.T) {
 			map[string]string{"themes": store, "integrations": store, "sync": store, "curation": store},
 		},
 		"a Ghost that does not say who asks": {
-			func(h *house) { h.Ghost.Fault = func(string) error { return desktest.ErrGone } }, 502,
+			func(h *house) { h.Ghost.Break(desktest.ErrGone) }, 502,
 			map[string]string{
 				"themes": "Ghost could not be asked who you are. Try again.", "integrations": "Ghost could not be asked who you are. Try again.",
 				"sync": "Ghost could not be asked who you are. Try again.", "curation": "Ghost could not be asked who you are. Try again.",
 			},
 		},
 		"a Ghost that does not say its themes": {
-			failing("installed"), 502,
+			func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "installed") }, 502,
 			map[string]string{"themes": "Ghost does not say which themes it has. Try again in a moment.", "curation": "Ghost does not answer as it should. Try again in a moment.", "integrations": "", "sync": ""},
 		},
 		"a Ghost that does not say its posts": {
-			failing("tagged"), 502,
+			func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "tagged") }, 502,
 			map[string]string{"curation": "Ghost does not say what the homepage holds. Try again in a moment.", "themes": "", "integrations": "", "sync": ""},
 		},
 	} {
@@ -76,17 +76,12 @@ func TestWhatIsAway(t *testing.T) {
 // The picker cannot be shown without Ghost's posts, and says so.
 func TestPickerWithoutGhost(t *testing.T) {
 	h := newsroom(t)
-	failing("published")(h)
+	h.Ghost.BreakCalls(desktest.ErrGone, "published")
 	page := h.get("curation?slot=top/lead", "Editor")
 	if page.Status != 502 || page.Text != "Ghost does not say what the homepage holds. Try again in a moment." {
 		t.Errorf("%d %s", page.Status, page.Text)
 	}
-	h.Ghost.Fault = func(call string) error {
-		if call == "tag" {
-			return &platform.Refusal{Reason: "Ghost does not like it."}
-		}
-		return nil
-	}
+	h.Ghost.BreakCalls(&platform.Refusal{Reason: "Ghost does not like it."}, "tag")
 	if notice, _ := slots(h.post("curation", "Editor", "theme", "nightly", "slot", "top/lead", "post", "3")); notice != "Lead story Ghost does not like it." {
 		t.Errorf("refused: %q", notice)
 	}

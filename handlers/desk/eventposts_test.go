@@ -26,7 +26,7 @@ func TestLostPost(t *testing.T) {
 	if diff := cmp.Diff([]string{h.event(e.ID).Post.URL, "/ghost" + h.event(e.ID).Post.Edit}, links()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	h.inGhost(func() { clear(h.Ghost.EventsPosts) })
+	h.Ghost.Do(func() { clear(h.Ghost.EventsPosts) })
 	if got, want := h.get("events?event="+e.ID, "Editor").text(t), "Its post was deleted in Ghost, with its text. What is here is kept."; !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q in it", got, want)
 	}
@@ -43,11 +43,7 @@ func TestPostThatIsNotAsTheEvent(t *testing.T) {
 	values := map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"}
 	e := h.publish(values)
 	status := func(status string) {
-		h.inGhost(func() {
-			p := h.Ghost.EventsPosts[e.Post.ID]
-			p.Status = status
-			h.Ghost.EventsPosts[e.Post.ID] = p
-		})
+		h.Ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = status })
 	}
 	check := func(list, view, editor string) {
 		t.Helper()
@@ -79,7 +75,7 @@ func TestThemeThatChangesMeanwhile(t *testing.T) {
 	h.declareEvents()
 	e := h.create(map[string]any{"name": "Party", "menu": "Cake"})
 	form := []string{"do", "save", "event", e.ID, "type", "party", "was", "party", "kept", "{}", "f.name", "Ball", "f.menu", " Soup "}
-	h.inGhost(func() {
+	h.Ghost.Do(func() {
 		h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly"}, {Name: "source", IsActive: true}}
 	})
 	h.Manifest("source", "{manifest_version: 1, events: {types: {party: {post_template: custom-party}}}}")
@@ -175,7 +171,7 @@ func TestFormThatIsSentAgain(t *testing.T) {
 	}
 	page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})
 	posts := 0
-	h.inGhost(func() { posts = len(h.Ghost.EventsPosts) })
+	h.Ghost.Do(func() { posts = len(h.Ghost.EventsPosts) })
 	if err != nil || page.Total != 1 || posts != 1 {
 		t.Fatalf("%d events, %d posts, %v", page.Total, posts, err)
 	}

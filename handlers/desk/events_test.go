@@ -72,13 +72,6 @@ func (h *house) publish(values map[string]any) events.Event {
 	return e
 }
 
-// inGhost has work done in Ghost while nothing else asks it.
-func (h *house) inGhost(work func()) {
-	h.Ghost.Mu.Lock()
-	defer h.Ghost.Mu.Unlock()
-	work()
-}
-
 // event returns an event as it is kept.
 func (h *house) event(id string) events.Event {
 	h.T.Helper()
@@ -346,21 +339,11 @@ func TestListOfEvents(t *testing.T) {
 	if got := rows(h.get(next, "Editor")); len(rows(first)) != 25 || len(got) != 2 || slices.Contains(rows(first), got[0]) {
 		t.Errorf("%d on the first page, then at %s: %q", len(rows(first)), next, got)
 	}
-	h.inGhost(func() { h.Ghost.Fault = failingCalls("changepost") })
+	h.Ghost.BreakCalls(desktest.ErrGone, "changepost")
 	e := h.create(map[string]any{"name": "Kept party", "menu": "Cake", "event_date": "2100-06-01"})
 	h.post("events", "Editor", "do", "publish", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Kept party", "f.menu", "Cake", "f.event_date", "2100-06-01")
 	if got := rows(h.get("events?q=kept", "Editor")); len(got) != 1 || !strings.Contains(got[0], "Status Published Kept here, and brought to the site as soon as it answers, since ") {
 		t.Errorf("pending: %q", got)
-	}
-}
-
-// failingCalls has some calls of the platform fail.
-func failingCalls(calls ...string) func(string) error {
-	return func(called string) error {
-		if slices.Contains(calls, called) {
-			return desktest.ErrGone
-		}
-		return nil
 	}
 }
 
@@ -379,7 +362,7 @@ func TestEventWithoutType(t *testing.T) {
 	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 15 || got[0] != "Name: input type=text f.name value=Party data-most=255" {
 		t.Errorf("as another type: %q", got)
 	}
-	h.inGhost(func() {
+	h.Ghost.Do(func() {
 		h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly"}, {Name: "source", IsActive: true}}
 	})
 	h.get("themes", "Editor") // as its script does
@@ -448,8 +431,8 @@ func TestEventsAway(t *testing.T) {
 		"the store":                 {func(h *house) { h.Away = desktest.ErrGone }, "events", http.StatusServiceUnavailable},
 		"the store, later":          {func(h *house) { h.CloseStore() }, "events", http.StatusServiceUnavailable},
 		"the settings":              {func(h *house) { h.Away = desktest.ErrGone }, "event-settings", http.StatusServiceUnavailable},
-		"Ghost's list of themes":    {func(h *house) { h.inGhost(func() { h.Ghost.Fault = failingCalls("installed") }) }, "events", http.StatusBadGateway},
-		"the time zone, not needed": {func(h *house) { h.inGhost(func() { h.Ghost.Fault = failingCalls("timezone") }) }, "events?new=", http.StatusOK},
+		"Ghost's list of themes":    {func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "installed") }, "events", http.StatusBadGateway},
+		"the time zone, not needed": {func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "timezone") }, "events?new=", http.StatusOK},
 		"an event":                  {func(*house) {}, "events?event=nothing", http.StatusNotFound},
 		"a question":                {func(*house) {}, "events?event=nothing&confirm=nothing", http.StatusNotFound},
 	} {

@@ -133,15 +133,10 @@ func TestHostileTexts(t *testing.T) {
 			} {
 				h.isPlain("POST "+page, h.ask("POST", path+page, "Owner", fields.Encode()).Body.String())
 			}
-			h.Ghost.Fault = func(call string) error {
-				if call == "tag" || call == "untag" {
-					return &platform.Refusal{Reason: text}
-				}
-				return nil
-			}
+			h.Ghost.BreakCalls(&platform.Refusal{Reason: text}, "tag", "untag")
 			form := url.Values{"theme": {"nightly"}, "slot": {url.PathEscape(label) + "/" + url.PathEscape(label)}, "post": {"0"}, "from_all": {"on"}}
 			h.isPlain("a refusal", h.ask("POST", path+"curation", "Owner", form.Encode()).Body.String())
-			h.Ghost.Fault = func(string) error { return &platform.SessionError{Reason: text} }
+			h.Ghost.Break(&platform.SessionError{Reason: text})
 			h.isPlain("a session", h.ask("GET", path+"themes", "Owner", "", "User-Agent", "another").Body.String())
 		})
 	}

@@ -19,10 +19,10 @@ func TestPickerMarksTheHomepage(t *testing.T) {
 	h.Publish("4", "Older news", "news")
 	h.Publish("5", "Newer news", "news", "#lead") // of which the homepage shows this one, twice
 	calls := make(map[string]int)
-	h.Ghost.Fault = func(call string) error {
+	h.Ghost.Fail(func(call, _ string) error {
 		calls[call]++
 		return nil
-	}
+	})
 	want := map[string]string{
 		"Newer news": "On the homepage: Lead story, News", "Older news": "", "The third, on bridges": "",
 		"The second": "On the homepage: Second story", "The first": "",
@@ -106,12 +106,7 @@ func TestViewSite(t *testing.T) {
 		if diff := cmp.Diff([]string{want}, links()); diff != "" {
 			t.Errorf("%s: %s", admin, diff)
 		}
-		h.Ghost.Fault = func(call string) error {
-			if call == "tag" || call == "untag" {
-				return desktest.ErrGone
-			}
-			return nil
-		}
+		h.Ghost.BreakCalls(desktest.ErrGone, "tag", "untag")
 		h.Ghost.Mu.Lock()
 		h.Ghost.Tags["3"] = []string{}
 		h.Ghost.Mu.Unlock()

@@ -6,24 +6,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/memberstore"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
-
-// bulkChanger is a platform of which one request changes many members.
-type bulkChanger struct{ platform.Platform }
-
-func (bulkChanger) ChangesInBulk(method, path string) ([]time.Duration, bool) {
-	return nil, method == http.MethodPut && path == "/bulk"
-}
 
 // However the answer to a change of many members ends, if it was one of success, the
 // members are compared.
@@ -59,7 +51,7 @@ func TestPass(t *testing.T) {
 			site := &Site{
 				Members: members.New(members.Config{Site: "daily", Store: store}),
 				Inbound: inbound.New(inbound.Config{
-					Store: store, Sites: map[string]inbound.Site{"daily": {Platform: bulkChanger{}}}, Logger: zap.NewNop(),
+					Store: store, Sites: map[string]inbound.Site{"daily": {Platform: platformtest.New()}}, Logger: zap.NewNop(),
 				}),
 			}
 			h := &API{Logger: zap.NewNop()}

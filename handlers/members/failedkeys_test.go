@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/internal/test/stafftest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
@@ -26,7 +26,7 @@ func (u unread) Read([]byte) (int, error) {
 
 // What is sent without a valid key is not read.
 func TestBodiesOfStrangersAreNotRead(t *testing.T) {
-	limiter := func() *api.AuthLimiter { return api.NewAuthLimiter(stafftest.Limiter(t)) }
+	limiter := func() *api.AuthLimiter { return api.NewAuthLimiter(platformtest.StaffLimiter(t)) }
 	h := &API{Path: "/integration", MaxBody: 64 << 10, FailedKeys: limiter(), Webhooks: limiter(), Logger: zap.NewNop()}
 	site := &Site{
 		Members: members.New(members.Config{Site: "daily"}),

@@ -15,7 +15,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
-	"github.com/lychgate/caddy-lychgate/internal/test/stafftest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
@@ -174,7 +174,7 @@ func watch(t testing.TB, store themes.Store, next api.Next) (recorded, error) {
 	site := &api.Site{
 		Kind:     ghost.Kind,
 		Platform: new(ghost.Client),
-		Staff:    api.NewStaff("daily", "Ghost", new(stafftest.Platform), api.NewAuthLimiter(stafftest.Limiter(t))),
+		Staff:    api.NewStaff("daily", "Ghost", platformtest.New(), api.NewAuthLimiter(platformtest.StaffLimiter(t))),
 		Themes:   func() (*themes.Service, error) { return &themes.Service{Site: "daily", Store: store}, nil },
 	}
 	w := httptest.NewRecorder()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -54,12 +55,12 @@ func (c *comparing) soon(later ...time.Duration) {
 
 // lists counts the pages that the platform is asked for.
 func lists(b *membertest.Bench, do func()) (n int) {
-	b.Platform.Set(func(method string) error {
+	b.Platform.Fail(func(method, _ string) error {
 		if method == "list" {
 			n++
 		}
 		return nil
-	}, false)
+	})
 	defer b.Platform.Fix()
 	do()
 	return n
@@ -118,12 +119,12 @@ func TestCompare(t *testing.T) {
 		}
 		b.Platform.Fix()
 		for _, id := range ids { // in bulk
-			b.Platform.Staff(id, func(m *platform.Member) { m.Labels, m.Subscribed = []string{"new"}, false })
+			b.Platform.EditMember(id, func(m *platform.Member) { m.Labels, m.Subscribed = []string{"new"}, false })
 		}
-		b.Platform.Staff("p-99", func(m *platform.Member) { m.Email, m.Status = "imported@example.com", "free" })
-		b.Platform.Staff("p-98", func(m *platform.Member) { m.Email, m.Status = "Mine@example.com", "free" })
-		b.Platform.Staff(b.Get("m4@example.com").PlatformID, func(m *platform.Member) { m.Email = "moved@example.com" })
-		b.Platform.Staff(b.Get("m5@example.com").PlatformID, func(m *platform.Member) { m.Status = "complimentary" })
+		b.Platform.EditMember("p-99", func(m *platform.Member) { m.Email, m.Status = "imported@example.com", "free" })
+		b.Platform.EditMember("p-98", func(m *platform.Member) { m.Email, m.Status = "Mine@example.com", "free" })
+		b.Platform.EditMember(b.Get("m4@example.com").PlatformID, func(m *platform.Member) { m.Email = "moved@example.com" })
+		b.Platform.EditMember(b.Get("m5@example.com").PlatformID, func(m *platform.Member) { m.Status = "complimentary" })
 		for _, email := range []string{"m2@example.com", "m6@example.com", "m7@example.com", "m8@example.com"} {
 			if err := b.Platform.Delete(t.Context(), b.Get(email).PlatformID); err != nil {
 				t.Fatalf("error %v, want none", err)
@@ -160,7 +161,7 @@ func TestCompare(t *testing.T) {
 func TestCompareAfterManyHaveGone(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		for i := range 2*inbound.RangeSize + 50 {
-			b.Platform.Staff(fmt.Sprintf("q-%04d", i), func(m *platform.Member) {
+			b.Platform.EditMember(fmt.Sprintf("q-%04d", i), func(m *platform.Member) {
 				m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free"
 			})
 		}
@@ -197,7 +198,7 @@ func TestCompareAsksAgainForMissingMembers(t *testing.T) {
 }
 
 // forgetful is a platform that lists no members.
-type forgetful struct{ *membertest.Platform }
+type forgetful struct{ *platformtest.Platform }
 
 func (forgetful) List(context.Context, string, time.Time) ([]platform.Member, int, error) {
 	return nil, 0, nil
@@ -207,7 +208,7 @@ func (forgetful) List(context.Context, string, time.Time) ([]platform.Member, in
 func TestCompareWhileWriting(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", name("Before"))))
-		b.Platform.Staff(jane.PlatformID, func(m *platform.Member) { m.Note = "staff's" })
+		b.Platform.EditMember(jane.PlatformID, func(m *platform.Member) { m.Note = "staff's" })
 		edge := newComparing(b, &stale{Platform: b.Platform, before: func() {
 			if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("After")}, nil); err != nil {
 				t.Errorf("error %v, want none", err)
@@ -221,7 +222,7 @@ func TestCompareWhileWriting(t *testing.T) {
 
 // stale is a platform whose first page is read before a function is called.
 type stale struct {
-	*membertest.Platform
+	*platformtest.Platform
 	before func()
 }
 
@@ -239,19 +240,19 @@ func (p *stale) List(ctx context.Context, after string, since time.Time) ([]plat
 func TestCompareIsResumed(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		for i := range 9 {
-			b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
+			b.Platform.EditMember(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
 		}
 		one, two := newComparing(b, b.Platform), newComparing(b, b.Platform)
 		cut := func(pages int) {
 			t.Helper()
-			b.Platform.Set(func(method string) error {
+			b.Platform.Fail(func(method, _ string) error {
 				if method == "list" {
 					if pages--; pages < 0 {
 						return fmt.Errorf("away: %w", context.Canceled)
 					}
 				}
 				return nil
-			}, false)
+			})
 			defer b.Platform.Fix()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it would be retried
 			defer cancel()
@@ -285,7 +286,7 @@ func TestCompareIsResumed(t *testing.T) {
 		// A request after the first page.
 		asked := false
 		pages := 0
-		b.Platform.Set(func(method string) error {
+		b.Platform.Fail(func(method, _ string) error {
 			if method == "list" {
 				if pages++; pages == 2 && !asked {
 					asked = true
@@ -294,7 +295,7 @@ func TestCompareIsResumed(t *testing.T) {
 				}
 			}
 			return nil
-		}, false)
+		})
 		one.look()
 		b.Platform.Fix()
 		if pages := lists(b, one.look); pages != 4 {
@@ -309,7 +310,7 @@ func TestCompareIsResumed(t *testing.T) {
 func TestCompareEmailsThatWentOn(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		plant := func(id, email string) {
-			b.Platform.Staff(id, func(m *platform.Member) { m.Email, m.Status = email, "free" })
+			b.Platform.EditMember(id, func(m *platform.Member) { m.Email, m.Status = email, "free" })
 		}
 		plant("q-1", "jane@example.com")
 		plant("q-2", "joe@example.com")
@@ -335,22 +336,22 @@ func TestCompareEmailsThatWentOn(t *testing.T) {
 func TestCompareWithOneFailure(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	for i := range 5 {
-		b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
+		b.Platform.EditMember(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
 	}
 	edge := newComparing(b, b.Platform)
 	edge.look()
 	for i := range 5 { // so that each is read by itself
-		b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("n%d@example.com", i) })
+		b.Platform.EditMember(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("n%d@example.com", i) })
 	}
 	gets := 0
-	b.Platform.Set(func(method string) error {
+	b.Platform.Fail(func(method, _ string) error {
 		if method == "get" {
 			if gets++; gets == 2 {
 				return errors.New("Ghost answers 500")
 			}
 		}
 		return nil
-	}, false)
+	})
 	edge.soon()
 	edge.look()
 	b.Platform.Fix()
@@ -393,7 +394,7 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	edge := newComparing(b, b.Platform)
 	b.Create(byEmail, with("jane@example.com"))
-	b.Platform.Staff("q-1", func(m *platform.Member) { m.Email = "JANE@example.com" }) // has an email that is taken here
+	b.Platform.EditMember("q-1", func(m *platform.Member) { m.Email = "JANE@example.com" }) // has an email that is taken here
 	edge.look()
 	minutes := func(n int) (pages int) {
 		return lists(b, func() {
@@ -406,7 +407,7 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 	if pages := minutes(10); pages != 0 {
 		t.Errorf("compared without a change: %d pages", pages)
 	}
-	b.Platform.Staff("q-2", func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })
+	b.Platform.EditMember("q-2", func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })
 	if pages := minutes(1); pages != 0 {
 		t.Errorf("compared at the first odd count: %d pages", pages)
 	}
@@ -426,7 +427,7 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 		t.Error("the deleted member is here")
 	}
 	for _, id := range []string{"q-3", "q-4"} { // the same count again, another day
-		b.Platform.Staff(id, func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })
+		b.Platform.EditMember(id, func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })
 		if pages := minutes(10); pages != 2 {
 			t.Errorf("one member more, again: %d pages, want 2", pages)
 		}

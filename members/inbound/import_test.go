@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -25,12 +26,12 @@ func TestImport(t *testing.T) {
 		known := b.Record(b.Create(byEmail, with("known@example.com")))
 		gone := b.Record(b.Create(byEmail, with("gone@example.com")))
 		for i := range 7 {
-			b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) {
+			b.Platform.EditMember(fmt.Sprint("q-", i), func(m *platform.Member) {
 				m.Email, m.Status, m.Labels = fmt.Sprintf("m%d@example.com", i), "free", []string{"old"}
 			})
 		}
-		b.Platform.Staff(known.PlatformID, func(m *platform.Member) { m.Name = "Known" })
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.EditMember(known.PlatformID, func(m *platform.Member) { m.Name = "Known" })
+		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Delete(ctx, byEmail, "gone@example.com", nil); err != nil {
 			t.Fatalf("error %v, want none", err)
 		}
@@ -69,7 +70,7 @@ func TestImport(t *testing.T) {
 func TestImportIsResumed(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	for i := range 7 {
-		b.Platform.Staff(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("m%d@example.com", i) })
+		b.Platform.EditMember(fmt.Sprint("q-", i), func(m *platform.Member) { m.Email = fmt.Sprintf("m%d@example.com", i) })
 	}
 	interrupted := func(anew bool) (inbound.Compared, error) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -19,7 +20,7 @@ import (
 // carousel is a platform whose list of members repeats its last pages for ever,
 // as if a proxy ignored the page in the request.
 type carousel struct {
-	*membertest.Platform
+	*platformtest.Platform
 	pages, repeated int
 	asked           *int
 }
@@ -41,7 +42,7 @@ func TestListRepeats(t *testing.T) {
 	for _, test := range []struct{ pages, repeated int }{{1, 1}, {2, 1}, {2, 2}, {7, 3}, {9, 1}, {30, 30}} {
 		t.Run(fmt.Sprintf("the last %d of %d pages", test.repeated, test.pages), func(t *testing.T) {
 			b := membertest.New(t, dbtest.SQLite(t))
-			c := carousel{membertest.NewPlatform(), test.pages, test.repeated, new(int)}
+			c := carousel{platformtest.New(), test.pages, test.repeated, new(int)}
 			sync := b.NewEdge(inbound.Site{Platform: c}, time.Minute).Sync
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -58,7 +59,7 @@ func TestRefresh(t *testing.T) {
 					f.Newsletters = &[]members.Newsletter{{ID: "n1"}}
 				})))
 				before.Applied = before.Version
-				found := b.Platform.Staff(before.PlatformID, func(m *platform.Member) {
+				found := b.Platform.EditMember(before.PlatformID, func(m *platform.Member) {
 					test.change(m)
 					m.UpdatedAt = b.Now.Add(time.Hour)
 				})
@@ -86,7 +87,7 @@ func TestRefreshTier(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	m := b.Record(b.Create(byEmail, with("jane@example.com", func(f *members.Fields) { f.TierID = new(new("prod_0")) })))
 	for _, step := range []struct{ status, tier, want string }{{"free", "", "prod_0"}, {"complimentary", "t1", "t1"}, {"free", "", ""}} {
-		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Status, m.TierID = step.status, step.tier })
+		b.Platform.EditMember(m.PlatformID, func(m *platform.Member) { m.Status, m.TierID = step.status, step.tier })
 		b.Refresh(m.PlatformID)
 		got := b.Get("jane@example.com")
 		tier := ""
@@ -103,15 +104,15 @@ func TestRefreshTier(t *testing.T) {
 func TestRefreshOfPending(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		m := b.Record(b.Create(byEmail, with("jane@example.com", name("Jane"))))
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("mine")}, nil); err != nil {
 			t.Fatalf("error %v, want none", err)
 		}
-		if err := b.Sync.Refresh(t.Context(), membertest.Site, m.PlatformID); !errors.Is(err, membertest.ErrDown) {
+		if err := b.Sync.Refresh(t.Context(), membertest.Site, m.PlatformID); !errors.Is(err, platformtest.ErrDown) {
 			t.Errorf("%v", err)
 		}
 		b.Platform.Fix()
-		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Name, m.Status, m.TierID = "theirs", "paid", "prod_1" })
+		b.Platform.EditMember(m.PlatformID, func(m *platform.Member) { m.Name, m.Status, m.TierID = "theirs", "paid", "prod_1" })
 		b.Refresh(m.PlatformID)
 		if got := b.Get("jane@example.com"); got.Name != "mine" || got.Status != "paid" || *got.TierID != "prod_1" {
 			t.Errorf("%+v", got)
@@ -125,7 +126,7 @@ func TestRefreshOfPending(t *testing.T) {
 // bring back a member with a pending delete.
 func TestRefreshComingAndGoing(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
-		b.Platform.Staff("p-7", func(m *platform.Member) { m.Email, m.Status, m.TierID = "new@example.com", "complimentary", "t1" })
+		b.Platform.EditMember("p-7", func(m *platform.Member) { m.Email, m.Status, m.TierID = "new@example.com", "complimentary", "t1" })
 		b.Refresh("p-7")
 		b.Refresh("p-missing")
 		m, err := b.Store.Find(t.Context(), members.Key{Site: "daily", Email: "new@example.com"})
@@ -140,7 +141,7 @@ func TestRefreshComingAndGoing(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		gone := b.Record(b.Create(byEmail, with("gone@example.com")))
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Delete(t.Context(), byEmail, "gone@example.com", nil); err != nil {
 			t.Fatalf("error %v, want none", err)
 		}
@@ -156,7 +157,7 @@ func TestRefreshComingAndGoing(t *testing.T) {
 func TestEventBeforeTheAnswer(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	done := make(chan error)
-	b.Platform.Set(func(method string) error {
+	b.Platform.Fail(func(method, _ string) error {
 		if method == "create" {
 			go func() {
 				ids := b.Platform.IDs()
@@ -164,7 +165,7 @@ func TestEventBeforeTheAnswer(t *testing.T) {
 			}()
 		}
 		return nil
-	}, true)
+	})
 	b.Create(byEmail, with("jane@example.com"))
 	if err := <-done; err != nil {
 		t.Errorf("error %v, want none", err)

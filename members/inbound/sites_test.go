@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -55,7 +56,7 @@ func known(b *membertest.Bench, emails ...string) {
 // One that is removed gets no events any more.
 func TestPutAndRemove(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Staff("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
 	sync := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop()})
 	stop := start(t, sync)
 	defer stop()
@@ -87,15 +88,17 @@ func TestPutAndRemove(t *testing.T) {
 func TestEventsOfAReplacedSite(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	var emails []string
+	stuck := platformtest.New()
+	stuck.Hold("get")
 	sync := inbound.New(inbound.Config{
 		Store: b.Store, Logger: zap.NewNop(), Timeout: 200 * time.Millisecond,
-		Sites: map[string]inbound.Site{membertest.Site: {Platform: stuck{b.Platform}, WebhookURL: "https://edge/webhooks"}},
+		Sites: map[string]inbound.Site{membertest.Site: {Platform: stuck, WebhookURL: "https://edge/webhooks"}},
 	})
 	stop := start(t, sync)
 	defer stop()
 	for i := range 10 {
 		id := fmt.Sprint("p-", i)
-		m := b.Platform.Staff(id, func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
+		m := b.Platform.EditMember(id, func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
 		emails = append(emails, m.Email)
 		if err := send(sync, membertest.Site, id); err != nil {
 			t.Fatalf("error %v, want none", err)
@@ -108,10 +111,11 @@ func TestEventsOfAReplacedSite(t *testing.T) {
 // What is done for a site that is removed is cut off.
 func TestRemoveCutsOff(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	begun := make(chan struct{}, 10)
+	endless := platformtest.New()
+	begun, _ := endless.Hold("list")
 	sync := inbound.New(inbound.Config{
 		Store: b.Store, Logger: zap.NewNop(), Timeout: time.Hour,
-		Sites: map[string]inbound.Site{membertest.Site: {Platform: endless{b.Platform, begun}, Reconcile: time.Hour}},
+		Sites: map[string]inbound.Site{membertest.Site: {Platform: endless, Reconcile: time.Hour}},
 	})
 	stop := start(t, sync)
 	<-begun
@@ -125,22 +129,10 @@ func TestRemoveCutsOff(t *testing.T) {
 	stop()
 }
 
-// endless is a platform that lists no members before the caller leaves.
-type endless struct {
-	*membertest.Platform
-	begun chan struct{}
-}
-
-func (p endless) List(ctx context.Context, _ string, _ time.Time) ([]platform.Member, int, error) {
-	p.begun <- struct{}{}
-	<-ctx.Done()
-	return nil, 0, ctx.Err()
-}
-
 // Sites may be added, replaced, removed and used at once, while Run runs and before.
 func TestSitesChangeWhileRunning(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Staff("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
 	s := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop()})
 	site := inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks", Reconcile: time.Hour}
 	var changing sync.WaitGroup

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -60,7 +61,7 @@ func TestWebhooks(t *testing.T) {
 		register(1, nil)
 		first := b.Platform.URLs[0]
 		m := b.Record(b.Create(byEmail, with("jane@example.com")))
-		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Name = "Jane" })
+		b.Platform.EditMember(m.PlatformID, func(m *platform.Member) { m.Name = "Jane" })
 		if err := send(first, m.PlatformID); err != nil {
 			t.Fatalf("error %v, want none", err)
 		}
@@ -78,8 +79,8 @@ func TestWebhooks(t *testing.T) {
 		// A day later the webhook is registered anew. The old address is valid until
 		// the platform has the new one.
 		b.Now = b.Now.Add(inbound.RegistrationTTL)
-		b.Platform.Break(membertest.ErrDown)
-		register(1, membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
+		register(1, platformtest.ErrDown)
 		if err := send(first, m.PlatformID); err != nil {
 			t.Errorf("to the old address: %v", err)
 		}
@@ -105,12 +106,12 @@ func TestCatchUp(t *testing.T) {
 		start := func() { sync = b.NewEdge(withWebhooks(b), time.Minute).Sync }
 		step := func() {
 			t.Helper()
-			if err := errors.Join(sync.Register(ctx, membertest.Site), sync.CatchUp(ctx, membertest.Site)); err != nil && !errors.Is(err, membertest.ErrDown) {
+			if err := errors.Join(sync.Register(ctx, membertest.Site), sync.CatchUp(ctx, membertest.Site)); err != nil && !errors.Is(err, platformtest.ErrDown) {
 				t.Errorf("error %v, want none but ErrDown", err)
 			}
 		}
 		plant := func(name string, when time.Time) {
-			b.Platform.Staff("p-"+name, func(m *platform.Member) { m.Email, m.UpdatedAt = name+"@example.com", when })
+			b.Platform.EditMember("p-"+name, func(m *platform.Member) { m.Email, m.UpdatedAt = name+"@example.com", when })
 		}
 		known := func(want ...string) {
 			t.Helper()
@@ -135,7 +136,7 @@ func TestCatchUp(t *testing.T) {
 		}
 		b.Now = b.Now.Add(48 * time.Hour)
 		start()
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		step()
 		b.Platform.Fix()
 		b.Now = b.Now.Add(inbound.ClaimTimeout)
@@ -161,7 +162,7 @@ func TestCatchUp(t *testing.T) {
 // A failed refresh is retried. The number of waiting events is bounded.
 func TestEvents(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Break(membertest.ErrDown)
+	b.Platform.Break(platformtest.ErrDown)
 	b.Sync.AddEvent(membertest.Site, "p-1")
 	b.Sync.RefreshDue(t.Context(), membertest.Site)
 	if ids := b.Sync.DueEvents(membertest.Site, b.Now); len(ids) != 0 {
@@ -180,22 +181,16 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// stuck is a platform that does not answer.
-type stuck struct{ *membertest.Platform }
-
-func (stuck) Get(ctx context.Context, _ string) (platform.Member, error) {
-	<-ctx.Done()
-	return platform.Member{}, ctx.Err()
-}
-
 // When an edge stops, the events that it has taken are worked off, also beside
 // platforms that do not answer.
 func TestEventsAreWorkedOffAtTheEnd(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Staff("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	stuck := platformtest.New()
+	stuck.Hold("get")
 	sites := map[string]inbound.Site{membertest.Site: {Platform: b.Platform}}
 	for i := range 8 {
-		sites[fmt.Sprint("stuck", i)] = inbound.Site{Platform: stuck{b.Platform}}
+		sites[fmt.Sprint("stuck", i)] = inbound.Site{Platform: stuck}
 	}
 	sync := inbound.New(inbound.Config{Store: b.Store, Sites: sites, Logger: zap.NewNop(), Now: func() time.Time { return b.Now }})
 	for site := range sites {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -20,10 +21,10 @@ import (
 // asked counts the requests to the platform, all of which fail.
 func asked(b *membertest.Bench, err error) *int {
 	var n int
-	b.Platform.Set(func(string) error {
+	b.Platform.Fail(func(string, string) error {
 		n++
 		return err
-	}, false)
+	})
 	return &n
 }
 
@@ -43,7 +44,7 @@ func open(b *membertest.Bench) {
 func TestBreaker(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Create(byEmail, with("kept@example.com", name("Before")))
-		n := asked(b, membertest.ErrDown)
+		n := asked(b, platformtest.ErrDown)
 		open(b)
 		*n = 0
 		result, err := b.Service.Update(t.Context(), byEmail, "kept@example.com", members.Fields{Name: new("After")}, nil)
@@ -121,7 +122,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 			}
 		},
 		"taken emails": func(b *membertest.Bench) {
-			b.Platform.Staff("p-old", func(m *platform.Member) { m.Email = "old@example.com" })
+			b.Platform.EditMember("p-old", func(m *platform.Member) { m.Email = "old@example.com" })
 			for range 2 * outbox.MaxSilent {
 				if _, err := b.Service.Create(b.T.Context(), byEmail, with("old@example.com")); err == nil {
 					b.T.Error("not refused")
@@ -150,7 +151,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 		},
 		"an answer in between": func(b *membertest.Bench) {
 			for i := range 2 * outbox.MaxSilent {
-				b.Platform.Break(membertest.ErrDown)
+				b.Platform.Break(platformtest.ErrDown)
 				b.Create(byEmail, with(fmt.Sprintf("m%d@example.com", i)))
 				b.Platform.Fix()
 				b.Create(byEmail, with(fmt.Sprintf("n%d@example.com", i)))
@@ -174,9 +175,9 @@ func TestBreakerOfAReplacedPlatform(t *testing.T) {
 	sites := &served{platforms: map[string]platform.Platform{membertest.Site: b.Platform}}
 	b.Outbox = outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
 	b.Service = members.New(members.Config{Site: membertest.Site, Store: b.Store, Outbox: b.Outbox, Now: b.Clock})
-	b.Platform.Break(membertest.ErrDown)
+	b.Platform.Break(platformtest.ErrDown)
 	open(b)
-	sites.put(membertest.Site, membertest.NewPlatform())
+	sites.put(membertest.Site, platformtest.New())
 	if b.Create(byEmail, with("jane@example.com")).Queued {
 		t.Error("the new platform is not asked")
 	}

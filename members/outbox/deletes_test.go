@@ -7,6 +7,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -16,7 +17,7 @@ import (
 func TestDeletedAndMadeAgain(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		old := b.Record(b.Create(byEmail, with("e@example.com", name("old"))))
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
 			t.Fatalf("b.Service.Delete: %v", err)
 		}
@@ -28,14 +29,14 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 			t.Fatalf("b.Store.MarkApplied: %v", err)
 		}
 		looks := 0
-		b.Platform.Set(func(method string) error {
+		b.Platform.Fail(func(method, _ string) error {
 			if method == "find" {
 				if looks++; looks == 2 {
 					clear(b.Platform.Members)
 				}
 			}
 			return nil
-		}, false)
+		})
 		b.CatchUp()
 		b.Platform.Fix()
 		b.CatchUp()
@@ -47,18 +48,18 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 func TestDeletedWhileItIsRead(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		old := b.Record(b.Create(byEmail, with("e@example.com")))
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
 			t.Fatalf("b.Service.Delete: %v", err)
 		}
-		b.Platform.Set(func(method string) error {
+		b.Platform.Fail(func(method, _ string) error {
 			if method == "find" { // the last answer before the other edge has deleted it
 				old.Applied = 2
 				_, err := b.Store.MarkApplied(t.Context(), old, "other edge")
 				return err
 			}
 			return nil
-		}, false)
+		})
 		if got, err := b.Service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -69,9 +70,9 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 // an answer.
 func TestDeletedBeforeItWasAnswered(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
-		b.Platform.LoseAnswers(true)
+		b.Platform.LoseResponses(true)
 		b.Create(byEmail, with("e@example.com"))
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Delete(t.Context(), byEmail, "e@example.com", nil); err != nil {
 			t.Fatalf("b.Service.Delete: %v", err)
 		}
@@ -88,12 +89,12 @@ func TestDeletedBeforeItWasAnswered(t *testing.T) {
 func TestRefusedDelete(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Create(byID, with("jane@example.com", id("7")))
-		b.Platform.Set(func(method string) error {
+		b.Platform.Fail(func(method, _ string) error {
 			if method == "delete" {
 				return &platform.Refusal{Reason: "not now"}
 			}
 			return nil
-		}, false)
+		})
 		if result, err := b.Service.Delete(t.Context(), byID, "7", nil); err != nil || !result.Queued {
 			t.Errorf("%+v, %v", result, err)
 		}
@@ -110,7 +111,7 @@ func TestRefusedDelete(t *testing.T) {
 // only until the platform says that the member is not there.
 func TestDeletedWithoutAnswers(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.LoseAnswers(true)
+	b.Platform.LoseResponses(true)
 	b.Create(byEmail, with("a@example.com"))
 	if _, err := b.Service.Delete(t.Context(), byEmail, "a@example.com", nil); err != nil {
 		t.Fatalf("b.Service.Delete: %v", err)

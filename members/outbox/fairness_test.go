@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -151,56 +152,36 @@ type crowd struct {
 	begin       time.Time
 }
 
-// member is one platform of the crowd. It takes a time for an answer, or hangs.
-type member struct {
-	platform.Platform
-	*crowd
-	site  string
-	takes time.Duration // 0 if it refuses connections
-	hangs bool
-}
-
-func (p *member) answer(ctx context.Context) error {
-	p.mu.Lock()
-	p.now++
-	p.most = max(p.most, p.now)
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.now--
-	}()
-	if p.takes == 0 && !p.hangs {
-		return fmt.Errorf("connection refused: %w", platform.ErrNoEffect)
-	}
-	takes := p.takes
-	if p.hangs {
-		takes = time.Hour
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(takes):
+// join returns one platform of the crowd. It takes a time for a response, or refuses connections
+// if that is 0.
+func (c *crowd) join(site string, takes time.Duration) *platformtest.Platform {
+	p := platformtest.New()
+	p.Before = func(ctx context.Context, call string) error {
+		c.mu.Lock()
+		c.now++
+		c.most = max(c.most, c.now)
+		c.mu.Unlock()
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.now--
+		}()
+		if takes == 0 {
+			return fmt.Errorf("connection refused: %w", platform.ErrNoEffect)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(takes):
+		}
+		if call == "create" {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.lastArrival[site] = time.Since(c.begin)
+		}
 		return nil
 	}
-}
-
-func (p *member) FindByEmail(ctx context.Context, _ string) (platform.Member, error) {
-	if err := p.answer(ctx); err != nil {
-		return platform.Member{}, err
-	}
-	return platform.Member{}, platform.ErrNotFound
-}
-
-func (p *member) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
-	err := p.answer(ctx)
-	if err == nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.lastArrival[p.site] = time.Since(p.begin)
-		m.ID = m.Email
-	}
-	return m, err
+	return p
 }
 
 // deliverAll has a process deliver some writes of each of 1,000 sites, of which the
@@ -214,14 +195,14 @@ func deliverAll(t *testing.T, down, hanging int, meanwhile func(*outbox.Outbox, 
 		platforms := make(map[string]platform.Platform)
 		for i := range sites {
 			site := fmt.Sprintf("site%04d", i)
-			p := &member{crowd: c, site: site, takes: 100 * time.Millisecond}
+			takes := 100 * time.Millisecond
 			switch {
 			case i < down:
-				p.takes = 0
+				takes = 0
 			case i < down+hanging:
-				p.hangs = true
+				takes = time.Hour
 			}
-			platforms[site] = p
+			platforms[site] = c.join(site, takes)
 			store.queue(site, writes)
 		}
 		o := outbox.New(outbox.Config{Store: store, Platform: membertest.Serve(platforms), Logger: zap.NewNop()})
@@ -332,7 +313,7 @@ func TestQuietProcess(t *testing.T) {
 		platforms := make(map[string]platform.Platform)
 		for i := range 1000 {
 			site := fmt.Sprintf("site%04d", i)
-			platforms[site] = &member{crowd: c, site: site}
+			platforms[site] = c.join(site, 0)
 			store.queue(site, 1)
 		}
 		o := outbox.New(outbox.Config{Store: store, Platform: membertest.Serve(platforms), Logger: zap.NewNop()})

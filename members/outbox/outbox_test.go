@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -30,27 +31,23 @@ var (
 
 // An acknowledged write reaches a platform that was away, once.
 func TestPlatformAway(t *testing.T) {
-	faults := map[string]struct {
-		err   error
-		after bool
-	}{
-		"down":                       {membertest.ErrDown, false},
-		"applies, but never answers": {context.DeadlineExceeded, true},
-		"answers 500":                {errors.New("Ghost answers 500"), false},
-	}
-	for fault, how := range faults {
+	for fault, failed := range map[string]error{
+		"down":                       platformtest.ErrDown,
+		"applies, but never answers": platformtest.Lost(context.DeadlineExceeded),
+		"answers 500":                errors.New("Ghost answers 500"),
+	} {
 		t.Run(fault, func(t *testing.T) {
 			membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 				ctx := t.Context()
 				kept := b.Create(byEmail, with("kept@example.com"))
 				gone := b.Create(byEmail, with("gone@example.com"))
 
-				b.Platform.Set(func(method string) error {
+				b.Platform.Fail(func(method, _ string) error {
 					if method == "find" {
 						return nil
 					}
-					return how.err
-				}, how.after)
+					return failed
+				})
 				results := []members.Result{b.Create(byEmail, with("new@example.com", name("New")))}
 				for _, do := range []func() (members.Result, error){
 					func() (members.Result, error) {
@@ -101,7 +98,7 @@ func TestEmailHandedOn(t *testing.T) {
 		ctx := t.Context()
 		b.Create(byEmail, with("a@example.com", name("first")))
 		b.Create(byEmail, with("d@example.com", name("deleted")))
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Update(ctx, byEmail, "a@example.com", with("b@example.com"), nil); err != nil {
 			t.Fatalf("b.Service.Update: %v", err)
 		}
@@ -124,7 +121,7 @@ func TestEmailHandedOn(t *testing.T) {
 func TestStrangersAreLeftAlone(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Platform.Members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", Status: "paid"}
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		b.Create(byID, with("old@example.com", id("7")))
 		if _, err := b.Service.Delete(t.Context(), byID, "7", nil); err != nil {
 			t.Fatalf("b.Service.Delete: %v", err)
@@ -186,7 +183,7 @@ func TestRun(t *testing.T) {
 	o := outbox.New(outbox.Config{Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{membertest.Site: b.Platform}), Logger: zap.NewNop()})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	b.Platform.Break(membertest.ErrDown)
+	b.Platform.Break(platformtest.ErrDown)
 	if result, err := b.Service.Create(ctx, byEmail, with("jane@example.com")); err != nil || !result.Queued {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -224,7 +221,7 @@ func TestEmailsInARing(t *testing.T) {
 					b.Create(byEmail, with(email(i), name(strconv.Itoa(i))))
 					want = append(want, fmt.Sprintf("m%d@example.com %d", i, (i+1)%size))
 				}
-				b.Platform.Break(membertest.ErrDown)
+				b.Platform.Break(platformtest.ErrDown)
 				rename(email(0), "aside@example.com")
 				for i := 1; i < size; i++ {
 					rename(email(i), email(i-1))
@@ -245,7 +242,7 @@ func TestEmailsInARing(t *testing.T) {
 
 // slow is a platform that takes longer than a caller's timeout.
 type slow struct {
-	*membertest.Platform
+	*platformtest.Platform
 	takes time.Duration
 }
 

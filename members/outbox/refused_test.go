@@ -122,7 +122,7 @@ func TestRefusedAfterItWasQueued(t *testing.T) {
 				b.Platform.Fix()
 				b.CatchUp()
 				tries := 0
-				b.Platform.Set(func(string) error { tries++; return nil }, false)
+				b.Platform.Fail(func(string, string) error { tries++; return nil })
 				b.CatchUp()
 				if tries != 0 || b.Pending() != 0 {
 					t.Errorf("%d requests afterwards, %d pending, want none", tries, b.Pending())
@@ -163,7 +163,7 @@ func TestStandingOfWrites(t *testing.T) {
 		after := standing{Fields: "jane@example.com  ", Refused: disliked}
 		check("refused", after)
 		// What staff change, and a write that is refused at once, leave the reason.
-		b.Platform.Staff(b.Get("jane@example.com").PlatformID, func(m *platform.Member) { m.Name = "Jane" })
+		b.Platform.EditMember(b.Get("jane@example.com").PlatformID, func(m *platform.Member) { m.Name = "Jane" })
 		b.Refresh(b.Get("jane@example.com").PlatformID)
 		after.Fields = "jane@example.com Jane "
 		check("changed by staff", after)

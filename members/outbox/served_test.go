@@ -11,6 +11,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
@@ -35,32 +36,22 @@ func (s *served) put(site string, p platform.Platform) {
 	s.platforms[site] = p
 }
 
-// leaving is a platform that answers no create before it is closed.
-type leaving struct {
-	*membertest.Platform
-	calls, closed chan struct{}
-}
-
-func (p *leaving) Create(context.Context, platform.Member) (platform.Member, error) {
-	p.calls <- struct{}{}
-	<-p.closed
-	return platform.Member{}, membertest.ErrDown
-}
-
 // A write of a site that is removed while it is delivered stays in the store. It
 // reaches the platform that the site has when it is added again.
 func TestSiteRemovedWhileDelivering(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		sites := &served{platforms: make(map[string]platform.Platform)}
 		o := outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
-		old := &leaving{membertest.NewPlatform(), make(chan struct{}, 1000), make(chan struct{})}
+		old := platformtest.New()
+		old.BreakCalls(platformtest.ErrDown, "create")
+		calls, leave := old.Hold("create")
 		sites.put(membertest.Site, old)
 		queue(b, membertest.Site, 6)
 		delivered := make(chan error)
 		go func() { delivered <- o.DeliverDue(t.Context()) }()
-		<-old.calls
+		<-calls
 		sites.put(membertest.Site, nil)
-		close(old.closed)
+		leave()
 		if err := <-delivered; err != nil {
 			t.Errorf("<-delivered: %v", err)
 		}
@@ -82,7 +73,7 @@ func TestSiteRemovedWhileDelivering(t *testing.T) {
 
 // removing is a platform whose site is removed by its first answer.
 type removing struct {
-	*membertest.Platform
+	*platformtest.Platform
 	remove func()
 }
 
@@ -143,7 +134,7 @@ func TestSitesChangeWhileDelivering(t *testing.T) {
 		service := members.New(members.Config{Site: site, Store: b.Store, Outbox: o})
 		changing.Go(func() {
 			for range rounds {
-				sites.put(site, membertest.NewPlatform())
+				sites.put(site, platformtest.New())
 				sites.put(site, nil)
 			}
 			sites.put(site, b.Platform)

@@ -10,28 +10,12 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
-
-// hanging is a platform that answers no create until free is closed.
-type hanging struct {
-	*membertest.Platform
-	calls chan struct{}
-	free  chan struct{}
-}
-
-func (p hanging) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
-	p.calls <- struct{}{}
-	select {
-	case <-p.free:
-		return p.Platform.Create(ctx, m)
-	case <-ctx.Done():
-		return platform.Member{}, ctx.Err()
-	}
-}
 
 // queue puts pending records into the store.
 func queue(b *membertest.Bench, site string, n int) {
@@ -75,8 +59,8 @@ func TestBatchesFollowEachOther(t *testing.T) {
 // A platform that hangs delays no other, and gets four requests at a time at most.
 func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	slow := hanging{membertest.NewPlatform(), make(chan struct{}, 1000), make(chan struct{})}
-	quick := membertest.NewPlatform()
+	slow, quick := platformtest.New(), platformtest.New()
+	calls, release := slow.Hold("create")
 	o := outbox.New(outbox.Config{
 		Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{"slow": slow, "quick": quick}), Logger: zap.NewNop(),
 	})
@@ -89,7 +73,7 @@ func TestSitesDoNotWaitForEachOther(t *testing.T) {
 		close(done)
 	}()
 	for range 4 {
-		<-slow.calls
+		<-calls
 	}
 	queue(b, "quick", 100)
 	o.Wake()
@@ -101,10 +85,10 @@ func TestSitesDoNotWaitForEachOther(t *testing.T) {
 		return ""
 	}
 	wait.Until(t, func() string { return left("quick") })
-	if n := len(slow.calls); n > 0 {
+	if n := len(calls); n > 0 {
 		t.Errorf("the slow platform has %d requests at a time", 4+n)
 	}
-	close(slow.free)
+	release()
 	wait.Until(t, func() string { return left("slow") })
 	cancel()
 	<-done

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -20,9 +21,9 @@ const arrivalTime = time.Minute
 // a second time with the email that it got meanwhile.
 func TestRenamedBeforeItWasAnswered(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
-		b.Platform.LoseAnswers(true)
+		b.Platform.LoseResponses(true)
 		b.Create(byEmail, with("first@example.com"))
-		b.Platform.Break(membertest.ErrDown)
+		b.Platform.Break(platformtest.ErrDown)
 		if _, err := b.Service.Update(t.Context(), byEmail, "first@example.com", with("second@example.com"), nil); err != nil {
 			t.Fatalf("b.Service.Update: %v", err)
 		}
@@ -56,7 +57,7 @@ func TestArrivesLate(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
-				b.Platform.LoseAnswers(false)
+				b.Platform.LoseResponses(false)
 				b.Create(byEmail, with("a@example.com"))
 				if err := test.change(b.Service); err != nil {
 					t.Fatalf("test.change: %v", err)
@@ -91,7 +92,7 @@ func TestUpdateArrivesLate(t *testing.T) {
 			}
 			return result
 		}
-		b.Platform.LoseAnswers(false)
+		b.Platform.LoseResponses(false)
 		if !update("First").Queued {
 			t.Error("the first update is not queued")
 		}
@@ -99,7 +100,7 @@ func TestUpdateArrivesLate(t *testing.T) {
 		if update("Second").Queued {
 			t.Error("the second update is queued")
 		}
-		b.Platform.Staff(m.PlatformID, func(m *platform.Member) { m.Name = "First" })
+		b.Platform.EditMember(m.PlatformID, func(m *platform.Member) { m.Name = "First" })
 		b.Refresh(m.PlatformID)
 		if got := b.Get("jane@example.com"); got.Name != "Second" || b.Pending() != 1 {
 			t.Errorf("%+v, %d pending", got, b.Pending())

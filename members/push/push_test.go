@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -172,7 +173,7 @@ func TestPushInOrder(t *testing.T) {
 // While the platform is away a push waits, says so once, and goes on when it is back.
 func TestPushWaits(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Break(membertest.ErrDown)
+	b.Platform.Break(platformtest.ErrDown)
 	var said []string
 	waiting := func(c *push.Config) {
 		c.Waiting = func(problem string) {
@@ -190,7 +191,7 @@ func TestPushWaits(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{membertest.ErrDown.Error(), ""}, said); diff != "" {
+	if diff := cmp.Diff([]string{platformtest.ErrDown.Error(), ""}, said); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if n := len(b.Platform.Emails()); n != 10 || b.Pending() != 0 {
@@ -202,7 +203,7 @@ func TestPushWaits(t *testing.T) {
 // on from there.
 func TestPushInterrupted(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Break(membertest.ErrDown)
+	b.Platform.Break(platformtest.ErrDown)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all []members.Fields
@@ -244,7 +245,7 @@ func TestPushEnds(t *testing.T) {
 // A member whose create the platform refused, after it was queued, is created by a push.
 func TestPushAfterARefusal(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Break(membertest.ErrDown)
+	b.Platform.Break(platformtest.ErrDown)
 	queued, err := b.Service.Create(t.Context(), byEmail, with("jane@example.com", name("Jane")))
 	if err != nil {
 		t.Fatalf("error %v, want none", err)

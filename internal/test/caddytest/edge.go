@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -24,34 +25,41 @@ const timeout = 3 * time.Minute
 type Edge struct {
 	Port        string // of 127.0.0.1, for {{port}}
 	AdminSocket string // where the admin API listens
+	Folder      string // of its files, for {{folder}}
 	LogFile     string
+	Values      Values // of its Caddyfile
 
 	binary, config string
 	process        *exec.Cmd // nil when it was stopped
 	ended          chan struct{}
 }
 
-// Start runs a Caddyfile, and returns when its servers answer. Its files go to
-// the folder. In the Caddyfile {{folder}} is that folder, {{port}} a free port,
-// and {{global}} the global options that every edge needs.
-func Start(folder, caddyfile string) (*Edge, error) {
+// Start runs a Caddyfile, and returns when its servers answer. Its files go to the folder. Beside
+// the values, {{folder}} is that folder in the Caddyfile, {{port}} a free port unless there is a
+// value for it, and {{global}} the global options that every edge needs.
+func Start(folder, caddyfile string, values Values) (*Edge, error) {
 	binary, err := Binary()
 	if err != nil {
 		return nil, err
 	}
-	port, err := freeport.Find()
-	if err != nil {
-		return nil, err
-	}
 	e := &Edge{
-		Port: port, AdminSocket: filepath.Join(folder, "admin.sock"), LogFile: filepath.Join(folder, "caddy.log"),
+		Port: values["port"], Folder: folder, AdminSocket: filepath.Join(folder, "admin.sock"), LogFile: filepath.Join(folder, "caddy.log"),
 		binary: binary, config: filepath.Join(folder, "Caddyfile"),
 	}
-	caddyfile = strings.NewReplacer("{{port}}", port, "{{folder}}", folder, "{{global}}", fmt.Sprintf(`
+	if e.Port == "" {
+		if e.Port, err = freeport.Find(); err != nil {
+			return nil, err
+		}
+	}
+	e.Values = Values{"port": e.Port, "folder": folder, "global": fmt.Sprintf(`
 		admin unix/%s
 		persist_config off
 		default_bind 127.0.0.1
-		storage file_system %s`, e.AdminSocket, filepath.Join(folder, "data"))).Replace(caddyfile)
+		storage file_system %s`, e.AdminSocket, filepath.Join(folder, "data"))}
+	maps.Copy(e.Values, values)
+	if caddyfile, err = e.Values.Fill(caddyfile); err != nil {
+		return nil, err
+	}
 	if err := os.WriteFile(e.config, []byte(caddyfile), 0o600); err != nil {
 		return nil, err
 	}
@@ -60,9 +68,9 @@ func Start(folder, caddyfile string) (*Edge, error) {
 
 // New is [Start] for tests. The edge is stopped when the test ends, and a failed
 // test shows the end of its log.
-func New(t testing.TB, caddyfile string) *Edge {
+func New(t testing.TB, caddyfile string, values Values) *Edge {
 	t.Helper()
-	e, err := Start(t.TempDir(), caddyfile)
+	e, err := Start(t.TempDir(), caddyfile, values)
 	if err != nil {
 		t.Fatalf("Start: %v", err)
 	}

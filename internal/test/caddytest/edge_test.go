@@ -12,12 +12,12 @@ import (
 
 func TestMain(m *testing.M) { wait.Goroutines(caddytest.M{M: m}) }
 
-const caddyfile = "{\n{{global}}\n}\nhttp://localhost:{{port}} {\nrespond hello\n}\n"
+const caddyfile = "{\n{{global}}\n}\nhttp://localhost:{{port}} {\n{{response}}\n}\n"
 
 // A test can send its request at once, stop the edge, and kill it: it is there
 // again at the same port.
 func TestStart(t *testing.T) {
-	e, err := caddytest.Start(t.TempDir(), caddyfile)
+	e, err := caddytest.Start(t.TempDir(), caddyfile, caddytest.Values{"response": "respond hello"})
 	if err != nil {
 		t.Fatalf("caddytest.Start: %v", err)
 	}
@@ -55,8 +55,20 @@ func TestStart(t *testing.T) {
 
 // Otherwise whoever mistypes a Caddyfile waits minutes, and is not told why.
 func TestStartFails(t *testing.T) {
-	_, err := caddytest.Start(t.TempDir(), strings.Replace(caddyfile, "respond", "resond", 1))
+	_, err := caddytest.Start(t.TempDir(), caddyfile, caddytest.Values{"response": "resond hello"})
 	if err == nil || !strings.Contains(err.Error(), "caddy does not start: exit status 1") || !strings.Contains(err.Error(), "unrecognized directive: resond") {
 		t.Errorf("caddytest.Start = %v, unexpected: err == nil || !strings.Contains(err.Error(), \"caddy does not start: exit status 1\") || !strings.Contains(err.Error(), \"unrecognized directive: resond\")", err)
+	}
+}
+
+// A place that is misspelled, or has no value, is an error, and a value has no places of its own.
+func TestPlaceWithoutValue(t *testing.T) {
+	got, err := caddytest.Values{"port": "2015", "site": "{{port}}"}.Fill(":{{port}} {\n{{site}} {{portt}} {http.request.host}\n}\n")
+	if want := "no value for {{portt}}"; err == nil || err.Error() != want {
+		t.Errorf("Fill = %q, %v, want the error %s", got, err, want)
+	}
+	got, err = caddytest.Values{"port": "2015", "site": "{{port}}"}.Fill(":{{port}} {\n{{site}}\n}\n")
+	if want := ":2015 {\n{{port}}\n}\n"; got != want || err != nil {
+		t.Errorf("Fill = %q, %v, want %q", got, err, want)
 	}
 }

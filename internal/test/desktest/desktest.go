@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
@@ -34,153 +34,6 @@ import (
 
 // Now is the time on the desk's clock, and when that of its durable work starts.
 var Now = time.Date(2026, time.May, 4, 15, 0, 0, 0, time.UTC)
-
-// Staff are those of the tests, by their role. The cookie of a session is session and the
-// role, or the role alone.
-var Staff = map[string]platform.Permissions{
-	"Owner":         {UploadThemes: true, ManageManifests: true, Administer: true},
-	"Administrator": {UploadThemes: true, ManageManifests: true, Administer: true},
-	"Editor":        {ManageManifests: true},
-	"Super Editor":  {ManageManifests: true},
-	"Author":        {},
-	"Contributor":   {},
-}
-
-// Publication is a platform with themes and posts, which fails on request.
-type Publication struct {
-	platform.ThemeHost // for what the desk does not call
-
-	// These are for one who holds Mu, or has the desk to themselves.
-	Mu     sync.Mutex
-	Themes []platform.InstalledTheme
-	Posts  []platform.Post // newest first
-	Tags   map[string][]string
-
-	EventsPosts map[string]platform.EventPost // by ID
-
-	// Fault is asked before each call, by its name, while Mu is held.
-	Fault func(call string) error
-}
-
-func (p *Publication) begin(call string) (func(), error) {
-	p.Mu.Lock()
-	return p.Mu.Unlock, p.Fault(call)
-}
-
-// HasSession implements [platform.Authenticator].
-func (*Publication) HasSession(cookie string) bool { return cookie != "" }
-
-// Staff implements [platform.Authenticator].
-func (p *Publication) Staff(_ context.Context, v platform.Visitor) (platform.StaffMember, error) {
-	end, err := p.begin("staff")
-	defer end()
-	role := strings.TrimPrefix(v.Cookie, "session=")
-	permissions, ok := Staff[role]
-	switch {
-	case err != nil:
-		return platform.StaffMember{}, err
-	case !ok:
-		return platform.StaffMember{}, platform.ErrNotStaff
-	}
-	return platform.StaffMember{Roles: []string{role}, Permissions: permissions}, nil
-}
-
-// Installed implements [platform.ThemeHost].
-func (p *Publication) Installed(context.Context, platform.Visitor) ([]platform.InstalledTheme, error) {
-	end, err := p.begin("installed")
-	defer end()
-	return p.Themes, err
-}
-
-// Tagged implements [platform.PostHost].
-func (p *Publication) Tagged(_ context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
-	end, err := p.begin("tagged")
-	defer end()
-	carried := make(map[string]platform.Tagged)
-	for _, tag := range tags {
-		of := platform.Tagged{IsInternal: strings.HasPrefix(tag, "#")}
-		for _, post := range p.Posts {
-			if !slices.Contains(p.Tags[post.ID], tag) {
-				continue
-			}
-			if of.Total++; of.Total <= most {
-				of.Posts = append(of.Posts, post)
-			}
-		}
-		carried[tag] = of
-	}
-	return carried, err
-}
-
-// Published implements [platform.PostHost].
-func (p *Publication) Published(_ context.Context, search platform.PostSearch) (found []platform.Post, err error) {
-	end, err := p.begin("published")
-	defer end()
-	for _, post := range p.Posts {
-		isWanted := post.Status == "published" && (search.Tag == "" || slices.Contains(p.Tags[post.ID], search.Tag))
-		for _, word := range search.Words {
-			isWanted = isWanted && strings.Contains(strings.ToLower(post.Title), strings.ToLower(word))
-		}
-		if isWanted && len(found) < search.Most {
-			found = append(found, post)
-		}
-	}
-	return found, err
-}
-
-func (p *Publication) find(id string) (platform.Post, error) {
-	i := slices.IndexFunc(p.Posts, func(post platform.Post) bool { return post.ID == id })
-	if i < 0 {
-		return platform.Post{}, platform.ErrNoPost
-	}
-	return p.Posts[i], nil
-}
-
-// Post implements [platform.PostHost].
-func (p *Publication) Post(_ context.Context, id string) (platform.Post, error) {
-	end, err := p.begin("post")
-	defer end()
-	if err != nil {
-		return platform.Post{}, err
-	}
-	return p.find(id)
-}
-
-// Tag implements [platform.PostHost].
-func (p *Publication) Tag(_ context.Context, id, tag string) error {
-	return p.retag("tag", id, tag, tag)
-}
-
-// Untag implements [platform.PostHost].
-func (p *Publication) Untag(_ context.Context, id, tag string) error {
-	return p.retag("untag", id, tag)
-}
-
-func (p *Publication) retag(call, id, old string, added ...string) error {
-	end, err := p.begin(call)
-	defer end()
-	if _, missing := p.find(id); err == nil {
-		err = missing
-	}
-	if err == nil {
-		p.Tags[id] = append(slices.DeleteFunc(slices.Clone(p.Tags[id]), func(t string) bool { return t == old }), added...)
-	}
-	return err
-}
-
-// Held returns the IDs of the posts that carry each tag.
-func (p *Publication) Held() map[string][]string {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
-	held := make(map[string][]string)
-	for id, tags := range p.Tags {
-		for _, tag := range tags {
-			held[tag] = append(held[tag], id)
-			slices.Sort(held[tag])
-		}
-	}
-	return held
-}
 
 // Queue is an outbox that has what a test says.
 type Queue struct {
@@ -213,7 +66,7 @@ type House struct {
 
 	Desk    *desk.Desk
 	Site    *desk.Site
-	Ghost   *Publication
+	Ghost   *platformtest.Platform
 	Outbox  *Queue
 	Members *desk.Members
 	Themes  *themes.Service
@@ -250,23 +103,14 @@ func New(t testing.TB) *House {
 	if err != nil {
 		t.Fatalf("events.NewSQL: %v", err)
 	}
-	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 30, Window: time.Minute}})
-	if err != nil {
-		t.Fatalf("ratelimit.NewMemory: %v", err)
-	}
 	core, logs := observer.New(zapcore.DebugLevel)
 	h := &House{
 		T: t, DB: db, Log: logs, Outbox: new(Queue),
-		Desk: &desk.Desk{Path: "/ghost", Platforms: "Ghost", Logger: zap.New(core), Now: func() time.Time { return Now }},
-		Ghost: &Publication{
-			Themes: []platform.InstalledTheme{{Name: "nightly", IsActive: true}, {Name: "source"}},
-			Tags:   make(map[string][]string),
-
-			EventsPosts: make(map[string]platform.EventPost),
-
-			Fault: func(string) error { return nil },
-		},
+		Desk:  &desk.Desk{Path: "/ghost", Platforms: "Ghost", Logger: zap.New(core), Now: func() time.Time { return Now }},
+		Ghost: platformtest.New(),
 	}
+	h.Ghost.Now = h.Desk.Now
+	h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly", IsActive: true}, {Name: "source"}}
 	h.Desk.Tries, err = ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: desk.TriesLimit, Clock: func() time.Duration { return h.Elapsed }})
 	if err != nil {
 		t.Fatalf("ratelimit.NewMemory: %v", err)
@@ -304,7 +148,7 @@ func New(t testing.TB) *House {
 	h.Site = &desk.Site{
 		CurationSite: &desk.CurationSite{
 			Site: &api.Site{
-				Name: "daily", Platform: h.Ghost, Staff: api.NewStaff("daily", "Ghost", h.Ghost, api.NewAuthLimiter(limiter)),
+				Name: "daily", Platform: h.Ghost, Staff: api.NewStaff("daily", "Ghost", h.Ghost, api.NewAuthLimiter(platformtest.StaffLimiter(t))),
 				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", ImagesAPI: "/api/admin/images/upload/"},
 				Themes: func() (*themes.Service, error) { return h.Themes, h.Away },
 			},

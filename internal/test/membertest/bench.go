@@ -1,3 +1,4 @@
+// Package membertest has an edge with one site for the tests of members and its parts.
 package membertest
 
 import (
@@ -9,6 +10,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
@@ -26,7 +28,7 @@ type Bench struct {
 	Now      time.Time
 	DB       *database.DB
 	Store    *memberstore.SQL
-	Platform *Platform
+	Platform *platformtest.Platform
 	*Edge
 }
 
@@ -44,7 +46,7 @@ func New(t *testing.T, db *database.DB) *Bench {
 	if err != nil {
 		t.Fatalf("memberstore.NewSQL: %v", err)
 	}
-	b := &Bench{T: t, DB: db, Store: store, Platform: NewPlatform(), Now: time.Now().UTC().Truncate(time.Millisecond)}
+	b := &Bench{T: t, DB: db, Store: store, Platform: platformtest.New(), Now: time.Now().UTC().Truncate(time.Millisecond)}
 	b.Edge = b.NewEdge(inbound.Site{Platform: b.Platform}, time.Minute)
 	return b
 }

@@ -1,0 +1,194 @@
+package platformtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// ChangedAtOnce is how many posts ChangedPosts returns at most, if they were not all changed
+// in one second.
+const ChangedAtOnce = 3
+
+// Limits are those of posts, as Ghost has them.
+var Limits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Tag: 191}
+
+// PostLimits are Limits.
+func (*Platform) PostLimits() platform.PostLimits { return Limits }
+
+// AddPost makes a post as Ghost does: of two under one slug, the later one has another.
+func (p *Platform) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
+	draft := platform.EventPost{Title: change(platform.EventPost{Slug: slug, Status: platform.Draft}).Title, Slug: slug, Status: platform.Draft}
+	p.Mu.Lock()
+	p.Firsts = append(p.Firsts, isFirst)
+	first, ok := p.firstUnder(slug)
+	p.Mu.Unlock()
+	var err error
+	if isFirst || !ok {
+		err = p.call(ctx, "makedraft", slug, func() error {
+			if first = p.addPost(draft); first.Slug != slug {
+				first, _ = p.firstUnder(slug)
+			}
+			return nil
+		})
+	}
+	if err == nil {
+		err = made(first.ID)
+	}
+	if err != nil {
+		return platform.EventPost{}, err
+	}
+	return p.ChangePost(ctx, first.ID, change)
+}
+
+// firstUnder returns the post that was first made under a slug, and deletes drafts that were
+// made under it later.
+func (p *Platform) firstUnder(slug string) (first platform.EventPost, ok bool) {
+	for _, id := range p.order {
+		switch post, there := p.EventsPosts[id]; {
+		case !there || !strings.HasPrefix(post.Slug, slug):
+		case !ok:
+			first, ok = post, true
+		case post.Status == platform.Draft:
+			delete(p.EventsPosts, id)
+		}
+	}
+	return first, ok
+}
+
+// AddEventsPost adds a post as a request does that was given up.
+func (p *Platform) AddEventsPost(post platform.EventPost) { p.Do(func() { p.addPost(post) }) }
+
+// addPost returns the post with its ID.
+func (p *Platform) addPost(post platform.EventPost) platform.EventPost {
+	post.ID = fmt.Sprintf("post%d", len(p.order)+1)
+	post.Slug, post.Edit = p.freeSlug(post.ID, post.Slug), "/#/editor/post/"+post.ID
+	post.UpdatedAt = p.Now()
+	p.EventsPosts[post.ID] = post
+	p.order = append(p.order, post.ID)
+	return post
+}
+
+// freeSlug returns a slug that no other post has: one that is taken gets a number.
+func (p *Platform) freeSlug(id, wanted string) string {
+	taken := make(map[string]bool)
+	for other, post := range p.EventsPosts {
+		taken[post.Slug] = taken[post.Slug] || other != id
+	}
+	free := wanted
+	for n := 2; taken[free]; n++ {
+		free = fmt.Sprintf("%s-%d", wanted, n)
+	}
+	return free
+}
+
+// DeleteDrafts deletes from EventsPosts.
+func (p *Platform) DeleteDrafts(ctx context.Context, slug, except string) error {
+	return p.call(ctx, "deletedrafts", slug, func() error {
+		for id, post := range p.EventsPosts {
+			if strings.HasPrefix(post.Slug, slug) && post.Status == platform.Draft && id != except {
+				delete(p.EventsPosts, id)
+			}
+		}
+		return nil
+	})
+}
+
+// ChangePost holds Mu while it calls change.
+func (p *Platform) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (post platform.EventPost, err error) {
+	err = p.call(ctx, "changepost", id, func() error {
+		before, ok := p.EventsPosts[id]
+		if !ok {
+			return platform.ErrNoPost
+		}
+		post = change(before)
+		if post.Slug == "" {
+			post.Slug = strings.ReplaceAll(strings.ToLower(post.Title), " ", "-")
+		}
+		post.Slug = p.freeSlug(id, post.Slug)
+		if post.Status == platform.Published {
+			post.URL = "https://news.example.com/" + post.Slug + "/"
+		}
+		post.UpdatedAt = p.Now()
+		p.EventsPosts[id] = post
+		return nil
+	})
+	return post, err
+}
+
+// EditPost changes a post as staff do.
+func (p *Platform) EditPost(id string, change func(*platform.EventPost)) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	post := p.EventsPosts[id]
+	change(&post)
+	post.UpdatedAt = p.Now()
+	p.EventsPosts[id] = post
+}
+
+// EventPosts finds those of EventsPosts.
+func (p *Platform) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
+	found := make(map[string]platform.EventPost)
+	err := p.call(ctx, "eventposts", "", func() error {
+		for _, id := range ids {
+			if post, ok := p.EventsPosts[id]; ok {
+				found[id] = post
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// ChangedPosts compares whole seconds, as Ghost keeps them.
+func (p *Platform) ChangedPosts(ctx context.Context, since time.Time) (changed []platform.EventPost, err error) {
+	err = p.call(ctx, "changedposts", "", func() error {
+		for _, post := range p.EventsPosts {
+			if post.UpdatedAt = post.UpdatedAt.Truncate(time.Second); !post.UpdatedAt.Before(since.Truncate(time.Second)) {
+				changed = append(changed, post)
+			}
+		}
+		slices.SortFunc(changed, func(a, b platform.EventPost) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
+		most := min(len(changed), ChangedAtOnce)
+		for most > 0 && most < len(changed) && changed[most].UpdatedAt.Equal(changed[0].UpdatedAt) {
+			most++
+		}
+		changed = changed[:most]
+		return nil
+	})
+	return changed, err
+}
+
+// TimeZone is that of Berlin.
+func (p *Platform) TimeZone(ctx context.Context) (string, error) {
+	return "Europe/Berlin", p.call(ctx, "timezone", "", func() error { return nil })
+}
+
+// Labels searches three, without case.
+func (p *Platform) Labels(ctx context.Context, text string) (labels []string, err error) {
+	err = p.call(ctx, "labels", text, func() error {
+		labels = slices.DeleteFunc([]string{"Choir", "Guests", "Summer guests"}, func(l string) bool {
+			return !strings.Contains(strings.ToLower(l), strings.ToLower(text))
+		})
+		return nil
+	})
+	return labels, err
+}
+
+// EventsPostsInOrder returns the posts that there are, without their times, in the order in
+// which they were made.
+func (p *Platform) EventsPostsInOrder() (posts []platform.EventPost) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	for _, id := range p.order {
+		if post, ok := p.EventsPosts[id]; ok {
+			post.UpdatedAt = time.Time{}
+			posts = append(posts, post)
+		}
+	}
+	return posts
+}
