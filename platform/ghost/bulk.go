@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // bulk matches the paths of requests that change members of whom Ghost then sends no
@@ -48,5 +46,3 @@ func mayBeBulk(path string) bool {
 		return strings.Contains(path, part)
 	})
 }
-
-var _ platform.BulkChanger = (*Client)(nil)

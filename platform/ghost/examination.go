@@ -171,8 +171,3 @@ func joinErrors(err, other error) error {
 	}
 	return fmt.Errorf("%w; %w", err, other)
 }
-
-var (
-	_ platform.Examiner    = (*Client)(nil)
-	_ platform.EventTester = (*Client)(nil)
-)

@@ -41,6 +41,12 @@ func firstError(answer []byte) ghostError {
 // and shown.
 const maxErrorText = 4000
 
+// labelsRefused is the code of Ghost's answer 500 to a member whose labels it could not
+// change, of whom it then has changed nothing. Its database, MySQL, has found a deadlock
+// with another change of labels; or it takes one of the labels for another that is
+// there, as its collation does with VIP and víp, while Ghost does not.
+const labelsRefused = "UPDATE_RELATION"
+
 // refusal turns an answer that is no success into one of the kinds of errors
 // that [platform.Platform] knows.
 func refusal(status int, answer []byte) error {
@@ -69,6 +75,8 @@ func refusal(status int, answer []byte) error {
 	// statement, with the member's email in it.
 	return &Error{Status: status, Type: first.Type, Code: first.Code, Message: first.Message}
 }
+
+const unknownNewsletter = "One of the newsletters does not exist in Ghost."
 
 // reason returns what Ghost says for people: the context, if there is one.
 func reason(e ghostError) string {

@@ -46,6 +46,8 @@ var (
 	_ platform.ThemeHost     = (*Client)(nil)
 	_ platform.PostHost      = (*Client)(nil)
 	_ platform.EventHost     = (*Client)(nil)
+	_ platform.Examiner      = (*Client)(nil)
+	_ platform.EventTester   = (*Client)(nil)
 )
 
 // New makes a Client. It does not talk to Ghost yet.
@@ -76,7 +78,7 @@ func New(cfg Config) (*Client, error) {
 	forMembers, forPosts, forVisitors := t.newAPI(maxConnections), t.newAPI(maxPostConnections), t.newAPI(maxStaffConnections)
 	source := webhookClient{api: forMembers, key: key}
 	return &Client{
-		memberClient:  memberClient{api: forMembers, labelling: make(chan struct{}, 1)},
+		memberClient:  memberClient{labelClient{api: forMembers, labelling: make(chan struct{}, 1)}},
 		postClient:    postClient{forPosts},
 		eventClient:   eventClient{postClient{forPosts}},
 		webhookClient: source,

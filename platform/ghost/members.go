@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
@@ -45,10 +44,6 @@ type subscription struct {
 	} `json:"price"`
 }
 
-type label struct {
-	Name string `json:"name"`
-}
-
 type newsletter struct {
 	ID string `json:"id"`
 }
@@ -66,14 +61,7 @@ type meta struct {
 }
 
 // memberClient reads and changes the members of a Ghost.
-type memberClient struct {
-	api
-
-	// labelling holds one while labels are changed, once labelsMeet: Ghost was seen to
-	// undo a change of labels because of another.
-	labelling  chan struct{}
-	labelsMeet atomic.Bool
-}
+type memberClient struct{ labelClient }
 
 func (c *memberClient) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
 	if err := c.checkNewsletters(ctx, m.Newsletters); err != nil {
@@ -257,13 +245,6 @@ func (c *memberClient) FindByEmail(ctx context.Context, email string) (platform.
 	return platform.Member{}, platform.ErrNotFound
 }
 
-// quote returns a string of Ghost's filter language, NQL, which knows `\'` and `\"`. A
-// backslash before anything else stands for itself, so a string that ends with one may
-// only be the last of a filter.
-func quote(s string) string {
-	return "'" + strings.NewReplacer(`'`, `\'`, `"`, `\"`).Replace(s) + "'"
-}
-
 // toWire returns a change as Ghost takes it. Ghost looks up whoever signs in by the
 // ASCII form of the domain, whatever form the member was given.
 func toWire(c platform.Change) member {
@@ -361,5 +342,3 @@ func tierOf(w member) string {
 	}
 	return ""
 }
-
-var _ platform.Platform = (*Client)(nil)

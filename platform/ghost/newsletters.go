@@ -13,15 +13,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Reasons of refusals.
-const (
-	unknownNewsletter  = "One of the newsletters does not exist in Ghost."
-	archivedNewsletter = "One of the newsletters is archived in Ghost."
-)
+const archivedNewsletter = "One of the newsletters is archived in Ghost."
 
 // checkNewsletters refuses newsletters that do not exist or are archived. Ghost takes
 // archived ones, and signs nobody up for them, so it is asked before.
-func (c *memberClient) checkNewsletters(ctx context.Context, ids []string) error {
+func (c api) checkNewsletters(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}

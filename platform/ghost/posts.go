@@ -435,14 +435,3 @@ func (p post) plain() platform.Post {
 	plain.Title = cmp.Or(plain.Title, "(Untitled)")
 	return plain
 }
-
-// oneOf returns the part of a filter that stands for any of some values.
-func oneOf(values []string) string {
-	quoted := make([]string, 0, len(values))
-	for _, value := range values {
-		quoted = append(quoted, quote(value))
-	}
-	return "[" + strings.Join(quoted, ",") + "]"
-}
-
-var _ platform.PostHost = (*Client)(nil)

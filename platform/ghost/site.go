@@ -13,14 +13,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-const (
-	// adminAPI is the path of the Admin API below Ghost's address.
-	adminAPI = "/ghost/api/admin"
-
-	// sitePath is the path of the publication's title and address below the Admin API.
-	// Ghost tells them to anyone.
-	sitePath = "/site/"
-)
+// sitePath is the path of the publication's title and address below the Admin API.
+// Ghost tells them to anyone.
+const sitePath = "/site/"
 
 // Locate implements [platform.Locator]. A Ghost in a subdirectory answers 404
 // elsewhere on its server, and does not say where it is.
@@ -107,5 +102,3 @@ func redirect(response *http.Response) *url.URL {
 	}
 	return &url.URL{Scheme: to.Scheme, Host: to.Host, Path: folder}
 }
-
-var _ platform.Locator = (*Client)(nil)

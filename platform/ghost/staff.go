@@ -182,5 +182,3 @@ func sessionError(answer []byte) error {
 	}
 	return &platform.SessionError{Reason: message}
 }
-
-var _ platform.Authenticator = (*Client)(nil)

@@ -100,5 +100,3 @@ func (*visitorClient) AddFindings(answer, findings []byte, notice *platform.Uplo
 	object := bytes.TrimSuffix(bytes.TrimSpace(answer), []byte("}"))
 	return fmt.Appendf(nil, `%s,"_errors":%s}`, object, findings)
 }
-
-var _ platform.ThemeHost = (*Client)(nil)

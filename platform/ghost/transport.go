@@ -16,6 +16,9 @@ import (
 )
 
 const (
+	// adminAPI is the path of the Admin API below Ghost's address.
+	adminAPI = "/ghost/api/admin"
+
 	// apiVersion is the version of the Admin API that is asked for.
 	apiVersion = "v5.0"
 

@@ -136,5 +136,3 @@ func (c *webhookClient) ReadEvent(url, signature string, body []byte, now time.T
 	}
 	return id, nil
 }
-
-var _ platform.EventSource = (*Client)(nil)
