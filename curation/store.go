@@ -14,6 +14,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
+// Kind is the kind of work that moves a tag. Its keys are [manifest.TagIdentity] of tags.
+const Kind = "curation"
+
 // Move is what the slot with a tag is to hold, and does not yet.
 type Move struct {
 	Site, Tag string // the tag as the choice names it

@@ -22,14 +22,23 @@ var migrations embed.FS
 // after it.
 var Schema = database.Schema{Name: "work", Files: migrations}
 
-// maxDueSites is how many sites are read at once that have something due.
-const maxDueSites = 1000
+const (
+	// leaseTime is how long a process has a task whose lease it does not prolong: how long a
+	// killed process delays its work, at most.
+	leaseTime = 8 * time.Second
+
+	// firstBackoff is how long after the first failed attempt the next one is due.
+	firstBackoff = 2 * time.Second
+
+	// maxDueSites is how many sites are read at once that have something due.
+	maxDueSites = 1000
+
+	// maxTitle bounds a title, in code points: it is for lists.
+	maxTitle = 200
+)
 
 // ErrLost means that the lease of a task was lost: another process may be at it.
 var ErrLost = errors.New("another process does this")
-
-// maxTitle bounds a title, in code points: it is for lists.
-const maxTitle = 200
 
 const (
 	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until`
