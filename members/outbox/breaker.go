@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -87,28 +86,4 @@ func (s *site) resume(ctx context.Context, isLogged bool) {
 	}
 	s.more.Store(true)
 	s.Wake()
-}
-
-// probe tries one pending record, due or not.
-func (s *site) probe(ctx context.Context) error {
-	defer func() { s.breaker.EndProbe(s.Now()) }()
-	slot, err := s.retries.Acquire(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer slot.End()
-	for _, until := range []time.Time{s.Now(), s.Now().Add(farthestAttempt)} {
-		list, err := s.due(ctx, until, 1)
-		if err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			continue
-		}
-		if err := s.retryServed(ctx, list[0].GUID, slot); !errors.Is(err, errNotServed) {
-			return err
-		}
-		return nil
-	}
-	return nil
 }
