@@ -163,25 +163,6 @@ func (s queue) CountAllPending(ctx context.Context) (map[string]int, error) {
 	return s.countBySite(ctx, countAllPending)
 }
 
-// countBySite returns what a query counts of members, by site.
-func (s queue) countBySite(ctx context.Context, query string) (map[string]int, error) {
-	rows, err := s.db.Read.QueryContext(ctx, query)
-	if err != nil {
-		return nil, fmt.Errorf("counting members: %w", err)
-	}
-	defer rows.Close()
-	all := make(map[string]int)
-	for rows.Next() {
-		var site string
-		var n int
-		if err := rows.Scan(&site, &n); err != nil {
-			return nil, fmt.Errorf("counting members: %w", err)
-		}
-		all[site] = n
-	}
-	return all, rows.Err()
-}
-
 func (s queue) PurgeTombstones(ctx context.Context, before time.Time) error {
 	if _, err := s.db.Write.ExecContext(ctx, purgeTombstones, millis(before)); err != nil {
 		return fmt.Errorf("removing old tombstones: %w", err)

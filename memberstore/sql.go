@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -152,4 +153,23 @@ func unmillis(n int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(n).UTC()
+}
+
+// countBySite returns what a query counts of members, by site.
+func (s queue) countBySite(ctx context.Context, query string) (map[string]int, error) {
+	rows, err := s.db.Read.QueryContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("counting members: %w", err)
+	}
+	defer rows.Close()
+	all := make(map[string]int)
+	for rows.Next() {
+		var site string
+		var n int
+		if err := rows.Scan(&site, &n); err != nil {
+			return nil, fmt.Errorf("counting members: %w", err)
+		}
+		all[site] = n
+	}
+	return all, rows.Err()
 }
