@@ -235,12 +235,6 @@ func (s *Service) pollChanges(ctx context.Context, host platform.EventHost, site
 	return since, nil
 }
 
-// polled is where the next poll of a site begins.
-type polled struct {
-	last   string    // the ID of the event that was polled last, "" for none
-	missed time.Time // since when changes could not be asked for, zero if they could
-}
-
 func (s *Service) polledAt(site string) polled {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,6 +39,12 @@ type Service struct {
 	polled map[string]polled // by site
 }
 
+// polled is where the next poll of a site begins.
+type polled struct {
+	last   string    // the ID of the event that was polled last, "" for none
+	missed time.Time // since when changes could not be asked for, zero if they could
+}
+
 // New returns a Service that needs Run, and has a queue sync events. hosts returns the
 // platform of a site, nil for a site that this process does not serve.
 func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
