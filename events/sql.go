@@ -289,20 +289,9 @@ func (s *SQL) Sites(ctx context.Context, interval time.Duration) (sites []string
 	return s.texts(ctx, "listing sites with events", listSites, s.db.Now().Add(-interval).UnixMilli())
 }
 
-func (s *SQL) texts(ctx context.Context, what, query string, args ...any) (list []string, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, wrap(what, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, wrap(what, err)
-		}
-		list = append(list, text)
-	}
-	return list, wrap(what, rows.Err())
+func (s *SQL) texts(ctx context.Context, what, query string, args ...any) ([]string, error) {
+	list, err := database.List(ctx, s.db.Read, database.Text, query, args...)
+	return list, wrap(what, err)
 }
 
 // Look implements [Store].

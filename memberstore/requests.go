@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -82,18 +83,14 @@ func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.T
 }
 
 func (s callers) PurgeRequests(ctx context.Context, now time.Time) error {
-	if _, err := s.db.Write.ExecContext(ctx, purgeRequests, now.Add(-requestRetention).UnixMilli()); err != nil {
-		return fmt.Errorf("forgetting old requests: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, purgeRequests, now.Add(-requestRetention).UnixMilli())
+	return database.Wrap("forgetting old requests", err)
 }
 
 func (s callers) RenewRequest(ctx context.Context, r members.Request, now time.Time) error {
 	until := now.Add(members.ClaimTime).UnixMilli()
-	if _, err := s.db.Write.ExecContext(ctx, renewRequest, r.Site, r.Integration, r.Key, r.Owner, until); err != nil {
-		return fmt.Errorf("renewing a request: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, renewRequest, r.Site, r.Integration, r.Key, r.Owner, until)
+	return database.Wrap("renewing a request", err)
 }
 
 // noteDone notes in a transaction that stores a record that the request is done which the
@@ -126,10 +123,7 @@ func (s callers) EndRequest(ctx context.Context, r members.Request, answer *memb
 	} else {
 		_, err = s.db.Write.ExecContext(ctx, answerRequest, r.Site, r.Integration, r.Key, r.Owner, answer.Header, answer.Body)
 	}
-	if err != nil {
-		return fmt.Errorf("ending a request: %w", err)
-	}
-	return nil
+	return database.Wrap("ending a request", err)
 }
 
 var _ members.Requests = (*SQL)(nil)

@@ -72,26 +72,12 @@ const (
 )
 
 // list returns the records that a query of columns and a MemberID finds.
-func (s tables) list(ctx context.Context, query string, args ...any) (list []members.Record, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		m, err := scanRecord(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, m)
-	}
-	return list, rows.Err()
+func (s tables) list(ctx context.Context, query string, args ...any) ([]members.Record, error) {
+	return database.List(ctx, s.db.Read, scanRecord, query, args...)
 }
 
-type scanner interface{ Scan(...any) error }
-
 // scanRecord reads a record from a row of a MemberID and all columns.
-func scanRecord(row scanner) (members.Record, error) {
+func scanRecord(row database.Row) (members.Record, error) {
 	var m members.Record
 	var sent, unanswered, next, refused int64
 	var platformID sql.NullString
@@ -110,7 +96,7 @@ func scanRecord(row scanner) (members.Record, error) {
 
 // scanShown reads what callers are shown of a member from a row of a MemberID,
 // the columns shown, and others.
-func scanShown(row scanner, m *members.Member, others ...any) error {
+func scanShown(row database.Row, m *members.Member, others ...any) error {
 	var labels string
 	var created, updated int64
 	err := row.Scan(append([]any{

@@ -102,7 +102,7 @@ type store struct {
 	now func() time.Time // by the store's clock
 }
 
-func scan(row interface{ Scan(...any) error }) (t Task, err error) {
+func scan(row database.Row) (t Task, err error) {
 	var since, due, until int64
 	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until)
 	t.Since, t.DueAt, t.until = timeOf(since), timeOf(due), timeOf(until)
@@ -240,20 +240,12 @@ type dueSite struct {
 
 // dueSites returns sites that have something due, those first that have had it longest, and of
 // them only the ones behind another, which may be zero.
-func (s store) dueSites(ctx context.Context, behind dueSite) (sites []dueSite, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, listDueSites, s.now().UnixMilli(), behind.since, behind.site, maxDueSites)
-	if err != nil {
-		return nil, wrap("finding sites with due work", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var one dueSite
-		if err := rows.Scan(&one.site, &one.since); err != nil {
-			return nil, wrap("finding sites with due work", err)
-		}
-		sites = append(sites, one)
-	}
-	return sites, wrap("finding sites with due work", rows.Err())
+func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) {
+	sites, err := database.List(ctx, s.db.Read, func(row database.Row) (d dueSite, err error) {
+		err = row.Scan(&d.site, &d.since)
+		return d, err
+	}, listDueSites, s.now().UnixMilli(), behind.since, behind.site, maxDueSites)
+	return sites, wrap("finding sites with due work", err)
 }
 
 // due returns what is due at a site by a time, the longest due first.
@@ -261,20 +253,9 @@ func (s store) due(ctx context.Context, site, kind string, by time.Time, most in
 	return s.list(ctx, listDue, by.UnixMilli(), site, kind, most)
 }
 
-func (s store) list(ctx context.Context, query string, args ...any) (list []Task, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, wrap("listing work", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		t, err := scan(rows)
-		if err != nil {
-			return nil, wrap("listing work", err)
-		}
-		list = append(list, t)
-	}
-	return list, wrap("listing work", rows.Err())
+func (s store) list(ctx context.Context, query string, args ...any) ([]Task, error) {
+	list, err := database.List(ctx, s.db.Read, scan, query, args...)
+	return list, wrap("listing work", err)
 }
 
 // count returns how much is pending by site and kind.
