@@ -54,7 +54,7 @@ const (
 	listSites   = `SELECT site FROM events_sites s WHERE looked_at <= $1
 		AND EXISTS (SELECT 1 FROM events e WHERE e.site = s.site AND e.post_id > '') ORDER BY looked_at, site`
 
-	lookAt = `UPDATE events_sites SET looked_at = $2 WHERE site = $1 AND looked_at = $3`
+	claimPoll = `UPDATE events_sites SET looked_at = $2 WHERE site = $1 AND looked_at = $3`
 
 	findSite = `SELECT version, looked_at, image_size, calendar_name, messages FROM events_sites WHERE site = $1`
 	makeSite = `INSERT INTO events_sites (site, version, looked_at, image_size, calendar_name, messages) VALUES ($1, 0, 0, '', '', '{}')
@@ -294,16 +294,16 @@ func (s *SQL) texts(ctx context.Context, what, query string, args ...any) ([]str
 	return list, wrap(what, err)
 }
 
-// Look implements [Store].
-func (s *SQL) Look(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error) {
+// ClaimPoll implements [Store].
+func (s *SQL) ClaimPoll(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error) {
 	row, err := s.site(ctx, site)
 	now := s.db.Now()
 	if err != nil || row.lookedAt > now.Add(-interval).UnixMilli() {
 		return false, time.Time{}, err
 	}
-	result, err := s.db.Write.ExecContext(ctx, lookAt, site, now.UnixMilli(), row.lookedAt)
+	result, err := s.db.Write.ExecContext(ctx, claimPoll, site, now.UnixMilli(), row.lookedAt)
 	if err != nil {
-		return false, time.Time{}, wrap("noting a look", err)
+		return false, time.Time{}, wrap("claiming a poll", err)
 	}
 	n, err := result.RowsAffected()
 	if row.lookedAt > 0 {

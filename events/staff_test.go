@@ -45,7 +45,7 @@ func TestWhatTheTypeDoesNotHaveStays(t *testing.T) {
 	r.edit(e.Post.ID, func(p *platform.EventPost) {
 		p.Title, p.Excerpt, p.Picture = theirs.Title, theirs.Excerpt, theirs.Picture
 	})
-	want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+	want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
 	r.sync(e.ID)
 	check("after a look")
 	for range 2 {
@@ -125,9 +125,9 @@ func TestTwoLooks(t *testing.T) {
 	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Draft })
-	other := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
-	looked := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
-	if got := []Status{e.Status, other[0].Status, looked[0].Status}; !slices.Equal(got, []Status{Published, Draft, Draft}) {
+	other := want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
+	refreshed := want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
+	if got := []Status{e.Status, other[0].Status, refreshed[0].Status}; !slices.Equal(got, []Status{Published, Draft, Draft}) {
 		t.Errorf("before, for the other and for this one: %s, want published, draft, draft", got)
 	}
 }
@@ -184,7 +184,7 @@ func TestPublishedByStaff(t *testing.T) {
 	edit := func(status string) step {
 		return func(r *room, e Event) Event {
 			r.edit(e.Post.ID, func(p *platform.EventPost) { p.Status = status })
-			want[[]Event](t)(r.Look(t.Context(), "daily", []Event{e}))
+			want[[]Event](t)(r.Refresh(t.Context(), "daily", []Event{e}))
 			r.sync(e.ID)
 			return want[Event](t)(r.Find(t.Context(), "daily", e.ID))
 		}
@@ -223,7 +223,7 @@ func TestPublishedByStaff(t *testing.T) {
 	}
 }
 
-// What staff make of a post stays so while it is looked for a second one of its event, and
+// What staff make of a post stays so while it is refreshed for a second one of its event, and
 // comes back.
 func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -251,9 +251,9 @@ func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 			r.sync(e.ID)
 			now := want[Event](t)(r.Find(ctx, "daily", e.ID))
 			if posts := r.all(); len(posts) != 1 || posts[0].Status != test.theirs || !now.lateAt.IsZero() || now.Pending != nil {
-				t.Errorf("posts %+v of %+v, want one that is %s, and no other looked for", posts, now, test.theirs)
+				t.Errorf("posts %+v of %+v, want one that is %s, and no other refreshed for", posts, now, test.theirs)
 			}
-			want[[]Event](t)(r.Look(ctx, "daily", []Event{now}))
+			want[[]Event](t)(r.Refresh(ctx, "daily", []Event{now}))
 			r.sync(e.ID)
 			if now = want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Status != test.after || r.all()[0].Status != test.theirs {
 				t.Errorf("the event is %s, with the posts %+v, want %s and %s", now.Status, r.all(), test.after, test.theirs)
@@ -263,7 +263,7 @@ func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 }
 
 // An event is deleted, or unpublished, after nobody knows whether a post was made: that is
-// looked for once more. An edge that ends while it brings the event counts as a try.
+// refreshed for once more. An edge that ends while it brings the event counts as a try.
 func TestPostThatNobodyHeardOf(t *testing.T) {
 	for name, end := range map[string]func(r *room, id string) error{
 		"deleted": func(r *room, id string) error { return r.Delete(r.t.Context(), "daily", id, 0) },
@@ -286,7 +286,7 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 			}
 			now := want[Event](t)(r.store.Find(ctx, "daily", e.ID))
 			if now.lateAt.Before(time.Now()) || now.Pending != nil {
-				t.Fatalf("%+v, want nothing pending, and a post to be looked for later", now)
+				t.Fatalf("%+v, want nothing pending, and a post to be refreshed for later", now)
 			}
 			r.mu0(func() { r.add(platform.EventPost{Title: "Party", Slug: draftSlug(e.ID), Status: platform.Draft}) })
 			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(_ *sql.Tx, e *Event) error {
@@ -374,7 +374,7 @@ func TestTemplateOfStaff(t *testing.T) {
 	webinar := typeOf(t, "webinar")
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Title, p.Template = "Ball", "custom-wide" })
-	want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+	want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
 	r.sync(e.ID)
 	templates := []string{r.all()[0].Template}
 	save := func() {
@@ -397,7 +397,7 @@ func TestSlugOfThePlatform(t *testing.T) {
 	for _, slug := range []string{"snake_case", strings.Repeat("x", limits.Slug) + "-2"} {
 		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 		r.edit(e.Post.ID, func(p *platform.EventPost) { p.Slug = slug })
-		want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+		want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
 		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 		_, err := r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", e.Values}, webinar)
@@ -420,12 +420,12 @@ func TestTimeOfStaffsChange(t *testing.T) {
 		e.UpdatedAt = old
 		return nil
 	}))
-	e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+	e = want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))[0]
 	if !e.UpdatedAt.Equal(old) {
 		t.Errorf("updated at %v though nothing was changed, want %v", e.UpdatedAt, old)
 	}
 	r.edit(e.Post.ID, func(p *platform.EventPost) { p.Title = "Ball" })
-	e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+	e = want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))[0]
 	r.sync(e.ID)
 	var p struct {
 		Name      string

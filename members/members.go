@@ -57,7 +57,7 @@ func (s *Service) IsPending(ctx context.Context, guid string) (bool, error) {
 // this create was done before, and the result is what it made. Errors:
 // *InvalidError.
 func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, error) {
-	if err := f.checkNew(i); err != nil {
+	if err := f.CheckNew(i); err != nil {
 		return Result{}, err
 	}
 	now := s.clock()
@@ -100,7 +100,7 @@ func createdBefore(r Record, memberID string, err error) (Result, error) {
 // asked whether the member is as the caller expects. Errors: ErrNotFound,
 // ErrPrecondition, *InvalidError.
 func (s *Service) Update(ctx context.Context, i Integration, identifier string, f Fields, match func(Member) bool) (Result, error) {
-	if err := f.check(); err != nil {
+	if err := f.Check(); err != nil {
 		return Result{}, err
 	}
 	return result(s.write(ctx, i, identifier, match, func(r *Record) {

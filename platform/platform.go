@@ -178,6 +178,15 @@ var ErrNotFound = errors.New("the platform has no such member")
 // never sent, or turned away.
 var ErrNoEffect = errors.New("nothing was changed")
 
+// NoEffect makes an error one that is [ErrNoEffect], with the same text.
+func NoEffect(err error) error { return noEffectError{err} }
+
+type noEffectError struct{ error }
+
+func (e noEffectError) Unwrap() error { return e.error }
+
+func (noEffectError) Is(target error) bool { return target == ErrNoEffect }
+
 // Refusal is the platform's word that it will not take what a member says,
 // however often it is asked.
 type Refusal struct {

@@ -25,20 +25,20 @@ func AddAdminScript(w http.ResponseWriter, r *http.Request, kind *platform.Admin
 	// The platform knows no answer that was changed.
 	passed.Header.Del("If-None-Match")
 	passed.Header.Del("If-Modified-Since")
-	held := &api.HeldResponse{ResponseWriter: w, Max: maxAdminSettings, HoldsGzip: true}
-	err := next(held, passed)
-	if err == nil && held.IsHeld() && held.Status == http.StatusOK {
+	buffered := &api.BufferedResponse{ResponseWriter: w, Max: maxAdminSettings, BuffersGzip: true}
+	err := next(buffered, passed)
+	if err == nil && buffered.IsBuffered() && buffered.Status == http.StatusOK {
 		if r.Method == http.MethodHead { // what GET would be told is not known
 			w.Header().Del("Etag")
 			w.Header().Del("Content-Length")
-		} else if answer, ok := unzipped(held); ok {
+		} else if answer, ok := unzipped(buffered); ok {
 			if changed, ok := kind.Add(answer, script); ok {
 				w.Header().Del("Content-Encoding")
-				held.Replace(changed)
+				buffered.Replace(changed)
 			}
 		}
 	}
-	held.Release()
+	buffered.Release()
 	return err
 }
 
@@ -52,11 +52,11 @@ func AsksForSettings(r *http.Request, site *api.Site, path string) bool {
 }
 
 // unzipped fails if the body is longer than maxAdminSettings without compression.
-func unzipped(held *api.HeldResponse) ([]byte, bool) {
-	if !strings.EqualFold(held.Header().Get("Content-Encoding"), "gzip") {
-		return held.Body.Bytes(), true
+func unzipped(buffered *api.BufferedResponse) ([]byte, bool) {
+	if !strings.EqualFold(buffered.Header().Get("Content-Encoding"), "gzip") {
+		return buffered.Body.Bytes(), true
 	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(held.Body.Bytes()))
+	unpacked, err := gzip.NewReader(bytes.NewReader(buffered.Body.Bytes()))
 	if err != nil {
 		return nil, false
 	}

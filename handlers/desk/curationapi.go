@@ -137,11 +137,7 @@ type curationRequest struct {
 }
 
 func (a *curationRequest) show(ctx context.Context) (response api.Response, err error) {
-	var slots []manifest.Slot
-	for _, section := range a.home.Declared.Sections {
-		slots = append(slots, section.Slots...)
-	}
-	shown, err := a.home.Show(ctx, slots)
+	shown, err := a.home.Show(ctx, slotsOf(a.home))
 	if err != nil {
 		return response, a.failed(err)
 	}

@@ -195,8 +195,8 @@ func (a *eventRequest) list(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if looked, err := a.service.Look(ctx, a.site.Name, page.Events); err == nil { // else as they are kept
-		page.Events = looked
+	if refreshed, err := a.service.Refresh(ctx, a.site.Name, page.Events); err == nil { // else as they are kept
+		page.Events = refreshed
 	}
 	answer := eventsAnswer{Events: []eventAnswer{}, Total: page.Total}
 	if page.Next != "" {
@@ -307,8 +307,8 @@ func (a *eventRequest) show(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if looked, err := a.service.Look(ctx, a.site.Name, []events.Event{e}); err == nil { // else as it is kept
-		e = looked[0]
+	if refreshed, err := a.service.Refresh(ctx, a.site.Name, []events.Event{e}); err == nil { // else as it is kept
+		e = refreshed[0]
 	}
 	return a.respond(ctx, http.StatusOK, e)
 }

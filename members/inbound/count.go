@@ -23,7 +23,7 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	if s.Reconcile == 0 && !isFirst && !s.isSilent.Load() {
 		return 0, 0
 	}
-	err := s.lookAtCount(ctx)
+	err := s.checkCount(ctx)
 	if isFirst && !s.isSilent.Load() {
 		s.begin()
 	}
@@ -38,9 +38,9 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	return max(countInterval, time.Duration(len(s.sites))*countPause), 0
 }
 
-// lookAtCount asks the platform how many members it has. If that is odd, it has
+// checkCount asks the platform how many members it has. If that is odd, it has
 // them compared.
-func (s comparer) lookAtCount(ctx context.Context) error {
+func (s comparer) checkCount(ctx context.Context) error {
 	count := &s.count
 	if s.Now().Sub(count.counted) < countInterval {
 		return nil

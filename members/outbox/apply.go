@@ -28,7 +28,7 @@ func (s applier) apply(ctx context.Context, a attempt) (platform.Member, error) 
 		// twice, in different case.
 		other, err := s.findOther(ctx, *r)
 		if err != nil {
-			return platform.Member{ID: r.PlatformID}, &unsentError{err}
+			return platform.Member{ID: r.PlatformID}, platform.NoEffect(err)
 		}
 		if other != nil {
 			return s.resolveTaken(ctx, a, *other)

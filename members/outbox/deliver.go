@@ -32,8 +32,8 @@ func (o *Outbox) Deliver(ctx context.Context, w members.Write) (members.Delivere
 
 // Problems of writes that were not tried.
 var (
-	errSilent = &untriedError{"the platform has not answered lately, so this was not tried"}
-	errBusy   = &untriedError{"many platforms do not answer, so this was not tried yet"}
+	errUnresponsive = &untriedError{"the platform has not answered lately, so this was not tried"}
+	errOverloaded   = &untriedError{"many platforms do not answer, so this was not tried yet"}
 )
 
 // call makes the attempt that a caller waits for, unless the platform does not
@@ -43,7 +43,7 @@ func (s *site) call(ctx context.Context, a attempt) (members.Delivered, error) {
 		return s.deliver(ctx, ctx, a, s.Timeout)
 	}
 	if !s.breaker.IsClosed() {
-		return s.queue(ctx, a, errSilent), nil
+		return s.queue(ctx, a, errUnresponsive), nil
 	}
 	deadline := time.Now().Add(s.Timeout)
 	waiting, cancel := context.WithDeadline(ctx, deadline)
@@ -52,12 +52,12 @@ func (s *site) call(ctx context.Context, a attempt) (members.Delivered, error) {
 	defer s.calling.Add(-1)
 	slot, err := s.acquire(waiting, s.calls, isOneOfMany)
 	if err != nil {
-		return s.queue(ctx, a, errBusy), nil
+		return s.queue(ctx, a, errOverloaded), nil
 	}
 	attemptCtx, end := s.begin(ctx, slot, time.Until(deadline))
 	defer end()
 	if !s.breaker.IsClosed() { // meanwhile
-		return s.queue(ctx, a, errSilent), nil
+		return s.queue(ctx, a, errUnresponsive), nil
 	}
 	return s.deliver(ctx, attemptCtx, a, s.Timeout)
 }

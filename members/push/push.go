@@ -97,7 +97,7 @@ type push struct {
 
 	mu        sync.Mutex
 	ended     *sync.Cond // a row has ended
-	busy      map[string]bool
+	inUse     map[string]bool
 	counts    Counts
 	waiting   int  // rows
 	isWaiting bool // and why was told
@@ -115,10 +115,10 @@ func (p *push) reserve(keys []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keys {
-		for p.busy[key] {
+		for p.inUse[key] {
 			p.ended.Wait()
 		}
-		p.busy[key] = true
+		p.inUse[key] = true
 	}
 }
 
@@ -126,7 +126,7 @@ func (p *push) free(keys []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keys {
-		delete(p.busy, key)
+		delete(p.inUse, key)
 	}
 	p.ended.Broadcast()
 }

@@ -11,7 +11,7 @@ import (
 // Run pushes rows, until ctx is done or one cannot be read. What is under way then is
 // finished.
 func Run(ctx context.Context, cfg Config, rows iter.Seq2[Row, error]) (Counts, error) {
-	p := &push{Config: cfg, limiter: make(chan struct{}, concurrency), busy: make(map[string]bool)}
+	p := &push{Config: cfg, limiter: make(chan struct{}, concurrency), inUse: make(map[string]bool)}
 	p.ended = sync.NewCond(&p.mu)
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(nil)
@@ -37,7 +37,7 @@ func (p *push) start(ctx context.Context, working *sync.WaitGroup, row Row) {
 		keys = append(keys, "email "+emailaddr.Key(row.Email))
 	}
 	p.reserve(keys)
-	known, _, result, err := p.look(ctx, row)
+	known, _, result, err := p.missing(ctx, row)
 	if err != nil || result == unchanged && !known.IsPending() {
 		p.free(keys)
 		p.end(row, result, err)

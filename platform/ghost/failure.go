@@ -107,13 +107,6 @@ func (e *Error) Is(target error) bool {
 			e.Status == http.StatusServiceUnavailable || e.Code == labelsRefused)
 }
 
-// noEffectError is the error of a request that was never sent.
-type noEffectError struct{ error }
-
-func (e noEffectError) Is(target error) bool { return target == platform.ErrNoEffect }
-
-func (e noEffectError) Unwrap() error { return e.error }
-
 func (e *Error) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("Ghost answers %d %s %s %s", e.Status, e.Type, e.Code, e.Message))
 }

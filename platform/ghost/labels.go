@@ -51,7 +51,7 @@ func (c *labelClient) label(ctx context.Context, labels *[]label, send func() er
 		c.labelsMeet.Store(true)
 		if attempt == 2 { // the first may have met another's
 			if err := c.settleLabels(ctx, labels); err != nil {
-				return noEffectError{err}
+				return platform.NoEffect(err)
 			}
 		}
 		select {
@@ -75,7 +75,7 @@ func (c *labelClient) alone(ctx context.Context) (done func(), err error) {
 	case c.labelling <- struct{}{}:
 		return func() { <-c.labelling }, nil
 	case <-wait.Done():
-		return nil, noEffectError{fmt.Errorf("waiting for other changes of labels: %w", wait.Err())}
+		return nil, platform.NoEffect(fmt.Errorf("waiting for other changes of labels: %w", wait.Err()))
 	}
 }
 

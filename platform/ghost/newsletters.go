@@ -38,7 +38,7 @@ func (c api) checkNewsletters(ctx context.Context, ids []string) error {
 		if errors.Is(err, platform.ErrNotFound) { // which would mean the member
 			err = errNoNewsletters
 		}
-		return noEffectError{fmt.Errorf("reading newsletters: %w", err)}
+		return platform.NoEffect(fmt.Errorf("reading newsletters: %w", err))
 	}
 	status := make(map[string]string, len(answer.Newsletters))
 	for _, n := range answer.Newsletters {

@@ -59,8 +59,8 @@ const (
 	// maxPage is how many posts or tags Ghost 6 returns at most.
 	maxPage = 100
 
-	// aCrowd is how many posts of a full answer carry a tag that is asked for alone.
-	aCrowd = 10
+	// manyCarriers is how many posts of a full answer carry a tag that is asked for alone.
+	manyCarriers = 10
 
 	// maxNames bounds the names of tags that one request asks for, in bytes. Node takes 16
 	// KiB of headers, and the address is one.
@@ -131,7 +131,7 @@ func (c *postClient) taggedWith(ctx context.Context, known map[string]tag, most 
 	// The answer is full. Tags that many posts carry are asked for alone, so that the
 	// others may fit into one.
 	rest := maps.Clone(known)
-	maps.DeleteFunc(rest, func(name string, _ tag) bool { return carried[name].Total >= max(most, aCrowd) })
+	maps.DeleteFunc(rest, func(name string, _ tag) bool { return carried[name].Total >= max(most, manyCarriers) })
 	if len(rest) == len(known) {
 		clear(rest)
 	}
@@ -139,7 +139,7 @@ func (c *postClient) taggedWith(ctx context.Context, known map[string]tag, most 
 		if _, ok := rest[name]; ok {
 			continue
 		}
-		some, count, err := c.crowd(ctx, t, most)
+		some, count, err := c.carriers(ctx, t, most)
 		if err != nil {
 			return err
 		}
@@ -152,8 +152,8 @@ func (c *postClient) taggedWith(ctx context.Context, known map[string]tag, most 
 	return c.taggedWith(ctx, rest, most, carried)
 }
 
-// crowd returns the first posts that carry a tag, and how many there are.
-func (c *postClient) crowd(ctx context.Context, t tag, most int) ([]post, int, error) {
+// carriers returns the first posts that carry a tag, and how many there are.
+func (c *postClient) carriers(ctx context.Context, t tag, most int) ([]post, int, error) {
 	filter := "tags.id:" + oneOf([]string{t.ID})
 	some, count, err := c.listPosts(ctx, filter, most)
 	if err != nil || count <= len(some) || !slices.ContainsFunc(some, post.isHidden) {

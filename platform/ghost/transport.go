@@ -13,6 +13,7 @@ import (
 	"time"
 
 	httptransport "github.com/lychgate/caddy-lychgate/internal/transport"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 const (
@@ -133,7 +134,7 @@ func (a api) send(ctx context.Context, method, path string, query url.Values, bo
 		err = withURL.Err // the URL may have an email in it, which belongs into no log
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		err = noEffectError{err}
+		err = platform.NoEffect(err)
 	}
 	if err != nil {
 		return 0, nil, nil, err
