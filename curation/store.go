@@ -39,7 +39,7 @@ var Schema = database.Schema{Name: "curation", Files: migrations}
 // goroutines, and by several processes, at once.
 type SQL struct{ db *database.DB }
 
-// NewSQL brings the tables up to date and returns the store.
+// NewSQL migrates the tables and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := work.Schema.Migrate(ctx, db); err != nil { // which has what is pending
 		return nil, err

@@ -16,7 +16,7 @@ const (
 	// pollInterval is how often it is asked what staff have changed of a site's posts.
 	pollInterval = 2 * time.Minute
 
-	// sitesInterval is how often Run looks for sites for which it is time, and pollTimeout
+	// sitesInterval is how often Run polls for sites for which it is time, and pollTimeout
 	// bounds what is done at one.
 	sitesInterval = 5 * time.Second
 	pollTimeout   = 20 * time.Second
@@ -24,7 +24,7 @@ const (
 	// overlap is how much further back it is asked: clocks differ.
 	overlap = 2 * time.Minute
 
-	// maxChanges bounds the answers with posts that were changed which a poll takes. The next
+	// maxChanges bounds the responses with posts that were changed which a poll takes. The next
 	// one goes on behind them.
 	maxChanges = 20
 )
@@ -221,7 +221,7 @@ func (s *Service) pollChanges(ctx context.Context, host platform.EventHost, site
 		if err != nil {
 			return since, err
 		}
-		// These events may be newer than the answer. So their posts are asked for anew.
+		// These events may be newer than the response. So their posts are asked for anew.
 		list = slices.DeleteFunc(list, func(e Event) bool { return e.Post.same(byID[e.Post.ID]) })
 		if _, err := s.Refresh(ctx, site, list); err != nil {
 			return since, err

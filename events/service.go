@@ -107,7 +107,7 @@ func (s *Service) insert(ctx context.Context, site, id string, d Edit) (Event, e
 	return e, s.store.Insert(ctx, e)
 }
 
-// CreateOnce is Create for an editor who may ask again with the same key, because the answer
+// CreateOnce is Create for an editor who may ask again with the same key, because the response
 // was lost: then it returns the event that was made. Errors: ErrKeyUsed, ErrNotFound if the
 // event is being deleted, those of Create.
 func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Edit) (Event, error) {
@@ -220,7 +220,7 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 		}
 		return s.shape(e, t)
 	})
-	if errors.Is(err, ErrChanged) { // by this edit, of which the answer was lost
+	if errors.Is(err, ErrChanged) { // by this edit, of which the response was lost
 		if now, found := s.Find(ctx, site, id); found == nil && now.isAs(d) {
 			return now, nil
 		}

@@ -10,7 +10,7 @@ import (
 // who sent it twice.
 var errClaimLost error = &InvalidError{"A request with this Idempotency-Key is under way. Send it again in a moment.", CodeUnderWay}
 
-// Begin begins a request: it returns the answer of one that was answered before;
+// Begin begins a request: it returns the response of one that was answered before;
 // otherwise the request is the owner's until End. Site is set. Errors: *InvalidError.
 func (s *Service) Begin(ctx context.Context, r Request) (Begun, error) {
 	r.Site = s.Site
@@ -61,9 +61,9 @@ func claimOf(ctx context.Context) *Request {
 	return claim
 }
 
-// End keeps the answer of a request, or forgets that there was one if answer is nil, if
+// End keeps the response of a request, or forgets that there was one if response is nil, if
 // it still is the owner's. Site is set.
-func (s *Service) End(ctx context.Context, r Request, answer *Answer) error {
+func (s *Service) End(ctx context.Context, r Request, response *Response) error {
 	r.Site = s.Site
-	return s.Requests.EndRequest(ctx, r, answer)
+	return s.Requests.EndRequest(ctx, r, response)
 }

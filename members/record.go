@@ -34,7 +34,7 @@ type Record struct {
 	Sent   string
 	SentAt time.Time
 
-	// UnansweredAt is when an attempt to apply the member last had no answer. It
+	// UnansweredAt is when an attempt to apply the member last had no response. It
 	// may still take effect. Zero if there was none.
 	UnansweredAt time.Time
 

@@ -32,8 +32,8 @@ const (
 
 // Begun is what is known of a request when it begins.
 type Begun struct {
-	// Answer is that of the first time, nil if it is to be answered now.
-	Answer *Answer
+	// Response is that of the first time, nil if there was none.
+	Response *Response
 
 	// IsDone tells that the request was begun before and never answered, and that
 	// its change is in the store. One that was cut off before that is begun anew.
@@ -44,8 +44,8 @@ type Begun struct {
 	GUID string
 }
 
-// Answer is what a request was answered with.
-type Answer struct {
+// Response is what is kept of the response to a request.
+type Response struct {
 	Header string // in the caller's encoding
 	Body   string
 }
@@ -63,7 +63,7 @@ var (
 // Requests remembers answered requests for 24 hours. What is said of [Store]
 // holds for it too.
 type Requests interface {
-	// BeginRequest returns the answer of a request that was answered before;
+	// BeginRequest returns the response of a request that was answered before;
 	// otherwise the owner has the request for ClaimTime, and ends it. Errors:
 	// ErrOtherRequest, ErrUnderWay, ErrNotText.
 	BeginRequest(ctx context.Context, r Request, now time.Time) (Begun, error)
@@ -72,9 +72,9 @@ type Requests interface {
 	// has it.
 	RenewRequest(ctx context.Context, r Request, now time.Time) error
 
-	// EndRequest keeps the answer of a request, or forgets that there was one
-	// if answer is nil, unless another owner has it.
-	EndRequest(ctx context.Context, r Request, answer *Answer) error
+	// EndRequest keeps the response of a request, or forgets that there was one
+	// if response is nil, unless another owner has it.
+	EndRequest(ctx context.Context, r Request, response *Response) error
 
 	// PurgeRequests forgets what was answered more than 24 hours ago.
 	PurgeRequests(ctx context.Context, now time.Time) error

@@ -33,7 +33,7 @@ type Delivered struct {
 type Inbound interface {
 	// ReadThrough returns the member of the platform that has an email, and keeps
 	// it in the store. Errors: ErrNotFound, *InvalidError if the platform does
-	// not answer.
+	// not respond.
 	ReadThrough(ctx context.Context, site, email string) (Record, error)
 }
 

@@ -58,7 +58,7 @@ func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.T
 		}
 		var hash string
 		var status int
-		var before members.Answer
+		var before members.Response
 		err := tx.QueryRowContext(ctx, findRequest, r.Site, r.Integration, r.Key).Scan(&hash, &request.GUID, &status, &before.Header, &before.Body)
 		switch {
 		case err != nil:
@@ -66,7 +66,7 @@ func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.T
 		case hash != r.Hash:
 			return members.ErrOtherRequest
 		case status == answered:
-			request.Answer = &before
+			request.Response = &before
 			return nil
 		}
 		request.IsDone = status == done
@@ -116,7 +116,7 @@ func noteUndone(ctx context.Context, tx *sql.Tx, m members.Record) error {
 	return changeOne(tx.ExecContext(ctx, undoneRequest, r.Site, r.Integration, r.Key, r.Owner))
 }
 
-func (s callers) EndRequest(ctx context.Context, r members.Request, answer *members.Answer) error {
+func (s callers) EndRequest(ctx context.Context, r members.Request, answer *members.Response) error {
 	var err error
 	if answer == nil {
 		_, err = s.db.Write.ExecContext(ctx, forgetRequest, r.Site, r.Integration, r.Key, r.Owner)

@@ -38,7 +38,7 @@ type (
 // tables are those of this package, in a database.
 type tables struct{ db *database.DB }
 
-// NewSQL brings the tables up to date and returns the store.
+// NewSQL migrates the tables and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err

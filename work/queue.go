@@ -34,7 +34,7 @@ const (
 	// change of a post takes Ghost, 60 ms.
 	holdInterval = 50 * time.Millisecond
 
-	// pollInterval is how often Run looks for what is due.
+	// pollInterval is how often Run polls for what is due.
 	pollInterval = 5 * time.Second
 
 	// maxTasks bounds what is under way in a process, maxDue of it what nobody waits for. A
@@ -76,7 +76,7 @@ type breaker struct {
 	of any // the platform
 }
 
-// New brings the table up to date and returns a Queue. now is its clock; nil for the store's.
+// New migrates the table and returns a Queue. now is its clock; nil for the store's.
 func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() time.Time) (*Queue, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (q *Queue) begin(site string, most int, do func(ctx context.Context)) bool 
 	return true
 }
 
-// Wake has Run look for what is due, at once.
+// Wake has Run poll for what is due, at once.
 func (q *Queue) Wake() {
 	select {
 	case q.wake <- struct{}{}:

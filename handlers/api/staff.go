@@ -128,7 +128,7 @@ func (s *Staff) Member(ctx context.Context, r *http.Request, address netip.Addr)
 		return platform.Visitor{}, platform.StaffMember{}, errElsewhere
 	}
 	visitor := visitorOf(r)
-	if visitor.Origin == "" && (visitor.Referer == "" || fetchSite == "none") { // no other page could read the answer
+	if visitor.Origin == "" && (visitor.Referer == "" || fetchSite == "none") { // no other page could read the response
 		visitor.Origin, visitor.Referer = originOf(r), ""
 	}
 	// An HTTP page of this host is another origin to a browser with Fetch Metadata, and
@@ -196,7 +196,7 @@ func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address ne
 	}
 	// Several requests of one page ask once. Who leaves does not cancel the
 	// others; the platform bounds the time itself.
-	answer := s.asking.DoChan(string(key[:]), func() (any, error) {
+	response := s.asking.DoChan(string(key[:]), func() (any, error) {
 		var member platform.StaffMember
 		err := s.ask(context.WithoutCancel(ctx), address, func(ctx context.Context) (err error) {
 			member, err = s.platform.Staff(ctx, visitor)
@@ -206,7 +206,7 @@ func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address ne
 	})
 	var member platform.StaffMember
 	select {
-	case asked := <-answer:
+	case asked := <-response:
 		if asked.Err != nil {
 			return platform.StaffMember{}, asked.Err
 		}
@@ -224,7 +224,7 @@ func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address ne
 }
 
 // ask puts a question to the platform for an address, and counts it unless the
-// answer is that the credentials are valid. Errors: ErrRateLimited, errTooManyQuestions,
+// response is that the credentials are valid. Errors: ErrRateLimited, errTooManyQuestions,
 // those of the question.
 func (s *Staff) ask(ctx context.Context, address netip.Addr, question func(context.Context) error) error {
 	attempt, wait := s.failures.Begin(ctx, s.site, address)

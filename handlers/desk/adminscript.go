@@ -11,18 +11,18 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// maxAdminSettings bounds the answer of a platform to which a script is added, in bytes.
+// maxAdminSettings bounds the response of a platform to which a script is added, in bytes.
 // Ghost's has 700.
 const maxAdminSettings = 256 << 10
 
 // AddAdminScript passes a request on with which a platform's own admin asks for its
-// settings (see [platform.AdminScript]), and adds the address of a script to the answer.
-// An answer that is too long, or not as expected, goes through as it is. The error is that
+// settings (see [platform.AdminScript]), and adds the address of a script to the response.
+// A response that is too long, or not as expected, goes through as it is. The error is that
 // of next.
 func AddAdminScript(w http.ResponseWriter, r *http.Request, kind *platform.AdminScript, script string, next api.Next) error {
 	passed := r.Clone(r.Context())
-	passed.Header.Set("Accept-Encoding", "identity") // so that the answer can be read
-	// The platform knows no answer that was changed.
+	passed.Header.Set("Accept-Encoding", "identity") // so that the response can be read
+	// The platform knows no response that was changed.
 	passed.Header.Del("If-None-Match")
 	passed.Header.Del("If-Modified-Since")
 	buffered := &api.BufferedResponse{ResponseWriter: w, Max: maxAdminSettings, BuffersGzip: true}
@@ -31,8 +31,8 @@ func AddAdminScript(w http.ResponseWriter, r *http.Request, kind *platform.Admin
 		if r.Method == http.MethodHead { // what GET would be told is not known
 			w.Header().Del("Etag")
 			w.Header().Del("Content-Length")
-		} else if answer, ok := unzipped(buffered); ok {
-			if changed, ok := kind.Add(answer, script); ok {
+		} else if response, ok := unzipped(buffered); ok {
+			if changed, ok := kind.Add(response, script); ok {
 				w.Header().Del("Content-Encoding")
 				buffered.Replace(changed)
 			}

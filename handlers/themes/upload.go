@@ -39,7 +39,7 @@ const storeTimeout = 10 * time.Second
 
 // Watch passes a request on that makes a change, as [API.Changes] says. If the
 // platform took a theme, its manifest is taken over, and the findings are added to the
-// platform's answer, which its admin shows (docs/theme_manifest.md#uploads); if it removed one, what is kept of
+// platform's response, which its admin shows (docs/theme_manifest.md#uploads); if it removed one, what is kept of
 // it is cleared. If it refused, nothing changes.
 //
 // An upload is scanned as it is passed on, and never kept whole. The platform is asked
@@ -49,7 +49,7 @@ func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, chan
 	ctx, cancel := api.Outlive(r.Context())
 	defer cancel()
 	passed := r.Clone(ctx)
-	passed.Header.Set("Accept-Encoding", "identity") // so that the answer can be read
+	passed.Header.Set("Accept-Encoding", "identity") // so that the response can be read
 	buffered := &api.BufferedResponse{ResponseWriter: w}
 	served := api.Served{Operation: "remove", Outcome: api.Other}
 	if change.Deleted != "" {
@@ -99,7 +99,7 @@ func (h *API) removed(ctx context.Context, site *api.Site, theme string) api.Out
 }
 
 // uploaded takes over the manifest of a theme that the platform took, and adds what was
-// found to its answer.
+// found to its response.
 func (h *API) uploaded(ctx context.Context, site *api.Site, buffered *api.BufferedResponse, upload *upload) api.Outcome {
 	theme, err := site.Platform.ReadUploaded(buffered.Body.Bytes())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // alone but for one count a minute, so that it delays no other.
 
 const (
-	// maxCalls bounds what is done at once at platforms that answer within
+	// maxCalls bounds what is done at once at platforms that respond within
 	// slowCall, and maxSlowCalls at others.
 	maxCalls, maxSlowCalls, slowCall = 6, 2, 5 * time.Second
 
@@ -54,8 +54,8 @@ func (s *site) judge(ctx context.Context, err error, begin time.Time) {
 	s.counts.askBy(s.Now().Add(countInterval))
 }
 
-// answered notes that the platform answers, and has done what was put off.
-func (s *site) answered() {
+// responded notes that the platform responds, and has done what was put off.
+func (s *site) responded() {
 	if s.isSilent.Swap(false) {
 		s.counts.isSlow.Store(false)
 		s.begin()

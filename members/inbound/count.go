@@ -64,7 +64,7 @@ func (s comparer) checkCount(ctx context.Context) error {
 }
 
 // countThere asks the platform how many members it has. Of one that hangs it finds
-// out that it answers again.
+// out that it responds again.
 func (s comparer) countThere(ctx context.Context) (int, error) {
 	begin := s.Now()
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
@@ -74,7 +74,7 @@ func (s comparer) countThere(ctx context.Context) (int, error) {
 		s.judge(ctx, err, begin)
 		return 0, err
 	}
-	s.answered()
+	s.responded()
 	return there, nil
 }
 

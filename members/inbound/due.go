@@ -28,7 +28,7 @@ func newOwner() members.Lease { return members.Lease{Owner: rand.Text()} }
 
 // CompareSoon has all members of a site compared with the platform's, by
 // whichever process is free: many may have been changed there without events.
-// Platforms do some of that after they have answered, so it is done again after
+// Platforms do some of that after they have responded, so it is done again after
 // the times later.
 func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Duration) error {
 	found, ok := s.find(site)
@@ -100,7 +100,7 @@ func (s *Sync) askWaiting(ctx context.Context) (next, rest time.Duration) {
 // it takes half of the time at most.
 func (s comparer) compareDue(ctx context.Context) (next, rest time.Duration) {
 	if s.isSilent.Load() {
-		return 0, 0 // until the platform answers
+		return 0, 0 // until the platform responds
 	}
 	begin := s.Now()
 	err := s.compareIfDue(ctx)
@@ -125,7 +125,7 @@ func (s comparer) interval() time.Duration {
 	return s.Reconcile - time.Duration(s.spread*float64(s.Reconcile)/5)
 }
 
-// untilComparison returns how long it is to the next look.
+// untilComparison returns how long it is to the next poll.
 func (s comparer) untilComparison() time.Duration {
 	until := s.Reconcile
 	if until > 0 { // another process may be at one that is due

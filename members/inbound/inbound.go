@@ -90,7 +90,7 @@ func (s *site) end(cutOff bool) {
 }
 
 const (
-	// startInterval is the time between the first looks at two sites, so that not
+	// startInterval is the time between the first polls of two sites, so that not
 	// all come at once. startIntervalOfMany is that between the sites whose first
 	// looks are more than startsSoon away.
 	startInterval       = 10 * time.Millisecond
@@ -98,7 +98,7 @@ const (
 	startsSoon          = time.Second
 )
 
-// nextStart returns when the first look at one more site is due. The caller holds
+// nextStart returns when the first poll of one more site is due. The caller holds
 // the lock.
 func (s *Sync) nextStart() time.Time {
 	now, interval := s.Now(), startInterval

@@ -57,7 +57,7 @@ type Sync struct {
 
 	mu    sync.RWMutex
 	sites map[string]*site
-	start time.Time // of the first look at the site that was added last
+	start time.Time // of the first poll of the site that was added last
 }
 
 // site is a site that is synced.
@@ -73,8 +73,8 @@ type site struct {
 	counts    *task // asks how many members there are
 	compares  *task // compares all members when that is due
 
-	// isSilent means that the platform had no answer for long. Then the task counts
-	// alone asks it, until it answers.
+	// isSilent means that the platform had no response for long. Then the task counts
+	// alone asks it, until it responds.
 	isSilent atomic.Bool
 
 	spread      float64        // from 0 to 1, so that what recurs does not come at once for all sites

@@ -36,7 +36,7 @@ const (
 // changed while it did not.
 func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
 	source := s.events()
-	if source == nil || s.isSilent.Load() { // or until the platform answers
+	if source == nil || s.isSilent.Load() { // or until the platform responds
 		return 0, 0
 	}
 	var err error

@@ -13,7 +13,7 @@ import (
 // This file says what is known of an attempt, and what the platform has of its record.
 // apply.go makes it.
 
-// arrivalTime is how long an attempt that had no answer may take to take effect.
+// arrivalTime is how long an attempt that had no response may take to take effect.
 // Ghost lets a request wait for its database for a minute.
 const arrivalTime = time.Minute
 
@@ -87,7 +87,7 @@ func pendingChange(r members.Record) platform.Change {
 	return c
 }
 
-// findArrived looks for a member that was sent to the platform without an answer,
+// findArrived looks for a member that was sent to the platform without a response,
 // and that has another email by now or is deleted, so it is not to be created
 // again. It returns the ID on the platform, or none if it is not there and will
 // not arrive.
@@ -112,7 +112,7 @@ func (s applier) findArrived(ctx context.Context, r members.Record) (id string, 
 }
 
 // mayBe reports whether a member of the platform may be a record's, which was sent
-// there without an answer. It is not if it is another record's, or older.
+// there without a response. It is not if it is another record's, or older.
 func (s applier) mayBe(ctx context.Context, found platform.Member, r members.Record) (bool, error) {
 	const skew = time.Minute // between the two clocks
 	if found.CreatedAt.Before(r.CreatedAt.Add(-skew)) {

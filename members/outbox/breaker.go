@@ -13,13 +13,13 @@ import (
 // This file tells the circuit breaker of each site's platform what attempts became of. While
 // it is open, writes are queued without being tried.
 
-// observed is a platform for one attempt that remembers whether it answered.
+// observed is a platform for one attempt that remembers whether it responded.
 type observed struct {
 	platform.Platform
 	answered, silent bool
 }
 
-// note takes the error of a call. A refusal is an answer.
+// note takes the error of a call. A refusal is a response.
 func (h *observed) note(err error) {
 	_, refused := errors.AsType[*platform.Refusal](err)
 	if err == nil || refused || errors.Is(err, platform.ErrNotFound) {
@@ -59,7 +59,7 @@ func (h *observed) FindByEmail(ctx context.Context, email string) (platform.Memb
 	return m, err
 }
 
-// judge tells the breaker whether the platform answered an attempt.
+// judge tells the breaker whether the platform responded to an attempt.
 func (s *site) judge(ctx context.Context, a attempt, h *observed) {
 	switch {
 	case h.silent:
@@ -74,7 +74,7 @@ func (s *site) judge(ctx context.Context, a attempt, h *observed) {
 	}
 }
 
-// resume has all that is pending retried now that the platform answers.
+// resume has all that is pending retried now that the platform responds.
 func (s *site) resume(ctx context.Context, isLogged bool) {
 	if isLogged {
 		s.logger().Info("the platform responds again")

@@ -37,7 +37,7 @@ var (
 )
 
 // call makes the attempt that a caller waits for, unless the platform does not
-// answer anyway.
+// respond anyway.
 func (s *site) call(ctx context.Context, a attempt) (members.Delivered, error) {
 	if a.needsNothing() {
 		return s.deliver(ctx, ctx, a, s.Timeout)

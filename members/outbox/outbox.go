@@ -4,7 +4,7 @@
 // A record is leased while it is applied, so that one process at a time changes
 // the member on the platform. An attempt that fails is retried, with backoff, by
 // whichever process is free. At most a few attempts at a time are made for each
-// site, and a platform that does not answer is left alone but for a probe now and
+// site, and a platform that does not respond is left alone but for a probe now and
 // then, so one that is slow or away delays no other.
 package outbox
 
@@ -28,7 +28,7 @@ const (
 	retryTimeout = 30 * time.Second
 	retryLease   = retryTimeout + members.LeaseTime
 
-	// pollInterval is how often Run looks for what is due. Once nothing was due
+	// pollInterval is how often Run polls for what is due. Once nothing was due
 	// for quietTime, and no site is in trouble, it looks half as often.
 	pollInterval = time.Second
 	quietTime    = 10 * time.Second
@@ -38,7 +38,7 @@ const (
 	firstBackoff    = time.Second
 	farthestAttempt = 10 * time.Minute
 
-	// doneInterval is how often Run looks whether sites that were in trouble have
+	// doneInterval is how often Run polls whether sites that were in trouble have
 	// nothing pending any more.
 	doneInterval = 2 * time.Second
 
@@ -48,7 +48,7 @@ const (
 	batchSize   = 64
 
 	// These bound the attempts that are under way for all sites: retries and
-	// those that callers wait for, each at platforms that answer in a time and at
+	// those that callers wait for, each at platforms that respond in a time and at
 	// others. One site's callers take maxCalling of the former.
 	maxRetries, maxSlowRetries, slowRetry = 112, 64, 2 * time.Second
 	maxCalls, maxSlowCalls, slowCall      = 56, 24, time.Second
@@ -108,7 +108,7 @@ func New(cfg Config) *Outbox {
 	}
 }
 
-// Wake has Run look for what is due, at once.
+// Wake has Run poll for what is due, at once.
 func (o *Outbox) Wake() {
 	select {
 	case o.wake <- struct{}{}:

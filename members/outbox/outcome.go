@@ -50,7 +50,7 @@ func (s *site) noteApplied(ctx context.Context, a attempt, found platform.Member
 // markApplied returns the record as the platform has it, and whether it is
 // pending, because it was written meanwhile.
 //
-// If an earlier attempt had no answer, it may still reach the platform after this
+// If an earlier attempt had no response, it may still reach the platform after this
 // one. Then the fields are applied once more when that can no longer happen.
 func (s *site) markApplied(ctx context.Context, r members.Record, found platform.Member, owner string) (after members.Record, pending bool, err error) {
 	before, email := r.Applied, r.Email

@@ -43,7 +43,7 @@ func (o *Outbox) Run(ctx context.Context) {
 		if o.isQuiet() && o.Now().Sub(busy) >= quietTime {
 			interval *= 2
 		}
-		// With many sites the look takes long. It takes half of the time at most.
+		// With many sites the poll takes long. It takes half of the time at most.
 		pause(ctx, took, nil)
 		pause(ctx, interval-took, o.wake)
 	}
@@ -173,7 +173,7 @@ func (s *site) due(ctx context.Context, at time.Time, limit int) ([]members.Reco
 }
 
 // deliverBatch retries a batch of what is due at the site, while the platform
-// answers. It reports false if another batch would be the same: the site is not
+// responds. It reports false if another batch would be the same: the site is not
 // served any more, or the store is in trouble.
 func (s *site) deliverBatch(ctx context.Context) (goesOn bool, err error) {
 	slot, err := s.acquire(ctx, s.retries, false)

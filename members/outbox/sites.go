@@ -24,7 +24,7 @@ type site struct {
 	breaker  *work.Breaker
 }
 
-// isSlow reports whether the platform had no answer lately, or an attempt takes
+// isSlow reports whether the platform had no response lately, or an attempt takes
 // long now.
 func (s *site) isSlow() bool { return s.slow.Load() > 0 || !s.breaker.IsFresh() }
 

@@ -43,7 +43,7 @@ func (s applier) explainRefusal(ctx context.Context, a attempt, refusal *platfor
 }
 
 // resolveTaken finds out who the platform's other member with the record's email
-// is. If it is the record's own after all, it is brought up to date. It returns
+// is. If it is the record's own after all, it is updated. It returns
 // what apply does.
 func (s applier) resolveTaken(ctx context.Context, a attempt, other platform.Member) (platform.Member, error) {
 	r := a.After
@@ -77,7 +77,7 @@ func (s applier) resolveTaken(ctx context.Context, a attempt, other platform.Mem
 	return s.adopt(ctx, r, other.ID) // an earlier attempt arrived
 }
 
-// adopt brings up to date a member of the platform that was created by an earlier
+// adopt updates a member of the platform that was created by an earlier
 // attempt, whose answer was lost.
 func (s applier) adopt(ctx context.Context, r members.Record, id string) (platform.Member, error) {
 	r.PlatformID = id

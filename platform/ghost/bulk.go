@@ -20,7 +20,7 @@ var bulk = regexp.MustCompile(`(?i)^(?:` +
 
 const version = `(?:(?:v[234]|canary)/+)?`
 
-// upload matches those of them that Ghost may go on with after its answer.
+// upload matches those of them that Ghost may go on with after its response.
 var upload = regexp.MustCompile(`(?i)/(?:upload|db)/*$`)
 
 // maxPath bounds the paths that are matched, in bytes. A longer one, made so by slashes,

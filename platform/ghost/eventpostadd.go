@@ -12,7 +12,7 @@ import (
 )
 
 // AddPost implements [platform.EventHost]. Tags are looked up while Ghost makes the draft:
-// after it, Ghost is busy with what it does for each new post, and answers later.
+// after it, Ghost is busy with what it does for each new post, and responds later.
 func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
 	want := change(platform.EventPost{Slug: slug, Status: platform.Draft})
 	tags, end := c.findAhead(ctx, want.Tags)
@@ -44,23 +44,23 @@ func (c *eventClient) makeDraft(ctx context.Context, slug, title string, isFirst
 			return first, err
 		}
 	}
-	var answer eventPosts
+	var response eventPosts
 	draft := map[string]any{"title": title, "slug": slug, "status": platform.Draft}
-	err := c.call(ctx, http.MethodPost, "/posts/", withoutText, updates{[]map[string]any{draft}}, &answer)
+	err := c.call(ctx, http.MethodPost, "/posts/", withoutText, updates{[]map[string]any{draft}}, &response)
 	switch {
-	case err == nil && len(answer.Posts) != 1:
+	case err == nil && len(response.Posts) != 1:
 		return eventPost{}, &Error{Status: http.StatusCreated, Message: "without a post"}
-	case err == nil && answer.Posts[0].Slug == slug:
-		return answer.Posts[0], nil
-	case err == nil && !isNumbered(answer.Posts[0].Slug, slug): // a word that is Ghost's own, such as rss
-		if err := c.deleteDraft(ctx, answer.Posts[0].ID); err != nil {
+	case err == nil && response.Posts[0].Slug == slug:
+		return response.Posts[0], nil
+	case err == nil && !isNumbered(response.Posts[0].Slug, slug): // a word that is Ghost's own, such as rss
+		if err := c.deleteDraft(ctx, response.Posts[0].ID); err != nil {
 			return eventPost{}, err
 		}
 		return eventPost{}, errDraftSlug
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return eventPost{}, err
 	}
-	// Another process was first, or the answer was lost.
+	// Another process was first, or the response was lost.
 	first, lookErr := c.firstDraft(ctx, slug)
 	if err != nil && lookErr != nil {
 		return eventPost{}, err

@@ -32,7 +32,7 @@ type eventPost struct {
 	Tags      []tag  `json:"tags"`
 }
 
-// eventPosts is the envelope of answers.
+// eventPosts is the envelope of responses.
 type eventPosts struct {
 	Posts []eventPost `json:"posts"`
 }
@@ -46,7 +46,7 @@ type updates struct {
 // and leaves that out of the address unless it is asked for too.
 const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,status,custom_template,codeinjection_head,published_at,updated_at,url"
 
-// withoutText is the shortest answer to a request that makes or changes a post. It asks
+// withoutText is the shortest response to a request that makes or changes a post. It asks
 // for no relations: with include=tags alone, Ghost sends the newsletter a second time that
 // a post was sent with, as it does not look for the email then.
 var withoutText = url.Values{"formats": {"plaintext"}}
@@ -60,7 +60,7 @@ type eventClient struct{ postClient }
 
 func (*eventClient) PostLimits() platform.PostLimits { return postLimits }
 
-// event returns the post as others know it. Its head is as long as the answer lets it be: a
+// event returns the post as others know it. Its head is as long as the response lets it be: a
 // part of it must not be sent back as the whole.
 func (p eventPost) event() platform.EventPost {
 	id := clip.Text(p.ID, maxName)
@@ -135,7 +135,7 @@ func (c *eventClient) EventPosts(ctx context.Context, ids []string) (map[string]
 const maxSecond = 2000
 
 // ChangedPosts implements [platform.EventHost]. Ghost's times are of seconds. If more posts
-// than fit into an answer were changed in one, as an import does, more are returned: who asks
+// than fit into a response were changed in one, as an import does, more are returned: who asks
 // again for what was changed since then would get the same.
 func (c *eventClient) ChangedPosts(ctx context.Context, since time.Time) ([]platform.EventPost, error) {
 	list, isFull, err := c.changed(ctx, "updated_at:>="+second(since))
@@ -174,43 +174,43 @@ func (c *eventClient) changed(ctx context.Context, filter string) (list []eventP
 }
 
 func (c *eventClient) listEventPosts(ctx context.Context, filter, order string, limit int) ([]eventPost, error) {
-	var answer eventPosts
+	var response eventPosts
 	query := url.Values{"filter": {filter}, "fields": {eventFields}, "include": {"tags"}, "order": {order}, "limit": {strconv.Itoa(limit)}}
-	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &response); err != nil {
 		return nil, err
 	}
-	return answer.Posts[:min(len(answer.Posts), limit)], nil
+	return response.Posts[:min(len(response.Posts), limit)], nil
 }
 
 func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, error) {
 	if !postID.MatchString(id) {
 		return eventPost{}, platform.ErrNoPost
 	}
-	var answer eventPosts
+	var response eventPosts
 	query := url.Values{"fields": {eventFields}, "include": {"tags"}}
-	if err := c.call(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &response); err != nil {
 		return eventPost{}, noPost(err)
 	}
-	if len(answer.Posts) != 1 || answer.Posts[0].ID != id {
+	if len(response.Posts) != 1 || response.Posts[0].ID != id {
 		return eventPost{}, &Error{Status: http.StatusOK, Message: "without the post"}
 	}
-	return answer.Posts[0], nil
+	return response.Posts[0], nil
 }
 
 // timeZone is how names of time zones look.
 var timeZone = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,99}$`)
 
 func (c *eventClient) TimeZone(ctx context.Context) (string, error) {
-	var answer struct {
+	var response struct {
 		Settings []struct {
 			Key   string          `json:"key"`
 			Value json.RawMessage `json:"value"`
 		} `json:"settings"`
 	}
-	if err := c.call(ctx, http.MethodGet, "/settings/", nil, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/settings/", nil, nil, &response); err != nil {
 		return "", err
 	}
-	for _, setting := range answer.Settings {
+	for _, setting := range response.Settings {
 		var name string
 		if setting.Key == "timezone" && json.Unmarshal(setting.Value, &name) == nil && timeZone.MatchString(name) {
 			return name, nil
@@ -228,14 +228,14 @@ func (c *eventClient) Labels(ctx context.Context, text string) ([]string, error)
 	if text != "" {
 		query.Set("filter", "name:~"+quote(text))
 	}
-	var answer struct {
+	var response struct {
 		Labels []label `json:"labels"`
 	}
-	if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &response); err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, l := range answer.Labels[:min(len(answer.Labels), maxPage)] {
+	for _, l := range response.Labels[:min(len(response.Labels), maxPage)] {
 		names = append(names, atMost(l.Name, maxTag))
 	}
 	return names, nil

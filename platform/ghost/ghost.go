@@ -14,7 +14,7 @@ import (
 
 // Config holds what a [Client] is made from. URL and AdminKey are required.
 type Config struct {
-	// URL is where Ghost answers, without /ghost: http://127.0.0.1:2368.
+	// URL is where Ghost responds, without /ghost: http://127.0.0.1:2368.
 	URL string
 
 	// AdminKey is an Admin API key, as Ghost's settings show it: an ID and a

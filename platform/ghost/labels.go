@@ -44,8 +44,8 @@ func (c *labelClient) label(ctx context.Context, labels *[]label, send func() er
 			alone = true
 		}
 		err := send()
-		answer, ok := errors.AsType[*Error](err)
-		if !ok || answer.Code != labelsRefused || attempt == labelAttempts {
+		response, ok := errors.AsType[*Error](err)
+		if !ok || response.Code != labelsRefused || attempt == labelAttempts {
 			return err
 		}
 		c.labelsMeet.Store(true)
@@ -82,18 +82,18 @@ func (c *labelClient) alone(ctx context.Context) (done func(), err error) {
 // settleLabels puts in place of each label that which Ghost's database takes it for. A
 // label that is not there it makes, so that the next can be taken for it.
 func (c *labelClient) settleLabels(ctx context.Context, labels *[]label) error {
-	type answer struct {
+	type response struct {
 		Labels []label `json:"labels"`
 	}
 	settled := make([]label, 0, len(*labels))
 	for _, asked := range *labels {
-		var there answer
+		var there response
 		query := url.Values{"filter": {"name:" + quote(asked.Name)}, "limit": {"1"}}
 		if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &there); err != nil {
 			return err
 		}
 		if len(there.Labels) == 0 {
-			err := c.call(ctx, http.MethodPost, "/labels/", nil, answer{[]label{asked}}, &there)
+			err := c.call(ctx, http.MethodPost, "/labels/", nil, response{[]label{asked}}, &there)
 			if _, refused := errors.AsType[*platform.Refusal](err); err != nil && !refused {
 				return err
 			}

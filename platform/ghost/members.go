@@ -48,7 +48,7 @@ type newsletter struct {
 	ID string `json:"id"`
 }
 
-// members is the envelope of requests and answers.
+// members is the envelope of requests and responses.
 type members struct {
 	Members []member `json:"members"`
 	Meta    *meta    `json:"meta,omitempty"`
@@ -97,15 +97,15 @@ func (c *memberClient) Update(ctx context.Context, id string, change platform.Ch
 	return c.change(ctx, http.MethodPut, path, toWire(change))
 }
 
-// isInTrouble reports whether Ghost has answered that it failed.
+// isInTrouble reports whether Ghost has responded that it failed.
 func isInTrouble(err error) bool {
-	answer, ok := errors.AsType[*Error](err)
-	return ok && answer.Status == http.StatusInternalServerError
+	response, ok := errors.AsType[*Error](err)
+	return ok && response.Status == http.StatusInternalServerError
 }
 
 func (c *memberClient) change(ctx context.Context, method, path string, m member) (platform.Member, error) {
-	var answer members
-	send := func() error { return c.call(ctx, method, path, nil, members{Members: []member{m}}, &answer) }
+	var response members
+	send := func() error { return c.call(ctx, method, path, nil, members{Members: []member{m}}, &response) }
 	var err error
 	if m.Labels == nil || len(*m.Labels) == 0 && method == http.MethodPost {
 		err = send()
@@ -115,7 +115,7 @@ func (c *memberClient) change(ctx context.Context, method, path string, m member
 	if err != nil {
 		return platform.Member{}, err
 	}
-	return one(answer)
+	return one(response)
 }
 
 func (c *memberClient) Delete(ctx context.Context, id string) error {
@@ -123,22 +123,22 @@ func (c *memberClient) Delete(ctx context.Context, id string) error {
 }
 
 func (c *memberClient) Get(ctx context.Context, id string) (platform.Member, error) {
-	var answer members
+	var response members
 	query := url.Values{"include": {includes}}
-	if err := c.call(ctx, http.MethodGet, "/members/"+url.PathEscape(id)+"/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/members/"+url.PathEscape(id)+"/", query, nil, &response); err != nil {
 		return platform.Member{}, err
 	}
-	return one(answer)
+	return one(response)
 }
 
-func one(answer members) (platform.Member, error) {
-	if len(answer.Members) != 1 {
+func one(response members) (platform.Member, error) {
+	if len(response.Members) != 1 {
 		return platform.Member{}, &Error{Status: http.StatusOK, Message: "without a member"}
 	}
-	return fromWire(answer.Members[0]), nil
+	return fromWire(response.Members[0]), nil
 }
 
-// includes is what answers with members are to have beside what Ghost puts into
+// includes is what responses with members are to have beside what Ghost puts into
 // them anyway.
 const includes = "tiers"
 
@@ -172,25 +172,25 @@ const pageSize = 100
 // list returns the first members that a filter finds, in the order of their IDs, and
 // how many it finds in all.
 func (c *memberClient) list(ctx context.Context, filter string, limit int) ([]platform.Member, int, error) {
-	var answer members
+	var response members
 	query := url.Values{"limit": {strconv.Itoa(limit)}, "order": {"id asc"}, "include": {includes}}
 	if filter != "" {
 		query.Set("filter", filter)
 	}
-	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &response); err != nil {
 		return nil, 0, err
 	}
 	// Whoever is missing in a list is removed here, so what only looks like one, such
-	// as the answer of something in front of Ghost, is none.
-	if answer.Members == nil || answer.Meta == nil || answer.Meta.Pagination.Total == nil {
+	// as the response of something in front of Ghost, is none.
+	if response.Members == nil || response.Meta == nil || response.Meta.Pagination.Total == nil {
 		return nil, 0, errNoList
 	}
-	total := *answer.Meta.Pagination.Total
-	if len(answer.Members) < min(limit, total) {
+	total := *response.Meta.Pagination.Total
+	if len(response.Members) < min(limit, total) {
 		return nil, 0, errNoList
 	}
-	list := make([]platform.Member, 0, len(answer.Members))
-	for _, m := range answer.Members {
+	list := make([]platform.Member, 0, len(response.Members))
+	for _, m := range response.Members {
 		list = append(list, fromWire(m))
 	}
 	return list, total, nil
@@ -223,21 +223,21 @@ func (c *memberClient) Count(ctx context.Context) (int, error) {
 // first in the order. Ghost keeps an internationalized domain in the form that staff
 // have given, and its ASCII form for whoever signed up.
 func (c *memberClient) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
-	var answer members
+	var response members
 	var filter []string
 	for _, form := range emailaddr.Forms(email) {
 		filter = append(filter, "email:~^"+quote(form))
 	}
 	query := url.Values{"filter": {strings.Join(filter, ",")}, "limit": {"100"}, "order": {"email asc"}, "include": {includes}}
-	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &response); err != nil {
 		return platform.Member{}, err
 	}
-	for _, m := range answer.Members {
+	for _, m := range response.Members {
 		if m := fromWire(m); m.Email == email {
 			return m, nil
 		}
 	}
-	for _, m := range answer.Members {
+	for _, m := range response.Members {
 		if m := fromWire(m); emailaddr.Key(m.Email) == emailaddr.Key(email) {
 			return m, nil
 		}

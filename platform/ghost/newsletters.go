@@ -28,20 +28,20 @@ func (c api) checkNewsletters(ctx context.Context, ids []string) error {
 		}
 		quoted = append(quoted, quote(id))
 	}
-	var answer struct {
+	var response struct {
 		Newsletters []struct{ ID, Status string }
 	}
 	query := url.Values{
 		"filter": {"id:[" + strings.Join(quoted, ",") + "]"}, "fields": {"id,status"}, "limit": {strconv.Itoa(len(ids))},
 	}
-	if err := c.call(ctx, http.MethodGet, "/newsletters/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/newsletters/", query, nil, &response); err != nil {
 		if errors.Is(err, platform.ErrNotFound) { // which would mean the member
 			err = errNoNewsletters
 		}
 		return platform.NoEffect(fmt.Errorf("reading newsletters: %w", err))
 	}
-	status := make(map[string]string, len(answer.Newsletters))
-	for _, n := range answer.Newsletters {
+	status := make(map[string]string, len(response.Newsletters))
+	for _, n := range response.Newsletters {
 		status[n.ID] = n.Status
 	}
 	switch {

@@ -30,12 +30,12 @@ const (
 	// staffTimeout bounds each request about the staff.
 	staffTimeout = 10 * time.Second
 
-	// maxAnswer bounds how much of an answer is read, in bytes.
-	maxAnswer = 4 << 20
+	// maxResponse bounds how much of a response is read, in bytes.
+	maxResponse = 4 << 20
 
 	// idleTimeout is how long a connection is kept for the next request. It is less
 	// than the five seconds after which Node.js closes one (server.keepAliveTimeout): a
-	// request that is sent at that moment has no answer.
+	// request that is sent at that moment has no response.
 	idleTimeout = 4 * time.Second
 
 	// maxConnections bounds the connections to one Ghost for requests about
@@ -74,14 +74,14 @@ func (t *transport) newAPI(connections int) api {
 	}}
 }
 
-// call sends a request to the Admin API and decodes its answer into result,
+// call sends a request to the Admin API and decodes its response into result,
 // unless that is nil.
 func (a api) call(ctx context.Context, method, path string, query url.Values, body, result any) error {
 	_, err := a.callForHeader(ctx, method, path, query, body, result)
 	return err
 }
 
-// callForHeader is call, and returns the header of a successful answer too.
+// callForHeader is call, and returns the header of a successful response too.
 func (a api) callForHeader(ctx context.Context, method, path string, query url.Values, body, result any) (http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -140,11 +140,11 @@ func (a api) send(ctx context.Context, method, path string, query url.Values, bo
 		return 0, nil, nil, err
 	}
 	defer response.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err == nil && len(answer) > maxAnswer {
+	answer, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	if err == nil && len(answer) > maxResponse {
 		err = errTooLong
 	}
 	return response.StatusCode, response.Header, answer, err
 }
 
-var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxAnswer>>20)
+var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxResponse>>20)

@@ -40,7 +40,7 @@ type webhook struct {
 	Secret    string `json:"secret"`
 
 	// What became of the last event: its time, empty if none was sent, the status of
-	// the answer, and what went wrong.
+	// the response, and what went wrong.
 	TriggeredAt     string `json:"last_triggered_at,omitempty"`
 	TriggeredStatus string `json:"last_triggered_status,omitempty"`
 	TriggeredError  string `json:"last_triggered_error,omitempty"`
