@@ -259,7 +259,6 @@ func (s *Service) shape(e *Event, t *Type) error {
 	return nil
 }
 
-// limits returns those of a site's posts.
 func (s *Service) limits(site string) platform.PostLimits {
 	if host := s.hosts(site); host != nil {
 		return host.PostLimits()

@@ -152,7 +152,6 @@ func (s records) Insert(ctx context.Context, m members.Record, integration strin
 	return database.Wrap("inserting a member", err)
 }
 
-// insertArgs returns the arguments of insertMember.
 func insertArgs(m members.Record, l members.Lease) []any {
 	return []any{
 		m.GUID, m.Site, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed, encode(m.Labels), encode(m.Newsletters),

@@ -6,7 +6,6 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -112,7 +111,6 @@ func scanShown(row database.Row, m *members.Member, others ...any) error {
 	return json.Unmarshal([]byte(labels), &m.Labels)
 }
 
-// encode returns a list as JSON.
 func encode[T any](list []T) string {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
@@ -141,21 +139,14 @@ func unmillis(n int64) time.Time {
 	return time.UnixMilli(n).UTC()
 }
 
-// countBySite returns what a query counts of members, by site.
 func (s queue) countBySite(ctx context.Context, query string) (map[string]int, error) {
-	rows, err := s.db.Read.QueryContext(ctx, query)
-	if err != nil {
-		return nil, fmt.Errorf("counting members: %w", err)
-	}
-	defer rows.Close()
 	all := make(map[string]int)
-	for rows.Next() {
+	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
 		var site string
 		var n int
-		if err := rows.Scan(&site, &n); err != nil {
-			return nil, fmt.Errorf("counting members: %w", err)
-		}
+		err := row.Scan(&site, &n)
 		all[site] = n
-	}
-	return all, rows.Err()
+		return err
+	}, query)
+	return all, database.Wrap("counting members", err)
 }

@@ -260,24 +260,20 @@ func (s store) list(ctx context.Context, query string, args ...any) ([]Task, err
 
 // count returns how much is pending by site and kind.
 func (s store) count(ctx context.Context, query string, args ...any) (map[string]map[string]int, error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, wrap("counting work", err)
-	}
-	defer rows.Close()
 	counts := make(map[string]map[string]int)
-	for rows.Next() {
+	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
 		var site, kind string
 		var n int
-		if err := rows.Scan(&site, &kind, &n); err != nil {
-			return nil, wrap("counting work", err)
+		if err := row.Scan(&site, &kind, &n); err != nil {
+			return err
 		}
 		if counts[site] == nil {
 			counts[site] = make(map[string]int)
 		}
 		counts[site][kind] = n
-	}
-	return counts, wrap("counting work", rows.Err())
+		return nil
+	}, query, args...)
+	return counts, wrap("counting work", err)
 }
 
 func wrap(what string, err error) error {

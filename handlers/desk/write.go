@@ -67,7 +67,6 @@ type link struct {
 	IsCurrent      bool
 }
 
-// Asset returns the address of a file that pages load.
 func (f frame) Asset(name string) string {
 	return f.path + "/" + name + "?v=" + desk.Assets[name].Version
 }

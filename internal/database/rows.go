@@ -11,19 +11,30 @@ type Row interface{ Scan(values ...any) error }
 
 // List reads all rows of a query, each by a function.
 func List[T any](ctx context.Context, db *sql.DB, scan func(Row) (T, error), query string, args ...any) (list []T, err error) {
-	rows, err := db.QueryContext(ctx, query, args...)
+	err = Each(ctx, db, func(row Row) error {
+		one, err := scan(row)
+		list = append(list, one)
+		return err
+	}, query, args...)
 	if err != nil {
 		return nil, err
 	}
+	return list, nil
+}
+
+// Each calls a function for each row of a query, until it returns an error.
+func Each(ctx context.Context, db *sql.DB, read func(Row) error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
 	defer rows.Close()
 	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, err
+		if err := read(rows); err != nil {
+			return err
 		}
-		list = append(list, one)
 	}
-	return list, rows.Err()
+	return rows.Err()
 }
 
 // Text reads a row of one column.

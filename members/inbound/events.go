@@ -72,7 +72,6 @@ func (s *Sync) Receive(site, url string, header func(name string) string, body [
 	return nil
 }
 
-// events returns the site's platform if it sends webhook events here, or nil.
 func (s *site) events() platform.EventSource {
 	source, ok := s.Platform.(platform.EventSource)
 	if !ok || s.Site.WebhookURL == "" {

@@ -76,7 +76,6 @@ func (s *site) keep(ctx context.Context, found platform.Member) (members.Record,
 	return r, s.Store.Insert(ctx, r, "", members.Lease{})
 }
 
-// recordOf returns a new record of a member that the platform has.
 func (s *site) recordOf(p platform.Member) members.Record {
 	r := members.Record{
 		Member: members.Member{

@@ -100,7 +100,6 @@ func (t *task) stop() {
 	}
 }
 
-// at returns when the task is to be done.
 func (t *task) at() time.Time {
 	if t.due.Before(t.notBefore) {
 		return t.notBefore

@@ -90,7 +90,6 @@ type site struct {
 // errOver means that a site was removed or replaced while something was done for it.
 var errOver = errors.New("the site was removed or replaced")
 
-// find returns a site that is synced now.
 func (s *Sync) find(name string) (*site, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -165,7 +165,6 @@ func (o *Outbox) reportDone(ctx context.Context) error {
 	return nil
 }
 
-// due returns records of the site that are due at a time.
 func (s *site) due(ctx context.Context, at time.Time, limit int) ([]members.Record, error) {
 	bounded, cancel := context.WithTimeout(ctx, members.StoreTimeout)
 	defer cancel()

@@ -90,7 +90,6 @@ func (o *Outbox) troubled() map[string]int64 {
 	return troubled
 }
 
-// probesDue returns the sites at which a probe may begin.
 func (o *Outbox) probesDue() (names []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

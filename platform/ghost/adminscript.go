@@ -3,6 +3,7 @@ package ghost
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 )
 
 // addScript puts a script into Ghost's response about its configuration, as an extension of
@@ -16,44 +17,40 @@ func addScript(response []byte, script string) ([]byte, bool) {
 	if !ok || config.isNone() {
 		return nil, false
 	}
-	extensions, ok := find(response, config, "clientExtensions")
-	switch {
-	case !ok:
-		return nil, false
-	case extensions.isNone():
-		return insert(response, config, `"clientExtensions":{"script":{"src":`+inJSON(script)+`}}`), true
-	case isNull(response, extensions):
-		return replace(response, extensions, `{"script":{"src":`+inJSON(script)+`}}`), true
+	source, keys := config, []string{"clientExtensions", "script", "src"}
+	for i, key := range keys {
+		found, ok := find(response, source, key)
+		switch value := nested(keys[i+1:], script); {
+		case !ok:
+			return nil, false
+		case found.isNone():
+			return insert(response, source, inJSON(key)+":"+value), true
+		case isNull(response, found):
+			return replace(response, found, value), true
+		}
+		source = found
 	}
-	extension, ok := find(response, extensions, "script")
-	switch {
-	case !ok:
-		return nil, false
-	case extension.isNone():
-		return insert(response, extensions, `"script":{"src":`+inJSON(script)+`}`), true
-	case isNull(response, extension):
-		return replace(response, extension, `{"src":`+inJSON(script)+`}`), true
-	}
-	source, ok := find(response, extension, "src")
-	switch {
-	case !ok:
-		return nil, false
-	case source.isNone():
-		return insert(response, extension, `"src":`+inJSON(script)), true
-	}
-	var theirs *string
+	var theirs string
 	if json.Unmarshal(response[source.begin:source.end], &theirs) != nil {
 		return nil, false
 	}
-	if theirs != nil && *theirs != "" {
-		script += "#then=" + url.QueryEscape(*theirs)
+	if theirs != "" {
+		script += "#then=" + url.QueryEscape(theirs)
 	}
 	return replace(response, source, inJSON(script)), true
 }
 
+// nested is a text in JSON, in an object for each of some keys.
+func nested(keys []string, text string) string {
+	value := inJSON(text)
+	for _, key := range slices.Backward(keys) {
+		value = "{" + inJSON(key) + ":" + value + "}"
+	}
+	return value
+}
+
 func isNull(text []byte, at span) bool { return string(text[at.begin:at.end]) == "null" }
 
-// inJSON returns a string in JSON.
 func inJSON(text string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// AddPost implements [platform.EventHost]. Tags are looked up while Ghost makes the draft:
+// Tags are looked up while Ghost makes the draft:
 // after it, Ghost is busy with what it does for each new post, and responds later.
 func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
 	want := change(platform.EventPost{Slug: slug, Status: platform.Draft})

@@ -18,7 +18,7 @@ import (
 // maxParts bounds the requests of a change before the last one.
 const maxParts = 3
 
-// ChangePost implements [platform.EventHost]. The text of the post is in none of the
+// The text of the post is in none of the
 // requests, so an edit of staff's at the same moment stays.
 func (c *eventClient) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
 	return c.changePost(ctx, eventPost{ID: id}, change, c.findAllTags)
@@ -155,7 +155,6 @@ func (c *eventClient) difference(ctx context.Context, p eventPost, want platform
 	return update, wanted, nil
 }
 
-// titleOf returns what Ghost makes of a title.
 func titleOf(p platform.EventPost) string {
 	return cmp.Or(strings.TrimSpace(p.Title), "(Untitled)")
 }

@@ -134,7 +134,7 @@ func (c *eventClient) EventPosts(ctx context.Context, ids []string) (map[string]
 // maxSecond bounds the posts that are returned because they were changed in one second.
 const maxSecond = 2000
 
-// ChangedPosts implements [platform.EventHost]. Ghost's times are of seconds. If more posts
+// Ghost's times are of seconds. If more posts
 // than fit into a response were changed in one, as an import does, more are returned: who asks
 // again for what was changed since then would get the same.
 func (c *eventClient) ChangedPosts(ctx context.Context, since time.Time) ([]platform.EventPost, error) {

@@ -72,7 +72,7 @@ const (
 	delivered = "202"
 )
 
-// TestEvents implements [platform.EventTester]: a webhook with the same URL is
+// A webhook with the same URL is
 // registered for tags, and tags are added until an event was answered. All of them are
 // removed again, also if ctx ends: only the wait ends with it.
 func (c *examiner) TestEvents(ctx context.Context, url string) (missing bool, err error) {
@@ -164,7 +164,6 @@ func remove(ctx context.Context, from api, path string) error {
 	return fmt.Errorf("removing what the test has made: %w", err)
 }
 
-// joinErrors returns both errors, or the one that there is.
 func joinErrors(err, other error) error {
 	if err == nil || other == nil {
 		return cmp.Or(err, other)

@@ -23,5 +23,4 @@ func oneOf(values []string) string {
 	return "[" + strings.Join(quoted, ",") + "]"
 }
 
-// second returns a time as Ghost's filters know it.
 func second(t time.Time) string { return quote(t.UTC().Format(time.DateTime)) }

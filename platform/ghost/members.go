@@ -142,7 +142,7 @@ func one(response members) (platform.Member, error) {
 // them anyway.
 const includes = "tiers"
 
-// List implements [platform.Platform], in pages of 100, which is the most that
+// List reads pages of 100, which is the most that
 // Ghost returns.
 func (c *memberClient) List(ctx context.Context, after string, since time.Time) ([]platform.Member, int, error) {
 	var filter []string
@@ -218,7 +218,7 @@ func (c *memberClient) Count(ctx context.Context) (int, error) {
 	return total, err
 }
 
-// FindByEmail implements [platform.Platform]. Ghost on SQLite tells emails apart
+// Ghost on SQLite tells emails apart
 // by case, but not what they begin with. One that is no longer than that comes
 // first in the order. Ghost keeps an internationalized domain in the form that staff
 // have given, and its ASCII form for whoever signed up.

@@ -70,7 +70,7 @@ const (
 // postClient finds the posts of a Ghost, and moves tags between them.
 type postClient struct{ api }
 
-// Tagged implements [platform.PostHost]. What carries any of the tags is read at once, and
+// What carries any of the tags is read at once, and
 // what carries one alone only if there is more than fits into a response.
 func (c *postClient) Tagged(ctx context.Context, names []string, most int) (map[string]platform.Tagged, error) {
 	carried := make(map[string]platform.Tagged)

@@ -17,7 +17,7 @@ import (
 // Ghost tells them to anyone.
 const sitePath = "/site/"
 
-// Locate implements [platform.Locator]. A Ghost in a subdirectory responds with 404
+// A Ghost in a subdirectory responds with 404
 // elsewhere on its server, and does not say where it is.
 func (c *visitorClient) Locate(ctx context.Context, folders []string) (platform.Location, error) {
 	configured, err := url.Parse(strings.TrimSuffix(c.base, adminAPI))

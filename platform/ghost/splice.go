@@ -106,7 +106,6 @@ func insert(text []byte, object span, pair string) []byte {
 	return replace(text, span{start, start}, pair)
 }
 
-// replace returns the text with something else at a span.
 func replace(text []byte, at span, with string) []byte {
 	return slices.Concat(text[:at.begin], []byte(with), text[at.end:])
 }

@@ -53,7 +53,7 @@ func session(cookie string) string {
 	return ""
 }
 
-// Staff implements [platform.Authenticator]. Ghost 5 takes a session only from the
+// Ghost 5 takes a session only from the
 // origin that it was begun at, and Ghost 6 only from the origin of its own admin, so
 // the visitor's is passed on with the session's cookie. Other cookies are not.
 //

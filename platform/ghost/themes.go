@@ -68,7 +68,7 @@ func (*visitorClient) ReadUploaded(response []byte) (string, error) {
 	return body.Themes[0].Name, nil
 }
 
-// Installed implements [platform.ThemeHost]. Ghost tells integrations of no themes, so
+// Ghost tells integrations of no themes, so
 // it is asked with the visitor's session, as it is about them.
 func (c *visitorClient) Installed(ctx context.Context, visitor platform.Visitor) ([]platform.InstalledTheme, error) {
 	response, err := c.askAs(ctx, "/themes/", visitor)
@@ -91,7 +91,7 @@ func (c *visitorClient) Installed(ctx context.Context, visitor platform.Visitor)
 	return list, nil
 }
 
-// AddFindings implements [platform.ThemeHost]. They are the last key of Ghost's response,
+// The findings are the last key of Ghost's response,
 // and the notice is the first of the theme's warnings.
 func (*visitorClient) AddFindings(response, findings []byte, notice *platform.UploadNotice) []byte {
 	if notice != nil {

@@ -65,7 +65,6 @@ type api struct {
 	http *http.Client
 }
 
-// newAPI returns an api with so many connections at most.
 func (t *transport) newAPI(connections int) api {
 	return api{t, &http.Client{
 		Transport: httptransport.New(httptransport.Config{MaxConnections: connections, IdleTimeout: idleTimeout}),
