@@ -56,7 +56,7 @@ func (h *homepage) signInReader(email string, isPaid bool) string {
 // ago is served while Ghost hangs.
 func TestRegistration(t *testing.T) {
 	p := startGhostProxy(t, "registration")
-	h := newEvents(t, startEdge(t, nil, strings.Replace(eventsConfig(sqliteStore(t), "http://"+p.address, p.key), "limit 6000 1m", "limit 120 1m", 1)), p.key)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), "http://"+p.address, p.key, "120 1m")), p.key)
 	ids := make(map[string]string) // by path
 	publish := func(name string, values map[string]any) string {
 		t.Helper()
@@ -204,7 +204,7 @@ func TestRegistration(t *testing.T) {
 			t.Errorf("%s of who is not known: %v, want 503 and Retry-After 5", method, answer)
 		}
 	}
-	p.mend()
+	p.fix()
 
 	// A stranger makes up sessions: 30 a minute are asked about for an address.
 	var asked atomic.Int64
@@ -227,7 +227,7 @@ func TestRegistration(t *testing.T) {
 	if got, answer := ask("GET", free, "", "X-Forwarded-For", "198.51.100.7"); got.Status != 200 {
 		t.Errorf("a guest at that address: %v, want 200", answer)
 	}
-	p.mend()
+	p.fix()
 
 	for range 120 {
 		ask("HEAD", free, "", "X-Forwarded-For", "198.51.100.8")

@@ -25,9 +25,6 @@ import (
 )
 
 const (
-	// Kind is the kind of work that moves a tag. Its keys are [manifest.TagIdentity] of tags.
-	Kind = "curation"
-
 	// moveTimeout bounds an attempt to move a tag, of which each request may take callTimeout:
 	// a tag that some posts carry takes a request for each.
 	moveTimeout = time.Minute

@@ -14,6 +14,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
+// Kind is the kind of work that moves a tag. Its keys are [manifest.TagIdentity] of tags.
+const Kind = "curation"
+
 // Move is what the slot with a tag is to hold, and does not yet.
 type Move struct {
 	Site, Tag string // the tag as the choice names it
@@ -36,7 +39,7 @@ var Schema = database.Schema{Name: "curation", Files: migrations}
 // goroutines, and by several processes, at once.
 type SQL struct{ db *database.DB }
 
-// NewSQL brings the tables up to date and returns the store.
+// NewSQL migrates the tables and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := work.Schema.Migrate(ctx, db); err != nil { // which has what is pending
 		return nil, err
@@ -71,10 +74,7 @@ func (s *SQL) want(ctx context.Context, m Move, enqueue func(*sql.Tx) error) err
 		}
 		return enqueue(tx)
 	})
-	if err != nil {
-		return fmt.Errorf("keeping a move: %w", err)
-	}
-	return nil
+	return database.Wrap("keeping a move", err)
 }
 
 // find returns what is kept of a tag, and false if that is nothing.
@@ -83,36 +83,19 @@ func (s *SQL) find(ctx context.Context, site, identity string) (Move, bool, erro
 	if errors.Is(err, sql.ErrNoRows) {
 		return Move{}, false, nil
 	}
-	if err != nil {
-		return Move{}, false, fmt.Errorf("finding a move: %w", err)
-	}
-	return m, true, nil
+	return m, err == nil, database.Wrap("finding a move", err)
 }
 
 // List returns the moves of a site, in the order of their tags.
 func (s *SQL) List(ctx context.Context, site string) ([]Move, error) {
-	rows, err := s.db.Read.QueryContext(ctx, listMoves, site)
-	if err != nil {
-		return nil, fmt.Errorf("listing moves: %w", err)
-	}
-	defer rows.Close()
-	var list []Move
-	for rows.Next() {
-		m, err := scanMove(rows)
-		if err != nil {
-			return nil, fmt.Errorf("listing moves: %w", err)
-		}
-		list = append(list, m)
-	}
-	return list, rows.Err()
+	list, err := database.List(ctx, s.db.Read, scanMove, listMoves, site)
+	return list, database.Wrap("listing moves", err)
 }
 
 // done forgets a move, unless it was replaced.
 func (s *SQL) done(ctx context.Context, tx *sql.Tx, m Move) error {
-	if _, err := tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.revision); err != nil {
-		return fmt.Errorf("removing a move: %w", err)
-	}
-	return nil
+	_, err := tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.revision)
+	return database.Wrap("removing a move", err)
 }
 
 // Forget deletes all that is kept of a site that is not served any more.
@@ -127,7 +110,7 @@ func moveOf(site, tag, post string) Move {
 	return Move{Site: site, Tag: tag, Post: post, identity: manifest.TagIdentity(tag)}
 }
 
-func scanMove(row interface{ Scan(...any) error }) (Move, error) {
+func scanMove(row database.Row) (Move, error) {
 	var m Move
 	var wanted int64
 	err := row.Scan(&m.Site, &m.identity, &m.Tag, &m.Post, &m.revision, &wanted, &m.Tries, &m.Problem)

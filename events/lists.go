@@ -74,26 +74,3 @@ func parseCursor(text string) (starts int64, id string, ok bool) {
 	starts, err := strconv.ParseInt(first, 10, 64)
 	return starts, id, ok && err == nil && isID(id)
 }
-
-// list returns the events of a query, in order. Behind those that have most bytes in all, 0 for
-// any number, it reads no other, and reports that there are more.
-func (s *SQL) list(ctx context.Context, most int, query string, args ...any) (list []Event, hasMore bool, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, false, wrap("listing events", err)
-	}
-	defer rows.Close()
-	size := 0
-	for rows.Next() {
-		if most > 0 && size >= most {
-			return list, true, nil
-		}
-		e, n, err := scanSized(rows)
-		if err != nil {
-			return nil, false, wrap("listing events", err)
-		}
-		size += n
-		list = append(list, e)
-	}
-	return list, false, wrap("listing events", rows.Err())
-}

@@ -16,7 +16,7 @@ const (
 	// pollInterval is how often it is asked what staff have changed of a site's posts.
 	pollInterval = 2 * time.Minute
 
-	// sitesInterval is how often Run looks for sites for which it is time, and pollTimeout
+	// sitesInterval is how often Run polls for sites for which it is time, and pollTimeout
 	// bounds what is done at one.
 	sitesInterval = 5 * time.Second
 	pollTimeout   = 20 * time.Second
@@ -24,7 +24,7 @@ const (
 	// overlap is how much further back it is asked: clocks differ.
 	overlap = 2 * time.Minute
 
-	// maxChanges bounds the answers with posts that were changed which a poll takes. The next
+	// maxChanges bounds the responses with posts that were changed which a poll takes. The next
 	// one goes on behind them.
 	maxChanges = 20
 )
@@ -42,10 +42,10 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// Look takes over what staff have changed of the posts of some events of a site: title,
+// Refresh takes over what staff have changed of the posts of some events of a site: title,
 // slug, excerpt, picture, and whether they are published. It returns the events as they are
 // then. Errors: those of the platform and of the store, with the events as they were.
-func (s *Service) Look(ctx context.Context, site string, list []Event) ([]Event, error) {
+func (s *Service) Refresh(ctx context.Context, site string, list []Event) ([]Event, error) {
 	host := s.hosts(site)
 	var ids []string
 	for _, e := range list {
@@ -161,7 +161,7 @@ func (s *Service) pollSites(ctx context.Context) {
 		s.work.Background(site, func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 			defer cancel()
-			isTime, before, err := s.store.Look(ctx, site, pollInterval)
+			isTime, before, err := s.store.ClaimPoll(ctx, site, pollInterval)
 			if err != nil || !isTime {
 				return
 			}
@@ -196,7 +196,7 @@ func (s *Service) poll(ctx context.Context, host platform.EventHost, site string
 	if len(list) > 0 {
 		from.last = list[len(list)-1].ID
 	}
-	_, err = s.Look(ctx, site, list)
+	_, err = s.Refresh(ctx, site, list)
 	return errors.Join(failure, err)
 }
 
@@ -221,9 +221,9 @@ func (s *Service) pollChanges(ctx context.Context, host platform.EventHost, site
 		if err != nil {
 			return since, err
 		}
-		// These events may be newer than the answer. So their posts are asked for anew.
+		// These events may be newer than the response. So their posts are asked for anew.
 		list = slices.DeleteFunc(list, func(e Event) bool { return e.Post.same(byID[e.Post.ID]) })
-		if _, err := s.Look(ctx, site, list); err != nil {
+		if _, err := s.Refresh(ctx, site, list); err != nil {
 			return since, err
 		}
 		if last := changed[len(changed)-1].UpdatedAt; last.After(since) {
@@ -233,12 +233,6 @@ func (s *Service) pollChanges(ctx context.Context, host platform.EventHost, site
 		}
 	}
 	return since, nil
-}
-
-// polled is where the next poll of a site begins.
-type polled struct {
-	last   string    // the ID of the event that was polled last, "" for none
-	missed time.Time // since when changes could not be asked for, zero if they could
 }
 
 func (s *Service) polledAt(site string) polled {

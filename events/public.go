@@ -30,7 +30,6 @@ func (e *Event) public(page Post) object {
 	return public
 }
 
-// publicJSON returns what readers get of an event with a post.
 func (e *Event) publicJSON() string {
 	text, err := e.public(e.Post).MarshalJSON()
 	if err != nil {

@@ -39,6 +39,12 @@ type Service struct {
 	polled map[string]polled // by site
 }
 
+// polled is where the next poll of a site begins.
+type polled struct {
+	last   string    // the ID of the event that was polled last, "" for none
+	missed time.Time // since when changes could not be asked for, zero if they could
+}
+
 // New returns a Service that needs Run, and has a queue sync events. hosts returns the
 // platform of a site, nil for a site that this process does not serve.
 func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
@@ -101,7 +107,7 @@ func (s *Service) insert(ctx context.Context, site, id string, d Edit) (Event, e
 	return e, s.store.Insert(ctx, e)
 }
 
-// CreateOnce is Create for an editor who may ask again with the same key, because the answer
+// CreateOnce is Create for an editor who may ask again with the same key, because the response
 // was lost: then it returns the event that was made. Errors: ErrKeyUsed, ErrNotFound if the
 // event is being deleted, those of Create.
 func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Edit) (Event, error) {
@@ -214,7 +220,7 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 		}
 		return s.shape(e, t)
 	})
-	if errors.Is(err, ErrChanged) { // by this edit, of which the answer was lost
+	if errors.Is(err, ErrChanged) { // by this edit, of which the response was lost
 		if now, found := s.Find(ctx, site, id); found == nil && now.isAs(d) {
 			return now, nil
 		}
@@ -253,7 +259,6 @@ func (s *Service) shape(e *Event, t *Type) error {
 	return nil
 }
 
-// limits returns those of a site's posts.
 func (s *Service) limits(site string) platform.PostLimits {
 	if host := s.hosts(site); host != nil {
 		return host.PostLimits()

@@ -123,7 +123,7 @@ func roomWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *r
 	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
 		t.Fatalf("store.SaveSettings: %v", err)
 	}
-	if _, _, err := store.Look(t.Context(), "daily", pollInterval); err != nil {
+	if _, _, err := store.ClaimPoll(t.Context(), "daily", pollInterval); err != nil {
 		t.Fatalf("store.Look: %v", err)
 	}
 	queue := queueOf(t, store)
@@ -384,11 +384,11 @@ func TestChangesInGhost(t *testing.T) {
 		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) {
 			p.Title, p.Slug, p.Excerpt, p.Picture = "Ball", "ball", "In the garden.", "https://example.com/ball.jpg"
 		})
-		looked := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+		refreshed := want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
 		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 		changed := map[string]any{"name": "Ball", "slug": "ball", "description": "In the garden.", "feature_image": "https://example.com/ball.jpg", "event_date": "2031-05-01"}
-		for _, values := range []map[string]any{looked[0].Values, e.Values} {
+		for _, values := range []map[string]any{refreshed[0].Values, e.Values} {
 			if diff := cmp.Diff(changed, values); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)
 			}
@@ -398,12 +398,12 @@ func TestChangesInGhost(t *testing.T) {
 		}
 
 		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = "draft" })
-		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+		e = want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))[0]
 		if e.Status != Draft || e.body != "" {
 			t.Errorf("unpublished in Ghost: %+v", e)
 		}
 		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = "published" })
-		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+		e = want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))[0]
 		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 		if e.Status != Published || e.body == "" {
@@ -411,7 +411,7 @@ func TestChangesInGhost(t *testing.T) {
 		}
 
 		r.ghost.Do(func() { delete(r.ghost.EventsPosts, e.Post.ID) })
-		e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+		e = want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))[0]
 		if e.Status != Draft || !e.Post.IsLost || e.Post.ID != "" || e.body != "" || e.Values["name"] != "Ball" {
 			t.Errorf("deleted in Ghost: %+v", e)
 		}

@@ -54,7 +54,7 @@ const (
 	listSites   = `SELECT site FROM events_sites s WHERE looked_at <= $1
 		AND EXISTS (SELECT 1 FROM events e WHERE e.site = s.site AND e.post_id > '') ORDER BY looked_at, site`
 
-	lookAt = `UPDATE events_sites SET looked_at = $2 WHERE site = $1 AND looked_at = $3`
+	claimPoll = `UPDATE events_sites SET looked_at = $2 WHERE site = $1 AND looked_at = $3`
 
 	findSite = `SELECT version, looked_at, image_size, calendar_name, messages FROM events_sites WHERE site = $1`
 	makeSite = `INSERT INTO events_sites (site, version, looked_at, image_size, calendar_name, messages) VALUES ($1, 0, 0, '', '', '{}')
@@ -223,6 +223,29 @@ func (s *SQL) Find(ctx context.Context, site, id string) (Event, error) {
 	return e, wrap("finding an event", notFound(err))
 }
 
+// list returns the events of a query, in order. Behind those that have most bytes in all, 0 for
+// any number, it reads no other, and reports that there are more.
+func (s *SQL) list(ctx context.Context, most int, query string, args ...any) (list []Event, hasMore bool, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, false, wrap("listing events", err)
+	}
+	defer rows.Close()
+	size := 0
+	for rows.Next() {
+		if most > 0 && size >= most {
+			return list, true, nil
+		}
+		e, n, err := scanSized(rows)
+		if err != nil {
+			return nil, false, wrap("listing events", err)
+		}
+		size += n
+		list = append(list, e)
+	}
+	return list, false, wrap("listing events", rows.Err())
+}
+
 // statement is a statement that grows, with its parameters.
 type statement struct {
 	text string
@@ -270,32 +293,21 @@ func (s *SQL) Sites(ctx context.Context, interval time.Duration) (sites []string
 	return s.texts(ctx, "listing sites with events", listSites, s.db.Now().Add(-interval).UnixMilli())
 }
 
-func (s *SQL) texts(ctx context.Context, what, query string, args ...any) (list []string, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, wrap(what, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, wrap(what, err)
-		}
-		list = append(list, text)
-	}
-	return list, wrap(what, rows.Err())
+func (s *SQL) texts(ctx context.Context, what, query string, args ...any) ([]string, error) {
+	list, err := database.List(ctx, s.db.Read, database.Text, query, args...)
+	return list, wrap(what, err)
 }
 
-// Look implements [Store].
-func (s *SQL) Look(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error) {
+// ClaimPoll implements [Store].
+func (s *SQL) ClaimPoll(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error) {
 	row, err := s.site(ctx, site)
 	now := s.db.Now()
 	if err != nil || row.lookedAt > now.Add(-interval).UnixMilli() {
 		return false, time.Time{}, err
 	}
-	result, err := s.db.Write.ExecContext(ctx, lookAt, site, now.UnixMilli(), row.lookedAt)
+	result, err := s.db.Write.ExecContext(ctx, claimPoll, site, now.UnixMilli(), row.lookedAt)
 	if err != nil {
-		return false, time.Time{}, wrap("noting a look", err)
+		return false, time.Time{}, wrap("claiming a poll", err)
 	}
 	n, err := result.RowsAffected()
 	if row.lookedAt > 0 {

@@ -46,7 +46,7 @@ func TestWhatTheTypeDoesNotHaveStays(t *testing.T) {
 	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) {
 		p.Title, p.Excerpt, p.Picture = theirs.Title, theirs.Excerpt, theirs.Picture
 	})
-	want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+	want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
 	r.sync(e.ID)
 	check("after a look")
 	for range 2 {
@@ -126,8 +126,8 @@ func TestTwoLooks(t *testing.T) {
 	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Draft })
-	other := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
-	looked := want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+	other := want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
+	looked := want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
 	if got := []Status{e.Status, other[0].Status, looked[0].Status}; !slices.Equal(got, []Status{Published, Draft, Draft}) {
 		t.Errorf("before, for the other and for this one: %s, want published, draft, draft", got)
 	}
@@ -185,7 +185,7 @@ func TestPublishedByStaff(t *testing.T) {
 	edit := func(status string) step {
 		return func(r *room, e Event) Event {
 			r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = status })
-			want[[]Event](t)(r.Look(t.Context(), "daily", []Event{e}))
+			want[[]Event](t)(r.Refresh(t.Context(), "daily", []Event{e}))
 			r.sync(e.ID)
 			return want[Event](t)(r.Find(t.Context(), "daily", e.ID))
 		}
@@ -224,7 +224,7 @@ func TestPublishedByStaff(t *testing.T) {
 	}
 }
 
-// What staff make of a post stays so while it is looked for a second one of its event, and
+// What staff make of a post stays so while it is checked for a second one of its event, and
 // comes back.
 func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -254,7 +254,7 @@ func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 			if posts := r.ghost.EventsPostsInOrder(); len(posts) != 1 || posts[0].Status != test.theirs || !now.lateAt.IsZero() || now.Pending != nil {
 				t.Errorf("posts %+v of %+v, want one that is %s, and no other looked for", posts, now, test.theirs)
 			}
-			want[[]Event](t)(r.Look(ctx, "daily", []Event{now}))
+			want[[]Event](t)(r.Refresh(ctx, "daily", []Event{now}))
 			r.sync(e.ID)
 			if now = want[Event](t)(r.Find(ctx, "daily", e.ID)); now.Status != test.after || r.ghost.EventsPostsInOrder()[0].Status != test.theirs {
 				t.Errorf("the event is %s, with the posts %+v, want %s and %s", now.Status, r.ghost.EventsPostsInOrder(), test.after, test.theirs)
@@ -375,7 +375,7 @@ func TestTemplateOfStaff(t *testing.T) {
 	webinar := typeOf(t, "webinar")
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Title, p.Template = "Ball", "custom-wide" })
-	want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+	want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
 	r.sync(e.ID)
 	templates := []string{r.ghost.EventsPostsInOrder()[0].Template}
 	save := func() {
@@ -398,7 +398,7 @@ func TestSlugOfThePlatform(t *testing.T) {
 	for _, slug := range []string{"snake_case", strings.Repeat("x", platformtest.Limits.Slug) + "-2"} {
 		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Slug = slug })
-		want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))
+		want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
 		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 		_, err := r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", e.Values}, webinar)
@@ -421,12 +421,12 @@ func TestTimeOfStaffsChange(t *testing.T) {
 		e.UpdatedAt = old
 		return nil
 	}))
-	e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+	e = want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))[0]
 	if !e.UpdatedAt.Equal(old) {
 		t.Errorf("updated at %v though nothing was changed, want %v", e.UpdatedAt, old)
 	}
 	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Title = "Ball" })
-	e = want[[]Event](t)(r.Look(ctx, "daily", []Event{e}))[0]
+	e = want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))[0]
 	r.sync(e.ID)
 	var p struct {
 		Name      string

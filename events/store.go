@@ -40,11 +40,11 @@ type Store interface {
 	// if posts is nil: then at most 100, by ID, behind the one with the ID after.
 	WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error)
 
-	// Look returns true once in an interval for a site that has events with posts, over
+	// ClaimPoll returns true once in an interval for a site that has events with posts, over
 	// all processes, and when it did so before, zero if it never did.
-	Look(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error)
+	ClaimPoll(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error)
 
-	// Sites returns the sites for which Look would return true, those first for which it
+	// Sites returns the sites for which ClaimPoll would return true, those first for which it
 	// has not for the longest time.
 	Sites(ctx context.Context, interval time.Duration) ([]string, error)
 

@@ -29,7 +29,6 @@ const (
 	lateInterval = time.Minute
 )
 
-// kind returns how events are synced.
 func (s *Service) kind() work.Kind {
 	return work.Kind{Name: Kind, Do: s.sync, Timeout: syncTimeout, Platform: func(site string) any {
 		if host := s.hosts(site); host != nil {

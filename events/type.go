@@ -26,7 +26,6 @@ func NewType(declared *manifest.Events, key string) (*Type, bool) {
 	return &Type{t, declared.EventTags(t)}, true
 }
 
-// shape returns how posts of the type are made.
 func (t *Type) shape() Shape {
 	fields := slices.Clone(t.SupportedFields)
 	for _, custom := range t.CustomFields {

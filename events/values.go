@@ -76,7 +76,6 @@ func (o *object) addFilled(key string, value any) {
 	}
 }
 
-// values returns the members by their keys.
 func (o object) values() map[string]any {
 	values := make(map[string]any, len(o))
 	for _, m := range o {

@@ -32,8 +32,8 @@ type Fields struct {
 	GUID string
 }
 
-// checkNew checks the fields of a new member.
-func (f *Fields) checkNew(i Integration) error {
+// CheckNew checks the fields of a new member. Errors: *InvalidError.
+func (f *Fields) CheckNew(i Integration) error {
 	if f.Email == nil {
 		return invalid("The email is required.")
 	}
@@ -45,11 +45,11 @@ func (f *Fields) checkNew(i Integration) error {
 			return invalid("The member_id must be text of %d characters at most, without control characters.", maxText)
 		}
 	}
-	return f.check()
+	return f.Check()
 }
 
-// check checks the fields that are there.
-func (f *Fields) check() error {
+// Check checks the fields that are there. Errors: *InvalidError.
+func (f *Fields) Check() error {
 	if f.Email != nil {
 		if err := checkEmail(*f.Email); err != nil {
 			return err

@@ -19,13 +19,6 @@ func (s *Service) Known(ctx context.Context, i Integration, identifier string) (
 	return r, err
 }
 
-// CheckNew checks the fields of a new member as [Service.Create] does. Errors:
-// *InvalidError.
-func (f *Fields) CheckNew(i Integration) error { return f.checkNew(i) }
-
-// Check checks the fields of a change as [Service.Update] does. Errors: *InvalidError.
-func (f *Fields) Check() error { return f.check() }
-
 // IsPlaceholder reports whether an email is the placeholder of a member who shares one.
 func (i Integration) IsPlaceholder(email string) bool {
 	return i.makesAt(domainOf(email))

@@ -15,100 +15,6 @@ import (
 	"time"
 )
 
-// Outbox applies writes to the publishing platform.
-type Outbox interface {
-	// Deliver applies a write that is in the store to the platform, and ends its
-	// lease. Without an owner of a lease the write is left to a retry. Errors:
-	// ErrNotFound, if the platform's staff deleted the member; *InvalidError and
-	// *TakenError, if the platform refused the write, and it was undone.
-	Deliver(ctx context.Context, w Write) (Delivered, error)
-}
-
-// Write is a write that is in the store.
-type Write struct {
-	After  Record
-	Before *Record // nil for a new member
-	Owner  string  // of the lease
-}
-
-// Delivered is a record after a write.
-type Delivered struct {
-	Record
-
-	// Queued reports that the write is durable here, but not on the platform yet.
-	Queued bool
-}
-
-// Inbound brings members of the publishing platform here.
-type Inbound interface {
-	// ReadThrough returns the member of the platform that has an email, and keeps
-	// it in the store. Errors: ErrNotFound, *InvalidError if the platform does
-	// not answer.
-	ReadThrough(ctx context.Context, site, email string) (Record, error)
-}
-
-// Config is what a [Service] is made from.
-type Config struct {
-	Site  string
-	Store Store
-
-	// Outbox and Inbound connect the site to its platform. They are nil for a
-	// site whose members live in the store alone.
-	Outbox  Outbox
-	Inbound Inbound
-
-	// Declared are the integrations of the configuration, and Integrations has those
-	// in the store. Both tell which addresses are placeholders, and may be left out.
-	Declared     []Integration
-	Integrations Integrations
-
-	// Requests remembers answered requests. It may be nil for callers that use
-	// neither Begin nor End.
-	Requests Requests
-
-	// Timeout bounds how long a write waits for a record that another process
-	// writes. Default: 5 seconds.
-	Timeout time.Duration
-
-	// Now is the clock. Default: time.Now.
-	Now func() time.Time
-}
-
-// DefaultTimeout bounds how long a caller of the API waits for the platform.
-const DefaultTimeout = 5 * time.Second
-
-// Service does the operations of the members API for one site. It may be used by
-// many goroutines at once.
-type Service struct {
-	Config
-	leases  Leases
-	domains storedDomains
-}
-
-// New makes a Service.
-func New(cfg Config) *Service {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	return &Service{Config: cfg, leases: Leases{Store: cfg.Store, Now: cfg.Now, Timeout: cfg.Timeout}}
-}
-
-// Result is a member after a read or a write.
-type Result struct {
-	Member Member
-
-	// Queued reports that the last write is durable here, but not on the platform
-	// yet.
-	Queued bool
-
-	// Refused is why the platform refused the last write for good after it was
-	// queued, or empty. The member is as the platform has it.
-	Refused string
-}
-
 // Get returns the member that an identifier names: an email, or a member ID in
 // Custom ID mode. An email that the store does not know is asked of the platform.
 // Errors: ErrNotFound, of which *RefusedError is one; *InvalidError.
@@ -119,39 +25,6 @@ func (s *Service) Get(ctx context.Context, i Integration, identifier string) (Re
 	}
 	r, err := s.readThrough(ctx, i, identifier, err)
 	return r.Result(), err
-}
-
-// find is Get for a record.
-func (s *Service) find(ctx context.Context, i Integration, identifier string) (Record, error) {
-	r, err := s.Store.Find(ctx, s.key(i, identifier))
-	if err == nil {
-		err = r.CheckIsThere()
-	}
-	if !errors.Is(err, ErrNotFound) {
-		return r, err
-	}
-	return s.readThrough(ctx, i, identifier, err)
-}
-
-func (s *Service) key(i Integration, identifier string) Key {
-	if i.Mode == CustomIDMode {
-		return Key{Site: s.Site, Integration: i.Name, MemberID: identifier}
-	}
-	return Key{Site: s.Site, Email: identifier}
-}
-
-// readThrough asks the platform for a member that is not here, because of an ErrNotFound.
-// A *RefusedError says more than that the platform has none or is away.
-func (s *Service) readThrough(ctx context.Context, i Integration, identifier string, notHere error) (Record, error) {
-	if i.Mode != EmailMode || s.Inbound == nil || checkEmail(identifier) != nil {
-		return Record{}, notHere
-	}
-	r, err := s.Inbound.ReadThrough(ctx, s.Site, identifier)
-	_, isRefused := errors.AsType[*RefusedError](notHere)
-	if _, isAway := errors.AsType[*InvalidError](err); isRefused && (isAway || errors.Is(err, ErrNotFound)) {
-		err = notHere
-	}
-	return r, err
 }
 
 // GetByGUID returns the member with a GUID, without a MemberID, as the result of
@@ -184,7 +57,7 @@ func (s *Service) IsPending(ctx context.Context, guid string) (bool, error) {
 // this create was done before, and the result is what it made. Errors:
 // *InvalidError.
 func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, error) {
-	if err := f.checkNew(i); err != nil {
+	if err := f.CheckNew(i); err != nil {
 		return Result{}, err
 	}
 	now := s.clock()
@@ -227,7 +100,7 @@ func createdBefore(r Record, memberID string, err error) (Result, error) {
 // asked whether the member is as the caller expects. Errors: ErrNotFound,
 // ErrPrecondition, *InvalidError.
 func (s *Service) Update(ctx context.Context, i Integration, identifier string, f Fields, match func(Member) bool) (Result, error) {
-	if err := f.check(); err != nil {
+	if err := f.Check(); err != nil {
 		return Result{}, err
 	}
 	return result(s.write(ctx, i, identifier, match, func(r *Record) {

@@ -1,7 +1,6 @@
 package members
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
@@ -64,8 +63,4 @@ func folded(labels []string) []string {
 		list = append(list, strings.ToLower(label))
 	}
 	return list
-}
-
-func sameElements(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -1,6 +1,9 @@
 package members
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Record is a member as it is stored, with what the outbox needs.
 //
@@ -31,7 +34,7 @@ type Record struct {
 	Sent   string
 	SentAt time.Time
 
-	// UnansweredAt is when an attempt to apply the member last had no answer. It
+	// UnansweredAt is when an attempt to apply the member last had no response. It
 	// may still take effect. Zero if there was none.
 	UnansweredAt time.Time
 
@@ -137,4 +140,21 @@ func (r *Record) RepeatsSubscription(before Record) bool {
 	return r.Named[SubscriptionField] != before.Named[SubscriptionField] && !before.HasPending(SubscriptionField) &&
 		before.Subscribed && r.Subscribed &&
 		(before.Newsletters == nil) == (r.Newsletters == nil) && sameElements(before.ActiveNewsletters(), r.ActiveNewsletters())
+}
+
+// Result is a member after a read or a write.
+type Result struct {
+	Member Member
+
+	// Queued reports that the last write is durable here, but not on the platform
+	// yet.
+	Queued bool
+
+	// Refused is why the platform refused the last write for good after it was
+	// queued, or empty. The member is as the platform has it.
+	Refused string
+}
+
+func sameElements(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -32,8 +32,8 @@ const (
 
 // Begun is what is known of a request when it begins.
 type Begun struct {
-	// Answer is that of the first time, nil if it is to be answered now.
-	Answer *Answer
+	// Response is that of the first time, nil if there was none.
+	Response *Response
 
 	// IsDone tells that the request was begun before and never answered, and that
 	// its change is in the store. One that was cut off before that is begun anew.
@@ -44,72 +44,10 @@ type Begun struct {
 	GUID string
 }
 
-// Answer is what a request was answered with.
-type Answer struct {
+// Response is what is kept of the response to a request.
+type Response struct {
 	Header string // in the caller's encoding
 	Body   string
-}
-
-// errClaimLost is what a caller is told whose request another process has taken over, or
-// who sent it twice.
-var errClaimLost error = &InvalidError{"A request with this Idempotency-Key is under way. Send it again in a moment.", CodeUnderWay}
-
-// Begin begins a request: it returns the answer of one that was answered before;
-// otherwise the request is the owner's until End. Site is set. Errors: *InvalidError.
-func (s *Service) Begin(ctx context.Context, r Request) (Begun, error) {
-	r.Site = s.Site
-	begun, err := s.Requests.BeginRequest(ctx, r, s.Now())
-	switch {
-	case errors.Is(err, ErrOtherRequest):
-		return Begun{}, &InvalidError{"The Idempotency-Key was used for another request.", CodeKeyReused}
-	case errors.Is(err, ErrNotText):
-		return Begun{}, invalid("The Idempotency-Key is not UTF-8.")
-	case errors.Is(err, ErrUnderWay):
-		return Begun{}, errClaimLost
-	}
-	return begun, err
-}
-
-// Hold keeps a request that was begun its owner's until release is called, which waits
-// for what is under way. In the context that it returns, writes are done only while the
-// request is the owner's, and are noted with it. Site is set.
-func (s *Service) Hold(ctx context.Context, r Request) (held context.Context, release func()) {
-	r.Site = s.Site
-	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(claimInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-background.Done():
-				return
-			case <-ticker.C:
-				// An error may pass. If it does not, the claim ends.
-				_ = s.Requests.RenewRequest(background, r, s.Now())
-			}
-		}
-	}()
-	return context.WithValue(ctx, claimKey{}, &r), func() {
-		cancel()
-		<-ended
-	}
-}
-
-type claimKey struct{}
-
-// claimOf returns the request that a write in a context is for, or nil.
-func claimOf(ctx context.Context) *Request {
-	claim, _ := ctx.Value(claimKey{}).(*Request)
-	return claim
-}
-
-// End keeps the answer of a request, or forgets that there was one if answer is nil, if
-// it still is the owner's. Site is set.
-func (s *Service) End(ctx context.Context, r Request, answer *Answer) error {
-	r.Site = s.Site
-	return s.Requests.EndRequest(ctx, r, answer)
 }
 
 // Errors of Requests.
@@ -125,7 +63,7 @@ var (
 // Requests remembers answered requests for 24 hours. What is said of [Store]
 // holds for it too.
 type Requests interface {
-	// BeginRequest returns the answer of a request that was answered before;
+	// BeginRequest returns the response of a request that was answered before;
 	// otherwise the owner has the request for ClaimTime, and ends it. Errors:
 	// ErrOtherRequest, ErrUnderWay, ErrNotText.
 	BeginRequest(ctx context.Context, r Request, now time.Time) (Begun, error)
@@ -134,9 +72,9 @@ type Requests interface {
 	// has it.
 	RenewRequest(ctx context.Context, r Request, now time.Time) error
 
-	// EndRequest keeps the answer of a request, or forgets that there was one
-	// if answer is nil, unless another owner has it.
-	EndRequest(ctx context.Context, r Request, answer *Answer) error
+	// EndRequest keeps the response of a request, or forgets that there was one
+	// if response is nil, unless another owner has it.
+	EndRequest(ctx context.Context, r Request, response *Response) error
 
 	// PurgeRequests forgets what was answered more than 24 hours ago.
 	PurgeRequests(ctx context.Context, now time.Time) error

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
@@ -36,10 +37,7 @@ const (
 
 func (s syncing) FindComparison(ctx context.Context, site string) (inbound.Comparison, error) {
 	c, err := scanComparison(s.db.Read.QueryRowContext(ctx, findComparison, site), site)
-	if err != nil {
-		return inbound.Comparison{}, fmt.Errorf("finding a comparison: %w", err)
-	}
-	return c, nil
+	return c, database.Wrap("finding a comparison", err)
 }
 
 func scanComparison(row *sql.Row, site string) (inbound.Comparison, error) {
@@ -54,10 +52,8 @@ func scanComparison(row *sql.Row, site string) (inbound.Comparison, error) {
 }
 
 func (s syncing) RequestComparison(ctx context.Context, site string) error {
-	if _, err := s.db.Write.ExecContext(ctx, requestComparison, site, 1); err != nil {
-		return fmt.Errorf("asking for a comparison: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, requestComparison, site, 1)
+	return database.Wrap("asking for a comparison", err)
 }
 
 func (s syncing) ClaimComparison(ctx context.Context, site string, lease members.Lease) (c inbound.Comparison, err error) {
@@ -72,42 +68,28 @@ func (s syncing) ClaimComparison(ctx context.Context, site string, lease members
 		c, err = scanComparison(tx.QueryRowContext(ctx, findComparison, site), site)
 		return err
 	})
-	if err != nil {
-		return inbound.Comparison{}, fmt.Errorf("claiming a comparison: %w", err)
-	}
-	return c, nil
+	return c, database.Wrap("claiming a comparison", err)
 }
 
 func (s syncing) SaveComparison(ctx context.Context, c inbound.Comparison, lease members.Lease) error {
 	err := changeOne(s.db.Write.ExecContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, millis(c.StartedAt), millis(c.FinishedAt),
 		c.Surplus, c.Served, millis(lease.Until)))
-	if err != nil {
-		return fmt.Errorf("saving a comparison: %w", err)
-	}
-	return nil
+	return database.Wrap("saving a comparison", err)
 }
 
 func (s syncing) WaitingComparisons(ctx context.Context) ([]string, error) {
-	sites, err := s.sites(ctx, waitingComparisons, s.db.Now().UnixMilli())
-	if err != nil {
-		return nil, fmt.Errorf("listing comparisons that wait: %w", err)
-	}
-	return sites, nil
+	sites, err := database.List(ctx, s.db.Read, database.Text, waitingComparisons, s.db.Now().UnixMilli())
+	return sites, database.Wrap("listing comparisons that wait", err)
 }
 
 func (s syncing) OnPlatform(ctx context.Context, site, after string, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, onPlatform, site, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing who is on the platform: %w", err)
-	}
-	return list, nil
+	return list, database.Wrap("listing who is on the platform", err)
 }
 
 func (s syncing) CountOnPlatform(ctx context.Context, site string) (n int, err error) {
-	if err = s.db.Read.QueryRowContext(ctx, countOnPlatform, site).Scan(&n); err != nil {
-		return 0, fmt.Errorf("counting who is on the platform: %w", err)
-	}
-	return n, nil
+	err = s.db.Read.QueryRowContext(ctx, countOnPlatform, site).Scan(&n)
+	return n, database.Wrap("counting who is on the platform", err)
 }
 
 func (s syncing) Reconcile(ctx context.Context, d inbound.Differences) (left inbound.Differences, err error) {

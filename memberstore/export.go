@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -28,7 +29,7 @@ const (
 func (s records) All(ctx context.Context, site, integration string) iter.Seq2[members.Member, error] {
 	return func(yield func(members.Member, error) bool) {
 		for after := ""; ; {
-			page, err := s.page(ctx, site, integration, after)
+			page, err := database.List(ctx, s.db.Read, scanMember, pageOfMembers, site, integration, after, pageSize)
 			if err != nil {
 				yield(members.Member{}, fmt.Errorf("listing members: %w", err))
 				return
@@ -46,19 +47,7 @@ func (s records) All(ctx context.Context, site, integration string) iter.Seq2[me
 	}
 }
 
-// page returns the members behind a GUID.
-func (s records) page(ctx context.Context, site, integration, after string) (page []members.Member, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, pageOfMembers, site, integration, after, pageSize)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var m members.Member
-		if err := scanShown(rows, &m); err != nil {
-			return nil, err
-		}
-		page = append(page, m)
-	}
-	return page, rows.Err()
+func scanMember(row database.Row) (m members.Member, err error) {
+	err = scanShown(row, &m)
+	return m, err
 }

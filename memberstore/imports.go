@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
@@ -32,17 +33,13 @@ func (s syncing) FindImport(ctx context.Context, site string) (inbound.Import, e
 }
 
 func (s syncing) SaveImport(ctx context.Context, i inbound.Import) error {
-	if _, err := s.db.Write.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Seen, millis(i.StartedAt)); err != nil {
-		return fmt.Errorf("saving an import: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Seen, millis(i.StartedAt))
+	return database.Wrap("saving an import", err)
 }
 
 func (s syncing) EndImport(ctx context.Context, site string) error {
-	if _, err := s.db.Write.ExecContext(ctx, endImport, site); err != nil {
-		return fmt.Errorf("ending an import: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, endImport, site)
+	return database.Wrap("ending an import", err)
 }
 
 var _ inbound.Imports = (*SQL)(nil)

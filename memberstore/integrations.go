@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -33,35 +32,17 @@ func (s callers) AddIntegration(ctx context.Context, i members.Integration) erro
 	if database.ViolatedUnique(err) {
 		err = members.ErrIntegrationTaken
 	}
-	if err != nil {
-		return fmt.Errorf("adding an integration: %w", err)
-	}
-	return nil
+	return database.Wrap("adding an integration", err)
 }
 
 func (s callers) ListIntegrations(ctx context.Context, site string) ([]members.Integration, error) {
-	rows, err := s.db.Read.QueryContext(ctx, listIntegrations, site)
-	if err != nil {
-		return nil, fmt.Errorf("listing integrations: %w", err)
-	}
-	defer rows.Close()
-	var list []members.Integration
-	for rows.Next() {
-		i, err := scanIntegration(rows)
-		if err != nil {
-			return nil, fmt.Errorf("listing integrations: %w", err)
-		}
-		list = append(list, i)
-	}
-	return list, rows.Err()
+	list, err := database.List(ctx, s.db.Read, scanIntegration, listIntegrations, site)
+	return list, database.Wrap("listing integrations", err)
 }
 
 func (s callers) FindIntegration(ctx context.Context, site string, key members.KeyHash) (members.Integration, error) {
 	i, err := scanIntegration(s.db.Read.QueryRowContext(ctx, findIntegration, site, key.String()))
-	if err != nil {
-		return members.Integration{}, fmt.Errorf("finding an integration: %w", err)
-	}
-	return i, nil
+	return i, database.Wrap("finding an integration", err)
 }
 
 func (s callers) RotateIntegration(ctx context.Context, site, name string, key members.KeyHash) error {
@@ -78,10 +59,7 @@ func (s callers) LimitIntegration(ctx context.Context, site, name string, limit 
 
 func (s callers) UseIntegration(ctx context.Context, i members.Integration, at time.Time) error {
 	_, err := s.db.Write.ExecContext(ctx, useIntegration, i.Site, i.Name, i.KeyHash.String(), at.UnixMilli(), at.Add(-members.UseInterval).UnixMilli())
-	if err != nil {
-		return fmt.Errorf("keeping when an integration was used: %w", err)
-	}
-	return nil
+	return database.Wrap("keeping when an integration was used", err)
 }
 
 func (s callers) changeIntegration(ctx context.Context, query, site, name string, values ...any) error {
@@ -89,13 +67,10 @@ func (s callers) changeIntegration(ctx context.Context, query, site, name string
 	if errors.Is(err, members.ErrConflict) {
 		err = members.ErrNotFound
 	}
-	if err != nil {
-		return fmt.Errorf("changing an integration: %w", err)
-	}
-	return nil
+	return database.Wrap("changing an integration", err)
 }
 
-func scanIntegration(row interface{ Scan(...any) error }) (members.Integration, error) {
+func scanIntegration(row database.Row) (members.Integration, error) {
 	var i members.Integration
 	var key string
 	var created int64

@@ -101,10 +101,7 @@ func (s records) Find(ctx context.Context, key members.Key) (members.Record, err
 		row = s.db.Read.QueryRowContext(ctx, findByEmail, key.Site, emailaddr.Key(key.Email))
 	}
 	m, err := scanRecord(row)
-	if err != nil {
-		return members.Record{}, fmt.Errorf("finding a member: %w", err)
-	}
-	return m, nil
+	return m, database.Wrap("finding a member", err)
 }
 
 func (s records) Read(ctx context.Context, key members.Key) (members.Result, error) {
@@ -152,13 +149,9 @@ func (s records) Insert(ctx context.Context, m members.Record, integration strin
 			return err
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("inserting a member: %w", err)
-	}
-	return nil
+	return database.Wrap("inserting a member", err)
 }
 
-// insertArgs returns the arguments of insertMember.
 func insertArgs(m members.Record, l members.Lease) []any {
 	return []any{
 		m.GUID, m.Site, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed, encode(m.Labels), encode(m.Newsletters),
@@ -184,10 +177,7 @@ func (s records) Update(ctx context.Context, m members.Record) error {
 			return nil
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("updating a member: %w", err)
-	}
-	return nil
+	return database.Wrap("updating a member", err)
 }
 
 func (s records) Remove(ctx context.Context, m members.Record) error {
@@ -197,10 +187,7 @@ func (s records) Remove(ctx context.Context, m members.Record) error {
 		}
 		return changeOne(tx.ExecContext(ctx, removeMember, m.GUID, m.Version))
 	})
-	if err != nil {
-		return fmt.Errorf("removing a member: %w", err)
-	}
-	return nil
+	return database.Wrap("removing a member", err)
 }
 
 // replace replaces a member at a version.
@@ -237,17 +224,13 @@ func (s records) Lease(ctx context.Context, guid string, l members.Lease) (m mem
 }
 
 func (s records) Release(ctx context.Context, guid, owner string) error {
-	if _, err := s.db.Write.ExecContext(ctx, release, guid, owner); err != nil {
-		return fmt.Errorf("ending a lease: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, release, guid, owner)
+	return database.Wrap("ending a lease", err)
 }
 
 func (s records) EmailLingers(ctx context.Context, site, email, exceptGUID string) (found bool, err error) {
-	if err := s.db.Read.QueryRowContext(ctx, emailLingers, site, emailaddr.Key(email), exceptGUID).Scan(&found); err != nil {
-		return false, fmt.Errorf("looking for an email that lingers: %w", err)
-	}
-	return found, nil
+	err = s.db.Read.QueryRowContext(ctx, emailLingers, site, emailaddr.Key(email), exceptGUID).Scan(&found)
+	return found, database.Wrap("looking for an email that lingers", err)
 }
 
 func (s records) MarkApplied(ctx context.Context, m members.Record, owner string) (pending bool, err error) {
@@ -255,10 +238,7 @@ func (s records) MarkApplied(ctx context.Context, m members.Record, owner string
 		pending, err = s.markApplied(ctx, m, outbox.Failure{}, owner)
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("noting that a member is applied: %w", err)
-	}
-	return pending, nil
+	return pending, database.Wrap("noting that a member is applied", err)
 }
 
 // markApplied is MarkApplied, or MarkApplyAgain if f says when.

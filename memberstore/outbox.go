@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
@@ -46,10 +47,8 @@ var (
 )
 
 func (s queue) MarkSent(ctx context.Context, guid, email string, now time.Time) error {
-	if _, err := s.db.Write.ExecContext(ctx, markSent, guid, email, emailaddr.Key(email), millis(now)); err != nil {
-		return fmt.Errorf("noting that a member is sent: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, markSent, guid, email, emailaddr.Key(email), millis(now))
+	return database.Wrap("noting that a member is sent", err)
 }
 
 func (s queue) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Failure, owner string) error {
@@ -57,10 +56,7 @@ func (s queue) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Fa
 		_, err := s.markApplied(ctx, m, f, owner)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("noting that a member is to be applied once more: %w", err)
-	}
-	return nil
+	return database.Wrap("noting that a member is to be applied once more", err)
 }
 
 func (s queue) MarkFailed(ctx context.Context, guid string, f outbox.Failure, owner string) error {
@@ -75,10 +71,7 @@ func (s queue) MarkFailed(ctx context.Context, guid string, f outbox.Failure, ow
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("noting that a member is not applied: %w", err)
-	}
-	return nil
+	return database.Wrap("noting that a member is not applied", err)
 }
 
 func (s queue) Revert(ctx context.Context, w members.Write) error {
@@ -96,51 +89,22 @@ func (s queue) Revert(ctx context.Context, w members.Write) error {
 		}
 		return replace(ctx, tx, revertMember, m, refused)
 	})
-	if err != nil {
-		return fmt.Errorf("putting a member back: %w", err)
-	}
-	return nil
+	return database.Wrap("putting a member back", err)
 }
 
 func (s queue) DueSites(ctx context.Context, now time.Time) ([]string, error) {
-	sites, err := s.sites(ctx, dueSites+` ORDER BY site`, millis(now))
-	if err != nil {
-		return nil, fmt.Errorf("listing sites with due members: %w", err)
-	}
-	return sites, nil
+	sites, err := database.List(ctx, s.db.Read, database.Text, dueSites+` ORDER BY site`, millis(now))
+	return sites, database.Wrap("listing sites with due members", err)
 }
 
 func (s queue) PendingSites(ctx context.Context) ([]string, error) {
-	sites, err := s.sites(ctx, pendingSites+` ORDER BY site`)
-	if err != nil {
-		return nil, fmt.Errorf("listing sites with pending members: %w", err)
-	}
-	return sites, nil
-}
-
-// sites returns the sites that a query finds.
-func (s tables) sites(ctx context.Context, query string, args ...any) (sites []string, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var site string
-		if err := rows.Scan(&site); err != nil {
-			return nil, err
-		}
-		sites = append(sites, site)
-	}
-	return sites, rows.Err()
+	sites, err := database.List(ctx, s.db.Read, database.Text, pendingSites+` ORDER BY site`)
+	return sites, database.Wrap("listing sites with pending members", err)
 }
 
 func (s queue) Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, due, millis(now), site, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing due members: %w", err)
-	}
-	return list, nil
+	return list, database.Wrap("listing due members", err)
 }
 
 func (s queue) MakeDue(ctx context.Context, site string) (int, error) {
@@ -153,40 +117,17 @@ func (s queue) MakeDue(ctx context.Context, site string) (int, error) {
 }
 
 func (s queue) CountPending(ctx context.Context, site string) (n int, err error) {
-	if err = s.db.Read.QueryRowContext(ctx, countPending, site).Scan(&n); err != nil {
-		return 0, fmt.Errorf("counting pending members: %w", err)
-	}
-	return n, nil
+	err = s.db.Read.QueryRowContext(ctx, countPending, site).Scan(&n)
+	return n, database.Wrap("counting pending members", err)
 }
 
 func (s queue) CountAllPending(ctx context.Context) (map[string]int, error) {
 	return s.countBySite(ctx, countAllPending)
 }
 
-// countBySite returns what a query counts of members, by site.
-func (s queue) countBySite(ctx context.Context, query string) (map[string]int, error) {
-	rows, err := s.db.Read.QueryContext(ctx, query)
-	if err != nil {
-		return nil, fmt.Errorf("counting members: %w", err)
-	}
-	defer rows.Close()
-	all := make(map[string]int)
-	for rows.Next() {
-		var site string
-		var n int
-		if err := rows.Scan(&site, &n); err != nil {
-			return nil, fmt.Errorf("counting members: %w", err)
-		}
-		all[site] = n
-	}
-	return all, rows.Err()
-}
-
 func (s queue) PurgeTombstones(ctx context.Context, before time.Time) error {
-	if _, err := s.db.Write.ExecContext(ctx, purgeTombstones, millis(before)); err != nil {
-		return fmt.Errorf("removing old tombstones: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, purgeTombstones, millis(before))
+	return database.Wrap("removing old tombstones", err)
 }
 
 var _ outbox.Store = (*SQL)(nil)

@@ -3,9 +3,9 @@ package memberstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/members"
 )
@@ -35,25 +35,18 @@ const (
 )
 
 func (s queue) RefuseCreate(ctx context.Context, guid string, version int64, reason string, now time.Time) error {
-	if err := changeOne(s.db.Write.ExecContext(ctx, refuseCreate, guid, version, asText(reason), millis(now))); err != nil {
-		return fmt.Errorf("noting that a member is refused: %w", err)
-	}
-	return nil
+	err := changeOne(s.db.Write.ExecContext(ctx, refuseCreate, guid, version, asText(reason), millis(now)))
+	return database.Wrap("noting that a member is refused", err)
 }
 
 func (s queue) PurgeRefused(ctx context.Context, before time.Time) error {
-	if _, err := s.db.Write.ExecContext(ctx, purgeRefused, millis(before)); err != nil {
-		return fmt.Errorf("removing old refusals: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, purgeRefused, millis(before))
+	return database.Wrap("removing old refusals", err)
 }
 
 func (s queue) Refused(ctx context.Context, site string, limit int) ([]members.Record, error) {
 	list, err := s.list(ctx, listRefused, site, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing refused members: %w", err)
-	}
-	return list, nil
+	return list, database.Wrap("listing refused members", err)
 }
 
 func (s queue) CountAllRefused(ctx context.Context) (map[string]int, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -57,7 +58,7 @@ func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.T
 		}
 		var hash string
 		var status int
-		var before members.Answer
+		var before members.Response
 		err := tx.QueryRowContext(ctx, findRequest, r.Site, r.Integration, r.Key).Scan(&hash, &request.GUID, &status, &before.Header, &before.Body)
 		switch {
 		case err != nil:
@@ -65,7 +66,7 @@ func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.T
 		case hash != r.Hash:
 			return members.ErrOtherRequest
 		case status == answered:
-			request.Answer = &before
+			request.Response = &before
 			return nil
 		}
 		request.IsDone = status == done
@@ -82,18 +83,14 @@ func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.T
 }
 
 func (s callers) PurgeRequests(ctx context.Context, now time.Time) error {
-	if _, err := s.db.Write.ExecContext(ctx, purgeRequests, now.Add(-requestRetention).UnixMilli()); err != nil {
-		return fmt.Errorf("forgetting old requests: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, purgeRequests, now.Add(-requestRetention).UnixMilli())
+	return database.Wrap("forgetting old requests", err)
 }
 
 func (s callers) RenewRequest(ctx context.Context, r members.Request, now time.Time) error {
 	until := now.Add(members.ClaimTime).UnixMilli()
-	if _, err := s.db.Write.ExecContext(ctx, renewRequest, r.Site, r.Integration, r.Key, r.Owner, until); err != nil {
-		return fmt.Errorf("renewing a request: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, renewRequest, r.Site, r.Integration, r.Key, r.Owner, until)
+	return database.Wrap("renewing a request", err)
 }
 
 // noteDone notes in a transaction that stores a record that the request is done which the
@@ -119,17 +116,14 @@ func noteUndone(ctx context.Context, tx *sql.Tx, m members.Record) error {
 	return changeOne(tx.ExecContext(ctx, undoneRequest, r.Site, r.Integration, r.Key, r.Owner))
 }
 
-func (s callers) EndRequest(ctx context.Context, r members.Request, answer *members.Answer) error {
+func (s callers) EndRequest(ctx context.Context, r members.Request, answer *members.Response) error {
 	var err error
 	if answer == nil {
 		_, err = s.db.Write.ExecContext(ctx, forgetRequest, r.Site, r.Integration, r.Key, r.Owner)
 	} else {
 		_, err = s.db.Write.ExecContext(ctx, answerRequest, r.Site, r.Integration, r.Key, r.Owner, answer.Header, answer.Body)
 	}
-	if err != nil {
-		return fmt.Errorf("ending a request: %w", err)
-	}
-	return nil
+	return database.Wrap("ending a request", err)
 }
 
 var _ members.Requests = (*SQL)(nil)

@@ -26,7 +26,7 @@ func TestRequests(t *testing.T) {
 		again.GUID = "guid-2"
 		elsewhere := r
 		elsewhere.Integration = "form"
-		answered := &members.Answer{Header: "{}", Body: `{"success":true}`}
+		answered := &members.Response{Header: "{}", Body: `{"success":true}`}
 
 		steps := []struct {
 			name    string
@@ -34,17 +34,17 @@ func TestRequests(t *testing.T) {
 			at      time.Duration // since the first
 			want    members.Begun
 			err     error
-			end     bool            // the request ends before the next step
-			answer  *members.Answer // of the request that ends
+			end     bool              // the request ends before the next step
+			answer  *members.Response // of the request that ends
 		}{
 			{name: "first", request: r, want: members.Begun{GUID: "guid-1"}},
 			{name: "while it is under way", request: r, at: time.Second, err: members.ErrUnderWay},
 			{name: "another integration's", request: elsewhere, at: time.Second, end: true, want: members.Begun{GUID: "guid-1"}},
 			{name: "forgotten, so first again", request: elsewhere, at: 2 * time.Second, want: members.Begun{GUID: "guid-1"}},
 			{name: "after its process died", request: again, at: time.Minute, want: members.Begun{GUID: "guid-1"}, end: true, answer: answered},
-			{name: "again", request: r, at: 2 * time.Minute, want: members.Begun{GUID: "guid-1", Answer: answered}},
+			{name: "again", request: r, at: 2 * time.Minute, want: members.Begun{GUID: "guid-1", Response: answered}},
 			{name: "with another body", request: other, at: 2 * time.Minute, err: members.ErrOtherRequest},
-			{name: "to the end of the day", request: r, at: 24*time.Hour + time.Minute - time.Millisecond, want: members.Begun{GUID: "guid-1", Answer: answered}},
+			{name: "to the end of the day", request: r, at: 24*time.Hour + time.Minute - time.Millisecond, want: members.Begun{GUID: "guid-1", Response: answered}},
 			{name: "a key that is not UTF-8", request: members.Request{Site: "daily", Integration: "crm", Key: "\xff\xfe", Hash: "h"}, err: members.ErrNotText},
 			{name: "a key with NUL", request: members.Request{Site: "daily", Integration: "crm", Key: "\x00", Hash: "h"}, err: members.ErrNotText},
 			{name: "the next day", request: other, at: 24*time.Hour + time.Minute, want: members.Begun{GUID: "guid-1"}},
@@ -103,7 +103,7 @@ func TestClaims(t *testing.T) {
 		if err := store.RenewRequest(ctx, a, then.Add(8*time.Second)); err != nil {
 			t.Fatalf("store.RenewRequest: %v", err)
 		}
-		for _, answer := range []*members.Answer{nil, {Header: "{}", Body: "a"}} {
+		for _, answer := range []*members.Response{nil, {Header: "{}", Body: "a"}} {
 			if err := store.EndRequest(ctx, a, answer); err != nil {
 				t.Fatalf("store.EndRequest: %v", err)
 			}
@@ -126,10 +126,10 @@ func TestClaims(t *testing.T) {
 			t.Errorf("put back by the owner: %v", err)
 		}
 		begin(a, 20*time.Second, members.Begun{GUID: jane().GUID}, nil)
-		answered := &members.Answer{Header: "{}", Body: "c"}
+		answered := &members.Response{Header: "{}", Body: "c"}
 		if err := store.EndRequest(ctx, a, answered); err != nil {
 			t.Fatalf("store.EndRequest: %v", err)
 		}
-		begin(b, 20*time.Second, members.Begun{GUID: jane().GUID, Answer: answered}, nil)
+		begin(b, 20*time.Second, members.Begun{GUID: jane().GUID, Response: answered}, nil)
 	})
 }

@@ -37,7 +37,7 @@ type (
 // tables are those of this package, in a database.
 type tables struct{ db *database.DB }
 
-// NewSQL brings the tables up to date and returns the store.
+// NewSQL migrates the tables and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
@@ -71,26 +71,12 @@ const (
 )
 
 // list returns the records that a query of columns and a MemberID finds.
-func (s tables) list(ctx context.Context, query string, args ...any) (list []members.Record, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		m, err := scanRecord(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, m)
-	}
-	return list, rows.Err()
+func (s tables) list(ctx context.Context, query string, args ...any) ([]members.Record, error) {
+	return database.List(ctx, s.db.Read, scanRecord, query, args...)
 }
 
-type scanner interface{ Scan(...any) error }
-
 // scanRecord reads a record from a row of a MemberID and all columns.
-func scanRecord(row scanner) (members.Record, error) {
+func scanRecord(row database.Row) (members.Record, error) {
 	var m members.Record
 	var sent, unanswered, next, refused int64
 	var platformID sql.NullString
@@ -109,7 +95,7 @@ func scanRecord(row scanner) (members.Record, error) {
 
 // scanShown reads what callers are shown of a member from a row of a MemberID,
 // the columns shown, and others.
-func scanShown(row scanner, m *members.Member, others ...any) error {
+func scanShown(row database.Row, m *members.Member, others ...any) error {
 	var labels string
 	var created, updated int64
 	err := row.Scan(append([]any{
@@ -125,7 +111,6 @@ func scanShown(row scanner, m *members.Member, others ...any) error {
 	return json.Unmarshal([]byte(labels), &m.Labels)
 }
 
-// encode returns a list as JSON.
 func encode[T any](list []T) string {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
@@ -152,4 +137,16 @@ func unmillis(n int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(n).UTC()
+}
+
+func (s queue) countBySite(ctx context.Context, query string) (map[string]int, error) {
+	all := make(map[string]int)
+	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
+		var site string
+		var n int
+		err := row.Scan(&site, &n)
+		all[site] = n
+		return err
+	}, query)
+	return all, database.Wrap("counting members", err)
 }

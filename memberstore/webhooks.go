@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
@@ -41,24 +42,18 @@ func (s syncing) ClaimWebhook(ctx context.Context, w inbound.Webhook, old string
 	if old != "" {
 		query, last = claimWebhook, old
 	}
-	if err := changeOne(s.db.Write.ExecContext(ctx, query, append(args, last)...)); err != nil {
-		return fmt.Errorf("claiming a webhook: %w", err)
-	}
-	return nil
+	err := changeOne(s.db.Write.ExecContext(ctx, query, append(args, last)...))
+	return database.Wrap("claiming a webhook", err)
 }
 
 func (s syncing) MarkWebhookSeen(ctx context.Context, site string, upTo time.Time) error {
-	if _, err := s.db.Write.ExecContext(ctx, webhookSeen, site, millis(upTo)); err != nil {
-		return fmt.Errorf("noting which changes were seen: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, webhookSeen, site, millis(upTo))
+	return database.Wrap("noting which changes were seen", err)
 }
 
 func (s syncing) MarkWebhookRegistered(ctx context.Context, site, url string, now time.Time) error {
-	if _, err := s.db.Write.ExecContext(ctx, webhookRegistered, site, url, millis(now)); err != nil {
-		return fmt.Errorf("noting that a webhook is registered: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, webhookRegistered, site, url, millis(now))
+	return database.Wrap("noting that a webhook is registered", err)
 }
 
 var _ inbound.Webhooks = (*SQL)(nil)

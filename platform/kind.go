@@ -32,7 +32,7 @@ type Kind struct {
 	// admin does. Empty if there is none.
 	ImagesAPI string
 
-	// URL is where the platform answers, and Key opens its API.
+	// URL is where the platform responds, and Key opens its API.
 	URL, Key Setting
 
 	// Client only tells which interfaces of this package the platforms have that Connect
@@ -58,11 +58,11 @@ type AdminScript struct {
 	// Path is where, behind the path of the admin, it asks.
 	Path string
 
-	// Add returns the platform's answer with the address of a script, which has no
+	// Add returns the platform's response with the address of a script, which has no
 	// fragment. A script that the operator has set before is to be loaded by that one: its
 	// own address stands in the fragment, percent-encoded behind then=. False means that
-	// the answer is not as expected.
-	Add func(answer []byte, script string) (changed []byte, ok bool)
+	// the response is not as expected.
+	Add func(response []byte, script string) (changed []byte, ok bool)
 }
 
 // SendsEvents reports whether the platforms are each an [EventSource].
@@ -94,7 +94,7 @@ type Setting struct {
 // IsZero reports whether there is no such setting.
 func (s Setting) IsZero() bool { return s.Check == nil }
 
-// IsServer reports whether a URL is one at which an HTTP server may answer.
+// IsServer reports whether a URL is one at which an HTTP server may respond.
 func IsServer(u *url.URL) bool {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	return u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https") &&

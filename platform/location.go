@@ -9,8 +9,8 @@ import (
 // Locator is a Platform that can be asked where it is.
 type Locator interface {
 	// Locate looks for the platform at the address that is configured. If something
-	// else answers there, it looks in other folders of that server too, such as
-	// "/blog" or "". Errors: *ElsewhereError; any other means that nobody answered, and
+	// else responds there, it looks in other folders of that server too, such as
+	// "/blog" or "". Errors: *ElsewhereError; any other means that nobody responded, and
 	// may do so later.
 	Locate(ctx context.Context, folders []string) (Location, error)
 }
@@ -18,11 +18,11 @@ type Locator interface {
 // Location is where a platform is.
 type Location struct {
 	Configured *url.URL // address of the configuration
-	Found      *url.URL // address at which it answers
+	Found      *url.URL // address at which it responds
 	Public     *url.URL // address of the publication, which readers see
 }
 
-// ElsewhereError means that a server answered, and is not the platform.
+// ElsewhereError means that a server responded, and is not the platform.
 type ElsewhereError struct {
 	Configured *url.URL // address of the configuration
 	Status     int      // of the HTTP response

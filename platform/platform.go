@@ -53,7 +53,7 @@ type Subscription struct {
 //
 // Errors are of three kinds: [ErrNotFound]; a [*Refusal], for what the member
 // says; and any other, which means that the platform could not be asked or
-// could not answer, and may well do so later. A key that the platform rejects
+// could not respond, and may well do so later. A key that the platform rejects
 // is of the last kind.
 type Platform interface {
 	// Create makes a member and returns it with its ID. Labels that do not
@@ -100,7 +100,7 @@ type EventSource interface {
 	Identity() string
 
 	// Subscribe registers a webhook: events are sent to a URL from now on, by
-	// POST. An answer of 410 ends that.
+	// POST. A response of 410 ends that.
 	Subscribe(ctx context.Context, url string) error
 
 	// SignatureHeader is the name of the header that has the signature of an
@@ -117,7 +117,7 @@ type EventSource interface {
 type BulkChanger interface {
 	// ChangesInBulk reports whether a request to the platform, if it succeeds,
 	// changes members for whom no event is sent. The platform may go on with it
-	// after its answer: again is how long after that to look again, several times.
+	// after its response: again is how long after that to look again, several times.
 	ChangesInBulk(method, path string) (again []time.Duration, ok bool)
 }
 
@@ -177,6 +177,15 @@ var ErrNotFound = errors.New("the platform has no such member")
 // ErrNoEffect means that a call that failed certainly changed nothing: it was
 // never sent, or turned away.
 var ErrNoEffect = errors.New("nothing was changed")
+
+// NoEffect makes an error one that is [ErrNoEffect], with the same text.
+func NoEffect(err error) error { return noEffectError{err} }
+
+type noEffectError struct{ error }
+
+func (e noEffectError) Unwrap() error { return e.error }
+
+func (noEffectError) Is(target error) bool { return target == ErrNoEffect }
 
 // Refusal is the platform's word that it will not take what a member says,
 // however often it is asked.

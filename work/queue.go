@@ -22,10 +22,8 @@ const (
 	// Ghost takes for a post, shorter than proxies and people wait.
 	tryTimeout = 10 * time.Second
 
-	// leaseTime is how long a process has a task that does not prolong the lease every
-	// prolongInterval: how long a killed process delays its work, at most. An attempt is
-	// canceled leaseMargin before the lease is over, so that nothing more is sent then.
-	leaseTime       = 8 * time.Second
+	// The lease of an attempt is prolonged every prolongInterval. An attempt is canceled
+	// leaseMargin before the lease is over, so that nothing more is sent then.
 	prolongInterval = 2 * time.Second
 	leaseMargin     = time.Second
 
@@ -36,11 +34,8 @@ const (
 	// change of a post takes Ghost, 60 ms.
 	holdInterval = 50 * time.Millisecond
 
-	// pollInterval is how often Run looks for what is due.
+	// pollInterval is how often Run polls for what is due.
 	pollInterval = 5 * time.Second
-
-	// firstBackoff is how long after the first failed attempt the next one is due.
-	firstBackoff = 2 * time.Second
 
 	// maxTasks bounds what is under way in a process, maxDue of it what nobody waits for. A
 	// site has an eighth of each at most. So platforms that hang leave slots to others, and
@@ -81,7 +76,7 @@ type breaker struct {
 	of any // the platform
 }
 
-// New brings the table up to date and returns a Queue. now is its clock; nil for the store's.
+// New migrates the table and returns a Queue. now is its clock; nil for the store's.
 func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() time.Time) (*Queue, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
@@ -225,6 +220,25 @@ func (q *Queue) begin(site string, most int, do func(ctx context.Context)) bool 
 		do(q.ctx)
 	}()
 	return true
+}
+
+// Wake has Run poll for what is due, at once.
+func (q *Queue) Wake() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// MakeDue has all that is pending of a site tried at once, and returns how much that is.
+func (q *Queue) MakeDue(ctx context.Context, site string) (int, error) {
+	result, err := q.db.Write.ExecContext(ctx, makeDue, site, q.now().UnixMilli())
+	if err != nil {
+		return 0, wrap("making work due", err)
+	}
+	n, err := result.RowsAffected()
+	q.Wake()
+	return int(n), err
 }
 
 // waiter is who has a task done.

@@ -176,25 +176,6 @@ func (q *Queue) first(ctx context.Context, site string) (first Task, err error) 
 	return first, nil
 }
 
-// Wake has Run look for what is due, at once.
-func (q *Queue) Wake() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// MakeDue has all that is pending of a site tried at once, and returns how much that is.
-func (q *Queue) MakeDue(ctx context.Context, site string) (int, error) {
-	result, err := q.db.Write.ExecContext(ctx, makeDue, site, q.now().UnixMilli())
-	if err != nil {
-		return 0, wrap("making work due", err)
-	}
-	n, err := result.RowsAffected()
-	q.Wake()
-	return int(n), err
-}
-
 // TryNow is MakeDue, also of a platform that does not respond.
 func (q *Queue) TryNow(ctx context.Context, site string) (int, error) {
 	n, err := q.MakeDue(ctx, site)

@@ -22,14 +22,23 @@ var migrations embed.FS
 // after it.
 var Schema = database.Schema{Name: "work", Files: migrations}
 
-// maxDueSites is how many sites are read at once that have something due.
-const maxDueSites = 1000
+const (
+	// leaseTime is how long a process has a task whose lease it does not prolong: how long a
+	// killed process delays its work, at most.
+	leaseTime = 8 * time.Second
+
+	// firstBackoff is how long after the first failed attempt the next one is due.
+	firstBackoff = 2 * time.Second
+
+	// maxDueSites is how many sites are read at once that have something due.
+	maxDueSites = 1000
+
+	// maxTitle bounds a title, in code points: it is for lists.
+	maxTitle = 200
+)
 
 // ErrLost means that the lease of a task was lost: another process may be at it.
 var ErrLost = errors.New("another process does this")
-
-// maxTitle bounds a title, in code points: it is for lists.
-const maxTitle = 200
 
 const (
 	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until`
@@ -93,7 +102,7 @@ type store struct {
 	now func() time.Time // by the store's clock
 }
 
-func scan(row interface{ Scan(...any) error }) (t Task, err error) {
+func scan(row database.Row) (t Task, err error) {
 	var since, due, until int64
 	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until)
 	t.Since, t.DueAt, t.until = timeOf(since), timeOf(due), timeOf(until)
@@ -231,20 +240,12 @@ type dueSite struct {
 
 // dueSites returns sites that have something due, those first that have had it longest, and of
 // them only the ones behind another, which may be zero.
-func (s store) dueSites(ctx context.Context, behind dueSite) (sites []dueSite, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, listDueSites, s.now().UnixMilli(), behind.since, behind.site, maxDueSites)
-	if err != nil {
-		return nil, wrap("finding sites with due work", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var one dueSite
-		if err := rows.Scan(&one.site, &one.since); err != nil {
-			return nil, wrap("finding sites with due work", err)
-		}
-		sites = append(sites, one)
-	}
-	return sites, wrap("finding sites with due work", rows.Err())
+func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) {
+	sites, err := database.List(ctx, s.db.Read, func(row database.Row) (d dueSite, err error) {
+		err = row.Scan(&d.site, &d.since)
+		return d, err
+	}, listDueSites, s.now().UnixMilli(), behind.since, behind.site, maxDueSites)
+	return sites, wrap("finding sites with due work", err)
 }
 
 // due returns what is due at a site by a time, the longest due first.
@@ -252,42 +253,27 @@ func (s store) due(ctx context.Context, site, kind string, by time.Time, most in
 	return s.list(ctx, listDue, by.UnixMilli(), site, kind, most)
 }
 
-func (s store) list(ctx context.Context, query string, args ...any) (list []Task, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, wrap("listing work", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		t, err := scan(rows)
-		if err != nil {
-			return nil, wrap("listing work", err)
-		}
-		list = append(list, t)
-	}
-	return list, wrap("listing work", rows.Err())
+func (s store) list(ctx context.Context, query string, args ...any) ([]Task, error) {
+	list, err := database.List(ctx, s.db.Read, scan, query, args...)
+	return list, wrap("listing work", err)
 }
 
 // count returns how much is pending by site and kind.
 func (s store) count(ctx context.Context, query string, args ...any) (map[string]map[string]int, error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, wrap("counting work", err)
-	}
-	defer rows.Close()
 	counts := make(map[string]map[string]int)
-	for rows.Next() {
+	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
 		var site, kind string
 		var n int
-		if err := rows.Scan(&site, &kind, &n); err != nil {
-			return nil, wrap("counting work", err)
+		if err := row.Scan(&site, &kind, &n); err != nil {
+			return err
 		}
 		if counts[site] == nil {
 			counts[site] = make(map[string]int)
 		}
 		counts[site][kind] = n
-	}
-	return counts, wrap("counting work", rows.Err())
+		return nil
+	}, query, args...)
+	return counts, wrap("counting work", err)
 }
 
 func wrap(what string, err error) error {

@@ -1,5 +1,5 @@
 // Package api is what all handlers share: who may send a request, how a body is read, how
-// an answer or a failure is written, and how a request is counted. It knows nothing of
+// a response or a failure is written, and how a request is counted. It knows nothing of
 // Caddy: what the edge knows about a request, such as the client's address, is handed in.
 //
 // The packages beside this one know the wire formats of docs/openapi.yaml: inbox the

@@ -155,5 +155,5 @@ func RateLimited(of string, wait time.Duration) *Error {
 	return made
 }
 
-// Allow sets the header of an answer that a method is not allowed.
+// Allow sets the header of a response that a method is not allowed.
 func Allow(header http.Header, methods ...string) { header.Set("Allow", strings.Join(methods, ", ")) }

@@ -18,8 +18,8 @@ const noStore = "no-store"
 // MaxIdempotencyKey bounds the header Idempotency-Key, in bytes.
 const MaxIdempotencyKey = 255
 
-// Write writes an answer, which is JSON and not kept. Its header values share one
-// allocation, made anew for each answer because handlers around this one may change them.
+// Write writes a response, which is JSON and not kept. Its header values share one
+// allocation, made anew for each response because handlers around this one may change them.
 func Write(w http.ResponseWriter, status int, body []byte) {
 	values := []string{"application/json", noStore, "nosniff"}
 	header := w.Header()
@@ -30,7 +30,7 @@ func Write(w http.ResponseWriter, status int, body []byte) {
 	w.Write(body) // an error means that the caller has left
 }
 
-// WriteJSON writes an answer, whose value is encoded without escapes for HTML.
+// WriteJSON writes a response, whose value is encoded without escapes for HTML.
 func WriteJSON(w http.ResponseWriter, status int, value any) {
 	var text bytes.Buffer
 	encode(&text, value)
@@ -48,7 +48,7 @@ func encode(to io.Writer, value any) {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		panic(err) // the types of answers always encode
+		panic(err) // the types of responses always encode
 	}
 }
 

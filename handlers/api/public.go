@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// This file holds what all answers of the public endpoints share: a page of any origin may
+// This file holds what all responses of the public endpoints share: a page of any origin may
 // read them, without credentials.
 
 const publicMethods = "GET, HEAD, OPTIONS"
 
-// AllowAnyOrigin sets the headers that let a page of any origin read an answer (Fetch,
+// AllowAnyOrigin sets the headers that let a page of any origin read a response (Fetch,
 // section 3.3).
 func AllowAnyOrigin(header http.Header) {
 	header.Del("Access-Control-Allow-Credentials")
 	header.Set("Access-Control-Allow-Origin", "*")
 }
 
-// WritePublic writes an answer of success, which may be kept as cacheControl says. Its
+// WritePublic writes a response of success, which may be kept as cacheControl says. Its
 // header values share one allocation, as those of [Write] do.
 func WritePublic(w http.ResponseWriter, cacheControl string, body []byte) {
 	values := []string{"*", "application/json", cacheControl}
@@ -32,7 +32,7 @@ func WritePublic(w http.ResponseWriter, cacheControl string, body []byte) {
 	w.Write(body) // an error means that the caller has left
 }
 
-// WritePublicFailure writes an answer to a request that was not done. Parameter is what a
+// WritePublicFailure writes a response to a request that was not done. Parameter is what a
 // validation error is about, and "" for others.
 func WritePublicFailure(w http.ResponseWriter, status int, parameter, message string) {
 	failure := struct {
@@ -50,7 +50,7 @@ func WritePublicFailure(w http.ResponseWriter, status int, parameter, message st
 	Write(w, status, body)
 }
 
-// WritePublicError writes the answer for an error of the protocol.
+// WritePublicError writes the response for an error of the protocol.
 func WritePublicError(w http.ResponseWriter, err *Error) {
 	if f := FailureOf(err); f.Wait > 0 {
 		f.SetRetryAfter(w.Header())

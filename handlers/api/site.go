@@ -103,7 +103,7 @@ var errNoActive = errors.New("no theme is active")
 // ErrSilent is what [Site.Unanswered] makes errors of.
 var ErrSilent = &Error{Status: http.StatusBadGateway, Outcome: Failed, Message: "%s does not answer as it should. Try again in a moment."}
 
-// Unanswered is the error of a platform that did not answer as it should.
+// Unanswered is the error of a platform that did not respond as it should.
 func (s *Site) Unanswered(err error) error { return ErrSilent.For(s.Kind.Title).Because(err) }
 
 // OutcomeOf is the outcome of a change of a theme's manifest.

@@ -104,7 +104,7 @@ func (s *Staff) Member(ctx context.Context, r *http.Request, address netip.Addr)
 		return platform.Visitor{}, platform.StaffMember{}, err
 	}
 	visitor := visitorOf(r)
-	if visitor.Origin == "" && (visitor.Referer == "" || fetchSite == "none") { // no other page could read the answer
+	if visitor.Origin == "" && (visitor.Referer == "" || fetchSite == "none") { // no other page could read the response
 		visitor.Origin, visitor.Referer = originOf(r), ""
 	}
 	// An HTTP page of this host is another origin to a browser with Fetch Metadata, and

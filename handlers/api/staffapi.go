@@ -165,7 +165,7 @@ func (r Response) write(w http.ResponseWriter) Outcome {
 	return cmp.Or(r.Outcome, Done)
 }
 
-// staffFailure is the body of an answer to a request that was not done.
+// staffFailure is the body of a response to a request that was not done.
 type staffFailure struct {
 	Message  string             `json:"message"`
 	Reason   Outcome            `json:"reason,omitempty"`   // of a refresh

@@ -27,7 +27,7 @@ func (d *Desk) AdminScript() string {
 }
 
 // adminAnswer is what the script shows. Its lists are never null.
-type adminAnswer struct {
+type adminResponse struct {
 	// Curation is the address of the page that fills the homepage's slots, empty unless
 	// the active theme has some.
 	Curation string `json:"curation"`
@@ -53,9 +53,9 @@ func (d *Desk) serveAdmin(w http.ResponseWriter, r *http.Request, site *Site, ad
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	v := &view{desk: d, site: site, request: r}
-	answer, err := d.adminAnswer(ctx, w, v, address)
+	response, err := d.adminResponse(ctx, w, v, address)
 	failure := api.Failure{Status: http.StatusOK, Outcome: api.Done}
-	var body any = answer
+	var body any = response
 	if err != nil {
 		failure = d.failureOf(v, "admin", err)
 		failure.SetRetryAfter(w.Header())
@@ -66,7 +66,7 @@ func (d *Desk) serveAdmin(w http.ResponseWriter, r *http.Request, site *Site, ad
 	return api.Served{Operation: "admin", Outcome: failure.Outcome}
 }
 
-func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *view, address netip.Addr) (*adminAnswer, error) {
+func (d *Desk) adminResponse(ctx context.Context, w http.ResponseWriter, v *view, address netip.Addr) (*adminResponse, error) {
 	if v.site == nil {
 		return nil, errNoPage
 	}
@@ -74,11 +74,11 @@ func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *view, 
 		api.Allow(w.Header(), http.MethodGet, http.MethodHead)
 		return nil, errMethod
 	}
-	answer := &adminAnswer{Themes: []adminTheme{}}
+	response := &adminResponse{Themes: []adminTheme{}}
 	var err error
 	v.visitor, v.member, err = v.site.Staff.Authorize(ctx, v.request, address, api.MayManage)
 	if errors.Is(err, api.ErrRole) {
-		return answer, nil
+		return response, nil
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *view, 
 	}
 	for _, theme := range page.Themes {
 		if theme.IsActive && theme.IsCurated {
-			answer.Curation = d.Path + Path + "/curation"
+			response.Curation = d.Path + Path + "/curation"
 		}
 		if theme.IsActive && v.site.Events != nil {
 			declared, _, err := v.site.Events.Declared(ctx, theme.Name)
@@ -97,7 +97,7 @@ func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *view, 
 				return nil, away(err)
 			}
 			if declared != nil {
-				answer.Events = d.Path + Path + "/events"
+				response.Events = d.Path + Path + "/events"
 			}
 		}
 		if !theme.HasManifest && !theme.CanRefresh {
@@ -110,7 +110,7 @@ func (d *Desk) adminAnswer(ctx context.Context, w http.ResponseWriter, v *view, 
 		if theme.CanRefresh {
 			shown.Refresh = d.Path + api.ThemesPath + "/" + url.PathEscape(theme.Name) + "/refresh"
 		}
-		answer.Themes = append(answer.Themes, shown)
+		response.Themes = append(response.Themes, shown)
 	}
-	return answer, nil
+	return response, nil
 }

@@ -11,34 +11,34 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// maxAdminSettings bounds the answer of a platform to which a script is added, in bytes.
+// maxAdminSettings bounds the response of a platform to which a script is added, in bytes.
 // Ghost's has 700.
 const maxAdminSettings = 256 << 10
 
 // AddAdminScript passes a request on with which a platform's own admin asks for its
-// settings (see [platform.AdminScript]), and adds the address of a script to the answer.
-// An answer that is too long, or not as expected, goes through as it is. The error is that
+// settings (see [platform.AdminScript]), and adds the address of a script to the response.
+// A response that is too long, or not as expected, goes through as it is. The error is that
 // of next.
 func AddAdminScript(w http.ResponseWriter, r *http.Request, kind *platform.AdminScript, script string, next api.Next) error {
 	passed := r.Clone(r.Context())
-	passed.Header.Set("Accept-Encoding", "identity") // so that the answer can be read
-	// The platform knows no answer that was changed.
+	passed.Header.Set("Accept-Encoding", "identity") // so that the response can be read
+	// The platform knows no response that was changed.
 	passed.Header.Del("If-None-Match")
 	passed.Header.Del("If-Modified-Since")
-	held := &api.HeldResponse{ResponseWriter: w, Max: maxAdminSettings, HoldsGzip: true}
-	err := next(held, passed)
-	if err == nil && held.IsHeld() && held.Status == http.StatusOK {
+	buffered := &api.BufferedResponse{ResponseWriter: w, Max: maxAdminSettings, BuffersGzip: true}
+	err := next(buffered, passed)
+	if err == nil && buffered.IsBuffered() && buffered.Status == http.StatusOK {
 		if r.Method == http.MethodHead { // what GET would be told is not known
 			w.Header().Del("Etag")
 			w.Header().Del("Content-Length")
-		} else if answer, ok := unzipped(held); ok {
-			if changed, ok := kind.Add(answer, script); ok {
+		} else if response, ok := unzipped(buffered); ok {
+			if changed, ok := kind.Add(response, script); ok {
 				w.Header().Del("Content-Encoding")
-				held.Replace(changed)
+				buffered.Replace(changed)
 			}
 		}
 	}
-	held.Release()
+	buffered.Release()
 	return err
 }
 
@@ -52,11 +52,11 @@ func AsksForSettings(r *http.Request, site *api.Site, path string) bool {
 }
 
 // unzipped fails if the body is longer than maxAdminSettings without compression.
-func unzipped(held *api.HeldResponse) ([]byte, bool) {
-	if !strings.EqualFold(held.Header().Get("Content-Encoding"), "gzip") {
-		return held.Body.Bytes(), true
+func unzipped(buffered *api.BufferedResponse) ([]byte, bool) {
+	if !strings.EqualFold(buffered.Header().Get("Content-Encoding"), "gzip") {
+		return buffered.Body.Bytes(), true
 	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(held.Body.Bytes()))
+	unpacked, err := gzip.NewReader(bytes.NewReader(buffered.Body.Bytes()))
 	if err != nil {
 		return nil, false
 	}

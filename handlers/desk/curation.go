@@ -117,13 +117,6 @@ func (v *view) showHomepage(ctx context.Context, home ActiveHomepage, said *noti
 	return page, nil
 }
 
-func slotsOf(home ActiveHomepage) (slots []manifest.Slot) {
-	for _, section := range home.Declared.Sections {
-		slots = append(slots, section.Slots...)
-	}
-	return slots
-}
-
 func (v *view) sections(home ActiveHomepage, filled []curation.Slot) (list []shownSection) {
 	for i, section := range home.Declared.Sections {
 		section.Name, section.Description = clip.Text(section.Name, maxLabel), clip.Text(section.Description, maxMessage)
@@ -206,7 +199,7 @@ func (v *view) done(home ActiveHomepage) *done {
 		d.Text = "is empty now"
 	}
 	if query.Has("pending") {
-		d.Text, d.Other, d.Site = "is kept, and brought to "+v.site.Kind.Title+" as soon as it answers", "", ""
+		d.Text, d.Other, d.Site = "is kept, and sent to "+v.site.Kind.Title+" as soon as it responds", "", ""
 	}
 	return d
 }

@@ -310,15 +310,15 @@ func TestMover(t *testing.T) {
 	}
 }
 
-// What Ghost does not take yet is kept and said, and brought to it once it answers.
+// What Ghost does not take yet is kept and shown, and sent to it once it responds.
 func TestPendingMoves(t *testing.T) {
 	h := newsroom(t)
 	h.Ghost.BreakCalls(desktest.ErrGone, "tag", "untag")
 	notice, shown := slots(h.post("curation", "Editor", "theme", "nightly", "slot", "top/lead", "post", "3"))
-	if want := "Lead story is kept, and brought to Ghost as soon as it answers. Undo"; notice != want {
+	if want := "Lead story is kept, and sent to Ghost as soon as it responds. Undo"; notice != want {
 		t.Errorf("%q, want %q", notice, want)
 	}
-	if want := "Lead story Kept, and brought to Ghost as soon as it answers. " + desktest.ErrGone.Error() + " The first"; !strings.HasPrefix(shown[0], want) {
+	if want := "Lead story Kept, and sent to Ghost as soon as it responds. " + desktest.ErrGone.Error() + " The first"; !strings.HasPrefix(shown[0], want) {
 		t.Errorf("%q, want %q", shown[0], want)
 	}
 	h.Ghost.Fix()

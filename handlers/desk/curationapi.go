@@ -32,36 +32,36 @@ type CurationAPI struct {
 // CurationPath is where, behind the path of the platform's admin, the API is.
 const CurationPath = "/lychgate/curation"
 
-// These are the answers. Each has its lists, empty ones too.
+// These are the responses. Each has its lists, empty ones too.
 type (
-	homepageAnswer struct {
-		Theme    string          `json:"theme"`
-		IsLatest bool            `json:"is_latest"`
-		Sections []sectionAnswer `json:"sections"`
+	homepageResponse struct {
+		Theme    string            `json:"theme"`
+		IsLatest bool              `json:"is_latest"`
+		Sections []sectionResponse `json:"sections"`
 	}
 
-	sectionAnswer struct {
+	sectionResponse struct {
 		Key         string          `json:"key"`
 		Name        string          `json:"name"`
 		Description string          `json:"description"`
 		Picker      manifest.Picker `json:"picker"`
-		Slots       []slotAnswer    `json:"slots"`
+		Slots       []slotResponse  `json:"slots"`
 	}
 
-	slotAnswer struct {
+	slotResponse struct {
 		manifest.Slot
-		Posts   []postAnswer   `json:"posts"`
-		Total   int            `json:"total"`   // of the posts that carry the tag
-		Pending *pendingAnswer `json:"pending"` // null unless the platform does not have it yet
+		Posts   []postResponse   `json:"posts"`
+		Total   int              `json:"total"`   // of the posts that carry the tag
+		Pending *pendingResponse `json:"pending"` // null unless the platform does not have it yet
 	}
 
-	pendingAnswer struct {
+	pendingResponse struct {
 		Post    *string `json:"post"` // null for none
 		Since   string  `json:"since"`
 		Problem string  `json:"problem"`
 	}
 
-	postAnswer struct {
+	postResponse struct {
 		ID          string   `json:"id"`
 		Title       string   `json:"title"`
 		Status      string   `json:"status"`
@@ -137,17 +137,13 @@ type curationRequest struct {
 }
 
 func (a *curationRequest) show(ctx context.Context) (response api.Response, err error) {
-	var slots []manifest.Slot
-	for _, section := range a.home.Declared.Sections {
-		slots = append(slots, section.Slots...)
-	}
-	shown, err := a.home.Show(ctx, slots)
+	shown, err := a.home.Show(ctx, slotsOf(a.home))
 	if err != nil {
 		return response, a.failed(err)
 	}
-	answer := homepageAnswer{a.home.Theme, a.home.IsLatest, []sectionAnswer{}}
+	answer := homepageResponse{a.home.Theme, a.home.IsLatest, []sectionResponse{}}
 	for _, section := range a.home.Declared.Sections {
-		of := sectionAnswer{section.Key, section.Name, section.Description, section.Picker, nil}
+		of := sectionResponse{section.Key, section.Name, section.Description, section.Picker, nil}
 		for range section.Slots {
 			of.Slots = append(of.Slots, a.slot(shown[0]))
 			shown = shown[1:]
@@ -189,8 +185,8 @@ func (a *curationRequest) pick(ctx context.Context) (response api.Response, err 
 		return response, a.failed(err)
 	}
 	response.Body = struct {
-		View  string       `json:"view"`
-		Posts []postAnswer `json:"posts"`
+		View  string         `json:"view"`
+		Posts []postResponse `json:"posts"`
 	}{view, a.posts(found)}
 	return response, nil
 }
@@ -250,10 +246,10 @@ func (a *curationRequest) failed(err error) error {
 	return err
 }
 
-func (a *curationRequest) slot(s curation.Slot) slotAnswer {
-	answer := slotAnswer{Slot: s.Slot, Posts: a.posts(s.Posts), Total: s.Total}
+func (a *curationRequest) slot(s curation.Slot) slotResponse {
+	answer := slotResponse{Slot: s.Slot, Posts: a.posts(s.Posts), Total: s.Total}
 	if m := s.Move; m != nil {
-		answer.Pending = &pendingAnswer{Since: api.Time(m.WantedAt), Problem: m.Problem}
+		answer.Pending = &pendingResponse{Since: api.Time(m.WantedAt), Problem: m.Problem}
 		if m.Post != "" {
 			answer.Pending.Post = &m.Post
 		}
@@ -261,10 +257,10 @@ func (a *curationRequest) slot(s curation.Slot) slotAnswer {
 	return answer
 }
 
-func (a *curationRequest) posts(list []platform.Post) []postAnswer {
-	answers := []postAnswer{}
+func (a *curationRequest) posts(list []platform.Post) []postResponse {
+	answers := []postResponse{}
 	for _, p := range list {
-		answer := postAnswer{ID: p.ID, Title: p.Title, Status: p.Status, Authors: append([]string{}, p.Authors...), Edit: a.admin + p.Edit}
+		answer := postResponse{ID: p.ID, Title: p.Title, Status: p.Status, Authors: append([]string{}, p.Authors...), Edit: a.admin + p.Edit}
 		if p.Picture != "" {
 			answer.Picture = &p.Picture
 		}

@@ -48,7 +48,7 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address
 	ctx, cancel := context.WithTimeout(r.Context(), bound)
 	defer cancel()
 	r.Body = http.MaxBytesReader(w, r.Body, max(maxForm, shown.maxForm))
-	content, err := d.answer(ctx, w, v, shown, address)
+	content, err := d.response(ctx, w, v, shown, address)
 	if err != nil {
 		return d.refuse(w, v, name, err)
 	}
@@ -61,7 +61,7 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address
 }
 
 // answer makes what a page's template is given, or a redirection.
-func (d *Desk) answer(ctx context.Context, w http.ResponseWriter, v *view, shown page, address netip.Addr) (content any, err error) {
+func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, shown page, address netip.Addr) (content any, err error) {
 	do, methods := shown.show, []string{http.MethodGet, http.MethodHead}
 	if shown.act != nil {
 		methods = append(methods, http.MethodPost)

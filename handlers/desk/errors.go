@@ -51,7 +51,7 @@ func (v *view) explain(err error) error {
 	return err
 }
 
-// silent is the error for a platform that did not answer.
+// silent is the error for a platform that did not respond.
 func silent(message string, err error) error {
 	failure := &api.Error{Status: http.StatusBadGateway, Outcome: api.Failed, IsLogged: true, Message: message}
 	return failure.Because(err)

@@ -62,7 +62,7 @@ func (r *eventsView) started(ctx context.Context, of typed) (events.Event, error
 	if of.id != "" {
 		return r.find(ctx, of.id)
 	}
-	made, err := r.events.Made(ctx, r.site.Name, r.member.ID, of.once) // if only the answer was lost
+	made, err := r.events.Made(ctx, r.site.Name, r.member.ID, of.once) // if only the response was lost
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		return events.Event{Status: events.Draft}, nil

@@ -342,7 +342,7 @@ func TestListOfEvents(t *testing.T) {
 	h.Ghost.BreakCalls(desktest.ErrGone, "changepost")
 	e := h.create(map[string]any{"name": "Kept party", "menu": "Cake", "event_date": "2100-06-01"})
 	h.post("events", "Editor", "do", "publish", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Kept party", "f.menu", "Cake", "f.event_date", "2100-06-01")
-	if got := rows(h.get("events?q=kept", "Editor")); len(got) != 1 || !strings.Contains(got[0], "Status Published Kept here, and brought to the site as soon as it answers, since ") {
+	if got := rows(h.get("events?q=kept", "Editor")); len(got) != 1 || !strings.Contains(got[0], "Status Published Kept here, and sent to the site as soon as it responds, since ") {
 		t.Errorf("pending: %q", got)
 	}
 }

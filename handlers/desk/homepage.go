@@ -5,6 +5,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -53,4 +54,11 @@ func (s *CurationSite) Homepage(ctx context.Context, visitor platform.Visitor) (
 	}
 	home := &curation.Homepage{Site: s.Name, Posts: s.Posts, Curator: curator, Declared: declared}
 	return ActiveHomepage{home, theme, len(kept.Findings) == 0}, nil
+}
+
+func slotsOf(home ActiveHomepage) (slots []manifest.Slot) {
+	for _, section := range home.Declared.Sections {
+		slots = append(slots, section.Slots...)
+	}
+	return slots
 }

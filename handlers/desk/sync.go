@@ -180,7 +180,6 @@ func triedOf(n, others int) string {
 	return "Being tried now: " + tried + ". Reload the page to see what became of it."
 }
 
-// changes returns a number of changes of posts, for people.
 func changes(n int) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(n, "change", "") + " of posts"
 }

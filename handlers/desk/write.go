@@ -67,7 +67,6 @@ type link struct {
 	IsCurrent      bool
 }
 
-// Asset returns the address of a file that pages load.
 func (f frame) Asset(name string) string {
 	return f.path + "/" + name + "?v=" + desk.Assets[name].Version
 }
@@ -86,7 +85,7 @@ func (v *view) frame(title, name string) frame {
 }
 
 // The Content-Security-Policy allows a page nothing but what the desk itself has, and an
-// answer that is no page nothing. The script and the style are known by a number that each
+// response that is no page nothing. The script and the style are known by a number that each
 // page has another of: by their host, files that others have uploaded to the site would be
 // allowed too.
 const (
@@ -94,7 +93,7 @@ const (
 	pagePolicy = "default-src 'none'; script-src 'nonce-%[1]s'; style-src 'nonce-%[1]s'; img-src 'self' blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-// secure sets the headers that all answers have, redirections too.
+// secure sets the headers that all responses have, redirections too.
 func secure(header http.Header) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Security-Policy", noPolicy)

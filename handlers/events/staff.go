@@ -36,22 +36,22 @@ const (
 	LabelsPath = "/lychgate/desk/event-labels"
 )
 
-// These are the answers.
+// These are the responses.
 type (
-	eventsAnswer struct {
-		Events []eventAnswer `json:"events"`
-		Total  int           `json:"total"`
-		Next   *string       `json:"next"` // the after of the next page
+	eventsResponse struct {
+		Events []eventResponse `json:"events"`
+		Total  int             `json:"total"`
+		Next   *string         `json:"next"` // the after of the next page
 	}
 
-	eventAnswer struct {
+	eventResponse struct {
 		ID          string             `json:"id"`
 		Theme       string             `json:"theme"`
 		Type        string             `json:"type"`
 		Status      events.Status      `json:"status"`
 		Values      map[string]any     `json:"values"`
 		Revision    int64              `json:"revision"`
-		Post        *eventPostAnswer   `json:"post"` // null while there is none
+		Post        *eventPostResponse `json:"post"` // null while there is none
 		PostDeleted bool               `json:"post_deleted"`
 		Pending     *eventPending      `json:"pending"`
 		Problems    []manifest.Problem `json:"problems"` // for which it could not be published
@@ -59,7 +59,7 @@ type (
 		UpdatedAt   string             `json:"updated_at"`
 	}
 
-	eventPostAnswer struct {
+	eventPostResponse struct {
 		ID     string `json:"id"`
 		URL    string `json:"url"`
 		Edit   string `json:"edit"` // the path of its editor
@@ -196,51 +196,51 @@ func (a *eventRequest) list(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if looked, err := a.service.Look(ctx, a.site.Name, page.Events); err == nil { // else as they are kept
-		page.Events = looked
+	if refreshed, err := a.service.Refresh(ctx, a.site.Name, page.Events); err == nil { // else as they are kept
+		page.Events = refreshed
 	}
-	answer := eventsAnswer{Events: []eventAnswer{}, Total: page.Total}
+	response := eventsResponse{Events: []eventResponse{}, Total: page.Total}
 	if page.Next != "" {
-		answer.Next = &page.Next
+		response.Next = &page.Next
 	}
 	for _, e := range page.Events {
 		one, err := a.event(ctx, e)
 		if err != nil {
 			return api.Response{}, err
 		}
-		answer.Events = append(answer.Events, one)
+		response.Events = append(response.Events, one)
 	}
-	return api.Response{Body: answer}, nil
+	return api.Response{Body: response}, nil
 }
 
 // maxPerPage is how many events a list has at most.
 const maxPerPage = 50
 
-func (a *eventRequest) event(ctx context.Context, e events.Event) (eventAnswer, error) {
+func (a *eventRequest) event(ctx context.Context, e events.Event) (eventResponse, error) {
 	t, err := a.typeOf(ctx, e.Theme, e.Type)
 	if err != nil {
-		return eventAnswer{}, err
+		return eventResponse{}, err
 	}
-	answer := eventAnswer{
+	response := eventResponse{
 		ID: e.ID, Theme: e.Theme, Type: e.Type, Status: e.Status, Values: e.Values, Revision: e.Revision, PostDeleted: e.Post.IsLost,
 		Problems: a.service.Problems(e, t), CreatedAt: api.Time(e.CreatedAt), UpdatedAt: api.Time(e.UpdatedAt),
 	}
 	if e.Post.ID != "" {
-		answer.Post = &eventPostAnswer{e.Post.ID, e.Post.URL, a.admin + e.Post.Edit, e.Post.Status}
+		response.Post = &eventPostResponse{e.Post.ID, e.Post.URL, a.admin + e.Post.Edit, e.Post.Status}
 	}
 	if e.Pending != nil {
-		answer.Pending = &eventPending{api.Time(e.Pending.Since), e.Pending.Tries, e.Pending.Problem}
+		response.Pending = &eventPending{api.Time(e.Pending.Since), e.Pending.Tries, e.Pending.Problem}
 	}
-	return answer, nil
+	return response, nil
 }
 
 // respond answers with an event, and its ETag.
 func (a *eventRequest) respond(ctx context.Context, status int, e events.Event) (api.Response, error) {
-	answer, err := a.event(ctx, e)
+	response, err := a.event(ctx, e)
 	if err == nil {
 		a.Response.Header().Set("Etag", api.ETag(strconv.FormatInt(e.Revision, 10)))
 	}
-	return api.Response{Status: status, Body: answer}, err
+	return api.Response{Status: status, Body: response}, err
 }
 
 // made answers with an event that was made.
@@ -308,8 +308,8 @@ func (a *eventRequest) show(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if looked, err := a.service.Look(ctx, a.site.Name, []events.Event{e}); err == nil { // else as it is kept
-		e = looked[0]
+	if refreshed, err := a.service.Refresh(ctx, a.site.Name, []events.Event{e}); err == nil { // else as it is kept
+		e = refreshed[0]
 	}
 	return a.respond(ctx, http.StatusOK, e)
 }

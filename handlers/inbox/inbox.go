@@ -29,7 +29,7 @@ type Provider struct {
 	// accepts JSON.
 	RejectTo string
 
-	// CacheControl is that of each answer. It is the same for all, however old the
+	// CacheControl is that of each response. It is the same for all, however old the
 	// answer is, so that nobody learns from it when a domain was first asked for.
 	CacheControl string
 }
@@ -44,7 +44,7 @@ const (
 	Refused                        // 429
 	Rejected                       // 422, or 302 to RejectTo
 	Answered                       // 200
-	Abandoned                      // the caller left before there was an answer
+	Abandoned                      // the caller left before there was a response
 )
 
 // Response is what a lookup is answered with.
@@ -67,7 +67,7 @@ const (
 	errDomainEscape  classifier.DomainError = "The domain has a percent sign that is not followed by two hexadecimal digits."
 )
 
-// Lookup finds the answer to a request. The reader's address decides whose
+// Lookup finds the response to a request. The reader's address decides whose
 // allowance it counts against.
 func (h *Provider) Lookup(r *http.Request, reader netip.Addr) Response {
 	switch r.Method {
@@ -95,7 +95,7 @@ func (h *Provider) Lookup(r *http.Request, reader netip.Addr) Response {
 	return Response{Result: Answered, Answer: found, cacheControl: h.CacheControl}
 }
 
-// Write writes the answer.
+// Write writes the response.
 func (a *Response) Write(w http.ResponseWriter) {
 	switch a.Result {
 	case Preflight:
@@ -147,7 +147,7 @@ func redirect(w http.ResponseWriter, target string) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// bodies are the ten answers.
+// bodies are the ten responses.
 var bodies = func() map[classifier.Provider][]byte {
 	bodies := map[classifier.Provider][]byte{
 		classifier.None: []byte(`{"provider":null}`),

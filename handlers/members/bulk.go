@@ -19,7 +19,7 @@ func (h *API) Pass(w http.ResponseWriter, r *http.Request, site *Site, next api.
 	}
 	ctx, cancel := api.Outlive(r.Context()) // whoever asked may leave, and the platform does it all the same
 	defer cancel()
-	response := &api.HeldResponse{ResponseWriter: w, Max: api.HoldNothing}
+	response := &api.BufferedResponse{ResponseWriter: w, Max: api.BufferNothing}
 	defer func() { // also when the response does not get through, for which Caddy panics
 		switch response.Status {
 		case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:

@@ -55,7 +55,7 @@ func (c *memberCall) run(ctx context.Context, service *members.Service) (*member
 }
 
 // respondWith returns a function that turns the result of a call into its
-// answer.
+// response.
 func respondWith(message string) func(members.Result, error) (*memberResponse, error) {
 	return func(result members.Result, err error) (*memberResponse, error) {
 		if err != nil {

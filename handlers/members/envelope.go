@@ -17,10 +17,10 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-// This file holds what every answer of the members API looks like
+// This file holds what every response of the members API looks like
 // (docs/members_api.md#answers).
 
-// envelope is the body of every answer.
+// envelope is the body of every response.
 type envelope struct {
 	Success bool   `json:"success"`
 	Data    any    `json:"data,omitempty"`
@@ -95,7 +95,7 @@ func tag(record string, updated time.Time) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// memberResponse is the answer to a request that was done. Its JSON is what is
+// memberResponse is the response to a request that was done. Its JSON is what is
 // kept of it beside the body.
 type memberResponse struct {
 	ETag   string `json:"etag,omitempty"`
@@ -172,7 +172,7 @@ var errUnauthorized = &api.Error{
 	Message: "The integration key is missing or not valid. Send Authorization: Bearer and the key.",
 }
 
-// writeError writes the answer for an error, and returns its outcome.
+// writeError writes the response for an error, and returns its outcome.
 func writeError(w http.ResponseWriter, logger *zap.Logger, err error) api.Outcome {
 	f := api.FailureOf(err)
 	if f.IsUnforeseen {

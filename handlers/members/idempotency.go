@@ -17,7 +17,7 @@ import (
 )
 
 // once does what the call asks for, unless it was done before under the same
-// Idempotency-Key: then the answer is that of the first time. What failed was
+// Idempotency-Key: then the response is that of the first time. What failed was
 // not done, so it is tried again.
 func (c *memberCall) once(ctx context.Context, service *members.Service, key string) (*memberResponse, error) {
 	if len(key) > api.MaxIdempotencyKey {
@@ -32,8 +32,8 @@ func (c *memberCall) once(ctx context.Context, service *members.Service, key str
 	if err != nil {
 		return nil, err
 	}
-	if begun.Answer != nil {
-		response, err := c.replay(ctx, service, begun.Answer)
+	if begun.Response != nil {
+		response, err := c.replay(ctx, service, begun.Response)
 		if err == nil {
 			response.replayed = true
 		}
@@ -64,17 +64,17 @@ func (c *memberCall) once(ctx context.Context, service *members.Service, key str
 const maxKeptBody = 2 << 10
 
 // keep returns what is kept of a response: its body too, unless that is large.
-func keep(response *memberResponse) *members.Answer {
-	kept := &members.Answer{Header: api.JSON(response)}
+func keep(response *memberResponse) *members.Response {
+	kept := &members.Response{Header: api.JSON(response)}
 	if len(response.Body) <= maxKeptBody {
 		kept.Body = response.Body
 	}
 	return kept
 }
 
-// replay returns an answer once more. Where its body was too large to be kept, it
+// replay returns a response once more. Where its body was too large to be kept, it
 // has the member's record as it is now.
-func (c *memberCall) replay(ctx context.Context, service *members.Service, kept *members.Answer) (*memberResponse, error) {
+func (c *memberCall) replay(ctx context.Context, service *members.Service, kept *members.Response) (*memberResponse, error) {
 	response := &memberResponse{Body: kept.Body}
 	if err := json.Unmarshal([]byte(kept.Header), response); err != nil || response.Body != "" {
 		return response, err
@@ -82,7 +82,7 @@ func (c *memberCall) replay(ctx context.Context, service *members.Service, kept 
 	return c.asItIsNow(ctx, service, response)
 }
 
-// asItIsNow returns the answer to a create or an update that was done, with the member's
+// asItIsNow returns the response to a create or an update that was done, with the member's
 // record as it is now.
 func (c *memberCall) asItIsNow(ctx context.Context, service *members.Service, response *memberResponse) (*memberResponse, error) {
 	result, err := service.GetByGUID(ctx, response.GUID)

@@ -186,14 +186,14 @@ func (r *request) listEventTypes(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	answer := eventTypes{[]string{}, []listedEventType{}, t.Findings}
+	response := eventTypes{[]string{}, []listedEventType{}, t.Findings}
 	if events := t.Events(); events != nil {
-		answer.DefaultTags = events.DefaultTags
+		response.DefaultTags = events.DefaultTags
 		for _, eventType := range events.Types {
-			answer.Types = append(answer.Types, listEventType(eventType, r.imageSize))
+			response.Types = append(response.Types, listEventType(eventType, r.imageSize))
 		}
 	}
-	return api.Response{Body: answer}, nil
+	return api.Response{Body: response}, nil
 }
 
 func (r *request) readCuration(ctx context.Context) (api.Response, error) {

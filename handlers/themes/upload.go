@@ -39,7 +39,7 @@ const storeTimeout = 10 * time.Second
 
 // Watch passes a request on that makes a change, as [API.Changes] says. If the
 // platform took a theme, its manifest is taken over, and the findings are added to the
-// platform's answer, which its admin shows (docs/theme_manifest.md#uploads); if it removed one, what is kept of
+// platform's response, which its admin shows (docs/theme_manifest.md#uploads); if it removed one, what is kept of
 // it is cleared. If it refused, nothing changes.
 //
 // An upload is scanned as it is passed on, and never kept whole. The platform is asked
@@ -49,15 +49,15 @@ func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, chan
 	ctx, cancel := api.Outlive(r.Context())
 	defer cancel()
 	passed := r.Clone(ctx)
-	passed.Header.Set("Accept-Encoding", "identity") // so that the answer can be read
-	held := &api.HeldResponse{ResponseWriter: w}
+	passed.Header.Set("Accept-Encoding", "identity") // so that the response can be read
+	buffered := &api.BufferedResponse{ResponseWriter: w}
 	served := api.Served{Operation: "remove", Outcome: api.Other}
 	if change.Deleted != "" {
-		err := next(held, passed)
-		if err == nil && held.IsHeld() {
+		err := next(buffered, passed)
+		if err == nil && buffered.IsBuffered() {
 			served.Outcome = h.removed(ctx, site, change.Deleted)
 		}
-		held.Release()
+		buffered.Release()
 		return served, err
 	}
 	served.Operation = "upload"
@@ -75,17 +75,17 @@ func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, chan
 		upload.begin(parameters["boundary"], change.Field, h.FileName)
 	}
 	defer upload.drop()
-	held.Passing = upload.drop
+	buffered.Passing = upload.drop
 	passed.Body = upload
-	err = next(held, passed)
+	err = next(buffered, passed)
 	switch {
-	case err == nil && held.IsHeld():
-		served.Outcome = h.uploaded(ctx, site, held, upload)
-	case err == nil && held.Status >= http.StatusOK && held.Status < http.StatusMultipleChoices:
+	case err == nil && buffered.IsBuffered():
+		served.Outcome = h.uploaded(ctx, site, buffered, upload)
+	case err == nil && buffered.Status >= http.StatusOK && buffered.Status < http.StatusMultipleChoices:
 		h.Logger.Error(site.Kind.Title+"'s answer to an upload cannot be read, so its manifest was not looked at", zap.String("site", site.Name))
 		served.Outcome = api.Failed
 	}
-	held.Release()
+	buffered.Release()
 	return served, err
 }
 
@@ -99,9 +99,9 @@ func (h *API) removed(ctx context.Context, site *api.Site, theme string) api.Out
 }
 
 // uploaded takes over the manifest of a theme that the platform took, and adds what was
-// found to its answer.
-func (h *API) uploaded(ctx context.Context, site *api.Site, held *api.HeldResponse, upload *upload) api.Outcome {
-	theme, err := site.Platform.ReadUploaded(held.Body.Bytes())
+// found to its response.
+func (h *API) uploaded(ctx context.Context, site *api.Site, buffered *api.BufferedResponse, upload *upload) api.Outcome {
+	theme, err := site.Platform.ReadUploaded(buffered.Body.Bytes())
 	if err != nil {
 		h.Logger.Error(site.Kind.Title+"'s answer to an upload has no theme, so its manifest was not looked at", zap.String("site", site.Name), zap.Error(err))
 		return api.Failed
@@ -116,7 +116,7 @@ func (h *API) uploaded(ctx context.Context, site *api.Site, held *api.HeldRespon
 		kept = h.kept(ctx, site, theme)
 	}
 	findings, _ := json.Marshal(report.Findings) // strings always encode
-	held.Replace(site.Platform.AddFindings(held.Body.Bytes(), findings, h.notice(report, kept)))
+	buffered.Replace(site.Platform.AddFindings(buffered.Body.Bytes(), findings, h.notice(report, kept)))
 	if err != nil {
 		return api.Failed
 	}

@@ -115,7 +115,7 @@ func TestOddAnswers(t *testing.T) {
 		{"a list", answer(200, "application/json", `[1]`), recorded{200, header, `[1]`}, nil},
 		{"a page", answer(200, "text/html", taken), recorded{200, map[string]string{"Content-Type": "text/html", "Etag": `"ghost"`}, taken}, nil},
 		{"a redirect", answer(301, "application/json", taken), recorded{301, header, taken}, nil},
-		{"very long", answer(200, "application/json", taken+strings.Repeat(" ", api.MaxHeld)), recorded{200, header, taken + strings.Repeat(" ", api.MaxHeld)}, nil},
+		{"very long", answer(200, "application/json", taken+strings.Repeat(" ", api.MaxBuffered)), recorded{200, header, taken + strings.Repeat(" ", api.MaxBuffered)}, nil},
 		{"compressed", func(w http.ResponseWriter, r *http.Request) error {
 			if got := r.Header.Get("Accept-Encoding"); got != "identity" {
 				t.Errorf("Ghost is asked for %q", got)

@@ -9,16 +9,19 @@ import (
 )
 
 // This file bounds what is done at platforms at once. A platform that hangs is left
-// alone but for one question a minute, so that it holds up no other.
+// alone but for one count a minute, so that it delays no other.
 
 const (
-	// maxCalls bounds what is done at once at platforms that answer within
+	// maxCalls bounds what is done at once at platforms that respond within
 	// slowCall, and maxSlowCalls at others.
 	maxCalls, maxSlowCalls, slowCall = 6, 2, 5 * time.Second
 
 	// maxBegun bounds the comparisons that have begun, and the looks for changes.
 	// They take turns at their platforms, page by page.
 	maxBegun = 32
+
+	// countInterval is how often the members of a platform are counted, one that hangs too.
+	countInterval = time.Minute
 
 	// silence is how long a call takes that failed because the platform hangs.
 	silence = time.Second
@@ -51,8 +54,8 @@ func (s *site) judge(ctx context.Context, err error, begin time.Time) {
 	s.counts.askBy(s.Now().Add(countInterval))
 }
 
-// answered notes that the platform answers, and has done what was put off.
-func (s *site) answered() {
+// responded notes that the platform responds, and has done what was put off.
+func (s *site) responded() {
 	if s.isSilent.Swap(false) {
 		s.counts.isSlow.Store(false)
 		s.begin()
@@ -63,9 +66,4 @@ func (s *site) answered() {
 func (s *site) begin() {
 	s.webhooks.ask()
 	s.compares.ask()
-}
-
-// isEnding reports whether ctx is done because Run ends or the site is removed.
-func isEnding(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), limiter.ErrTooLong)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -19,6 +20,11 @@ const (
 	// rangeSize is how many records are read from the store at a time. It is more
 	// than a page of the platform's has, so records of deleted members fit too.
 	rangeSize = 200
+
+	// listAttempts is how often a page of the platform's members is asked for,
+	// listPause how long after the first failure; it doubles with each.
+	listAttempts = 3
+	listPause    = time.Second
 
 	// confirmSize is how many members the platform is asked for by their IDs at
 	// once.
@@ -56,6 +62,24 @@ type walk struct {
 	at   *paging
 	done bool
 	left int // members of the platform that are still to come
+}
+
+// list returns a page of the platform's members, and how many there are from it
+// on.
+func (s *site) list(ctx context.Context, after string) (page []platform.Member, left int, err error) {
+	pause := listPause
+	for attempt := 1; ; attempt++ {
+		page, left, err = s.Platform.List(ctx, after, time.Time{})
+		if err == nil || ctx.Err() != nil || attempt == listAttempts {
+			return page, left, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		case <-time.After(pause):
+		}
+		pause *= 2
+	}
 }
 
 func startWalk(after string) *walk { return &walk{at: startPaging(after)} }

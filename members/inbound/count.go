@@ -12,28 +12,9 @@ import (
 // This file looks how many members the platform has: another number than it should
 // be tells that somebody was added or removed without an event.
 
-const (
-	// countInterval is how often the members of a platform are counted, unless
-	// there are so many sites that it would be more than one in countPause.
-	countInterval = time.Minute
-	countPause    = 50 * time.Millisecond
-)
-
-// counting is what was seen of the number of members.
-type counting struct {
-	counted time.Time // when that was; zero before
-	there   int       // how many the platform had
-	surplus int       // those that the store had not
-
-	// isOdd means that the surplus was another than that after the last
-	// comparison, so the store is asked again whatever the platform has.
-	isOdd bool
-
-	// isKnown means that there was a comparison because of the surplus known. It
-	// has not gone by that, so there is no use in comparing again.
-	isKnown bool
-	known   int
-}
+// countPause is how long it is at least between the counts of two sites: with many of them, each
+// is counted less often than every countInterval.
+const countPause = 50 * time.Millisecond
 
 // countDue has the members compared if their number is odd. The first time it lets
 // the site's other tasks begin, unless the platform hangs.
@@ -42,7 +23,7 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	if s.Reconcile == 0 && !isFirst && !s.isSilent.Load() {
 		return 0, 0
 	}
-	err := s.lookAtCount(ctx)
+	err := s.checkCount(ctx)
 	if isFirst && !s.isSilent.Load() {
 		s.begin()
 	}
@@ -57,9 +38,9 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	return max(countInterval, time.Duration(len(s.sites))*countPause), 0
 }
 
-// lookAtCount asks the platform how many members it has. If that is odd, it has
+// checkCount asks the platform how many members it has. If that is odd, it has
 // them compared.
-func (s comparer) lookAtCount(ctx context.Context) error {
+func (s comparer) checkCount(ctx context.Context) error {
 	count := &s.count
 	if s.Now().Sub(count.counted) < countInterval {
 		return nil
@@ -83,7 +64,7 @@ func (s comparer) lookAtCount(ctx context.Context) error {
 }
 
 // countThere asks the platform how many members it has. Of one that hangs it finds
-// out that it answers again.
+// out that it responds again.
 func (s comparer) countThere(ctx context.Context) (int, error) {
 	begin := s.Now()
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
@@ -93,7 +74,7 @@ func (s comparer) countThere(ctx context.Context) (int, error) {
 		s.judge(ctx, err, begin)
 		return 0, err
 	}
-	s.answered()
+	s.responded()
 	return there, nil
 }
 

@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,7 +28,7 @@ func newOwner() members.Lease { return members.Lease{Owner: rand.Text()} }
 
 // CompareSoon has all members of a site compared with the platform's, by
 // whichever process is free: many may have been changed there without events.
-// Platforms do some of that after they have answered, so it is done again after
+// Platforms do some of that after they have responded, so it is done again after
 // the times later.
 func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Duration) error {
 	found, ok := s.find(site)
@@ -102,7 +100,7 @@ func (s *Sync) askWaiting(ctx context.Context) (next, rest time.Duration) {
 // it takes half of the time at most.
 func (s comparer) compareDue(ctx context.Context) (next, rest time.Duration) {
 	if s.isSilent.Load() {
-		return 0, 0 // until the platform answers
+		return 0, 0 // until the platform responds
 	}
 	begin := s.Now()
 	err := s.compareIfDue(ctx)
@@ -117,12 +115,6 @@ func (s comparer) compareDue(ctx context.Context) (next, rest time.Duration) {
 	return countInterval, max(took, countInterval)
 }
 
-// lastComparison is what is known of the last comparison.
-type lastComparison struct {
-	isKnown bool
-	next    time.Time // when the next one is due
-}
-
 // note notes when the next comparison is due.
 func (s comparer) note(c Comparison) {
 	s.compared = lastComparison{isKnown: true, next: c.FinishedAt.Add(s.interval())}
@@ -133,7 +125,7 @@ func (s comparer) interval() time.Duration {
 	return s.Reconcile - time.Duration(s.spread*float64(s.Reconcile)/5)
 }
 
-// untilComparison returns how long it is to the next look.
+// untilComparison returns how long it is to the next poll.
 func (s comparer) untilComparison() time.Duration {
 	until := s.Reconcile
 	if until > 0 { // another process may be at one that is due
@@ -231,49 +223,4 @@ func (s comparer) giveUp(ctx context.Context, c Comparison, lease members.Lease)
 	defer cancel()
 	lease.Until = time.Time{}
 	return s.Store.SaveComparison(ctx, c, lease)
-}
-
-// alarms are times at which something is due.
-type alarms struct {
-	mu    sync.Mutex
-	times []time.Time
-}
-
-// maxAlarms bounds how many times are kept.
-const maxAlarms = 16
-
-func (a *alarms) add(when time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.times) < maxAlarms {
-		a.times = append(a.times, when)
-	}
-}
-
-// addFirst adds a time unless there is one already.
-func (a *alarms) addFirst(when time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.times) == 0 {
-		a.times = append(a.times, when)
-	}
-}
-
-// due reports whether one of the times has come, and removes all that have.
-func (a *alarms) due(now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	before := len(a.times)
-	a.times = slices.DeleteFunc(a.times, func(when time.Time) bool { return !when.After(now) })
-	return len(a.times) < before
-}
-
-// next returns how long it is to the next of the times, at most longest.
-func (a *alarms) next(now time.Time, longest time.Duration) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, when := range a.times {
-		longest = min(longest, when.Sub(now))
-	}
-	return longest
 }

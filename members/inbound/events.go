@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// maxEvents bounds the members of a site that are to be refreshed.
-	maxEvents = 10_000
-
 	// refreshInterval is how long after a failure a member is refreshed again.
 	refreshInterval = 5 * time.Second
 
@@ -75,56 +72,12 @@ func (s *Sync) Receive(site, url string, header func(name string) string, body [
 	return nil
 }
 
-// events returns the site's platform if it sends webhook events here, or nil.
 func (s *site) events() platform.EventSource {
 	source, ok := s.Platform.(platform.EventSource)
 	if !ok || s.Site.WebhookURL == "" {
 		return nil
 	}
 	return source
-}
-
-// queue holds the members to be refreshed. An event is no more than a hint:
-// several of one member are one.
-type queue struct {
-	mu  sync.Mutex
-	ids map[string]time.Time // the platform's → not before
-}
-
-// add reports false if there are too many.
-func (q *queue) add(id string, notBefore time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.ids) >= maxEvents {
-		return false
-	}
-	if q.ids == nil {
-		q.ids = make(map[string]time.Time)
-	}
-	q.ids[id] = notBefore
-	return true
-}
-
-// due removes and returns the members that are due.
-func (q *queue) due(now time.Time) (ids []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for id, notBefore := range q.ids {
-		if !notBefore.After(now) {
-			ids = append(ids, id)
-			delete(q.ids, id)
-		}
-	}
-	if len(q.ids) == 0 {
-		q.ids = nil // a map keeps its size
-	}
-	return ids
-}
-
-func (q *queue) isEmpty() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.ids) == 0
 }
 
 // refreshDue refreshes the members that events were about, several at a time.

@@ -20,7 +20,7 @@ const (
 
 func (s *Sync) CompareIfDue(ctx context.Context, site string) error {
 	s.askWaiting(ctx)
-	if err := (comparer{s.site(site)}).lookAtCount(ctx); err != nil {
+	if err := (comparer{s.site(site)}).checkCount(ctx); err != nil {
 		return err
 	}
 	return (comparer{s.site(site)}).compareIfDue(ctx)

@@ -3,17 +3,8 @@ package inbound
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/platform"
-)
-
-const (
-	// listAttempts is how often a page of the platform's members is asked for,
-	// listPause how long after the first failure; it doubles with each.
-	listAttempts = 3
-	listPause    = time.Second
 )
 
 // Import brings all members of a site's platform here, and applies what was
@@ -53,23 +44,5 @@ func (s *site) importAll(ctx context.Context, imports Imports, anew bool, progre
 			return total, err
 		}
 		progress(state.Seen, state.Seen+w.left)
-	}
-}
-
-// list returns a page of the platform's members, and how many there are from it
-// on.
-func (s *site) list(ctx context.Context, after string) (page []platform.Member, left int, err error) {
-	pause := listPause
-	for attempt := 1; ; attempt++ {
-		page, left, err = s.Platform.List(ctx, after, time.Time{})
-		if err == nil || ctx.Err() != nil || attempt == listAttempts {
-			return page, left, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, 0, ctx.Err()
-		case <-time.After(pause):
-		}
-		pause *= 2
 	}
 }

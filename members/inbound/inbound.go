@@ -11,94 +11,17 @@ package inbound
 
 import (
 	"context"
-	"errors"
 	"maps"
 	mathrand "math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/warnings"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
-
-// Site is a site and its platform.
-type Site struct {
-	Platform platform.Platform
-
-	// WebhookURL is what the addresses begin with to which the platform sends
-	// webhook events: that of this site's edge, as the platform reaches it.
-	// Empty for none.
-	WebhookURL string
-
-	// Reconcile is how long after a comparison of all members the next one is
-	// due. It is also due when the platform has not as many members as it should.
-	// If it is 0, members are compared only on request.
-	Reconcile time.Duration
-}
-
-// Config is what a [Sync] is made from.
-type Config struct {
-	Store  Store
-	Sites  map[string]Site // by name, those that there are at first
-	Logger *zap.Logger
-
-	// Timeout bounds how long a caller waits for the platform. Default: 5
-	// seconds.
-	Timeout time.Duration
-
-	// Now is the clock. Default: time.Now.
-	Now func() time.Time
-}
-
-// Sync is the inbound sync of several sites, which are added, changed and removed
-// while it runs. It may be used by many goroutines at once. Run has to run for
-// changes to be seen.
-type Sync struct {
-	Config
-	schedule *schedule
-	warnings *warnings.Log
-
-	calls     *limiter.Lanes // what is done at platforms, but for the refreshes of events
-	looking   *limiter.Lanes // tasks webhooks that have begun
-	comparing *limiter.Lanes // tasks compares that have begun
-
-	mu    sync.RWMutex
-	sites map[string]*site
-	start time.Time // of the first look at the site that was added last
-}
-
-// site is a site that is synced.
-type site struct {
-	*Sync
-	Site
-	name   string
-	isOver atomic.Bool // it was removed or replaced
-
-	queue     *queue
-	refreshes *task // of the members that events were about
-	webhooks  *task // registers the webhook, and asks for changes
-	counts    *task // asks how many members there are
-	compares  *task // compares all members when that is due
-
-	// isSilent means that the platform had no answer for long. Then the task counts
-	// alone asks it, until it answers.
-	isSilent atomic.Bool
-
-	spread      float64        // from 0 to 1, so that what recurs does not come at once for all sites
-	later       *alarms        // when comparisons are to be requested
-	isRequested atomic.Bool    // that a comparison is, as far as this process knows
-	isOdd       atomic.Bool    // the number of members, so they are to be compared
-	count       counting       // by the task counts
-	compared    lastComparison // by the task compares
-	webhook     registered     // by the task webhooks
-	compareBy   members.Lease
-}
 
 // New makes a Sync.
 func New(cfg Config) *Sync {
@@ -166,27 +89,8 @@ func (s *site) end(cutOff bool) {
 	}
 }
 
-// errOver means that a site was removed or replaced while something was done for it.
-var errOver = errors.New("the site was removed or replaced")
-
-// find returns a site that is synced now.
-func (s *Sync) find(name string) (*site, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	found, ok := s.sites[name]
-	return found, ok
-}
-
-// askRefresh has the members refreshed that are in the site's queue, if there are
-// any, for the site that has its name now.
-func (s *site) askRefresh() {
-	if now, ok := s.find(s.name); ok && !now.queue.isEmpty() {
-		now.refreshes.ask()
-	}
-}
-
 const (
-	// startInterval is the time between the first looks at two sites, so that not
+	// startInterval is the time between the first polls of two sites, so that not
 	// all come at once. startIntervalOfMany is that between the sites whose first
 	// looks are more than startsSoon away.
 	startInterval       = 10 * time.Millisecond
@@ -194,7 +98,7 @@ const (
 	startsSoon          = time.Second
 )
 
-// nextStart returns when the first look at one more site is due. The caller holds
+// nextStart returns when the first poll of one more site is due. The caller holds
 // the lock.
 func (s *Sync) nextStart() time.Time {
 	now, interval := s.Now(), startInterval
@@ -226,15 +130,6 @@ func (s *Sync) Run(ctx context.Context) {
 
 // lastWords bounds how long events are worked off when Run ends.
 const lastWords = 2 * time.Second
-
-func (s *site) logger() *zap.Logger { return s.Logger.With(zap.String("site", s.name)) }
-
-func (s *site) leases() members.Leases {
-	return members.Leases{Store: s.Store, Now: s.Now, Timeout: s.Timeout}
-}
-
-// ErrNoPlatform means that a site has no platform, or does not exist.
-var ErrNoPlatform = errors.New("the site has no platform")
 
 // ChangesInBulk reports whether a request to a site's platform, if it succeeds, makes
 // a comparison needed: now, and so much later.

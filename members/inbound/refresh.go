@@ -24,7 +24,7 @@ func (s *Sync) ReadThrough(ctx context.Context, site, email string) (members.Rec
 }
 
 func (s *site) readThrough(ctx context.Context, email string) (members.Record, error) {
-	// A member that is being deleted may be gone here when the platform's answer
+	// A member that is being deleted may be gone here when the platform's response
 	// arrives, so that is looked for before too.
 	if err := s.checkLingers(ctx, email); err != nil {
 		return members.Record{}, err
@@ -76,7 +76,6 @@ func (s *site) keep(ctx context.Context, found platform.Member) (members.Record,
 	return r, s.Store.Insert(ctx, r, "", members.Lease{})
 }
 
-// recordOf returns a new record of a member that the platform has.
 func (s *site) recordOf(p platform.Member) members.Record {
 	r := members.Record{
 		Member: members.Member{

@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,7 +100,6 @@ func (t *task) stop() {
 	}
 }
 
-// at returns when the task is to be done.
 func (t *task) at() time.Time {
 	if t.due.Before(t.notBefore) {
 		return t.notBefore
@@ -204,4 +204,9 @@ func (t *task) end(next, rest time.Duration) {
 		t.due = first(t.due, now.Add(next))
 	}
 	t.wait()
+}
+
+// isEnding reports whether ctx is done because Run ends or the site is removed.
+func isEnding(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), limiter.ErrTooLong)
 }

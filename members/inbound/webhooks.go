@@ -32,19 +32,11 @@ const (
 	catchUpInterval = time.Hour
 )
 
-// registered is what is known of the webhook. What is due is looked at in the
-// store then, since other processes do it too.
-type registered struct {
-	next     time.Time // when it is to be registered
-	catchUp  time.Time // when it is to be asked for changes
-	caughtUp bool      // since the process has started
-}
-
 // checkWebhook has the platform send webhook events, and catches up on what was
 // changed while it did not.
 func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
 	source := s.events()
-	if source == nil || s.isSilent.Load() { // or until the platform answers
+	if source == nil || s.isSilent.Load() { // or until the platform responds
 		return 0, 0
 	}
 	var err error

@@ -10,14 +10,14 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// This file makes one attempt to bring a record to the platform. taken.go says
-// what it means that the platform has another member with the record's email.
+// This file says what is known of an attempt, and what the platform has of its record.
+// apply.go makes it.
 
-// arrivalTime is how long an attempt that had no answer may take to take effect.
+// arrivalTime is how long an attempt that had no response may take to take effect.
 // Ghost lets a request wait for its database for a minute.
 const arrivalTime = time.Minute
 
-// attempt is one attempt to bring a record to the platform.
+// attempt is one attempt to apply a record on the platform.
 type attempt struct {
 	members.Write
 
@@ -56,72 +56,6 @@ func (e *awaitedError) Error() string {
 // while it was taken for this one.
 var errGone = errors.New("the platform's member with this email has gone meanwhile")
 
-// apply brings to the platform what it does not have yet of a record, and returns
-// what it has then. With an error that is no more than an ID, if it is known.
-func (s applier) apply(ctx context.Context, a attempt) (platform.Member, error) {
-	r, wasKnown, keepsEmail := &a.After, a.After.PlatformID != "", a.keepsEmail()
-	if !wasKnown && !a.isFirst() {
-		var err error
-		if r.PlatformID, err = s.findArrived(ctx, *r); err != nil {
-			return platform.Member{}, err
-		}
-	}
-	if r.Deleted {
-		return platform.Member{ID: r.PlatformID}, s.remove(ctx, *r)
-	}
-	if r.HasPending(members.EmailField) && !keepsEmail {
-		// The platform's refusal cannot be relied upon: Ghost may hold an email
-		// twice, in different case.
-		other, err := s.findOther(ctx, *r)
-		if err != nil {
-			return platform.Member{ID: r.PlatformID}, &unsentError{err}
-		}
-		if other != nil {
-			return s.resolveTaken(ctx, a, *other)
-		}
-	}
-	found, err := s.put(ctx, a)
-	if err == nil {
-		return found, nil
-	}
-	found = platform.Member{ID: r.PlatformID}
-	if refusal, refused := errors.AsType[*platform.Refusal](err); refused && r.HasPending(members.EmailField) {
-		found, err = s.explainRefusal(ctx, a, refusal)
-	}
-	if !wasKnown && errors.Is(err, platform.ErrNotFound) {
-		err = errGone
-	}
-	return found, err
-}
-
-// remove removes a record's member from the platform.
-func (s applier) remove(ctx context.Context, r members.Record) error {
-	if r.PlatformID == "" {
-		return nil
-	}
-	err := s.platform.Delete(ctx, r.PlatformID)
-	if errors.Is(err, platform.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// put creates a record's member on the platform, or changes it there.
-func (s applier) put(ctx context.Context, a attempt) (platform.Member, error) {
-	r := a.After
-	if r.PlatformID != "" {
-		return s.update(ctx, r)
-	}
-	if !a.isFirst() {
-		if err := s.Store.MarkSent(ctx, r.GUID, r.Email, s.Now()); err != nil {
-			return platform.Member{}, err
-		}
-	}
-	return s.platform.Create(ctx, platform.Member{
-		Email: r.Email, Name: r.Name, Note: r.Note, Subscribed: r.Subscribed, Labels: r.Labels, Newsletters: r.ActiveNewsletters(),
-	})
-}
-
 // update changes a member that the platform has, and returns what it has then.
 func (s applier) update(ctx context.Context, r members.Record) (platform.Member, error) {
 	change := pendingChange(r)
@@ -153,7 +87,7 @@ func pendingChange(r members.Record) platform.Change {
 	return c
 }
 
-// findArrived looks for a member that was sent to the platform without an answer,
+// findArrived looks for a member that was sent to the platform without a response,
 // and that has another email by now or is deleted, so it is not to be created
 // again. It returns the ID on the platform, or none if it is not there and will
 // not arrive.
@@ -178,7 +112,7 @@ func (s applier) findArrived(ctx context.Context, r members.Record) (id string, 
 }
 
 // mayBe reports whether a member of the platform may be a record's, which was sent
-// there without an answer. It is not if it is another record's, or older.
+// there without a response. It is not if it is another record's, or older.
 func (s applier) mayBe(ctx context.Context, found platform.Member, r members.Record) (bool, error) {
 	const skew = time.Minute // between the two clocks
 	if found.CreatedAt.Before(r.CreatedAt.Add(-skew)) {
@@ -190,3 +124,11 @@ func (s applier) mayBe(ctx context.Context, found platform.Member, r members.Rec
 	}
 	return false, err
 }
+
+// untriedError means that nothing was sent to the platform.
+type untriedError struct{ reason string }
+
+func (e *untriedError) Error() string { return e.reason }
+
+// Is reports whether target is [platform.ErrNoEffect].
+func (e *untriedError) Is(target error) bool { return target == platform.ErrNoEffect }

@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -14,13 +13,13 @@ import (
 // This file tells the circuit breaker of each site's platform what attempts became of. While
 // it is open, writes are queued without being tried.
 
-// observed is a platform for one attempt that remembers whether it answered.
+// observed is a platform for one attempt that remembers whether it responded.
 type observed struct {
 	platform.Platform
 	answered, silent bool
 }
 
-// note takes the error of a call. A refusal is an answer.
+// note takes the error of a call. A refusal is a response.
 func (h *observed) note(err error) {
 	_, refused := errors.AsType[*platform.Refusal](err)
 	if err == nil || refused || errors.Is(err, platform.ErrNotFound) {
@@ -60,7 +59,7 @@ func (h *observed) FindByEmail(ctx context.Context, email string) (platform.Memb
 	return m, err
 }
 
-// judge tells the breaker whether the platform answered an attempt.
+// judge tells the breaker whether the platform responded to an attempt.
 func (s *site) judge(ctx context.Context, a attempt, h *observed) {
 	switch {
 	case h.silent:
@@ -75,7 +74,7 @@ func (s *site) judge(ctx context.Context, a attempt, h *observed) {
 	}
 }
 
-// resume has all that is pending retried now that the platform answers.
+// resume has all that is pending retried now that the platform responds.
 func (s *site) resume(ctx context.Context, isLogged bool) {
 	if isLogged {
 		s.logger().Info("the platform responds again")
@@ -87,28 +86,4 @@ func (s *site) resume(ctx context.Context, isLogged bool) {
 	}
 	s.more.Store(true)
 	s.Wake()
-}
-
-// probe tries one pending record, due or not.
-func (s *site) probe(ctx context.Context) error {
-	defer func() { s.breaker.EndProbe(s.Now()) }()
-	slot, err := s.retries.Acquire(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer slot.End()
-	for _, until := range []time.Time{s.Now(), s.Now().Add(farthestAttempt)} {
-		list, err := s.due(ctx, until, 1)
-		if err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			continue
-		}
-		if err := s.retryServed(ctx, list[0].GUID, slot); !errors.Is(err, errNotServed) {
-			return err
-		}
-		return nil
-	}
-	return nil
 }

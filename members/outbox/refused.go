@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.uber.org/zap"
-
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -113,23 +111,4 @@ func (a attempt) parts() []attempt {
 		parts = append(parts, part)
 	}
 	return parts
-}
-
-// noteRefused notes that writes were refused, and what the platform has of the member. It
-// is queued if that is too late, because there was another write.
-func (s *site) noteRefused(ctx context.Context, a attempt, found platform.Member, refused *refusedError) members.Delivered {
-	r := a.After
-	s.warnings.Warn(s.name, "the platform refused a queued write for good", zap.String("guid", r.GUID))
-	if found.ID != "" {
-		a.After.Refused, a.After.RefusedAt = refused.reason, s.Now()
-		return s.noteApplied(ctx, a, found)
-	}
-	err := s.Store.RefuseCreate(ctx, r.GUID, r.Version, refused.reason, s.Now())
-	if err != nil {
-		if !errors.Is(err, members.ErrConflict) {
-			s.logger().Error("cannot store that a write was refused", zap.String("guid", r.GUID), zap.Error(err))
-		}
-		s.postpone(ctx, a, "", refused)
-	}
-	return members.Delivered{Record: r, Queued: err != nil}
 }

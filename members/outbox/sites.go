@@ -8,12 +8,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// This file keeps what has to be remembered of a site from one attempt to the
-// next. Of a site that is idle nothing is remembered.
+// This file finds the state of a site. Of a site that is idle there is none.
 
 // site is a site with its platform, for as long as something is done for it.
 type site struct {
@@ -24,21 +24,7 @@ type site struct {
 	breaker  *work.Breaker
 }
 
-// state is what is remembered of a site.
-type state struct {
-	// The Outbox's mutex guards these.
-	uses    int               // by sites
-	of      platform.Platform // that the breaker is for
-	breaker *work.Breaker
-
-	working  atomic.Bool  // on what is due
-	more     atomic.Bool  // became due meanwhile
-	troubles atomic.Int64 // failed attempts since all was applied
-	calling  atomic.Int64 // attempts that callers wait for
-	slow     atomic.Int64 // attempts that take long
-}
-
-// isSlow reports whether the platform had no answer lately, or an attempt takes
+// isSlow reports whether the platform had no response lately, or an attempt takes
 // long now.
 func (s *site) isSlow() bool { return s.slow.Load() > 0 || !s.breaker.IsFresh() }
 
@@ -56,11 +42,6 @@ func (s *site) begin(ctx context.Context, slot *limiter.Slot, timeout time.Durat
 		slot.End()
 		s.slow.Add(-slowed.Load())
 	}
-}
-
-// isIdle reports whether the state is no other than a new one.
-func (s *state) isIdle() bool {
-	return s.uses == 0 && s.troubles.Load() == 0 && s.breaker.IsFresh()
 }
 
 // enter returns a site with the platform that it has now, until leave is called.
@@ -109,7 +90,6 @@ func (o *Outbox) troubled() map[string]int64 {
 	return troubled
 }
 
-// probesDue returns the sites at which a probe may begin.
 func (o *Outbox) probesDue() (names []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,3 +110,20 @@ func (o *Outbox) isQuiet() bool {
 }
 
 func (s *site) logger() *zap.Logger { return s.Logger.With(zap.String("site", s.name)) }
+
+// acquire waits for a slot, in the slow lane if the site's platform is slow by then.
+// Errors: that of ctx.
+func (s *site) acquire(ctx context.Context, lanes *limiter.Lanes, slow bool) (*limiter.Slot, error) {
+	for {
+		slow = slow || s.isSlow()
+		slot, err := lanes.Acquire(ctx, slow)
+		if err != nil || slow || !s.isSlow() {
+			return slot, err
+		}
+		slot.End()
+	}
+}
+
+func (o *Outbox) leases() members.Leases {
+	return members.Leases{Store: o.Store, Now: o.Now, Timeout: o.Timeout}
+}

@@ -16,7 +16,7 @@ type Store interface {
 	MarkSent(ctx context.Context, guid, email string, now time.Time) error
 
 	// MarkApplyAgain is MarkApplied for a record that has to be applied once
-	// more, because an earlier attempt had no answer and may still take effect.
+	// more, because an earlier attempt had no response and may still take effect.
 	// r.Applied is less than the version that the platform has, so the record
 	// stays pending until f.Next. Of f, Problem, Next and UnnameUpTo count.
 	MarkApplyAgain(ctx context.Context, r members.Record, f Failure, owner string) error
@@ -86,7 +86,7 @@ type Failure struct {
 	// PlatformID is the platform's own identifier, if that is known by now.
 	PlatformID string
 
-	// UnansweredAt is now if the attempt had no answer, else zero.
+	// UnansweredAt is now if the attempt had no response, else zero.
 	UnansweredAt time.Time
 
 	// UnnameUpTo is the version up to which a write that named the subscription

@@ -12,22 +12,9 @@ import (
 // the platform has.
 const errFolded = "another member's email is the same to the platform's database, such as jane@example.com to jané@example.com"
 
-// heldError means that the email belongs to another member of the platform, whose
-// record here is pending and lets go of it.
-type heldError struct{}
-
-func (*heldError) Error() string { return "the email still belongs to another member, who is pending" }
-
-// Is reports whether target is [platform.ErrNoEffect].
-func (*heldError) Is(target error) bool { return target == platform.ErrNoEffect }
-
-// unsentError is an error that came before anything was sent to be changed.
-type unsentError struct{ error }
-
-func (e *unsentError) Unwrap() error { return e.error }
-
-// Is reports whether target is [platform.ErrNoEffect].
-func (e *unsentError) Is(target error) bool { return target == platform.ErrNoEffect }
+// errEmailPending means that the email belongs to another member of the platform, whose
+// record here is pending and releases it.
+var errEmailPending = platform.NoEffect(errors.New("the email still belongs to another member, who is pending"))
 
 // findOther returns another member of the platform that has the record's email,
 // or nil.
@@ -56,7 +43,7 @@ func (s applier) explainRefusal(ctx context.Context, a attempt, refusal *platfor
 }
 
 // resolveTaken finds out who the platform's other member with the record's email
-// is. If it is the record's own after all, it is brought up to date. It returns
+// is. If it is the record's own after all, it is updated. It returns
 // what apply does.
 func (s applier) resolveTaken(ctx context.Context, a attempt, other platform.Member) (platform.Member, error) {
 	r := a.After
@@ -76,7 +63,7 @@ func (s applier) resolveTaken(ctx context.Context, a attempt, other platform.Mem
 		return id, err
 	case lingers && isUnknown:
 		s.Wake()
-		return id, &heldError{}
+		return id, errEmailPending
 	case r.PlatformID != "" || a.isFirst() || r.Sent == "":
 		return id, &members.TakenError{Reason: members.EmailTaken}
 	}
@@ -90,7 +77,7 @@ func (s applier) resolveTaken(ctx context.Context, a attempt, other platform.Mem
 	return s.adopt(ctx, r, other.ID) // an earlier attempt arrived
 }
 
-// adopt brings up to date a member of the platform that was created by an earlier
+// adopt updates a member of the platform that was created by an earlier
 // attempt, whose answer was lost.
 func (s applier) adopt(ctx context.Context, r members.Record, id string) (platform.Member, error) {
 	r.PlatformID = id
@@ -106,18 +93,17 @@ func (s applier) adopt(ctx context.Context, r members.Record, id string) (platfo
 // owner waits for the record in turn, directly or through others, the record lets
 // go of its own email, for an address that nobody has.
 func (s applier) waitFor(ctx context.Context, r, owner members.Record) error {
-	held := &heldError{}
 	if r.PlatformID == "" {
-		return held
+		return errEmailPending
 	}
 	const longest = 16
 	for range longest {
 		if owner.Deleted {
-			return held
+			return errEmailPending
 		}
 		found, err := s.platform.FindByEmail(ctx, owner.Email)
 		if errors.Is(err, platform.ErrNotFound) {
-			return held
+			return errEmailPending
 		}
 		if err != nil {
 			return err
@@ -127,14 +113,14 @@ func (s applier) waitFor(ctx context.Context, r, owner members.Record) error {
 			if _, err := s.platform.Update(ctx, r.PlatformID, platform.Change{Email: &aside}); err != nil {
 				return err
 			}
-			return held
+			return errEmailPending
 		}
 		owner, err = s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: found.ID})
 		if err != nil || !owner.IsPending() {
-			return held
+			return errEmailPending
 		}
 	}
-	return held
+	return errEmailPending
 }
 
 // asideDomain is the domain of the address that a member has on the platform

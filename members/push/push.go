@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 	"time"
 
@@ -46,7 +45,7 @@ type Row struct {
 	// it is empty for none.
 	Identifier, Email string
 
-	// Fields relimiter the fields that the row has, without those of which it has what the
+	// Fields returns the fields that the row has, without those of which it has what the
 	// member has. The member is nil for a new one. Errors: *members.InvalidError.
 	Fields func(*members.Member) (members.Fields, error)
 }
@@ -76,7 +75,7 @@ type Counts struct {
 	Queued int
 }
 
-// Total relimiter how many rows are done.
+// Total counts the rows that are done. Queued rows are not.
 func (c Counts) Total() int { return c.Created + c.Updated + c.Unchanged + c.Refused }
 
 // outcome is what became of a row.
@@ -98,65 +97,10 @@ type push struct {
 
 	mu        sync.Mutex
 	ended     *sync.Cond // a row has ended
-	busy      map[string]bool
+	inUse     map[string]bool
 	counts    Counts
 	waiting   int  // rows
 	isWaiting bool // and why was told
-}
-
-// Run pushes rows, until ctx is done or one cannot be read. What is under way then is
-// finished.
-func Run(ctx context.Context, cfg Config, rows iter.Seq2[Row, error]) (Counts, error) {
-	p := &push{Config: cfg, limiter: make(chan struct{}, concurrency), busy: make(map[string]bool)}
-	p.ended = sync.NewCond(&p.mu)
-	ctx, p.cancel = context.WithCancelCause(ctx)
-	defer p.cancel(nil)
-	var working sync.WaitGroup
-	var err error
-	for row, readErr := range rows {
-		if err = readErr; err != nil || ctx.Err() != nil {
-			break
-		}
-		p.start(ctx, &working, row)
-	}
-	working.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
-	return p.counts, err
-}
-
-// start starts with a row once those before it that name the same are done.
-func (p *push) start(ctx context.Context, working *sync.WaitGroup, row Row) {
-	keys := []string{"id " + p.keyOf(row.Identifier)}
-	if row.Email != "" {
-		keys = append(keys, "email "+emailaddr.Key(row.Email))
-	}
-	p.reserve(keys)
-	known, _, result, err := p.look(ctx, row)
-	if err != nil || result == unchanged && !known.IsPending() {
-		p.free(keys)
-		p.end(row, result, err)
-		return
-	}
-	if before := "email "; known != nil && row.Email != "" {
-		if before += emailaddr.Key(known.Email); before != keys[len(keys)-1] { // which others may want
-			p.reserve([]string{before})
-			keys = append(keys, before)
-		}
-	}
-	select {
-	case <-ctx.Done():
-		p.free(keys)
-		return
-	case p.limiter <- struct{}{}:
-	}
-	working.Go(func() {
-		defer func() { <-p.limiter }()
-		result, err := p.put(ctx, row)
-		p.free(keys)
-		p.end(row, result, err)
-	})
 }
 
 func (p *push) keyOf(identifier string) string {
@@ -171,10 +115,10 @@ func (p *push) reserve(keys []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keys {
-		for p.busy[key] {
+		for p.inUse[key] {
 			p.ended.Wait()
 		}
-		p.busy[key] = true
+		p.inUse[key] = true
 	}
 }
 
@@ -182,7 +126,7 @@ func (p *push) free(keys []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keys {
-		delete(p.busy, key)
+		delete(p.inUse, key)
 	}
 	p.ended.Broadcast()
 }

@@ -10,9 +10,9 @@ import (
 
 // This file does one row.
 
-// look returns the member that a row names, nil for a new one, and the fields of the row
+// missing finds the member that a row names, nil for a new one, and the fields of the row
 // that it does not have yet, checked. Errors: *members.InvalidError, those of the store.
-func (p *push) look(ctx context.Context, row Row) (*members.Record, members.Fields, outcome, error) {
+func (p *push) missing(ctx context.Context, row Row) (*members.Record, members.Fields, outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rowTimeout)
 	defer cancel()
 	known, err := p.Service.Known(ctx, p.Integration, row.Identifier)
@@ -93,7 +93,7 @@ func (p *push) put(ctx context.Context, row Row) (outcome, error) {
 
 // try tries once to do what a row says.
 func (p *push) try(ctx context.Context, row Row) (did outcome, isQueued bool, err error) {
-	known, fields, did, err := p.look(ctx, row)
+	known, fields, did, err := p.missing(ctx, row)
 	if err != nil || did == unchanged && !known.IsPending() {
 		return did, false, err
 	}

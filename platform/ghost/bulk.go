@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // bulk matches the paths of requests that change members of whom Ghost then sends no
@@ -22,7 +20,7 @@ var bulk = regexp.MustCompile(`(?i)^(?:` +
 
 const version = `(?:(?:v[234]|canary)/+)?`
 
-// upload matches those of them that Ghost may go on with after its answer.
+// upload matches those of them that Ghost may go on with after its response.
 var upload = regexp.MustCompile(`(?i)/(?:upload|db)/*$`)
 
 // maxPath bounds the paths that are matched, in bytes. A longer one, made so by slashes,
@@ -48,5 +46,3 @@ func mayBeBulk(path string) bool {
 		return strings.Contains(path, part)
 	})
 }
-
-var _ platform.BulkChanger = (*Client)(nil)

@@ -18,7 +18,7 @@ import (
 // maxParts bounds the requests of a change before the last one.
 const maxParts = 3
 
-// ChangePost implements [platform.EventHost]. The text of the post is in none of the
+// The text of the post is in none of the
 // requests, so an edit of staff's at the same moment stays.
 func (c *eventClient) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
 	return c.changePost(ctx, eventPost{ID: id}, change, c.findAllTags)
@@ -48,8 +48,8 @@ func (c *eventClient) changePost(ctx context.Context, p eventPost, change func(p
 			update = first
 		}
 		update["updated_at"] = p.UpdatedAt
-		var answer eventPosts
-		err = c.call(ctx, http.MethodPut, "/posts/"+id+"/", withoutText, updates{[]map[string]any{update}}, &answer)
+		var response eventPosts
+		err = c.call(ctx, http.MethodPut, "/posts/"+id+"/", withoutText, updates{[]map[string]any{update}}, &response)
 		collision, collided := errors.AsType[*Error](err)
 		_, refused := errors.AsType[*platform.Refusal](err)
 		switch {
@@ -64,9 +64,9 @@ func (c *eventClient) changePost(ctx context.Context, p eventPost, change func(p
 			return platform.EventPost{}, noPost(err)
 		case first != nil && parts < maxParts:
 			parts++
-		case err == nil && len(answer.Posts) == 1 && answer.Posts[0].ID == id:
-			answer.Posts[0].Tags = tags // of which the answer says nothing
-			return answer.Posts[0].event(), nil
+		case err == nil && len(response.Posts) == 1 && response.Posts[0].ID == id:
+			response.Posts[0].Tags = tags // of which the response says nothing
+			return response.Posts[0].event(), nil
 		default:
 			p, err := c.getEventPost(ctx, id)
 			if err != nil {
@@ -155,7 +155,6 @@ func (c *eventClient) difference(ctx context.Context, p eventPost, want platform
 	return update, wanted, nil
 }
 
-// titleOf returns what Ghost makes of a title.
 func titleOf(p platform.EventPost) string {
 	return cmp.Or(strings.TrimSpace(p.Title), "(Untitled)")
 }
@@ -175,12 +174,12 @@ func (c *eventClient) isSlug(ctx context.Context, p eventPost, slug string) (boo
 		return false, nil
 	}
 	for _, kind := range []string{"/posts/", "/pages/"} {
-		var answer struct{ Posts, Pages []struct{ ID string } }
+		var response struct{ Posts, Pages []struct{ ID string } }
 		query := url.Values{"filter": {"slug:" + quote(slug)}, "fields": {"id"}, "limit": {"1"}}
-		if err := c.call(ctx, http.MethodGet, kind, query, nil, &answer); err != nil {
+		if err := c.call(ctx, http.MethodGet, kind, query, nil, &response); err != nil {
 			return false, err
 		}
-		if len(answer.Posts)+len(answer.Pages) > 0 {
+		if len(response.Posts)+len(response.Pages) > 0 {
 			return true, nil
 		}
 	}

@@ -232,7 +232,7 @@ func TestChangeFaults(t *testing.T) {
 		"Ghost hangs":             {map[string][]fault{"PUT": {{isDone: true, hangs: true}}}, []string{"unsure", "done"}, 1},
 		"the post is deleted":     {map[string][]fault{"PUT": {{status: 404, body: `{"errors":[{"type":"NotFoundError"}]}`}}}, []string{"no post", "done"}, 1},
 		"no Ghost answers":        {map[string][]fault{"PUT": {{status: 404, body: `{}`}}}, []string{"no effect", "done"}, 1},
-		"a long text":             {map[string][]fault{"PUT": {{isDone: true, status: 200, body: strings.Repeat(" ", maxAnswer+1)}}}, []string{"done", "done"}, 1},
+		"a long text":             {map[string][]fault{"PUT": {{isDone: true, status: 200, body: strings.Repeat(" ", maxResponse+1)}}}, []string{"done", "done"}, 1},
 		"another post":            {map[string][]fault{"GET": {{status: 200, body: `{"posts":[{"id":"000000000000000000000002"}]}`}}}, []string{"unsure", "done"}, 1},
 		"no post":                 {map[string][]fault{"GET": {{status: 200, body: `{}`}}}, []string{"unsure", "done"}, 1},
 	} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -33,7 +32,7 @@ type eventPost struct {
 	Tags      []tag  `json:"tags"`
 }
 
-// eventPosts is the envelope of answers.
+// eventPosts is the envelope of responses.
 type eventPosts struct {
 	Posts []eventPost `json:"posts"`
 }
@@ -47,7 +46,7 @@ type updates struct {
 // and leaves that out of the address unless it is asked for too.
 const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,status,custom_template,codeinjection_head,published_at,updated_at,url"
 
-// withoutText is the shortest answer to a request that makes or changes a post. It asks
+// withoutText is the shortest response to a request that makes or changes a post. It asks
 // for no relations: with include=tags alone, Ghost sends the newsletter a second time that
 // a post was sent with, as it does not look for the email then.
 var withoutText = url.Values{"formats": {"plaintext"}}
@@ -61,7 +60,7 @@ type eventClient struct{ postClient }
 
 func (*eventClient) PostLimits() platform.PostLimits { return postLimits }
 
-// event returns the post as others know it. Its head is as long as the answer lets it be: a
+// event returns the post as others know it. Its head is as long as the response lets it be: a
 // part of it must not be sent back as the whole.
 func (p eventPost) event() platform.EventPost {
 	id := clip.Text(p.ID, maxName)
@@ -96,119 +95,6 @@ func atMost(text string, most int) string {
 		return clip.Text(text, most)
 	}
 	return text
-}
-
-// AddPost implements [platform.EventHost]. Tags are looked up while Ghost makes the draft:
-// after it, Ghost is busy with what it does for each new post, and answers later.
-func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
-	want := change(platform.EventPost{Slug: slug, Status: platform.Draft})
-	tags, end := c.findAhead(ctx, want.Tags)
-	defer end()
-	p, err := c.makeDraft(ctx, slug, titleOf(want), isFirst)
-	if err != nil {
-		return platform.EventPost{}, err
-	}
-	if !postID.MatchString(p.ID) {
-		return platform.EventPost{}, &Error{Status: http.StatusCreated, Message: "without a post"}
-	}
-	if err := made(p.ID); err != nil {
-		return platform.EventPost{}, err
-	}
-	if len(p.Tags) > 0 { // given by staff, who may be changing them: Ghost lets the later change win
-		p = eventPost{ID: p.ID}
-	}
-	return c.changePost(ctx, p, change, tags)
-}
-
-// makeDraft makes a draft, or returns the post that was made under its slug. Ghost adds a
-// number to a slug that is taken, and so tells which of several posts was first.
-func (c *eventClient) makeDraft(ctx context.Context, slug, title string, isFirst bool) (eventPost, error) {
-	if !slugLike.MatchString(slug) || len(slug) > postLimits.Slug {
-		return eventPost{}, errDraftSlug
-	}
-	if !isFirst {
-		if first, err := c.firstDraft(ctx, slug); !errors.Is(err, platform.ErrNoPost) {
-			return first, err
-		}
-	}
-	var answer eventPosts
-	draft := map[string]any{"title": title, "slug": slug, "status": platform.Draft}
-	err := c.call(ctx, http.MethodPost, "/posts/", withoutText, updates{[]map[string]any{draft}}, &answer)
-	switch {
-	case err == nil && len(answer.Posts) != 1:
-		return eventPost{}, &Error{Status: http.StatusCreated, Message: "without a post"}
-	case err == nil && answer.Posts[0].Slug == slug:
-		return answer.Posts[0], nil
-	case err == nil && !isNumbered(answer.Posts[0].Slug, slug): // a word that is Ghost's own, such as rss
-		if err := c.deleteDraft(ctx, answer.Posts[0].ID); err != nil {
-			return eventPost{}, err
-		}
-		return eventPost{}, errDraftSlug
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return eventPost{}, err
-	}
-	// Another process was first, or the answer was lost.
-	first, lookErr := c.firstDraft(ctx, slug)
-	if err != nil && lookErr != nil {
-		return eventPost{}, err
-	}
-	if errors.Is(lookErr, platform.ErrNoPost) {
-		lookErr = &Error{Status: http.StatusCreated, Message: "with a post that is gone"}
-	}
-	return first, lookErr
-}
-
-var errDraftSlug = &platform.Refusal{Reason: "Ghost cannot have a post with this slug."}
-
-// deleteDraft deletes a post that was made in vain. Somebody else may have done so.
-func (c *eventClient) deleteDraft(ctx context.Context, id string) error {
-	err := c.call(ctx, http.MethodDelete, "/posts/"+url.PathEscape(id)+"/", nil, nil, nil)
-	if err != nil && !errors.Is(err, platform.ErrNotFound) {
-		return fmt.Errorf("deleting a post that was made twice: %w", err)
-	}
-	return nil
-}
-
-// firstDraft returns the post that was first made under a slug, and deletes drafts that were
-// made under it later. Errors: platform.ErrNoPost.
-func (c *eventClient) firstDraft(ctx context.Context, slug string) (eventPost, error) {
-	list, err := c.madeAs(ctx, slug)
-	if err != nil {
-		return eventPost{}, err
-	}
-	if len(list) == 0 {
-		return eventPost{}, platform.ErrNoPost
-	}
-	// The slug without a number was taken first. If it is gone, the IDs tell.
-	first := list[max(0, slices.IndexFunc(list, func(p eventPost) bool { return p.Slug == slug }))]
-	return first, c.deleteDrafts(ctx, list, first.ID)
-}
-
-func (c *eventClient) DeleteDrafts(ctx context.Context, slug, except string) error {
-	list, err := c.madeAs(ctx, slug)
-	if err != nil {
-		return err
-	}
-	return c.deleteDrafts(ctx, list, except)
-}
-
-// madeAs returns the posts that were made under a slug, those that were made first.
-func (c *eventClient) madeAs(ctx context.Context, slug string) ([]eventPost, error) {
-	list, err := c.listEventPosts(ctx, "slug:"+quote(slug)+",slug:~^"+quote(slug+"-"), "id asc", maxPage)
-	return slices.DeleteFunc(list, func(p eventPost) bool { return !isNumbered(p.Slug, slug) && p.Slug != slug }), err
-}
-
-// deleteDrafts deletes those of some posts that are drafts, but for one.
-func (c *eventClient) deleteDrafts(ctx context.Context, list []eventPost, except string) error {
-	for _, p := range list {
-		if p.ID == except || p.Status != platform.Draft {
-			continue
-		}
-		if err := c.deleteDraft(ctx, p.ID); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // isNumbered reports whether Ghost may have made a slug of another that was taken.
@@ -248,8 +134,8 @@ func (c *eventClient) EventPosts(ctx context.Context, ids []string) (map[string]
 // maxSecond bounds the posts that are returned because they were changed in one second.
 const maxSecond = 2000
 
-// ChangedPosts implements [platform.EventHost]. Ghost's times are of seconds. If more posts
-// than fit into an answer were changed in one, as an import does, more are returned: who asks
+// Ghost's times are of seconds. If more posts
+// than fit into a response were changed in one, as an import does, more are returned: who asks
 // again for what was changed since then would get the same.
 func (c *eventClient) ChangedPosts(ctx context.Context, since time.Time) ([]platform.EventPost, error) {
 	list, isFull, err := c.changed(ctx, "updated_at:>="+second(since))
@@ -275,9 +161,6 @@ func (c *eventClient) ChangedPosts(ctx context.Context, since time.Time) ([]plat
 	return changed, nil
 }
 
-// second returns a time as Ghost's filters know it.
-func second(t time.Time) string { return quote(t.UTC().Format(time.DateTime)) }
-
 // changed returns the posts that a filter lets through, those that were changed first, and
 // whether there may be others.
 func (c *eventClient) changed(ctx context.Context, filter string) (list []eventPost, isFull bool, err error) {
@@ -291,43 +174,43 @@ func (c *eventClient) changed(ctx context.Context, filter string) (list []eventP
 }
 
 func (c *eventClient) listEventPosts(ctx context.Context, filter, order string, limit int) ([]eventPost, error) {
-	var answer eventPosts
+	var response eventPosts
 	query := url.Values{"filter": {filter}, "fields": {eventFields}, "include": {"tags"}, "order": {order}, "limit": {strconv.Itoa(limit)}}
-	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &response); err != nil {
 		return nil, err
 	}
-	return answer.Posts[:min(len(answer.Posts), limit)], nil
+	return response.Posts[:min(len(response.Posts), limit)], nil
 }
 
 func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, error) {
 	if !postID.MatchString(id) {
 		return eventPost{}, platform.ErrNoPost
 	}
-	var answer eventPosts
+	var response eventPosts
 	query := url.Values{"fields": {eventFields}, "include": {"tags"}}
-	if err := c.call(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &response); err != nil {
 		return eventPost{}, noPost(err)
 	}
-	if len(answer.Posts) != 1 || answer.Posts[0].ID != id {
+	if len(response.Posts) != 1 || response.Posts[0].ID != id {
 		return eventPost{}, &Error{Status: http.StatusOK, Message: "without the post"}
 	}
-	return answer.Posts[0], nil
+	return response.Posts[0], nil
 }
 
 // timeZone is how names of time zones look.
 var timeZone = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,99}$`)
 
 func (c *eventClient) TimeZone(ctx context.Context) (string, error) {
-	var answer struct {
+	var response struct {
 		Settings []struct {
 			Key   string          `json:"key"`
 			Value json.RawMessage `json:"value"`
 		} `json:"settings"`
 	}
-	if err := c.call(ctx, http.MethodGet, "/settings/", nil, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/settings/", nil, nil, &response); err != nil {
 		return "", err
 	}
-	for _, setting := range answer.Settings {
+	for _, setting := range response.Settings {
 		var name string
 		if setting.Key == "timezone" && json.Unmarshal(setting.Value, &name) == nil && timeZone.MatchString(name) {
 			return name, nil
@@ -345,17 +228,15 @@ func (c *eventClient) Labels(ctx context.Context, text string) ([]string, error)
 	if text != "" {
 		query.Set("filter", "name:~"+quote(text))
 	}
-	var answer struct {
+	var response struct {
 		Labels []label `json:"labels"`
 	}
-	if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &response); err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, l := range answer.Labels[:min(len(answer.Labels), maxPage)] {
+	for _, l := range response.Labels[:min(len(response.Labels), maxPage)] {
 		names = append(names, atMost(l.Name, maxTag))
 	}
 	return names, nil
 }
-
-var _ platform.EventHost = (*Client)(nil)

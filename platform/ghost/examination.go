@@ -39,15 +39,15 @@ func (c *examiner) Examine(ctx context.Context) (platform.Examination, error) {
 	return examination, nil
 }
 
-// explainKey says of an answer about the key what to do.
+// explainKey says of a response about the key what to do.
 func explainKey(err error) error {
-	answer, ok := errors.AsType[*Error](err)
+	response, ok := errors.AsType[*Error](err)
 	switch {
 	case !ok:
 		return err
-	case strings.Contains(answer.Message, "maxAge exceeded"), strings.Contains(answer.Message, "jwt expired"):
+	case strings.Contains(response.Message, "maxAge exceeded"), strings.Contains(response.Message, "jwt expired"):
 		return fmt.Errorf("one of the two clocks is wrong, because Ghost takes the token for an old one: %w", err)
-	case answer.Status == http.StatusUnauthorized, answer.Status == http.StatusForbidden, answer.Code == "INVALID_JWT":
+	case response.Status == http.StatusUnauthorized, response.Status == http.StatusForbidden, response.Code == "INVALID_JWT":
 		return fmt.Errorf("admin_key is not accepted, so copy the Admin API key of a custom integration from Ghost's settings: %w", err)
 	}
 	return err
@@ -59,20 +59,20 @@ const (
 	testTag = "#lychgate-doctor "
 
 	// testTimeout is about how long events may take. Ghost sends one after the other,
-	// and waits 2 seconds for each answer.
+	// and waits 2 seconds for each response.
 	testTimeout = 15 * time.Second
 
 	// firstWait is how long after an event Ghost is asked what became of it; the next
-	// event has twice as long. Ghost forgets the answer if it is asked in the very moment
+	// event has twice as long. Ghost forgets the response if it is asked in the very moment
 	// in which it notes it, so it is asked once for each event.
 	firstWait = time.Second
 
 	// delivered is how an edge answers an event (handlers/webhooks.go). Other servers,
-	// and Caddy where nothing else answers, say 200 to anything.
+	// and Caddy where nothing else responds, say 200 to anything.
 	delivered = "202"
 )
 
-// TestEvents implements [platform.EventTester]: a webhook with the same URL is
+// A webhook with the same URL is
 // registered for tags, and tags are added until an event was answered. All of them are
 // removed again, also if ctx ends: only the wait ends with it.
 func (c *examiner) TestEvents(ctx context.Context, url string) (missing bool, err error) {
@@ -131,17 +131,17 @@ func (c *examiner) causeEvent(ctx, waiting context.Context, wait time.Duration, 
 	case <-waiting.Done():
 	case <-time.After(wait):
 	}
-	answer := webhooks{[]webhook{w}}
-	err = c.call(ctx, http.MethodPut, webhooksPath+w.ID+"/", nil, answer, &answer)
+	response := webhooks{[]webhook{w}}
+	err = c.call(ctx, http.MethodPut, webhooksPath+w.ID+"/", nil, response, &response)
 	switch {
-	case errors.Is(err, platform.ErrNotFound): // Ghost removes a webhook for an answer of 410
+	case errors.Is(err, platform.ErrNotFound): // Ghost removes a webhook for a response of 410
 		return webhook{}, &platform.UndeliveredError{Reason: "it was answered with 410, by an edge of another configuration or store", Answered: true}
 	case err != nil:
 		return webhook{}, fmt.Errorf("asking what became of the event: %w", err)
-	case len(answer.Webhooks) != 1:
+	case len(response.Webhooks) != 1:
 		return webhook{}, errors.New("asking what became of the event: Ghost's answer has no webhook")
 	}
-	return answer.Webhooks[0], nil
+	return response.Webhooks[0], nil
 }
 
 // undelivered returns why the last event of a webhook did not arrive, nil if it did.
@@ -164,15 +164,9 @@ func remove(ctx context.Context, from api, path string) error {
 	return fmt.Errorf("removing what the test has made: %w", err)
 }
 
-// joinErrors returns both errors, or the one that there is.
 func joinErrors(err, other error) error {
 	if err == nil || other == nil {
 		return cmp.Or(err, other)
 	}
 	return fmt.Errorf("%w; %w", err, other)
 }
-
-var (
-	_ platform.Examiner    = (*Client)(nil)
-	_ platform.EventTester = (*Client)(nil)
-)

@@ -12,7 +12,7 @@ import (
 
 // This file turns what Ghost says of a request into the errors that package platform knows.
 
-// ghostError is one of the errors in an answer of Ghost's.
+// ghostError is one of the errors in a response of Ghost's.
 type ghostError struct {
 	Type     string `json:"type"`
 	Code     string `json:"code"`
@@ -21,13 +21,13 @@ type ghostError struct {
 	Property string `json:"property"` // which is not valid
 }
 
-// firstError returns the first error in an answer of Ghost's, the zero value if there
+// firstError returns the first error in a response of Ghost's, the zero value if there
 // is none.
-func firstError(answer []byte) ghostError {
+func firstError(response []byte) ghostError {
 	var body struct {
 		Errors []ghostError `json:"errors"`
 	}
-	if json.Unmarshal(answer, &body) != nil || len(body.Errors) == 0 {
+	if json.Unmarshal(response, &body) != nil || len(body.Errors) == 0 {
 		return ghostError{}
 	}
 	first := body.Errors[0]
@@ -41,10 +41,16 @@ func firstError(answer []byte) ghostError {
 // and shown.
 const maxErrorText = 4000
 
-// refusal turns an answer that is no success into one of the kinds of errors
+// labelsRefused is the code of Ghost's 500 response to a member whose labels it could not
+// change, of whom it then has changed nothing. Its database, MySQL, has found a deadlock
+// with another change of labels; or it takes one of the labels for another that is
+// there, as its collation does with VIP and víp, while Ghost does not.
+const labelsRefused = "UPDATE_RELATION"
+
+// refusal turns a response that is no success into one of the kinds of errors
 // that [platform.Platform] knows.
-func refusal(status int, answer []byte) error {
-	first := firstError(answer)
+func refusal(status int, response []byte) error {
+	first := firstError(response)
 	switch status {
 	case http.StatusNotFound:
 		// Without an error of Ghost's it is somebody else's 404.
@@ -70,6 +76,8 @@ func refusal(status int, answer []byte) error {
 	return &Error{Status: status, Type: first.Type, Code: first.Code, Message: first.Message}
 }
 
+const unknownNewsletter = "One of the newsletters does not exist in Ghost."
+
 // reason returns what Ghost says for people: the context, if there is one.
 func reason(e ghostError) string {
 	if strings.Contains(e.Context, "[newsletters.") {
@@ -81,7 +89,7 @@ func reason(e ghostError) string {
 	return e.Message
 }
 
-// Error is an answer of Ghost's that is not about the member: it is in trouble,
+// Error is a response of Ghost's that is not about the member: it is in trouble,
 // or does not know the key.
 type Error struct {
 	Status  int    // of HTTP
@@ -92,19 +100,12 @@ type Error struct {
 
 // Is reports whether the error is platform.ErrNoEffect: Ghost turned the request
 // away before it looked at what is asked for, or its database has undone it. A Ghost
-// that starts answers 503 to everything (RFC 9110, section 15.6.4).
+// that starts responds with 503 to everything (RFC 9110, section 15.6.4).
 func (e *Error) Is(target error) bool {
 	return target == platform.ErrNoEffect &&
 		(e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout ||
 			e.Status == http.StatusServiceUnavailable || e.Code == labelsRefused)
 }
-
-// noEffectError is the error of a request that was never sent.
-type noEffectError struct{ error }
-
-func (e noEffectError) Is(target error) bool { return target == platform.ErrNoEffect }
-
-func (e noEffectError) Unwrap() error { return e.error }
 
 func (e *Error) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("Ghost answers %d %s %s %s", e.Status, e.Type, e.Code, e.Message))

@@ -14,7 +14,7 @@ import (
 
 // Config holds what a [Client] is made from. URL and AdminKey are required.
 type Config struct {
-	// URL is where Ghost answers, without /ghost: http://127.0.0.1:2368.
+	// URL is where Ghost responds, without /ghost: http://127.0.0.1:2368.
 	URL string
 
 	// AdminKey is an Admin API key, as Ghost's settings show it: an ID and a
@@ -49,6 +49,8 @@ var (
 	_ platform.EventHost     = (*Client)(nil)
 	_ platform.ReaderHost    = (*Client)(nil)
 	_ platform.MemberLabeler = (*Client)(nil)
+	_ platform.Examiner      = (*Client)(nil)
+	_ platform.EventTester   = (*Client)(nil)
 )
 
 // New makes a Client. It does not talk to Ghost yet.
@@ -80,7 +82,7 @@ func New(cfg Config) (*Client, error) {
 	forVisitors, forReaders := t.newAPI(maxStaffConnections), t.newAPI(maxReaderConnections)
 	source := webhookClient{api: forMembers, key: key}
 	return &Client{
-		memberClient:  memberClient{api: forMembers, labelling: make(chan struct{}, 1)},
+		memberClient:  memberClient{labelClient{api: forMembers, labelling: make(chan struct{}, 1)}},
 		postClient:    postClient{forPosts},
 		eventClient:   eventClient{postClient{forPosts}},
 		webhookClient: source,

@@ -1,17 +1,8 @@
 package ghost
 
 import (
-	"errors"
-	"fmt"
-	"net/url"
-	"regexp"
-	"strings"
-
 	"github.com/lychgate/caddy-lychgate/platform"
 )
-
-// AdminPath is the path of Ghost's admin, below that of the publication.
-const AdminPath = "/ghost"
 
 // Kind is Ghost in the configuration of a site.
 var Kind = platform.Kind{
@@ -41,37 +32,4 @@ var Kind = platform.Kind{
 		}
 		return client, nil
 	},
-}
-
-func checkURL(address string) error {
-	u, err := url.Parse(address)
-	switch {
-	case err == nil && u.User != nil:
-		return errors.New("credentials in Ghost's address end up in logs, and are not sent: write it without what is in front of the @")
-	case err != nil && strings.Contains(address, "@"): // not shown, as it may have a password
-		return errors.New("not Ghost's address, such as http://127.0.0.1:2368")
-	case err != nil || !platform.IsServer(u):
-		return fmt.Errorf("%q is not Ghost's address, such as http://127.0.0.1:2368", address)
-	case u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%q is not Ghost's address alone: write it without what begins at the ? or #", address)
-	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), AdminPath):
-		return fmt.Errorf("%q is the address of Ghost's admin: write Ghost's own, without /ghost", address)
-	}
-	return nil
-}
-
-var (
-	adminKey   = regexp.MustCompile(`^[^:\s]+:(?:[0-9a-fA-F]{2}){32,}$`)
-	contentKey = regexp.MustCompile(`^[0-9a-f]{26}$`)
-)
-
-// checkAdminKey checks an Admin API key. The key is in no error.
-func checkAdminKey(key string) error {
-	switch {
-	case adminKey.MatchString(key):
-		return nil
-	case contentKey.MatchString(key):
-		return errors.New("this is a Content API key: write the Admin API key that Ghost shows beside it")
-	}
-	return errors.New("not one of Ghost's Admin API keys, an ID and 64 hexadecimal digits with a colon between them")
 }

@@ -9,25 +9,30 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// labelsRefused is the code of Ghost's answer 500 to a member whose labels it could not
-// change, of whom it then has changed nothing. Its database, MySQL, has found a deadlock
-// with another change of labels; or it takes one of the labels for another that is
-// there, as its collation does with VIP and víp, while Ghost does not.
-const labelsRefused = "UPDATE_RELATION"
-
 // labelAttempts is how often a change of labels is sent that Ghost's database undoes.
 const labelAttempts = 5
+
+// labelClient sends changes that name labels.
+type labelClient struct {
+	api
+
+	// labelling holds one while labels are changed, once labelsMeet: Ghost was seen to
+	// undo a change of labels because of another.
+	labelling  chan struct{}
+	labelsMeet atomic.Bool
+}
 
 // label sends a change that names labels, by the function send. On MySQL those that come
 // at the same time deadlock in Ghost, half of them with eight writers: once that was
 // seen, one is sent at a time. Where it is another edge's, or staff's, it is sent again.
 // A label that Ghost takes for another becomes that.
-func (c *memberClient) label(ctx context.Context, labels *[]label, send func() error) error {
+func (c *labelClient) label(ctx context.Context, labels *[]label, send func() error) error {
 	alone := false
 	for attempt := 1; ; attempt++ {
 		if c.labelsMeet.Load() && !alone {
@@ -39,14 +44,14 @@ func (c *memberClient) label(ctx context.Context, labels *[]label, send func() e
 			alone = true
 		}
 		err := send()
-		answer, ok := errors.AsType[*Error](err)
-		if !ok || answer.Code != labelsRefused || attempt == labelAttempts {
+		response, ok := errors.AsType[*Error](err)
+		if !ok || response.Code != labelsRefused || attempt == labelAttempts {
 			return err
 		}
 		c.labelsMeet.Store(true)
 		if attempt == 2 { // the first may have met another's
 			if err := c.settleLabels(ctx, labels); err != nil {
-				return noEffectError{err}
+				return platform.NoEffect(err)
 			}
 		}
 		select {
@@ -59,7 +64,7 @@ func (c *memberClient) label(ctx context.Context, labels *[]label, send func() e
 
 // alone waits until nobody else changes labels. It gives up when half of the time has
 // gone: what is sent with too little left is cut off, and done in Ghost all the same.
-func (c *memberClient) alone(ctx context.Context) (done func(), err error) {
+func (c *labelClient) alone(ctx context.Context) (done func(), err error) {
 	wait := ctx
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -70,25 +75,25 @@ func (c *memberClient) alone(ctx context.Context) (done func(), err error) {
 	case c.labelling <- struct{}{}:
 		return func() { <-c.labelling }, nil
 	case <-wait.Done():
-		return nil, noEffectError{fmt.Errorf("waiting for other changes of labels: %w", wait.Err())}
+		return nil, platform.NoEffect(fmt.Errorf("waiting for other changes of labels: %w", wait.Err()))
 	}
 }
 
 // settleLabels puts in place of each label that which Ghost's database takes it for. A
 // label that is not there it makes, so that the next can be taken for it.
-func (c *memberClient) settleLabels(ctx context.Context, labels *[]label) error {
-	type answer struct {
+func (c *labelClient) settleLabels(ctx context.Context, labels *[]label) error {
+	type response struct {
 		Labels []label `json:"labels"`
 	}
 	settled := make([]label, 0, len(*labels))
 	for _, asked := range *labels {
-		var there answer
+		var there response
 		query := url.Values{"filter": {"name:" + quote(asked.Name)}, "limit": {"1"}}
 		if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &there); err != nil {
 			return err
 		}
 		if len(there.Labels) == 0 {
-			err := c.call(ctx, http.MethodPost, "/labels/", nil, answer{[]label{asked}}, &there)
+			err := c.call(ctx, http.MethodPost, "/labels/", nil, response{[]label{asked}}, &there)
 			if _, refused := errors.AsType[*platform.Refusal](err); err != nil && !refused {
 				return err
 			}
@@ -102,4 +107,8 @@ func (c *memberClient) settleLabels(ctx context.Context, labels *[]label) error 
 	}
 	*labels = settled
 	return nil
+}
+
+type label struct {
+	Name string `json:"name"`
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
@@ -45,15 +44,11 @@ type subscription struct {
 	} `json:"price"`
 }
 
-type label struct {
-	Name string `json:"name"`
-}
-
 type newsletter struct {
 	ID string `json:"id"`
 }
 
-// members is the envelope of requests and answers.
+// members is the envelope of requests and responses.
 type members struct {
 	Members []member `json:"members"`
 	Meta    *meta    `json:"meta,omitempty"`
@@ -66,14 +61,7 @@ type meta struct {
 }
 
 // memberClient reads and changes the members of a Ghost.
-type memberClient struct {
-	api
-
-	// labelling holds one while labels are changed, once labelsMeet: Ghost was seen to
-	// undo a change of labels because of another.
-	labelling  chan struct{}
-	labelsMeet atomic.Bool
-}
+type memberClient struct{ labelClient }
 
 func (c *memberClient) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
 	if err := c.checkNewsletters(ctx, m.Newsletters); err != nil {
@@ -109,15 +97,15 @@ func (c *memberClient) Update(ctx context.Context, id string, change platform.Ch
 	return c.change(ctx, http.MethodPut, path, toWire(change))
 }
 
-// isInTrouble reports whether Ghost has answered that it failed.
+// isInTrouble reports whether Ghost has responded that it failed.
 func isInTrouble(err error) bool {
-	answer, ok := errors.AsType[*Error](err)
-	return ok && answer.Status == http.StatusInternalServerError
+	response, ok := errors.AsType[*Error](err)
+	return ok && response.Status == http.StatusInternalServerError
 }
 
 func (c *memberClient) change(ctx context.Context, method, path string, m member) (platform.Member, error) {
-	var answer members
-	send := func() error { return c.call(ctx, method, path, nil, members{Members: []member{m}}, &answer) }
+	var response members
+	send := func() error { return c.call(ctx, method, path, nil, members{Members: []member{m}}, &response) }
 	var err error
 	if m.Labels == nil || len(*m.Labels) == 0 && method == http.MethodPost {
 		err = send()
@@ -127,7 +115,7 @@ func (c *memberClient) change(ctx context.Context, method, path string, m member
 	if err != nil {
 		return platform.Member{}, err
 	}
-	return one(answer)
+	return one(response)
 }
 
 func (c *memberClient) Delete(ctx context.Context, id string) error {
@@ -135,26 +123,26 @@ func (c *memberClient) Delete(ctx context.Context, id string) error {
 }
 
 func (c *memberClient) Get(ctx context.Context, id string) (platform.Member, error) {
-	var answer members
+	var response members
 	query := url.Values{"include": {includes}}
-	if err := c.call(ctx, http.MethodGet, "/members/"+url.PathEscape(id)+"/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/members/"+url.PathEscape(id)+"/", query, nil, &response); err != nil {
 		return platform.Member{}, err
 	}
-	return one(answer)
+	return one(response)
 }
 
-func one(answer members) (platform.Member, error) {
-	if len(answer.Members) != 1 {
+func one(response members) (platform.Member, error) {
+	if len(response.Members) != 1 {
 		return platform.Member{}, &Error{Status: http.StatusOK, Message: "without a member"}
 	}
-	return fromWire(answer.Members[0]), nil
+	return fromWire(response.Members[0]), nil
 }
 
-// includes is what answers with members are to have beside what Ghost puts into
+// includes is what responses with members are to have beside what Ghost puts into
 // them anyway.
 const includes = "tiers"
 
-// List implements [platform.Platform], in pages of 100, which is the most that
+// List reads pages of 100, which is the most that
 // Ghost returns.
 func (c *memberClient) List(ctx context.Context, after string, since time.Time) ([]platform.Member, int, error) {
 	var filter []string
@@ -184,25 +172,25 @@ const pageSize = 100
 // list returns the first members that a filter finds, in the order of their IDs, and
 // how many it finds in all.
 func (c *memberClient) list(ctx context.Context, filter string, limit int) ([]platform.Member, int, error) {
-	var answer members
+	var response members
 	query := url.Values{"limit": {strconv.Itoa(limit)}, "order": {"id asc"}, "include": {includes}}
 	if filter != "" {
 		query.Set("filter", filter)
 	}
-	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &response); err != nil {
 		return nil, 0, err
 	}
 	// Whoever is missing in a list is removed here, so what only looks like one, such
-	// as the answer of something in front of Ghost, is none.
-	if answer.Members == nil || answer.Meta == nil || answer.Meta.Pagination.Total == nil {
+	// as the response of something in front of Ghost, is none.
+	if response.Members == nil || response.Meta == nil || response.Meta.Pagination.Total == nil {
 		return nil, 0, errNoList
 	}
-	total := *answer.Meta.Pagination.Total
-	if len(answer.Members) < min(limit, total) {
+	total := *response.Meta.Pagination.Total
+	if len(response.Members) < min(limit, total) {
 		return nil, 0, errNoList
 	}
-	list := make([]platform.Member, 0, len(answer.Members))
-	for _, m := range answer.Members {
+	list := make([]platform.Member, 0, len(response.Members))
+	for _, m := range response.Members {
 		list = append(list, fromWire(m))
 	}
 	return list, total, nil
@@ -230,38 +218,31 @@ func (c *memberClient) Count(ctx context.Context) (int, error) {
 	return total, err
 }
 
-// FindByEmail implements [platform.Platform]. Ghost on SQLite tells emails apart
+// Ghost on SQLite tells emails apart
 // by case, but not what they begin with. One that is no longer than that comes
 // first in the order. Ghost keeps an internationalized domain in the form that staff
 // have given, and its ASCII form for whoever signed up.
 func (c *memberClient) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
-	var answer members
+	var response members
 	var filter []string
 	for _, form := range emailaddr.Forms(email) {
 		filter = append(filter, "email:~^"+quote(form))
 	}
 	query := url.Values{"filter": {strings.Join(filter, ",")}, "limit": {"100"}, "order": {"email asc"}, "include": {includes}}
-	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &response); err != nil {
 		return platform.Member{}, err
 	}
-	for _, m := range answer.Members {
+	for _, m := range response.Members {
 		if m := fromWire(m); m.Email == email {
 			return m, nil
 		}
 	}
-	for _, m := range answer.Members {
+	for _, m := range response.Members {
 		if m := fromWire(m); emailaddr.Key(m.Email) == emailaddr.Key(email) {
 			return m, nil
 		}
 	}
 	return platform.Member{}, platform.ErrNotFound
-}
-
-// quote returns a string of Ghost's filter language, NQL, which knows `\'` and `\"`. A
-// backslash before anything else stands for itself, so a string that ends with one may
-// only be the last of a filter.
-func quote(s string) string {
-	return "'" + strings.NewReplacer(`'`, `\'`, `"`, `\"`).Replace(s) + "'"
 }
 
 // toWire returns a change as Ghost takes it. Ghost looks up whoever signs in by the
@@ -361,5 +342,3 @@ func tierOf(w member) string {
 	}
 	return ""
 }
-
-var _ platform.Platform = (*Client)(nil)

@@ -13,15 +13,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Reasons of refusals.
-const (
-	unknownNewsletter  = "One of the newsletters does not exist in Ghost."
-	archivedNewsletter = "One of the newsletters is archived in Ghost."
-)
+const archivedNewsletter = "One of the newsletters is archived in Ghost."
 
 // checkNewsletters refuses newsletters that do not exist or are archived. Ghost takes
 // archived ones, and signs nobody up for them, so it is asked before.
-func (c *memberClient) checkNewsletters(ctx context.Context, ids []string) error {
+func (c api) checkNewsletters(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -32,20 +28,20 @@ func (c *memberClient) checkNewsletters(ctx context.Context, ids []string) error
 		}
 		quoted = append(quoted, quote(id))
 	}
-	var answer struct {
+	var response struct {
 		Newsletters []struct{ ID, Status string }
 	}
 	query := url.Values{
 		"filter": {"id:[" + strings.Join(quoted, ",") + "]"}, "fields": {"id,status"}, "limit": {strconv.Itoa(len(ids))},
 	}
-	if err := c.call(ctx, http.MethodGet, "/newsletters/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/newsletters/", query, nil, &response); err != nil {
 		if errors.Is(err, platform.ErrNotFound) { // which would mean the member
 			err = errNoNewsletters
 		}
-		return noEffectError{fmt.Errorf("reading newsletters: %w", err)}
+		return platform.NoEffect(fmt.Errorf("reading newsletters: %w", err))
 	}
-	status := make(map[string]string, len(answer.Newsletters))
-	for _, n := range answer.Newsletters {
+	status := make(map[string]string, len(response.Newsletters))
+	for _, n := range response.Newsletters {
 		status[n.ID] = n.Status
 	}
 	switch {

@@ -42,7 +42,7 @@ type tag struct {
 	Visibility string `json:"visibility,omitempty"`
 }
 
-// posts and tags are the envelopes of requests and answers.
+// posts and tags are the envelopes of requests and responses.
 type posts struct {
 	Posts []post `json:"posts"`
 	Meta  *meta  `json:"meta,omitempty"`
@@ -59,8 +59,8 @@ const (
 	// maxPage is how many posts or tags Ghost 6 returns at most.
 	maxPage = 100
 
-	// aCrowd is how many posts of a full answer carry a tag that is asked for alone.
-	aCrowd = 10
+	// manyCarriers is how many posts of a full response carry a tag that is asked for alone.
+	manyCarriers = 10
 
 	// maxNames bounds the names of tags that one request asks for, in bytes. Node takes 16
 	// KiB of headers, and the address is one.
@@ -70,8 +70,8 @@ const (
 // postClient finds the posts of a Ghost, and moves tags between them.
 type postClient struct{ api }
 
-// Tagged implements [platform.PostHost]. What carries any of the tags is read at once, and
-// what carries one alone only if there is more than fits into an answer.
+// What carries any of the tags is read at once, and
+// what carries one alone only if there is more than fits into a response.
 func (c *postClient) Tagged(ctx context.Context, names []string, most int) (map[string]platform.Tagged, error) {
 	carried := make(map[string]platform.Tagged)
 	for len(names) > 0 {
@@ -128,10 +128,10 @@ func (c *postClient) taggedWith(ctx context.Context, known map[string]tag, most 
 		return nil
 	}
 
-	// The answer is full. Tags that many posts carry are asked for alone, so that the
+	// The response is full. Tags that many posts carry are asked for alone, so that the
 	// others may fit into one.
 	rest := maps.Clone(known)
-	maps.DeleteFunc(rest, func(name string, _ tag) bool { return carried[name].Total >= max(most, aCrowd) })
+	maps.DeleteFunc(rest, func(name string, _ tag) bool { return carried[name].Total >= max(most, manyCarriers) })
 	if len(rest) == len(known) {
 		clear(rest)
 	}
@@ -139,7 +139,7 @@ func (c *postClient) taggedWith(ctx context.Context, known map[string]tag, most 
 		if _, ok := rest[name]; ok {
 			continue
 		}
-		some, count, err := c.crowd(ctx, t, most)
+		some, count, err := c.carriers(ctx, t, most)
 		if err != nil {
 			return err
 		}
@@ -152,8 +152,8 @@ func (c *postClient) taggedWith(ctx context.Context, known map[string]tag, most 
 	return c.taggedWith(ctx, rest, most, carried)
 }
 
-// crowd returns the first posts that carry a tag, and how many there are.
-func (c *postClient) crowd(ctx context.Context, t tag, most int) ([]post, int, error) {
+// carriers returns the first posts that carry a tag, and how many there are.
+func (c *postClient) carriers(ctx context.Context, t tag, most int) ([]post, int, error) {
 	filter := "tags.id:" + oneOf([]string{t.ID})
 	some, count, err := c.listPosts(ctx, filter, most)
 	if err != nil || count <= len(some) || !slices.ContainsFunc(some, post.isHidden) {
@@ -294,40 +294,40 @@ func noPost(err error) error {
 	return err
 }
 
-// postID is how Ghost's IDs look. It answers others as if a post were not valid.
+// postID is how Ghost's IDs look. It responds to others as if a post were not valid.
 var postID = regexp.MustCompile(`^[0-9a-f]{24}$`)
 
 func (c *postClient) getPost(ctx context.Context, id string) (post, error) {
 	if !postID.MatchString(id) {
 		return post{}, platform.ErrNoPost
 	}
-	var answer posts
+	var response posts
 	query := url.Values{"fields": {postFields}, "include": {"tags,authors"}}
-	if err := c.call(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &response); err != nil {
 		return post{}, noPost(err)
 	}
-	if len(answer.Posts) != 1 {
+	if len(response.Posts) != 1 {
 		return post{}, &Error{Status: http.StatusOK, Message: "without a post"}
 	}
-	return answer.Posts[0], nil
+	return response.Posts[0], nil
 }
 
 // listPosts returns the first posts that a filter lets through, newest first, and how many
 // there are.
 func (c *postClient) listPosts(ctx context.Context, filter string, most int) ([]post, int, error) {
-	var answer posts
+	var response posts
 	query := url.Values{
 		"filter": {filter}, "fields": {postFields}, "include": {"tags,authors"},
 		"order": {"published_at desc"}, "limit": {strconv.Itoa(min(most, maxPage))},
 	}
-	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &response); err != nil {
 		return nil, 0, err
 	}
-	total := len(answer.Posts)
-	if answer.Meta != nil && answer.Meta.Pagination.Total != nil {
-		total = *answer.Meta.Pagination.Total
+	total := len(response.Posts)
+	if response.Meta != nil && response.Meta.Pagination.Total != nil {
+		total = *response.Meta.Pagination.Total
 	}
-	return answer.Posts[:min(len(answer.Posts), most)], total, nil
+	return response.Posts[:min(len(response.Posts), most)], total, nil
 }
 
 // slugLike matches what Ghost leaves as it is when it makes a slug of it.
@@ -374,15 +374,15 @@ func (c *postClient) findTags(ctx context.Context, names []string) (map[string]t
 	if len(plain) > 0 {
 		filter = append(filter, "name:"+oneOf(plain))
 	}
-	var answer tags
+	var response tags
 	query := url.Values{"filter": {strings.Join(filter, ",")}, "fields": {"id,name,slug,visibility"}, "limit": {strconv.Itoa(maxPage)}}
-	if err := c.call(ctx, http.MethodGet, "/tags/", query, nil, &answer); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/tags/", query, nil, &response); err != nil {
 		return nil, err
 	}
 	known := make(map[string]tag)
 	for _, name := range names {
 		slug := tagSlug(name)
-		for _, t := range answer.Tags {
+		for _, t := range response.Tags {
 			if t.Slug == slug || slug == "" && strings.EqualFold(t.Name, strings.TrimSpace(name)) {
 				known[name] = t
 			}
@@ -397,14 +397,14 @@ func (c *postClient) makeTag(ctx context.Context, name string) (tag, error) {
 	if rest, internal := strings.CutPrefix(t.Name, "hash-"); internal {
 		t.Name = "#" + rest
 	}
-	var answer tags
-	if err := c.call(ctx, http.MethodPost, "/tags/", nil, tags{[]tag{t}}, &answer); err != nil {
+	var response tags
+	if err := c.call(ctx, http.MethodPost, "/tags/", nil, tags{[]tag{t}}, &response); err != nil {
 		return tag{}, err
 	}
-	if len(answer.Tags) != 1 {
+	if len(response.Tags) != 1 {
 		return tag{}, &Error{Status: http.StatusCreated, Message: "without a tag"}
 	}
-	return answer.Tags[0], nil
+	return response.Tags[0], nil
 }
 
 func (p post) carries(wanted tag) bool {
@@ -435,14 +435,3 @@ func (p post) plain() platform.Post {
 	plain.Title = cmp.Or(plain.Title, "(Untitled)")
 	return plain
 }
-
-// oneOf returns the part of a filter that stands for any of some values.
-func oneOf(values []string) string {
-	quoted := make([]string, 0, len(values))
-	for _, value := range values {
-		quoted = append(quoted, quote(value))
-	}
-	return "[" + strings.Join(quoted, ",") + "]"
-}
-
-var _ platform.PostHost = (*Client)(nil)

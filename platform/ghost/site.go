@@ -13,16 +13,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-const (
-	// adminAPI is the path of the Admin API below Ghost's address.
-	adminAPI = "/ghost/api/admin"
+// sitePath is the path of the publication's title and address below the Admin API.
+// Ghost tells them to anyone.
+const sitePath = "/site/"
 
-	// sitePath is the path of the publication's title and address below the Admin API.
-	// Ghost tells them to anyone.
-	sitePath = "/site/"
-)
-
-// Locate implements [platform.Locator]. A Ghost in a subdirectory answers 404
+// A Ghost in a subdirectory responds with 404
 // elsewhere on its server, and does not say where it is.
 func (c *visitorClient) Locate(ctx context.Context, folders []string) (platform.Location, error) {
 	configured, err := url.Parse(strings.TrimSuffix(c.base, adminAPI))
@@ -61,7 +56,7 @@ func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
 	}
@@ -76,7 +71,7 @@ func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (
 	return platform.Location{}, &platform.ElsewhereError{Configured: configured, Status: response.StatusCode, Redirect: redirect(response)}
 }
 
-// publicURL returns the address of the publication in an answer, nil if there is
+// publicURL returns the address of the publication in a response, nil if there is
 // none.
 func publicURL(answer []byte) *url.URL {
 	var body struct {
@@ -107,5 +102,3 @@ func redirect(response *http.Response) *url.URL {
 	}
 	return &url.URL{Scheme: to.Scheme, Host: to.Host, Path: folder}
 }
-
-var _ platform.Locator = (*Client)(nil)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// This file changes single values in Ghost's answers, and leaves all else of them as it
+// This file changes single values in Ghost's responses, and leaves all else of them as it
 // is, byte for byte.
 
 // span is where a value is in a text of JSON. The zero value is none.
@@ -15,7 +15,7 @@ type span struct{ begin, end int }
 
 func (s span) isNone() bool { return s.end == 0 }
 
-// whole returns where an answer's only value begins, and the text's end.
+// whole returns where a response's only value begins, and the text's end.
 func whole(text []byte) span { return span{skipSpace(text, 0), len(text)} }
 
 // find returns where the value of a key is in an object, which begins at a span's begin, or
@@ -106,7 +106,6 @@ func insert(text []byte, object span, pair string) []byte {
 	return replace(text, span{start, start}, pair)
 }
 
-// replace returns the text with something else at a span.
 func replace(text []byte, at span, with string) []byte {
 	return slices.Concat(text[:at.begin], []byte(with), text[at.end:])
 }

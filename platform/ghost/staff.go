@@ -22,7 +22,7 @@ const (
 	maxSession = 1024
 
 	// maxHeader bounds each of the other headers that are passed on to Ghost, in
-	// bytes. It answers 431 to 16 KiB of headers.
+	// bytes. It responds with 431 to 16 KiB of headers.
 	maxHeader = 2048
 )
 
@@ -53,7 +53,7 @@ func session(cookie string) string {
 	return ""
 }
 
-// Staff implements [platform.Authenticator]. Ghost 5 takes a session only from the
+// Ghost 5 takes a session only from the
 // origin that it was begun at, and Ghost 6 only from the origin of its own admin, so
 // the visitor's is passed on with the session's cookie. Other cookies are not.
 //
@@ -93,7 +93,7 @@ var permissions = map[string]platform.Permissions{
 	"Super Editor":  {ManageManifests: true},
 }
 
-// readUser reads Ghost's answer about the user of a session.
+// readUser reads Ghost's response about the user of a session.
 func readUser(answer []byte) (platform.StaffMember, error) {
 	var body struct {
 		Users []struct {
@@ -151,7 +151,7 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
 	}
@@ -173,7 +173,7 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 // wrongOrigin starts the message with which Ghost refuses a session for its origin.
 const wrongOrigin = "Request made from incorrect origin."
 
-// sessionError turns an answer 400 into an error. Other such answers are about
+// sessionError turns a 400 response into an error. Other such responses are about
 // tokens.
 func sessionError(answer []byte) error {
 	message := firstError(answer).Message
@@ -182,5 +182,3 @@ func sessionError(answer []byte) error {
 	}
 	return &platform.SessionError{Reason: message}
 }
-
-var _ platform.Authenticator = (*Client)(nil)

@@ -53,13 +53,13 @@ func checkTheme(name string) error {
 	return nil
 }
 
-func (*visitorClient) ReadUploaded(answer []byte) (string, error) {
+func (*visitorClient) ReadUploaded(response []byte) (string, error) {
 	var body struct {
 		Themes []struct {
 			Name string `json:"name"`
 		} `json:"themes"`
 	}
-	if err := json.Unmarshal(answer, &body); err != nil {
+	if err := json.Unmarshal(response, &body); err != nil {
 		return "", fmt.Errorf("reading Ghost's answer: %w", err)
 	}
 	if len(body.Themes) != 1 || body.Themes[0].Name == "" {
@@ -68,10 +68,10 @@ func (*visitorClient) ReadUploaded(answer []byte) (string, error) {
 	return body.Themes[0].Name, nil
 }
 
-// Installed implements [platform.ThemeHost]. Ghost tells integrations of no themes, so
+// Ghost tells integrations of no themes, so
 // it is asked with the visitor's session, as it is about them.
 func (c *visitorClient) Installed(ctx context.Context, visitor platform.Visitor) ([]platform.InstalledTheme, error) {
-	answer, err := c.askAs(ctx, "/themes/", visitor)
+	response, err := c.askAs(ctx, "/themes/", visitor)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (c *visitorClient) Installed(ctx context.Context, visitor platform.Visitor)
 			Active bool   `json:"active"`
 		} `json:"themes"`
 	}
-	if err := json.Unmarshal(answer, &body); err != nil {
+	if err := json.Unmarshal(response, &body); err != nil {
 		return nil, fmt.Errorf("reading Ghost's themes: %w", err)
 	}
 	list := make([]platform.InstalledTheme, 0, len(body.Themes))
@@ -91,14 +91,12 @@ func (c *visitorClient) Installed(ctx context.Context, visitor platform.Visitor)
 	return list, nil
 }
 
-// AddFindings implements [platform.ThemeHost]. They are the last key of Ghost's answer,
+// The findings are the last key of Ghost's response,
 // and the notice is the first of the theme's warnings.
-func (*visitorClient) AddFindings(answer, findings []byte, notice *platform.UploadNotice) []byte {
+func (*visitorClient) AddFindings(response, findings []byte, notice *platform.UploadNotice) []byte {
 	if notice != nil {
-		answer = addWarning(answer, warningOf(notice))
+		response = addWarning(response, warningOf(notice))
 	}
-	object := bytes.TrimSuffix(bytes.TrimSpace(answer), []byte("}"))
+	object := bytes.TrimSuffix(bytes.TrimSpace(response), []byte("}"))
 	return fmt.Appendf(nil, `%s,"_errors":%s}`, object, findings)
 }
-
-var _ platform.ThemeHost = (*Client)(nil)

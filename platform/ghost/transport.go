@@ -13,9 +13,13 @@ import (
 	"time"
 
 	httptransport "github.com/lychgate/caddy-lychgate/internal/transport"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 const (
+	// adminAPI is the path of the Admin API below Ghost's address.
+	adminAPI = "/ghost/api/admin"
+
 	// apiVersion is the version of the Admin API that is asked for.
 	apiVersion = "v5.0"
 
@@ -26,12 +30,12 @@ const (
 	// staffTimeout bounds each request about the staff.
 	staffTimeout = 10 * time.Second
 
-	// maxAnswer bounds how much of an answer is read, in bytes.
-	maxAnswer = 4 << 20
+	// maxResponse bounds how much of a response is read, in bytes.
+	maxResponse = 4 << 20
 
 	// idleTimeout is how long a connection is kept for the next request. It is less
 	// than the five seconds after which Node.js closes one (server.keepAliveTimeout): a
-	// request that is sent at that moment has no answer.
+	// request that is sent at that moment has no response.
 	idleTimeout = 4 * time.Second
 
 	// maxConnections bounds the connections to one Ghost for requests about
@@ -65,7 +69,6 @@ type api struct {
 	http *http.Client
 }
 
-// newAPI returns an api with so many connections at most.
 func (t *transport) newAPI(connections int) api {
 	return api{t, &http.Client{
 		Transport: httptransport.New(httptransport.Config{MaxConnections: connections, IdleTimeout: idleTimeout}),
@@ -74,14 +77,14 @@ func (t *transport) newAPI(connections int) api {
 	}}
 }
 
-// call sends a request to the Admin API and decodes its answer into result,
+// call sends a request to the Admin API and decodes its response into result,
 // unless that is nil.
 func (a api) call(ctx context.Context, method, path string, query url.Values, body, result any) error {
 	_, err := a.callForHeader(ctx, method, path, query, body, result)
 	return err
 }
 
-// callForHeader is call, and returns the header of a successful answer too.
+// callForHeader is call, and returns the header of a successful response too.
 func (a api) callForHeader(ctx context.Context, method, path string, query url.Values, body, result any) (http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -134,17 +137,17 @@ func (a api) send(ctx context.Context, method, path string, query url.Values, bo
 		err = withURL.Err // the URL may have an email in it, which belongs into no log
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		err = noEffectError{err}
+		err = platform.NoEffect(err)
 	}
 	if err != nil {
 		return 0, nil, nil, err
 	}
 	defer response.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err == nil && len(answer) > maxAnswer {
+	answer, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	if err == nil && len(answer) > maxResponse {
 		err = errTooLong
 	}
 	return response.StatusCode, response.Header, answer, err
 }
 
-var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxAnswer>>20)
+var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxResponse>>20)

@@ -44,28 +44,28 @@ func warningOf(notice *platform.UploadNotice) []byte {
 	return text
 }
 
-// addWarning puts a warning before those of the only theme in an answer of Ghost's to an
-// upload. All else stays as it is, byte for byte. So does an answer whose warnings are
+// addWarning puts a warning before those of the only theme in a response of Ghost's to an
+// upload. All else stays as it is, byte for byte. So does a response whose warnings are
 // not a list.
-func addWarning(answer, warning []byte) []byte {
-	list, ok := find(answer, whole(answer), "themes")
+func addWarning(response, warning []byte) []byte {
+	list, ok := find(response, whole(response), "themes")
 	if !ok || list.isNone() {
-		return answer
+		return response
 	}
-	theme := bytes.IndexByte(answer[list.begin:], '{') // there is one
+	theme := bytes.IndexByte(response[list.begin:], '{') // there is one
 	object := span{list.begin + theme, list.end}
-	warnings, ok := find(answer, object, "warnings")
+	warnings, ok := find(response, object, "warnings")
 	if !ok {
-		return answer
+		return response
 	}
 	var others []json.RawMessage
 	switch {
 	case warnings.isNone():
-		return insert(answer, object, `"warnings":[`+string(warning)+`]`)
-	case json.Unmarshal(answer[warnings.begin:warnings.end], &others) != nil:
-		return answer
+		return insert(response, object, `"warnings":[`+string(warning)+`]`)
+	case json.Unmarshal(response[warnings.begin:warnings.end], &others) != nil:
+		return response
 	case len(others) == 0: // or null
-		return replace(answer, warnings, `[`+string(warning)+`]`)
+		return replace(response, warnings, `[`+string(warning)+`]`)
 	}
-	return replace(answer, span{warnings.begin, warnings.begin + 1}, `[`+string(warning)+`,`)
+	return replace(response, span{warnings.begin, warnings.begin + 1}, `[`+string(warning)+`,`)
 }

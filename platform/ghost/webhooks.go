@@ -40,7 +40,7 @@ type webhook struct {
 	Secret    string `json:"secret"`
 
 	// What became of the last event: its time, empty if none was sent, the status of
-	// the answer, and what went wrong.
+	// the response, and what went wrong.
 	TriggeredAt     string `json:"last_triggered_at,omitempty"`
 	TriggeredStatus string `json:"last_triggered_status,omitempty"`
 	TriggeredError  string `json:"last_triggered_error,omitempty"`
@@ -56,8 +56,7 @@ func (c *webhookClient) Identity() string {
 	return hex.EncodeToString(sign(c.key, "lychgate identity "+c.base))
 }
 
-// Subscribe implements [platform.EventSource]. It registers a webhook for each
-// event; those that are there already stay.
+// Each event has a webhook of its own. Those that are there already stay.
 func (c *webhookClient) Subscribe(ctx context.Context, url string) error {
 	_, err := c.subscribe(ctx, url)
 	return err
@@ -93,7 +92,7 @@ func sign(key []byte, text string) []byte {
 
 func (c *webhookClient) SignatureHeader() string { return "X-Ghost-Signature" }
 
-// ReadEvent implements [platform.EventSource]. The signature is
+// The signature is
 // sha256=<hexadecimal>, t=<Unix milliseconds>, over the body followed by the
 // time.
 func (c *webhookClient) ReadEvent(url, signature string, body []byte, now time.Time) (string, error) {
@@ -136,5 +135,3 @@ func (c *webhookClient) ReadEvent(url, signature string, body []byte, now time.T
 	}
 	return id, nil
 }
-
-var _ platform.EventSource = (*Client)(nil)

@@ -1,0 +1,145 @@
+package inbound
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/warnings"
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// Site is a site and its platform.
+type Site struct {
+	Platform platform.Platform
+
+	// WebhookURL is what the addresses begin with to which the platform sends
+	// webhook events: that of this site's edge, as the platform reaches it.
+	// Empty for none.
+	WebhookURL string
+
+	// Reconcile is how long after a comparison of all members the next one is
+	// due. It is also due when the platform has not as many members as it should.
+	// If it is 0, members are compared only on request.
+	Reconcile time.Duration
+}
+
+// Config is what a [Sync] is made from.
+type Config struct {
+	Store  Store
+	Sites  map[string]Site // by name, those that there are at first
+	Logger *zap.Logger
+
+	// Timeout bounds how long a caller waits for the platform. Default: 5
+	// seconds.
+	Timeout time.Duration
+
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Sync is the inbound sync of several sites, which are added, changed and removed
+// while it runs. It may be used by many goroutines at once. Run has to run for
+// changes to be seen.
+type Sync struct {
+	Config
+	schedule *schedule
+	warnings *warnings.Log
+
+	calls     *limiter.Lanes // what is done at platforms, but for the refreshes of events
+	looking   *limiter.Lanes // tasks webhooks that have begun
+	comparing *limiter.Lanes // tasks compares that have begun
+
+	mu    sync.RWMutex
+	sites map[string]*site
+	start time.Time // of the first poll of the site that was added last
+}
+
+// site is a site that is synced.
+type site struct {
+	*Sync
+	Site
+	name   string
+	isOver atomic.Bool // it was removed or replaced
+
+	queue     *queue
+	refreshes *task // of the members that events were about
+	webhooks  *task // registers the webhook, and asks for changes
+	counts    *task // asks how many members there are
+	compares  *task // compares all members when that is due
+
+	// isSilent means that the platform had no response for long. Then the task counts
+	// alone asks it, until it responds.
+	isSilent atomic.Bool
+
+	spread      float64        // from 0 to 1, so that what recurs does not come at once for all sites
+	later       *alarms        // when comparisons are to be requested
+	isRequested atomic.Bool    // that a comparison is, as far as this process knows
+	isOdd       atomic.Bool    // the number of members, so they are to be compared
+	count       counting       // by the task counts
+	compared    lastComparison // by the task compares
+	webhook     registered     // by the task webhooks
+	compareBy   members.Lease
+}
+
+// errOver means that a site was removed or replaced while something was done for it.
+var errOver = errors.New("the site was removed or replaced")
+
+func (s *Sync) find(name string) (*site, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found, ok := s.sites[name]
+	return found, ok
+}
+
+// askRefresh has the members refreshed that are in the site's queue, if there are
+// any, for the site that has its name now.
+func (s *site) askRefresh() {
+	if now, ok := s.find(s.name); ok && !now.queue.isEmpty() {
+		now.refreshes.ask()
+	}
+}
+
+func (s *site) logger() *zap.Logger { return s.Logger.With(zap.String("site", s.name)) }
+
+func (s *site) leases() members.Leases {
+	return members.Leases{Store: s.Store, Now: s.Now, Timeout: s.Timeout}
+}
+
+// ErrNoPlatform means that a site has no platform, or does not exist.
+var ErrNoPlatform = errors.New("the site has no platform")
+
+// counting is what was seen of the number of members.
+type counting struct {
+	counted time.Time // when that was; zero before
+	there   int       // how many the platform had
+	surplus int       // those that the store had not
+
+	// isOdd means that the surplus was another than that after the last
+	// comparison, so the store is asked again whatever the platform has.
+	isOdd bool
+
+	// isKnown means that there was a comparison because of the surplus known. It
+	// has not gone by that, so there is no use in comparing again.
+	isKnown bool
+	known   int
+}
+
+// lastComparison is what is known of the last comparison.
+type lastComparison struct {
+	isKnown bool
+	next    time.Time // when the next one is due
+}
+
+// registered is what is known of the webhook. What is due is looked at in the
+// store then, since other processes do it too.
+type registered struct {
+	next     time.Time // when it is to be registered
+	catchUp  time.Time // when it is to be asked for changes
+	caughtUp bool      // since the process has started
+}

@@ -1,0 +1,39 @@
+package members
+
+import (
+	"context"
+	"errors"
+)
+
+// find returns the record that an identifier names, as Get does.
+func (s *Service) find(ctx context.Context, i Integration, identifier string) (Record, error) {
+	r, err := s.Store.Find(ctx, s.key(i, identifier))
+	if err == nil {
+		err = r.CheckIsThere()
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return r, err
+	}
+	return s.readThrough(ctx, i, identifier, err)
+}
+
+func (s *Service) key(i Integration, identifier string) Key {
+	if i.Mode == CustomIDMode {
+		return Key{Site: s.Site, Integration: i.Name, MemberID: identifier}
+	}
+	return Key{Site: s.Site, Email: identifier}
+}
+
+// readThrough asks the platform for a member that is not here, because of an ErrNotFound.
+// A *RefusedError says more than that the platform has none or is away.
+func (s *Service) readThrough(ctx context.Context, i Integration, identifier string, notHere error) (Record, error) {
+	if i.Mode != EmailMode || s.Inbound == nil || checkEmail(identifier) != nil {
+		return Record{}, notHere
+	}
+	r, err := s.Inbound.ReadThrough(ctx, s.Site, identifier)
+	_, isRefused := errors.AsType[*RefusedError](notHere)
+	if _, isAway := errors.AsType[*InvalidError](err); isRefused && (isAway || errors.Is(err, ErrNotFound)) {
+		err = notHere
+	}
+	return r, err
+}

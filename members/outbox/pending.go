@@ -1,0 +1,54 @@
+package outbox
+
+import (
+	"context"
+
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+// This file shows what is pending and what was refused.
+
+// Count returns how many records of a site are pending.
+func (o *Outbox) Count(ctx context.Context, site string) (int, error) {
+	return o.Store.CountPending(ctx, site)
+}
+
+// CountAll returns how many records are pending, by site, of all sites in the store
+// that have any.
+func (o *Outbox) CountAll(ctx context.Context) (map[string]int, error) {
+	return o.Store.CountAllPending(ctx)
+}
+
+// Pending returns pending records of a site, those whose next attempt comes first
+// before others, and how many there are in all.
+func (o *Outbox) Pending(ctx context.Context, site string, limit int) ([]members.Record, int, error) {
+	n, err := o.Store.CountPending(ctx, site)
+	if err != nil || n == 0 {
+		return nil, n, err
+	}
+	list, err := o.Store.Due(ctx, site, o.Now().Add(farthestAttempt), limit)
+	return list, n, err
+}
+
+// Refused returns records of a site whose last write the platform refused for good, the
+// last first.
+func (o *Outbox) Refused(ctx context.Context, site string, limit int) ([]members.Record, error) {
+	return o.Store.Refused(ctx, site, limit)
+}
+
+// CountAllRefused returns how many these are, by site, of all sites in the store that have
+// any.
+func (o *Outbox) CountAllRefused(ctx context.Context) (map[string]int, error) {
+	return o.Store.CountAllRefused(ctx)
+}
+
+// TryNow makes all pending records of a site due, and returns how many these are.
+func (o *Outbox) TryNow(ctx context.Context, site string) (int, error) {
+	n, err := o.Store.MakeDue(ctx, site)
+	if s, served := o.enter(site); served {
+		s.breaker.ProbeNow()
+		s.leave()
+	}
+	o.Wake()
+	return n, err
+}
