@@ -297,7 +297,7 @@ func TestReadersEvents(t *testing.T) {
 	}
 }
 
-// While Ghost does not take an event, it is kept, and brought to Ghost as soon as it does:
+// While Ghost does not take an event, it is kept, and sent to Ghost as soon as it does:
 // once.
 func TestEventsWhileGhostFails(t *testing.T) {
 	p := startGhostProxy(t, "events")

@@ -238,7 +238,7 @@ func printCounts(out io.Writer, c push.Counts, dryRun bool) {
 	fmt.Fprintf(out, "%s: %s %s, %s %s, %s %s, %s %s.\n", countOf(c.Total(), "row"), humanize.Comma(int64(c.Created)), words[0],
 		humanize.Comma(int64(c.Updated)), words[1], humanize.Comma(int64(c.Unchanged)), words[2], humanize.Comma(int64(c.Refused)), words[3])
 	if c.Queued > 0 {
-		fmt.Fprintf(out, "%s kept, and brought to the publishing platform by Caddy once that takes writes.\n", countOf(c.Queued, "row"))
+		fmt.Fprintf(out, "%s kept, and sent to the publishing platform by Caddy once that takes writes.\n", countOf(c.Queued, "row"))
 	}
 }
 

@@ -28,7 +28,7 @@ func init() {
 }
 
 // MembersAPI gives CRMs an API to create, read, update and delete one member at
-// a time. Every write is kept in the store of the `lychgate` app and brought to
+// a time. Every write is kept in the store of the `lychgate` app and sent to
 // the site's publishing platform; one that is acknowledged is never lost.
 //
 // It answers below `/integration` on the hosts of the app's sites. Callers send
