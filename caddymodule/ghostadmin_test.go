@@ -51,20 +51,20 @@ http://:{{port}} {
 `
 }
 
-// heard is what Ghost was sent.
-type heard struct {
+// received is what Ghost was sent.
+type received struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (h *heard) Write(p []byte) (int, error) {
+func (h *received) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.Write(p)
 }
 
 // take returns what was sent since it was asked last.
-func (h *heard) take() string {
+func (h *received) take() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer h.text.Reset()
@@ -73,7 +73,7 @@ func (h *heard) take() string {
 
 // exchanged is what Ghost was sent and what the client got, byte for byte but for what
 // differs at each request: the date, and the pieces that a body of unknown length comes in.
-func exchanged(t *testing.T, address, request string, seen *heard) string {
+func exchanged(t *testing.T, address, request string, seen *received) string {
 	t.Helper()
 	seen.take()
 	conn, err := net.Dial("tcp", address)
@@ -107,7 +107,7 @@ func exchanged(t *testing.T, address, request string, seen *heard) string {
 func TestGhostAdminIsLetThrough(t *testing.T) {
 	const settings = `{"config":{"version":"6.22.0","clientExtensions":{},"mail":"SMTP"}}`
 	huge := `{"config":{"version":"` + strings.Repeat("6", 300<<10) + `"}}`
-	var seen heard
+	var seen received
 	ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/site/") { // the edge asks that by itself
 			return
