@@ -117,7 +117,9 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 	}
 	s.purger = &purger{
 		sites: store, now: db.Now, logger: s.edge.Logger, configured: s.edge.byName,
-		forgets: []func(context.Context, string) error{members.Forget, themes.Forget, curation.Forget, events.Forget, s.edge.store.work.Load().Forget},
+		forgets: []func(context.Context, string) error{
+			members.Forget, themes.Forget, curation.Forget, events.Forget, s.edge.store.work.Load().Forget,
+		},
 	}
 	s.members = members
 	s.store.Store(store)

@@ -57,7 +57,9 @@ func servePending(w http.ResponseWriter, r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet:
 		const most = 100
-		return eachSite(w, r, runningPending, countAll, func(v pending.View, site string) (any, error) { return v.Of(r.Context(), site, most) })
+		return eachSite(w, r, runningPending, countAll, func(v pending.View, site string) (any, error) {
+			return v.Of(r.Context(), site, most)
+		})
 	case http.MethodDelete:
 		return giveUp(w, r)
 	}

@@ -56,7 +56,8 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 			return err
 		}
 		editor := &config.Editor{
-			Config: of.Config, Placeholders: app.Placeholders(), Lines: blocks.LinesOf("lychgate", *of.Config), Store: store, CountPending: members.CountPending,
+			Config: of.Config, Placeholders: app.Placeholders(), Lines: blocks.LinesOf("lychgate", *of.Config),
+			Store: store, CountPending: members.CountPending,
 		}
 		return explainSites(do(cmd.Context(), cmd.OutOrStdout(), &sitesStore{editor, store, members}, args))
 	}
