@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/lychgate/caddy-lychgate/internal/recent"
 )
 
 // Feed answers readers. Its responses are cached for a moment, in bounded memory, and are
@@ -24,13 +26,13 @@ type Feed struct {
 	reads    *semaphore.Weighted // of the store
 	pages    pageCache
 	listings listings
-	sites    recent[string, siteVersion]
+	sites    *recent.Cache[string, siteVersion]
 }
 
 // NewFeed returns a Feed of a store.
 func NewFeed(store Store) *Feed {
 	f := &Feed{
-		store: store, reads: semaphore.NewWeighted(maxReads), sites: newRecent[string, siteVersion](maxSites, versionTTL),
+		store: store, reads: semaphore.NewWeighted(maxReads), sites: recent.New[string, siteVersion](maxSites, versionTTL),
 		pages: pageCache{pages: make(map[pageKey]*page), maxSize: maxPageBytes},
 	}
 	f.listings = listings{store: store, pages: &f.pages, cached: make(map[listingKey]*listing)}
@@ -200,17 +202,18 @@ func (f *Feed) read(ctx context.Context, query func(context.Context) error) erro
 
 // site returns the version of a site, and its settings.
 func (f *Feed) site(ctx context.Context, site string) (siteVersion, error) {
-	if known, ok := f.sites.get(site); ok {
+	if known, ok := f.sites.Get(site); ok {
 		return known, nil
 	}
 	found, err, _ := f.flights.Do("version "+site, func() (any, error) {
+		began := time.Now()
 		var now siteVersion
 		err := f.read(ctx, func(ctx context.Context) (err error) {
 			now.version, now.settings, err = f.store.Version(ctx, site)
 			return err
 		})
 		if err == nil {
-			f.sites.put(site, now)
+			f.sites.Put(site, now, began)
 		}
 		return now, err
 	})

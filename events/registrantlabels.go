@@ -50,7 +50,8 @@ func (r *Registrar) labelKind(hosts LabelHosts, changed func(ctx context.Context
 				return work.Result{Outcome: work.Never, Reason: refusal.Reason}
 			case err != nil:
 				r.logger.Warn("cannot label registrant yet; retrying", zap.String("site", t.Site), zap.Error(err))
-				return work.Result{Outcome: work.Again, Reason: problemOf(err), IsUnanswered: true}
+				_, isPlatforms := errors.AsType[*platformError](err)
+				return work.Result{Outcome: work.Again, Reason: problemOf(err), IsUnanswered: isPlatforms, IsUnasked: !isPlatforms}
 			case id != "":
 				if err := changed(ctx, t.Site, id); err != nil { // a comparison finds it later
 					r.logger.Debug("cannot read labels of registrant", zap.String("site", t.Site), zap.Error(err))
@@ -59,6 +60,18 @@ func (r *Registrar) labelKind(hosts LabelHosts, changed func(ctx context.Context
 			return work.Result{Outcome: work.Done}
 		},
 	}
+}
+
+// platformError is an error of the platform, and not of the store.
+type platformError struct{ error }
+
+func (e *platformError) Unwrap() error { return e.error }
+
+func ofPlatform(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &platformError{err}
 }
 
 // label gives a member the labels that they should have from here, and takes those away that
@@ -77,12 +90,13 @@ func (r *Registrar) label(ctx context.Context, host platform.MemberLabeler, site
 		return "", nil
 	}
 	id, has, err := host.LabelsOf(ctx, member)
-	if errors.Is(err, platform.ErrNotFound) { // deleted: nobody is left to be labelled
-		return "", r.exec(ctx, forgetMemberLabels, site, member)
+	if errors.Is(err, platform.ErrNotFound) { // deleted: nobody is left to be labelled, or to be named
+		return "", errors.Join(r.exec(ctx, forgetMemberLabels, site, member), r.exec(ctx, forgetPerson, site, member))
 	}
 	if err != nil {
-		return "", err
+		return "", ofPlatform(err)
 	}
+	var refused error // which keeps no other label from being changed
 	for _, label := range wanted {
 		if containsFold(has, label) || isSent(given, label) {
 			continue
@@ -91,8 +105,16 @@ func (r *Registrar) label(ctx context.Context, host platform.MemberLabeler, site
 		if err := r.exec(ctx, keepLabel, site, member, label, false); err != nil {
 			return changed, err
 		}
-		if err := host.AddLabel(ctx, id, label); err != nil {
-			return changed, err
+		switch err := host.AddLabel(ctx, id, label); {
+		case isRefusal(err):
+			refused = err
+			err = r.exec(ctx, forgetLabel, site, member, label)
+			if err != nil {
+				return changed, err
+			}
+			continue
+		case err != nil:
+			return changed, ofPlatform(err)
 		}
 		changed = id
 		if err := r.exec(ctx, keepLabel, site, member, label, true); err != nil {
@@ -100,24 +122,30 @@ func (r *Registrar) label(ctx context.Context, host platform.MemberLabeler, site
 		}
 	}
 	for label, wasSent := range given {
-		switch {
-		case !containsFold(wanted, label):
-			if containsFold(has, label) {
-				if err := host.RemoveLabel(ctx, id, label); err != nil {
-					return changed, err
-				}
-				changed = id
+		switch isWanted, isThere := containsFold(wanted, label), containsFold(has, label); {
+		case !isWanted && isThere:
+			if err := host.RemoveLabel(ctx, id, label); err != nil {
+				return changed, ofPlatform(err)
 			}
+			changed = id
+			fallthrough
+		case !isWanted:
 			if err := r.exec(ctx, forgetLabel, site, member, label); err != nil {
 				return changed, err
 			}
-		case !wasSent && containsFold(has, label): // an attempt ended before it could note this
+		case !wasSent && isThere: // an attempt ended before it could note this
+			changed = id
 			if err := r.exec(ctx, keepLabel, site, member, label, true); err != nil {
 				return changed, err
 			}
 		}
 	}
-	return changed, nil
+	return changed, refused
+}
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*platform.Refusal](err)
+	return ok
 }
 
 // containsFold reports whether a list has a label. Labels that differ in case only are one.
@@ -192,27 +220,52 @@ func (r *Registrar) exec(ctx context.Context, query string, args ...any) error {
 }
 
 // enqueueLabels has a member labelled whose registration for an event has changed, in its
-// transaction. It reports whether there is anything to do.
-func (r *Registrar) enqueueLabels(ctx context.Context, tx *sql.Tx, site string, reader Reader, hasLabels bool) (bool, error) {
-	if !hasLabels {
-		var n int
-		if err := tx.QueryRowContext(ctx, countLabels, site, reader.Member).Scan(&n); err != nil || n == 0 {
-			return false, wrap("finding the labels of a registrant", err)
+// transaction.
+func enqueueLabels(ctx context.Context, tx *sql.Tx, queue *work.Queue, site, member, email string) error {
+	_, err := queue.Enqueue(ctx, tx, work.Task{Site: site, Kind: RegistrantsKind, Key: member, Title: email})
+	return err
+}
+
+// enqueueRegistrants has all registrants of an event labelled anew who have labels from here,
+// since the event is deleted.
+func enqueueRegistrants(ctx context.Context, tx *sql.Tx, queue *work.Queue, site, event string) error {
+	type registrant struct{ member, email string }
+	var all []registrant
+	rows, err := tx.QueryContext(ctx, findLabelled, site, event)
+	if err != nil {
+		return wrap("finding registrants", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r registrant
+		if err := rows.Scan(&r.member, &r.email); err != nil {
+			return wrap("finding registrants", err)
+		}
+		all = append(all, r)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return wrap("finding registrants", err)
+	}
+	for _, r := range all {
+		if err := enqueueLabels(ctx, tx, queue, site, r.member, r.email); err != nil {
+			return err
 		}
 	}
-	_, err := r.work.Enqueue(ctx, tx, work.Task{Site: site, Kind: RegistrantsKind, Key: reader.Member, Title: reader.Email})
-	return err == nil, err
+	return nil
 }
 
 const (
-	findRegistered = selectEvents + ` WHERE site = $1
+	findRegistered = selectEvents + ` WHERE site = $1 AND status <> '` + string(deleted) + `'
 		AND id IN (SELECT event FROM registrations WHERE site = $1 AND member = $2 AND cancelled_at IS NULL)`
 
-	findLabels  = `SELECT label, sent FROM registration_labels WHERE site = $1 AND member = $2`
-	countLabels = `SELECT COUNT(*) FROM registration_labels WHERE site = $1 AND member = $2`
-	keepLabel   = `INSERT INTO registration_labels (site, member, label, sent) VALUES ($1, $2, $3, $4)
+	findLabelled = `SELECT member, email FROM registrations r WHERE site = $1 AND event = $2
+		AND EXISTS (SELECT 1 FROM registration_labels l WHERE l.site = r.site AND l.member = r.member)`
+
+	findLabels = `SELECT label, sent FROM registration_labels WHERE site = $1 AND member = $2`
+	keepLabel  = `INSERT INTO registration_labels (site, member, label, sent) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (site, member, label) DO UPDATE SET sent = excluded.sent`
 	forgetLabel        = `DELETE FROM registration_labels WHERE site = $1 AND member = $2 AND label = $3`
 	forgetMemberLabels = `DELETE FROM registration_labels WHERE site = $1 AND member = $2`
+	forgetPerson       = `UPDATE registrations SET email = '', name = '', search = '' WHERE site = $1 AND member = $2`
 	forgetLabels       = `DELETE FROM registration_labels WHERE site = $1`
 )

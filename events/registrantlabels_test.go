@@ -20,6 +20,7 @@ import (
 // labeler is a platform with one member.
 type labeler struct {
 	labels  []string
+	refuses string // a label
 	isGone  bool
 	calls   int
 	fails   int  // the call that fails, counted from 1; 0 for none
@@ -49,6 +50,9 @@ func (l *labeler) LabelsOf(_ context.Context, uuid string) (id string, labels []
 }
 
 func (l *labeler) AddLabel(_ context.Context, _, label string) error {
+	if label == l.refuses {
+		return &platform.Refusal{Reason: "It is too long."}
+	}
 	return l.call(func() { l.labels = append(l.labels, label) })
 }
 
@@ -148,9 +152,10 @@ func TestLabelsOfRegistrants(t *testing.T) {
 		l.member.isGone = true
 		l.cancel("ball")
 		l.sync()
-		var kept int
-		if err := db.Read.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM registration_labels`).Scan(&kept); err != nil || kept != 0 {
-			t.Errorf("of a member who was deleted %d labels are kept, want none; %v", kept, err)
+		var kept, named int
+		if err := db.Read.QueryRowContext(t.Context(), `SELECT (SELECT COUNT(*) FROM registration_labels),
+			(SELECT COUNT(*) FROM registrations WHERE email <> '' OR name <> '' OR search <> '')`).Scan(&kept, &named); err != nil || kept+named != 0 {
+			t.Errorf("of a member who was deleted %d labels and %d names are kept, want none; %v", kept, named, err)
 		}
 	})
 }
@@ -196,5 +201,43 @@ func TestLabelsFollowTheLastState(t *testing.T) {
 			want = []string{"Guest"}
 		}
 		l.has("in the end", want...)
+	})
+}
+
+// A label that the platform refuses keeps no other from being given or taken away, and staff are
+// told of it.
+func TestRefusedLabel(t *testing.T) {
+	l := newLabelled(t, dbtest.SQLite(t), "Bad", "Guest")
+	l.member.refuses = "Bad"
+	l.register("party")
+	l.work.Sync(t.Context(), "daily", RegistrantsKind, reader(1).Member)
+	refused := want[[]work.Task](t)(l.work.Refused(t.Context(), "daily", 10))
+	if diff := cmp.Diff([]string{"Guest"}, l.member.labels); diff != "" || len(refused) != 1 || refused[0].Reason != "It is too long." {
+		t.Errorf("refused %+v, want one; the labels, want -, got +: %s", refused, diff)
+	}
+	l.cancel("party")
+	l.has("cancelled")
+}
+
+// The labels of an event go when it is deleted, and when its editor has taken them from it
+// before a registrant cancels.
+func TestLabelsOfWhatIsNotThereAnyMore(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		l := newLabelled(t, db, "Guest")
+		l.register("party")
+		l.has("registered", "Guest")
+		edit(t, l.store, func(e *Event) { delete(e.Values, "rsvp_labels") })
+		l.cancel("party")
+		l.has("the event has lost its labels")
+
+		edit(t, l.store, func(e *Event) { e.Values["rsvp_labels"] = []any{"Guest"} })
+		l.register("party")
+		l.has("registered anew", "Guest")
+		id := want[[]Event](t)(l.store.WithPosts(t.Context(), "daily", nil, ""))[0].ID
+		service := New(l.store, l.work, func(string) platform.EventHost { return nil }, zap.NewNop())
+		if err := service.Delete(t.Context(), "daily", id, 0); err != nil {
+			t.Fatalf("service.Delete: %v", err)
+		}
+		l.has("the event is deleted")
 	})
 }

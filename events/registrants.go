@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // This file lists for the staff who has registered.
@@ -59,9 +60,9 @@ func (r *Registrar) Registrants(ctx context.Context, site, event string, q Regis
 	words := strings.Fields(strings.ToLower(q.Text))
 	for _, word := range words[:min(len(words), maxWords)] {
 		like := "%" + likeEscaper.Replace(word) + "%"
-		list.add(` AND (LOWER(email) LIKE ? ESCAPE '!' OR LOWER(name) LIKE ? ESCAPE '!')`, like, like)
+		list.add(` AND search LIKE ? ESCAPE '!'`, like)
 	}
-	if at, member, ok := strings.Cut(q.After, "."); ok {
+	if at, member, ok := strings.Cut(q.After, "."); ok && isText(member) && utf8.ValidString(member) {
 		if since, err := strconv.ParseInt(at, 10, 64); err == nil {
 			list.add(` AND (registered_at > ? OR registered_at = ? AND member > ?)`, since, since, member)
 		}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
@@ -21,8 +23,9 @@ type Registrar struct {
 	feed   *Feed // which bounds what readers ask the store
 	work   *work.Queue
 	logger *zap.Logger
-	offers recent[offerKey, offer]
-	places recent[placeKey, time.Time] // when a member registered, zero if not
+	offers *recent.Cache[offerKey, offer]
+	places *recent.Cache[placeKey, time.Time] // when a member registered, zero if not
+	writes *semaphore.Weighted
 }
 
 // NewRegistrar returns a Registrar for the events of a store and of its feed, and has a queue
@@ -30,7 +33,11 @@ type Registrar struct {
 func NewRegistrar(store *SQL, feed *Feed, queue *work.Queue, hosts LabelHosts, changed func(ctx context.Context, site, id string) error, logger *zap.Logger) *Registrar {
 	r := &Registrar{
 		db: store.db, feed: feed, work: queue, logger: logger,
-		offers: newRecent[offerKey, offer](maxOffers, versionTTL), places: newRecent[placeKey, time.Time](maxPlaces, versionTTL),
+		offers: recent.New[offerKey, offer](maxOffers, versionTTL), places: recent.New[placeKey, time.Time](maxPlaces, versionTTL),
+	}
+	r.writes = semaphore.NewWeighted(maxWrites)
+	if store.db.Kind == database.SQLite {
+		r.writes = semaphore.NewWeighted(maxGrouped)
 	}
 	queue.Handle(r.labelKind(hosts, changed))
 	return r
@@ -41,6 +48,12 @@ const (
 	// each.
 	maxOffers = 1000
 	maxPlaces = 10000
+
+	// maxWrites bounds the registrations that are under way on PostgreSQL, so that others get
+	// one of its 16 connections: those for one event wait for each other anyway. On SQLite
+	// maxGrouped of them share a transaction.
+	maxWrites  = 6
+	maxGrouped = 64
 )
 
 type offerKey struct{ site, slug string }
@@ -94,23 +107,28 @@ func (r *Registrar) Find(ctx context.Context, site, slug string, reader Reader) 
 			return Registration{}, err
 		}
 	}
-	return r.registration(ctx, site, of, reader, at)
+	known, err := r.feed.site(ctx, site)
+	if err != nil {
+		return Registration{}, err
+	}
+	return r.registration(known.settings, of, reader, at), nil
 }
 
 // offer reads what an event offers, unless it was read a moment ago.
 func (r *Registrar) offer(ctx context.Context, site, slug string) (offer, error) {
 	key := offerKey{site, slug}
-	if of, ok := r.offers.get(key); ok {
+	if of, ok := r.offers.Get(key); ok {
 		return of, nil
 	}
 	found, err, _ := r.feed.flights.Do("offer "+site+"/"+slug, func() (any, error) {
+		began := time.Now()
 		var of offer
 		err := r.feed.read(ctx, func(ctx context.Context) (err error) {
 			of, err = readOffer(ctx, r.db.Read, findOffer, site, slug)
 			return err
 		})
 		if err == nil {
-			r.offers.put(key, of)
+			r.offers.Put(key, of, began)
 		}
 		return of, err
 	})
@@ -119,32 +137,29 @@ func (r *Registrar) offer(ctx context.Context, site, slug string) (offer, error)
 
 // place reads when a member registered, unless that was read a moment ago.
 func (r *Registrar) place(ctx context.Context, key placeKey) (at time.Time, err error) {
-	if at, ok := r.places.get(key); ok {
+	if at, ok := r.places.Get(key); ok {
 		return at, nil
 	}
+	began := time.Now()
 	err = r.feed.read(ctx, func(ctx context.Context) error {
 		at, err = readPlace(ctx, r.db.Read, key)
 		return err
 	})
 	if err == nil {
-		r.places.put(key, at)
+		r.places.Put(key, at, began)
 	}
 	return at, err
 }
 
 // registration says how an event stands.
-func (r *Registrar) registration(ctx context.Context, site string, of offer, reader Reader, at time.Time) (Registration, error) {
-	known, err := r.feed.site(ctx, site)
-	if err != nil {
-		return Registration{}, err
-	}
+func (r *Registrar) registration(settings Settings, of offer, reader Reader, at time.Time) Registration {
 	found := Registration{Terms: of.terms, Taken: of.taken, RegisteredAt: at}
 	found.State, found.Reason = of.terms.State(r.db.Now(), reader.Membership, !at.IsZero(), of.taken)
-	found.Message = known.settings.Messages[string(found.State)]
+	found.Message = settings.Messages[string(found.State)]
 	if !at.IsZero() || of.terms.Access == AccessAnyone {
 		found.PlatformURL = of.platformURL
 	}
-	return found, nil
+	return found
 }
 
 // Register registers a member for the event whose page has a slug, if its state is CanRegister
@@ -157,7 +172,7 @@ func (r *Registrar) Register(ctx context.Context, site, slug string, reader Read
 		if state, _ := of.terms.State(now, reader.Membership, !at.IsZero(), of.taken); state != CanRegister {
 			return false, nil
 		}
-		changed, err = exec(ctx, tx, register, site, of.event, reader.Member, reader.Email, reader.Name, now.UnixMilli())
+		changed, err = exec(ctx, tx, register, site, of.event, reader.Member, reader.Email, reader.Name, strings.ToLower(reader.Email+" "+reader.Name), now.UnixMilli())
 		if err != nil {
 			return false, err
 		}
@@ -200,14 +215,22 @@ func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader
 	if reader.Member == "" {
 		return r.Find(ctx, site, slug, reader)
 	}
+	known, err := r.feed.site(ctx, site) // before anything is changed: afterwards nothing may fail
+	if err != nil {
+		return Registration{}, err
+	}
+	if r.writes.Acquire(ctx, 1) != nil {
+		return Registration{}, ErrBusy
+	}
+	defer r.writes.Release(1)
 	find := findOffer
 	if r.db.Kind == database.Postgres { // SQLite has one writer at a time
-		find += ` FOR KEY SHARE OF events`
+		find += ` FOR NO KEY UPDATE OF events` // in turn with editors, who would wait for ever beside a shared lock
 	}
 	var of offer
 	var at time.Time
 	var isEnqueued bool
-	err := r.db.InTx(ctx, func(tx *sql.Tx) (err error) {
+	err = r.db.InTx(ctx, func(tx *sql.Tx) (err error) {
 		if of, err = readOffer(ctx, tx, find, site, slug); err != nil {
 			return err
 		}
@@ -216,7 +239,10 @@ func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader
 		}
 		changed, err := change(tx, &of, &at)
 		if err == nil && changed {
-			isEnqueued, err = r.enqueueLabels(ctx, tx, site, reader, of.hasLabels)
+			isEnqueued = of.hasLabels || at.IsZero() // who cancels may have labels that the event had before
+			if isEnqueued {
+				err = enqueueLabels(ctx, tx, r.work, site, reader.Member, reader.Email)
+			}
 		}
 		return err
 	})
@@ -229,9 +255,10 @@ func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader
 	if isEnqueued {
 		r.work.Wake()
 	}
-	r.offers.put(offerKey{site, slug}, of)
-	r.places.put(placeKey{site, of.event, reader.Member}, at)
-	return r.registration(ctx, site, of, reader, at)
+	now := time.Now()
+	r.offers.Put(offerKey{site, slug}, of, now)
+	r.places.Put(placeKey{site, of.event, reader.Member}, at, now)
+	return r.registration(known.settings, of, reader, at), nil
 }
 
 const (
@@ -239,8 +266,8 @@ const (
 	findTaken = `SELECT taken FROM registrations_taken WHERE site = $1 AND event = $2`
 	findPlace = `SELECT registered_at FROM registrations WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
 
-	register = `INSERT INTO registrations (site, event, member, email, name, registered_at) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (site, event, member) DO UPDATE SET email = excluded.email, name = excluded.name,
+	register = `INSERT INTO registrations (site, event, member, email, name, search, registered_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (site, event, member) DO UPDATE SET email = excluded.email, name = excluded.name, search = excluded.search,
 			registered_at = excluded.registered_at, cancelled_at = NULL
 		WHERE registrations.cancelled_at IS NOT NULL`
 	takePlace = `INSERT INTO registrations_taken (site, event, taken) VALUES ($1, $2, 1)

@@ -281,25 +281,6 @@ func TestOneMemberTakesOnePlace(t *testing.T) {
 	})
 }
 
-// What is kept for readers who only ask is bounded, and forgotten after a moment.
-func TestRecent(t *testing.T) {
-	c := newRecent[int, string](3, time.Hour)
-	for n := range 10 {
-		c.put(n, "x")
-		if len(c.entries) > 3 {
-			t.Fatalf("%d entries, want 3 at most", len(c.entries))
-		}
-	}
-	if got, ok := c.get(9); !ok || got != "x" {
-		t.Errorf("the last: %q %t, want x true", got, ok)
-	}
-	late := newRecent[int, string](3, -time.Second)
-	late.put(1, "x")
-	if got, ok := late.get(1); ok {
-		t.Errorf("later: %q, want nothing", got)
-	}
-}
-
 // Staff page through all who have registered, in order, each once, and find some by words.
 func TestRegistrants(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
@@ -346,6 +327,53 @@ func TestRegistrants(t *testing.T) {
 			if _, err := edges[0].Registrants(t.Context(), "daily", of, RegistrantQuery{Most: 10}); !errors.Is(err, ErrNotFound) {
 				t.Errorf("event %q: %v, want %v", of, err, ErrNotFound)
 			}
+		}
+	})
+}
+
+// However many readers register at once, editors change the event in the meantime.
+func TestEditorsInARush(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, edges := openHouse(t, db, 2, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for n := range 100 {
+			wg.Go(func() {
+				for of := n; ctx.Err() == nil; of += 100 {
+					if _, err := edges[n%2].Register(t.Context(), "daily", "party", reader(of)); err != nil {
+						t.Errorf("reader %d: %v", of, err)
+					}
+				}
+			})
+		}
+		for range 5 {
+			began := time.Now()
+			edit(t, store, func(e *Event) { e.Values["location"] = began.String() })
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("an editor waited for %s, want 5 s at most", took)
+			}
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// Staff find a name that is not in ASCII, in whatever case.
+func TestFindRegistrantByName(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, edges := openHouse(t, db, 1, nil)
+		id := want[[]Event](t)(store.WithPosts(t.Context(), "daily", nil, ""))[0].ID
+		who := reader(1)
+		who.Name = "Özlem Ångström"
+		want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", who))
+		for _, text := range []string{"özlem", "ÅNGSTRÖM", "jane1@EXAMPLE"} {
+			page := want[RegistrantPage](t)(edges[0].Registrants(t.Context(), "daily", id, RegistrantQuery{Text: text, Most: 10}))
+			if len(page.Registrants) != 1 {
+				t.Errorf("%q finds %d, want 1", text, len(page.Registrants))
+			}
+		}
+		if _, err := edges[0].Registrants(t.Context(), "daily", id, RegistrantQuery{After: "0.\x00", Most: 10}); err != nil {
+			t.Errorf("after a cursor that is no text: %v, want a page", err)
 		}
 	})
 }

@@ -183,6 +183,11 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		if !e.Status.isPublic() {
 			e.body = ""
 		}
+		if e.Status == deleted {
+			if err := enqueueRegistrants(ctx, tx, s.work, site, id); err != nil {
+				return err
+			}
+		}
 		if e.Pending != nil || e.Status.isPublic() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
 			task, err = enqueue(ctx, tx, e.task())
 			e.Pending = &Pending{Since: task.Since, Tries: task.Attempts}

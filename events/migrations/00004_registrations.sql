@@ -7,6 +7,7 @@ CREATE TABLE registrations (
 	member        TEXT NOT NULL, -- the platform's UUID
 	email         TEXT NOT NULL, -- when they registered
 	name          TEXT NOT NULL, -- when they registered
+	search        TEXT NOT NULL, -- email and name in lower case
 	registered_at BIGINT NOT NULL,
 	cancelled_at  BIGINT,        -- null while they are registered
 	PRIMARY KEY (site, event, member)

@@ -43,15 +43,27 @@ func (c *memberClient) AddLabel(ctx context.Context, id, name string) error {
 		return err
 	}
 	if label == "" {
-		var made labelList
-		if err := c.call(ctx, http.MethodPost, "/labels/", nil, map[string]any{"labels": []map[string]string{{"name": name}}}, &made); err != nil {
-			return err
-		}
-		if label, err = made.first(); err != nil {
+		if label, err = c.makeLabel(ctx, name); err != nil {
 			return err
 		}
 	}
 	return c.changeLabel(ctx, id, "addLabel", label)
+}
+
+// makeLabel returns the ID of a new label, or of the one that somebody else has made at this
+// moment: then Ghost refuses another.
+func (c *memberClient) makeLabel(ctx context.Context, name string) (string, error) {
+	var made labelList
+	err := c.call(ctx, http.MethodPost, "/labels/", nil, map[string]any{"labels": []map[string]string{{"name": name}}}, &made)
+	if _, isRefused := errors.AsType[*platform.Refusal](err); isRefused {
+		if label, again := c.labelID(ctx, name); again != nil || label != "" {
+			return label, again
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return made.first()
 }
 
 // RemoveLabel implements [platform.MemberLabeler].

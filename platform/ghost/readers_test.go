@@ -1,12 +1,15 @@
 package ghost
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -81,4 +84,35 @@ func TestReader(t *testing.T) {
 		_ = client.Close()
 		server.Close()
 	}
+}
+
+// Edges that give members a new label at the same moment make it once, and each member gets it.
+func TestLabelAtOnce(t *testing.T) {
+	client := newClient(t, realConfig(t))
+	name := unique("At once")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			m, err := client.Create(t.Context(), platform.Member{Email: unique("at-once"), Labels: []string{"Staff's"}})
+			if err != nil {
+				t.Errorf("client.Create: %v", err)
+				return
+			}
+			defer client.Delete(context.WithoutCancel(t.Context()), m.ID)
+			if err := client.AddLabel(t.Context(), m.ID, name); err != nil {
+				t.Errorf("client.AddLabel: %v", err)
+			}
+			now, err := client.Get(t.Context(), m.ID)
+			if diff := cmp.Diff([]string{name, "Staff's"}, now.Labels, cmpopts.SortSlices(strings.Compare)); err != nil || diff != "" {
+				t.Errorf("%v, the labels, want -, got +: %s", err, diff)
+			}
+			if err := client.RemoveLabel(t.Context(), m.ID, name); err != nil {
+				t.Errorf("client.RemoveLabel: %v", err)
+			}
+			if now, err = client.Get(t.Context(), m.ID); err != nil || len(now.Labels) != 1 {
+				t.Errorf("%v, the labels %q, want what staff gave", err, now.Labels)
+			}
+		})
+	}
+	wg.Wait()
 }
