@@ -13,11 +13,15 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
@@ -50,7 +54,7 @@ const caddyfile = `{
 		store sqlite {{folder}}/lychgate.db
 		site bench {
 			hosts 127.0.0.1
-			platform ghost http://127.0.0.1:9 {
+			platform ghost {{ghost}} {
 				admin_key 0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
 				webhooks off
 			}
@@ -84,7 +88,9 @@ func run(ctx context.Context) error {
 	if err := fill(ctx, filepath.Join(folder, "lychgate.db")); err != nil {
 		return err
 	}
-	edge, err := caddytest.Start(folder, caddyfile, nil)
+	ghost := httptest.NewServer(http.HandlerFunc(member))
+	defer ghost.Close()
+	edge, err := caddytest.Start(folder, caddyfile, caddytest.Values{"ghost": ghost.URL})
 	if err != nil {
 		return err
 	}
@@ -109,6 +115,8 @@ func run(ctx context.Context) error {
 		{"ten events", list + "?limit=10", nil},
 		{"one event", one, nil},
 		{"the calendar of 1,000 events", list + ".ics", nil},
+		{"registration, for a guest", one + "/registration", nil},
+		{"registration, for a member", one + "/registration", []string{"Cookie: " + session(0)}},
 	}
 	rates := make([][]float64, len(loads))
 	for round := range *rounds {
@@ -133,8 +141,64 @@ func run(ctx context.Context) error {
 		}
 		fmt.Printf("%-34s %9.0f/s %7.3f of respond\n", l.name, benchtest.Median(rates[n]), benchtest.Median(ratios))
 	}
+	registered, err := register(ctx, base+one+"/registration")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-34s %9.0f/s, each on disk\n", "members who register", registered)
 	fmt.Printf("memory: %d MB before, %d MB after\n", before>>20, after>>20)
 	return nil
+}
+
+// session is the cookies of a member's session.
+func session(n int) string {
+	return fmt.Sprintf("ghost-members-ssr=member-%d; ghost-members-ssr.sig=x", n)
+}
+
+// member answers as Ghost does whose session that is.
+func member(w http.ResponseWriter, r *http.Request) {
+	of, err := r.Cookie("ghost-members-ssr")
+	if err != nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	fmt.Fprintf(w, `{"uuid":%q,"email":"%[1]s@example.com","name":"Jane","paid":false}`, of.Value)
+}
+
+// register has members register, each once, and returns how many do so in a second.
+func register(ctx context.Context, address string) (perSecond float64, err error) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: *connections}}
+	defer client.CloseIdleConnections()
+	var next atomic.Int64
+	began := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	for range *connections {
+		group.Go(func() error {
+			for time.Since(began) < *duration {
+				request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, nil)
+				if err != nil {
+					return err
+				}
+				request.Header.Set("Cookie", session(int(next.Add(1))))
+				request.Header.Set("Sec-Fetch-Site", "same-origin")
+				response, err := client.Do(request)
+				if err != nil {
+					return err
+				}
+				_, err = io.Copy(io.Discard, response.Body)
+				response.Body.Close()
+				if err == nil && response.StatusCode != http.StatusOK {
+					err = fmt.Errorf("registering: %s", response.Status)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	return float64(next.Load()) / time.Since(began).Seconds(), err
 }
 
 // ask returns the tag and the size of an answer, and how long it took.

@@ -30,7 +30,8 @@ func Fill(ctx context.Context, db *database.DB, site string, count, size int) er
 
 const insert = `INSERT INTO events (site, id, slug, public, starts_at, over_at, updated_at, created_at, theme, type, content, status, revision,
 		shape, post, late_at, post_id, name)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 'solo', 'webinar', '{}', 'published', 1, '{}', '{}', 0, $3, 'event')`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 'solo', 'webinar', '{"access":"free"}', 'published', 1,
+		'{"fields":["access"]}', '{}', 0, $3, 'event')`
 
 // row returns the values of insert.
 func row(site string, n, size int) []any {
