@@ -28,7 +28,7 @@ const labelsTimeout = 30 * time.Second
 // LabelHosts are the platforms of sites, nil for a site that this process does not serve.
 type LabelHosts func(site string) platform.MemberLabeler
 
-// labelKind returns how registrants are labelled. changed is told the platform's ID of each
+// labelKind is how registrants are labelled. changed is told the platform's ID of each
 // member whose labels were changed.
 func (r *Registrar) labelKind(hosts LabelHosts, changed func(ctx context.Context, site, id string) error) work.Kind {
 	return work.Kind{
@@ -163,7 +163,7 @@ func isSent(given map[string]bool, label string) bool {
 	return false
 }
 
-// wantedLabels returns the labels of all events for which a member is registered.
+// wantedLabels has each label once, though events may write it in another case.
 func (r *Registrar) wantedLabels(ctx context.Context, site, member string) (labels []string, err error) {
 	rows, err := r.db.Read.QueryContext(ctx, findRegistered, site, member)
 	if err != nil {
@@ -184,7 +184,6 @@ func (r *Registrar) wantedLabels(ctx context.Context, site, member string) (labe
 	return labels, wrap("finding the events of a registrant", rows.Err())
 }
 
-// registrantLabels returns the labels of those who register for an event.
 func (e *Event) registrantLabels() (labels []string) {
 	list, _ := e.shown()["rsvp_labels"].([]any)
 	for _, entry := range list {
@@ -195,7 +194,8 @@ func (e *Event) registrantLabels() (labels []string) {
 	return labels
 }
 
-// givenLabels returns the labels that a member has from here, and whether the platform has them.
+// givenLabels has the labels that were given from here, and whether the platform is known to have
+// them: an attempt may have ended between the two.
 func (r *Registrar) givenLabels(ctx context.Context, site, member string) (map[string]bool, error) {
 	rows, err := r.db.Read.QueryContext(ctx, findLabels, site, member)
 	if err != nil {

@@ -82,7 +82,7 @@ func (t Terms) PlacesLeft(taken int) (left int, isLimited bool) {
 	return max(t.Most-taken, 0), t.Most > 0
 }
 
-// terms returns the terms of an event, by the fields that its type has.
+// terms leaves out what the event's type does not have.
 func (e *Event) terms() Terms {
 	values := e.shown()
 	w := whenOf(values)

@@ -18,13 +18,13 @@ type Readers struct {
 	title    string // of the platform
 	platform platform.ReaderHost
 	sessions sessions[platform.Reader]
-	nobodys  *recent.Cache[[sha256.Size]byte, struct{}] // sessions that have ended
+	ended    *recent.Cache[[sha256.Size]byte, struct{}]
 }
 
 // NewReaders makes the Readers of a site whose platform has a title for people. Sessions that
 // are nobody's count as failures.
 func NewReaders(site, title string, host platform.ReaderHost, failures *AuthLimiter) *Readers {
-	return &Readers{title: title, platform: host, sessions: newSessions[platform.Reader](site, failures), nobodys: recent.New[[sha256.Size]byte, struct{}](maxSessions, sessionTTL)}
+	return &Readers{title: title, platform: host, sessions: newSessions[platform.Reader](site, failures), ended: recent.New[[sha256.Size]byte, struct{}](maxSessions, sessionTTL)}
 }
 
 // errReaderUnknown means that the platform does not say whose a session is.
@@ -45,7 +45,7 @@ func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Add
 		return platform.Reader{}, nil
 	}
 	key, began := sha256.Sum256([]byte(session)), time.Now()
-	if _, isNobodys := s.nobodys.Get(key); isNobodys { // a browser sends it with each page
+	if _, hasEnded := s.ended.Get(key); hasEnded { // a browser sends it with each page
 		return platform.Reader{}, nil
 	}
 	reader, err := s.sessions.find(ctx, key, address, func(ctx context.Context) (platform.Reader, error) {
@@ -58,7 +58,7 @@ func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Add
 	switch {
 	case err == nil || errors.Is(err, ErrRateLimited):
 	case errors.Is(err, errNobody):
-		s.nobodys.Put(key, struct{}{}, began)
+		s.ended.Put(key, struct{}{}, began)
 		err = nil
 	default:
 		err = errReaderUnknown.For(s.title).Because(err)

@@ -45,7 +45,7 @@ const (
 	maxQuestions = 64
 )
 
-// newSessions returns the sessions of a site. Those that are not valid count as failures.
+// newSessions counts sessions that are not valid as failures.
 func newSessions[T any](site string, failures *AuthLimiter) sessions[T] {
 	return sessions[T]{
 		site: site, failures: failures, now: time.Now,
@@ -94,7 +94,7 @@ func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address n
 }
 
 // ask puts a question to the platform for an address, and counts it unless the
-// answer is that the credentials are valid. Errors: ErrRateLimited, errTooManyQuestions,
+// response is that the credentials are valid. Errors: ErrRateLimited, errTooManyQuestions,
 // those of the question.
 func (s *sessions[T]) ask(ctx context.Context, address netip.Addr, question func(context.Context) error) error {
 	attempt, wait := s.failures.Begin(ctx, s.site, address)

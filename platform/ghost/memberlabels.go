@@ -89,7 +89,7 @@ func (l labelList) first() (string, error) {
 	return l.Labels[0].ID, nil
 }
 
-// labelID returns the ID of a label, "" if there is none.
+// labelID is "" if there is no such label.
 func (c *memberClient) labelID(ctx context.Context, name string) (string, error) {
 	var found labelList
 	err := c.call(ctx, http.MethodGet, "/labels/", url.Values{"filter": {"name:" + quote(name)}, "limit": {"1"}}, nil, &found)
