@@ -17,8 +17,16 @@ type AuthLimiter struct {
 	limiter ratelimit.Limiter
 	now     func() time.Time
 
-	mu    sync.Mutex
-	valid map[sender]time.Time // when an address last sent valid credentials to a site
+	mu     sync.Mutex
+	valid  map[sender]time.Time // when an address last sent valid credentials to a site
+	queues map[sender]*queue
+}
+
+// queue has the attempts of a sender that is not known wait for each other, so that a rush
+// with valid credentials, as when a program starts, counts as one attempt.
+type queue struct {
+	slot     chan struct{} // has something while an attempt is under way
+	attempts int
 }
 
 // sender is an address that sends credentials to a site.
@@ -33,38 +41,96 @@ const (
 
 	// maxValid bounds how many are remembered.
 	maxValid = 10_000
+
+	// maxQueue bounds how many attempts of a sender wait, and queueWait how long. Others go
+	// on without waiting, each counted.
+	maxQueue  = 100
+	queueWait = 2 * time.Second
 )
 
 // NewAuthLimiter makes an AuthLimiter. Nobody else takes from the limiter.
 func NewAuthLimiter(limiter ratelimit.Limiter) *AuthLimiter {
-	return &AuthLimiter{limiter: limiter, now: time.Now, valid: make(map[sender]time.Time)}
+	return &AuthLimiter{limiter: limiter, now: time.Now, valid: make(map[sender]time.Time), queues: make(map[sender]*queue)}
 }
 
-// AuthAttempt is one authentication. Succeed or Fail says how it ended.
+// AuthAttempt is one authentication. Succeed or Fail says how it ended, if that is known.
 type AuthAttempt struct {
 	limiter *AuthLimiter
 	sender  sender
 	counted bool
+	queue   *queue // what it holds the slot of, or nil
 }
 
-// Begin begins an attempt at a site. It counts against the rate limit from the
-// start, so that many at once are not more. If wait is not zero, the credentials
-// are not to be checked for that long.
+// Begin begins an attempt at a site, which the caller ends. It counts against the rate limit
+// from the start, so that many at once are not more. If wait is not zero, the credentials
+// are not to be checked for that long, and the attempt has ended.
 func (s *AuthLimiter) Begin(ctx context.Context, site string, address netip.Addr) (a AuthAttempt, wait time.Duration) {
-	a = AuthAttempt{s, sender{site, ratelimit.AddrKey(address)}, true}
-	s.mu.Lock()
-	at, ok := s.valid[a.sender]
-	s.mu.Unlock()
-	if ok && s.now().Sub(at) < validTTL {
-		a.counted = false
+	a = AuthAttempt{limiter: s, sender: sender{site, ratelimit.AddrKey(address)}}
+	if s.trusts(a.sender) {
 		return a, 0
 	}
-	return a, s.limiter.Take(ctx, a.sender.address)
+	a.queue = s.enqueue(ctx, a.sender)
+	if s.trusts(a.sender) { // by the attempt before it
+		a.End()
+		return a, 0
+	}
+	a.counted = true
+	if wait = s.limiter.Take(ctx, a.sender.address); wait > 0 {
+		a.End()
+	}
+	return a, wait
+}
+
+func (s *AuthLimiter) trusts(sender sender) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.valid[sender]
+	return ok && s.now().Sub(at) < validTTL
+}
+
+// enqueue waits for the slot of a sender's queue. It returns nil if it does not get it.
+func (s *AuthLimiter) enqueue(ctx context.Context, sender sender) *queue {
+	s.mu.Lock()
+	q := s.queues[sender]
+	if q == nil {
+		q = &queue{slot: make(chan struct{}, 1)}
+		s.queues[sender] = q
+	}
+	if q.attempts >= maxQueue {
+		s.mu.Unlock()
+		return nil
+	}
+	q.attempts++
+	s.mu.Unlock()
+	select {
+	case q.slot <- struct{}{}:
+		return q
+	default:
+	}
+	timer := time.NewTimer(queueWait)
+	defer timer.Stop()
+	select {
+	case q.slot <- struct{}{}:
+		return q
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	s.leave(sender, q)
+	return nil
+}
+
+func (s *AuthLimiter) leave(sender sender, q *queue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.attempts--; q.attempts == 0 {
+		delete(s.queues, sender)
+	}
 }
 
 // Fail ends an attempt with credentials that were not valid. If wait is not zero, there
 // were too many of them.
-func (a AuthAttempt) Fail(ctx context.Context) (wait time.Duration) {
+func (a *AuthAttempt) Fail(ctx context.Context) (wait time.Duration) {
+	defer a.End()
 	if a.counted {
 		return 0
 	}
@@ -72,7 +138,20 @@ func (a AuthAttempt) Fail(ctx context.Context) (wait time.Duration) {
 }
 
 // Succeed ends an attempt with credentials that were valid.
-func (a AuthAttempt) Succeed() { a.limiter.trust(a.sender) }
+func (a *AuthAttempt) Succeed() {
+	a.limiter.trust(a.sender)
+	a.End()
+}
+
+// End ends an attempt of which is not known whether the credentials are valid. It does nothing
+// to one that has ended.
+func (a *AuthAttempt) End() {
+	if a.queue != nil {
+		<-a.queue.slot
+		a.limiter.leave(a.sender, a.queue)
+		a.queue = nil
+	}
+}
 
 // trust notes that a sender sent valid credentials.
 func (s *AuthLimiter) trust(sender sender) {

@@ -101,6 +101,7 @@ func (s *sessions[T]) ask(ctx context.Context, address netip.Addr, question func
 	if wait > 0 {
 		return tooManySessions(wait)
 	}
+	defer attempt.End()
 	if !s.limiter.TryAcquire("") {
 		return errTooManyQuestions
 	}

@@ -323,6 +323,72 @@ func TestManySessionsAtOnce(t *testing.T) {
 	})
 }
 
+// An address that sends many valid credentials at once, as after a start of the edge, is
+// served, and its failures are few as before.
+func TestValidCredentialsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewAuthLimiter(platformtest.StaffLimiter(t))
+		address := netip.MustParseAddr("192.0.2.1")
+		var wg sync.WaitGroup
+		for range maxQueue {
+			wg.Go(func() {
+				attempt, wait := s.Begin(t.Context(), "daily", address)
+				defer attempt.End()
+				if wait > 0 {
+					t.Errorf("it waits for %s", wait)
+				}
+				time.Sleep(time.Second)
+				attempt.Succeed()
+			})
+		}
+		wg.Wait()
+		if n := len(s.queues); n > 0 {
+			t.Errorf("%d queues are left", n)
+		}
+		failed := 0
+		for ; failed < 100; failed++ {
+			attempt, _ := s.Begin(t.Context(), "daily", address)
+			if wait := attempt.Fail(t.Context()); wait > 0 {
+				break
+			}
+		}
+		if failed != 29 {
+			t.Errorf("%d failures after it, want 29", failed)
+		}
+	})
+}
+
+// Who sends credentials and lets their check hang keeps no other of its address waiting for
+// more than two seconds, and no more than a hundred wait.
+func TestHangingCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewAuthLimiter(platformtest.StaffLimiter(t))
+		address := netip.MustParseAddr("192.0.2.1")
+		hanging, _ := s.Begin(t.Context(), "daily", address)
+		begun := time.Now()
+		var mu sync.Mutex
+		waits := make(map[time.Duration]int)
+		var wg sync.WaitGroup
+		for range 1000 {
+			wg.Go(func() {
+				attempt, _ := s.Begin(t.Context(), "daily", address)
+				defer attempt.End()
+				mu.Lock()
+				defer mu.Unlock()
+				waits[time.Since(begun)]++
+			})
+		}
+		wg.Wait()
+		hanging.End()
+		if diff := cmp.Diff(map[time.Duration]int{0: 1000 - maxQueue + 1, queueWait: maxQueue - 1}, waits); diff != "" {
+			t.Error("how many wait for how long", diff)
+		}
+		if n := len(s.queues); n > 0 {
+			t.Errorf("%d queues are left", n)
+		}
+	})
+}
+
 // Which addresses sent valid credentials is remembered for 24 hours, for each site,
 // of so many.
 func TestAuthLimiterRemembers(t *testing.T) {

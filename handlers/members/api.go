@@ -54,6 +54,7 @@ func (h *API) authenticate(ctx context.Context, r *http.Request, site *Site, add
 	if wait > 0 {
 		return members.Integration{}, api.RateLimited("wrong keys from this address", wait)
 	}
+	defer attempt.End()
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
 		hash := members.HashKey(strings.TrimSpace(key))

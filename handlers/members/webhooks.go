@@ -33,6 +33,7 @@ func (h *API) webhookEvent(ctx context.Context, w http.ResponseWriter, r *http.R
 	if wait > 0 {
 		return nil, api.RateLimited(forgedEvents, wait)
 	}
+	defer attempt.End()
 	response, err := h.readWebhookEvent(ctx, w, r, site, token)
 	switch {
 	case err == nil:
