@@ -63,6 +63,7 @@ type placeKey struct{ site, event, member string }
 // offer is what an event offers to those who register.
 type offer struct {
 	event       string // its ID
+	page        string // its URL
 	terms       Terms
 	platformURL string
 	taken       int
@@ -167,10 +168,18 @@ func (r *Registrar) registration(settings Settings, of offer, reader Reader, at 
 // returned is durable: there are never more registered than the event has places for. Errors:
 // those of Find.
 func (r *Registrar) Register(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
+	return r.register(ctx, site, slug, reader, func(*sql.Tx, string) (bool, error) { return true, nil })
+}
+
+// register is Register where may, which gets the event's ID, says so.
+func (r *Registrar) register(ctx context.Context, site, slug string, reader Reader, may func(tx *sql.Tx, event string) (bool, error)) (Registration, error) {
 	return r.change(ctx, site, slug, reader, func(tx *sql.Tx, of *offer, at *time.Time) (changed bool, err error) {
 		now := r.db.Now()
 		if state, _ := of.terms.State(now, reader.Membership, !at.IsZero(), of.taken); state != CanRegister {
 			return false, nil
+		}
+		if ok, err := may(tx, of.event); !ok || err != nil {
+			return false, err
 		}
 		changed, err = exec(ctx, tx, register, site, of.event, reader.Member, reader.Email, reader.Name, strings.ToLower(reader.Email+" "+reader.Name), now.UnixMilli())
 		if err != nil {
@@ -294,7 +303,7 @@ func readOffer(ctx context.Context, from querier, query, site, slug string) (off
 	if err != nil {
 		return offer{}, wrap("finding an event for a reader", notFound(err))
 	}
-	of := offer{event: e.ID, terms: e.terms(), platformURL: strings.Clone(textOf(e.shown(), "platform_url")), hasLabels: len(e.registrantLabels()) > 0}
+	of := offer{event: e.ID, page: strings.Clone(e.Post.URL), terms: e.terms(), platformURL: strings.Clone(textOf(e.shown(), "platform_url")), hasLabels: len(e.registrantLabels()) > 0}
 	if of.terms.Access == "" {
 		return offer{}, ErrNoRegistration
 	}

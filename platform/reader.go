@@ -1,6 +1,10 @@
 package platform
 
-import "context"
+import (
+	"context"
+	"errors"
+	"net/netip"
+)
 
 // ReaderHost is a Platform that knows who is signed in on the pages of the publication.
 type ReaderHost interface {
@@ -12,7 +16,34 @@ type ReaderHost interface {
 	// it may have ended, or the member may have been deleted. It must have been returned by
 	// ReaderSession, and be all that is sent of the reader's request.
 	Reader(ctx context.Context, session string) (Reader, error)
+
+	// SendLink mails a link to an address. Whoever opens it is signed in, and gets to a page.
+	// Errors: ErrNoReader, ErrTooManyMails, and others if the platform cannot be asked.
+	SendLink(ctx context.Context, link SignInLink) error
+
+	// LinkKey is a secret that all edges have which know the platform's key.
+	LinkKey() []byte
 }
+
+// SignInLink is a link that signs a reader in.
+type SignInLink struct {
+	Email string
+	Page  string // a URL on the publication's own address
+
+	// MaySignUp makes somebody a member who is none, where the publication lets them.
+	MaySignUp bool
+
+	// Sender is the address of the browser that asks for it, by which the platform counts.
+	Sender netip.Addr
+}
+
+var (
+	// ErrNoReader means that an address is no member's, and cannot become one's this way.
+	ErrNoReader = errors.New("no member has this address, and the publication takes no sign-ups for it")
+
+	// ErrTooManyMails means that the platform sends no more mails now.
+	ErrTooManyMails = errors.New("the platform sends no more mails for now")
+)
 
 // Reader is a member as the pages of the publication know them.
 type Reader struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
@@ -46,6 +47,10 @@ type EventsAPI struct {
 	readers      eventhandlers.Readers
 	registration eventhandlers.Registration
 }
+
+// mailLimit is for the mails that one address asks for. Ghost has a limit of its own, of eight
+// before the first wait of ten minutes.
+var mailLimit = ratelimit.Limit{Requests: 10, Window: 10 * time.Minute}
 
 const defaultPath = "/ghost/lychgate/events"
 
@@ -116,7 +121,11 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 	limiter, err := h.on.Edge.LoadLimiter("events", h.Limit.Plain(), &h.on.Releases)
 	logger := edge.Sampled(ctx.Logger())
 	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: logger}
-	h.registration = eventhandlers.Registration{Path: h.Path, Limiter: limiter, Logger: logger}
+	if err != nil {
+		return err
+	}
+	mails, err := h.on.Edge.LoadLimiter("registration mails", mailLimit, &h.on.Releases)
+	h.registration = eventhandlers.Registration{Path: h.Path, Limiter: limiter, Mails: mails, Logger: logger}
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -19,13 +20,20 @@ type Readers struct {
 	platform platform.ReaderHost
 	sessions sessions[platform.Reader]
 	ended    *recent.Cache[[sha256.Size]byte, struct{}]
+	mails    *limiter.Limiter
 }
 
 // NewReaders makes the Readers of a site whose platform has a title for people. Sessions that
 // are nobody's count as failures.
 func NewReaders(site, title string, host platform.ReaderHost, failures *AuthLimiter) *Readers {
-	return &Readers{title: title, platform: host, sessions: newSessions[platform.Reader](site, failures), ended: recent.New[[sha256.Size]byte, struct{}](maxSessions, sessionTTL)}
+	return &Readers{
+		title: title, platform: host, sessions: newSessions[platform.Reader](site, failures),
+		ended: recent.New[[sha256.Size]byte, struct{}](maxSessions, sessionTTL), mails: limiter.New(maxMails, 0),
+	}
 }
+
+// maxMails bounds the mails to readers that a site's platform sends at once.
+const maxMails = 32
 
 // errReaderUnknown means that the platform does not say whose a session is.
 var errReaderUnknown = Unavailable("%s could not be asked who you are. Try again in a moment.", readerRetry)
@@ -65,6 +73,26 @@ func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Add
 	}
 	return reader, err
 }
+
+// SendLink has the platform mail a link to a reader. Errors: those of [platform.ReaderHost], and
+// of [FailureOf].
+func (s *Readers) SendLink(ctx context.Context, link platform.SignInLink) error {
+	if !s.mails.TryAcquire("") {
+		return errMailsAway.For(s.title).Because(errTooManyQuestions)
+	}
+	defer s.mails.Release("")
+	err := s.platform.SendLink(ctx, link)
+	if err != nil && !errors.Is(err, platform.ErrNoReader) && !errors.Is(err, platform.ErrTooManyMails) {
+		err = errMailsAway.For(s.title).Because(err)
+	}
+	return err
+}
+
+// LinkKey is the secret of the site's links.
+func (s *Readers) LinkKey() []byte { return s.platform.LinkKey() }
+
+// errMailsAway means that the platform did not send a mail.
+var errMailsAway = Unavailable("%s could not send the mail. Try again in a moment.", readerRetry)
 
 // errNobody means that a session has ended.
 var errNobody = errors.New("nobody's session")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,9 @@ type Registration struct {
 	// Path is where the list of events is, such as /ghost/lychgate/events.
 	Path string
 
-	// Limiter holds the allowance of each reader.
-	Limiter ratelimit.Limiter
+	// Limiter holds the allowance of each reader, and Mails that of mails which an address asks
+	// for.
+	Limiter, Mails ratelimit.Limiter
 
 	Logger *zap.Logger
 }
@@ -67,22 +69,30 @@ func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site Regist
 		w.WriteHeader(http.StatusNoContent)
 		return api.Done
 	}
+	if r.Method == http.MethodPost {
+		return h.serveLink(w, r, site, address)
+	}
 	reader, found, err := h.answer(w, r, site, address)
 	if err != nil {
-		f := api.FailureOf(err)
-		if f.IsUnforeseen || f.Outcome == api.Failed && r.Context().Err() == nil {
-			h.Logger.Error("cannot answer about a registration", zap.String("site", site.Name), zap.Error(err))
-		}
-		if f.Status == http.StatusServiceUnavailable {
-			f.Wait = cmp.Or(f.Wait, busyRetry)
-		}
-		f.SetRetryAfter(w.Header())
-		writeRegistrationFailure(w, f)
-		return f.Outcome
+		return h.fail(w, r, site, err)
 	}
 	status, outcome := registrationStatus(r.Method, reader.Membership == events.Guest, found)
 	api.WriteJSON(w, status, h.shown(r, found))
 	return outcome
+}
+
+// fail answers a request that was not done.
+func (h *Registration) fail(w http.ResponseWriter, r *http.Request, site RegistrationSite, err error) api.Outcome {
+	f := api.FailureOf(err)
+	if f.IsUnforeseen || f.Outcome == api.Failed && r.Context().Err() == nil {
+		h.Logger.Error("cannot answer about a registration", zap.String("site", site.Name), zap.Error(err))
+	}
+	if f.Status == http.StatusServiceUnavailable {
+		f.Wait = cmp.Or(f.Wait, busyRetry)
+	}
+	f.SetRetryAfter(w.Header())
+	writeRegistrationFailure(w, f)
+	return f.Outcome
 }
 
 // NoSite answers for a host that is no site's.
@@ -113,12 +123,10 @@ const (
 	maxSlug = 4 * 191
 )
 
-var registrationMethods = []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions}
+var registrationMethods = []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodOptions}
 
+// answer does what a reader asks for.
 func (h *Registration) answer(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (reader events.Reader, found events.Registration, err error) {
-	if wait := h.Limiter.Take(r.Context(), ratelimit.AddrKey(address)); wait > 0 {
-		return reader, found, api.RateLimited("requests", wait)
-	}
 	var act func(*events.Registrar, context.Context, string, string, events.Reader) (events.Registration, error)
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -127,35 +135,68 @@ func (h *Registration) answer(w http.ResponseWriter, r *http.Request, site Regis
 		act = (*events.Registrar).Register
 	case http.MethodDelete:
 		act = (*events.Registrar).Cancel
-	default:
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
+	defer cancel()
+	asked, err := h.admit(ctx, w, r, site, address)
+	if err != nil {
+		return reader, found, err
+	}
+	if asked.token != "" {
+		act = func(registrar *events.Registrar, ctx context.Context, site, slug string, reader events.Reader) (events.Registration, error) {
+			return registrar.RegisterByLink(ctx, site, slug, reader, events.Link{Key: asked.readers.LinkKey(), Token: asked.token})
+		}
+	}
+	found, err = act(asked.registrar, ctx, site.Name, asked.slug, asked.reader)
+	return asked.reader, found, storeAway(err)
+}
+
+// askedRegistration is a request that may be answered.
+type askedRegistration struct {
+	slug         string
+	reader       events.Reader
+	readers      *api.Readers
+	registrar    *events.Registrar
+	token, email string // of the body
+}
+
+// admit finds who asks about what.
+func (h *Registration) admit(ctx context.Context, w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (asked askedRegistration, err error) {
+	if wait := h.Limiter.Take(ctx, ratelimit.AddrKey(address)); wait > 0 {
+		return asked, api.RateLimited("requests", wait)
+	}
+	if !slices.Contains(registrationMethods, r.Method) {
 		api.Allow(w.Header(), registrationMethods...)
-		return reader, found, api.ErrNotAllowed
+		return asked, api.ErrNotAllowed
 	}
 	slug, _ := h.slug(r.URL.Path)
 	switch {
 	case len(slug) > maxSlug || strings.Contains(slug, "/") || !api.IsText(slug):
-		return reader, found, events.ErrNotFound
+		return asked, events.ErrNotFound
 	case site.IsOff:
-		return reader, found, events.ErrNoRegistration
+		return asked, events.ErrNoRegistration
 	case site.Readers == nil:
-		return reader, found, errNotServed
+		return asked, errNotServed
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
-	defer cancel()
+	asked.slug, asked.readers = strings.Clone(slug), site.Readers
 	member, err := site.Readers.Reader(ctx, r, address)
 	if err != nil {
-		return reader, found, err
+		return asked, err
 	}
-	registrar, err := site.Registrar()
-	if err != nil {
-		return reader, found, errStoreAway.Because(err)
+	asked.reader = readerOf(member)
+	if err := asked.readBody(w, r); err != nil {
+		return asked, err
 	}
-	reader = readerOf(member)
-	found, err = act(registrar, ctx, site.Name, strings.Clone(slug), reader)
+	asked.registrar, err = site.Registrar()
+	return asked, storeAway(err)
+}
+
+// storeAway keeps errors that are foreseen: others are the store's.
+func storeAway(err error) error {
 	if _, isForeseen := errcode.Of(err); err != nil && !isForeseen {
-		err = errStoreAway.Because(err)
+		return errStoreAway.Because(err)
 	}
-	return reader, found, err
+	return err
 }
 
 // Errors of registrations.

@@ -30,6 +30,16 @@ type membership struct {
 	isAway bool
 	asked  int
 	paid   bool
+
+	mails   []platform.SignInLink
+	mailErr error
+}
+
+func (*membership) LinkKey() []byte { return []byte("a key") }
+
+func (m *membership) SendLink(_ context.Context, link platform.SignInLink) error {
+	m.mails = append(m.mails, link)
+	return m.mailErr
 }
 
 func (*membership) ReaderSession(cookie string) string {
@@ -68,7 +78,7 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO events (site, id, slug, public, starts_at, over_at, updated_at, created_at, theme, type, content, status, revision,
 			shape, post, late_at, post_id, name)
 		VALUES ('daily', 'aaaaaaaaaaaaaaaaaaaaaaaaaa', 'party', '{}', 0, 0, 0, 0, 'solo', 'webinar', $1, 'published', 1,
-			'{"fields":["name","access","max_attendees","registration_deadline","event_date","platform_url"]}', '{}', 0, 'p1', 'event')`, values); err != nil {
+			'{"fields":["name","access","max_attendees","registration_deadline","event_date","platform_url"]}', '{"url":"https://news.example.com/party/"}', 0, 'p1', 'event')`, values); err != nil {
 		t.Fatalf("db.Write.ExecContext: %v", err)
 	}
 	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 30, Window: time.Minute}})
@@ -82,7 +92,7 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	registrar := events.NewRegistrar(store, events.NewFeed(store), queue, func(string) platform.MemberLabeler { return nil }, nil, zap.NewNop())
 	core, log := observer.New(zapcore.DebugLevel)
 	d := &door{t: t, members: new(membership), log: log}
-	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Logger: zap.New(core)}
+	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Mails: unlimited{}, Logger: zap.New(core)}
 	d.site = RegistrationSite{
 		Name: "daily", Readers: api.NewReaders("daily", "Ghost", d.members, api.NewAuthLimiter(limiter)),
 		Registrar: func() (*events.Registrar, error) { return registrar, nil },
@@ -150,7 +160,7 @@ func TestRegistration(t *testing.T) {
 		{"a longer path", "PUT", "/events/x/y/registration", jane, told{404, api.NotFound, failure("There is no such event. Somebody may have deleted it.")}},
 		{"a slug that is no text", "GET", "/events/%ff%00/registration", jane, told{404, api.NotFound, failure("There is no such event. Somebody may have deleted it.")}},
 		{"a long slug", "GET", "/events/" + strings.Repeat("x", 765) + "/registration", jane, told{404, api.NotFound, failure("There is no such event. Somebody may have deleted it.")}},
-		{"another method", "POST", party, jane, told{405, api.Other, failure("The method is not allowed here.")}},
+		{"another method", "PATCH", party, jane, told{405, api.Other, failure("The method is not allowed here.")}},
 		{"a preflight", "OPTIONS", party, "", told{204, api.Done, ""}},
 	} {
 		got, header := d.ask(step.method, step.target, step.cookie)
@@ -187,7 +197,8 @@ func TestRegistrationFromElsewhere(t *testing.T) {
 		"a browser that says two things":         {"PUT", []string{"Origin", "https://evil.example"}, refused},
 		"an old browser on this site":            {"GET", []string{"Sec-Fetch-Site", ""}, told{200, api.Done, guestTold}},
 		"a header that names a member":           {"PUT", []string{"X-Member", "jane", "Authorization", "Bearer jane", "Cookie", "member=jane"}, told{401, api.Unauthorized, guestTold}},
-		"a request that says it was a form":      {"POST", []string{"X-HTTP-Method-Override", "PUT"}, told{405, api.Other, `{"message":"The method is not allowed here."}`}},
+		"a request that says it was a form":      {"POST", []string{"X-HTTP-Method-Override", "PUT"}, told{422, api.Rejected, `{"message":"This is no email address.","reason":"invalid_email"}`}},
+		"a page of another site has mails sent":  {"POST", []string{"Sec-Fetch-Site", "cross-site"}, refused},
 		"a link that is followed registers none": {"GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, told{200, api.Done, guestTold}},
 	} {
 		cookie := ""

@@ -88,13 +88,13 @@ func New(cfg Config) (*Client, error) {
 		webhookClient: source,
 		examiner:      examiner{webhookClient: source, tags: forPosts},
 		visitorClient: visitorClient{forVisitors},
-		readerClient:  readerClient{forReaders},
+		readerClient:  readerClient{api: forReaders, mails: t.newAPI(maxMailConnections), key: key},
 	}, nil
 }
 
 // Close closes the connections that are not in use.
 func (c *Client) Close() error {
-	for _, of := range []api{c.memberClient.api, c.postClient.api, c.visitorClient.api, c.readerClient.api} {
+	for _, of := range []api{c.memberClient.api, c.postClient.api, c.visitorClient.api, c.readerClient.api, c.readerClient.mails} {
 		of.http.CloseIdleConnections()
 	}
 	return nil

@@ -1,11 +1,13 @@
 package ghost
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
@@ -18,7 +20,10 @@ const (
 	memberSession = "ghost-members-ssr"
 
 	// memberPath is where, below Ghost's address, a session's member is.
-	memberPath = "/members/api/member/"
+	memberPath = membersAPI + "member/"
+
+	// membersAPI is the path of what the publication's pages ask.
+	membersAPI = "/members/api/"
 
 	// maxReaderAnswer bounds Ghost's response about a member, in bytes. It has some 2 KB, and
 	// more with subscriptions and newsletters.
@@ -28,9 +33,13 @@ const (
 	maxUUID = 64
 )
 
-// readerClient asks a Ghost who its readers are. Strangers can cause such requests, so they
-// have connections of their own.
-type readerClient struct{ api }
+// readerClient asks a Ghost who its readers are, and has it mail links to them. Strangers can
+// cause such requests, so each kind has connections of its own: a mail server may hang.
+type readerClient struct {
+	api
+	mails api
+	key   []byte // the secret of the Admin API key
+}
 
 // ReaderSession implements [platform.ReaderHost].
 func (*readerClient) ReaderSession(cookie string) string {
@@ -49,31 +58,48 @@ func (*readerClient) ReaderSession(cookie string) string {
 	return memberSession + "=" + session + "; " + signature + "=" + signed
 }
 
+// sendAsReader sends a request as a page of the publication does, without the edge's key.
+func (a api) sendAsReader(ctx context.Context, method, path string, body any, header ...string) (status int, answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, min(a.timeout, staffTimeout))
+	defer cancel()
+	var payload io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		payload = bytes.NewReader(text)
+		header = append(header, "Content-Type", "application/json")
+	}
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(a.base, adminAPI)+path, payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("X-Forwarded-Proto", "https")
+	for pair := range slices.Chunk(header, 2) {
+		request.Header.Set(pair[0], pair[1])
+	}
+	response, err := a.http.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(response.Body, maxReaderAnswer))
+	return response.StatusCode, answer, err
+}
+
 // Reader implements [platform.ReaderHost]. Ghost answers 204 to a session that
 // has ended, and null to that of a member who was deleted.
 func (c *readerClient) Reader(ctx context.Context, session string) (platform.Reader, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(c.timeout, staffTimeout))
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.base, adminAPI)+memberPath, nil)
-	if err != nil {
-		return platform.Reader{}, err
-	}
-	request.Header.Set("Cookie", session)
-	request.Header.Set("Accept", "application/json")
-	request.Header.Set("X-Forwarded-Proto", "https")
-	response, err := c.http.Do(request)
-	if err != nil {
-		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", err)
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxReaderAnswer))
+	status, answer, err := c.sendAsReader(ctx, http.MethodGet, memberPath, nil, "Cookie", session)
 	switch {
 	case err != nil:
 		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", err)
-	case response.StatusCode == http.StatusNoContent:
+	case status == http.StatusNoContent:
 		return platform.Reader{}, nil
-	case response.StatusCode != http.StatusOK:
-		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", refusal(response.StatusCode, answer))
+	case status != http.StatusOK:
+		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", refusal(status, answer))
 	}
 	var member *struct {
 		UUID  string `json:"uuid"`
@@ -89,4 +115,43 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", &Error{Status: http.StatusOK, Message: "without a member"})
 	}
 	return platform.Reader{UUID: member.UUID, Email: clip.Text(member.Email, maxName), Name: clip.Text(member.Name, maxName), IsPaid: member.Paid}, nil
+}
+
+// LinkKey implements [platform.ReaderHost].
+func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registration links") }
+
+// SendLink implements [platform.ReaderHost]. To an address that is a member's, Ghost mails a link
+// to sign in, whatever it was asked for.
+func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) error {
+	status, token, err := c.mails.sendAsReader(ctx, http.MethodGet, membersAPI+"integrity-token/", nil)
+	if err == nil && status != http.StatusOK {
+		err = refusal(status, token)
+	}
+	if err != nil {
+		return fmt.Errorf("asking Ghost for a token to send mails: %w", err)
+	}
+	kinds := []string{"signin"}
+	if link.MaySignUp {
+		kinds = []string{"signup", "signin"} // the first is refused where sign-ups are by invitation
+	}
+	var header []string
+	if link.Sender.IsValid() {
+		header = []string{"X-Forwarded-For", link.Sender.String()}
+	}
+	for _, kind := range kinds {
+		body := map[string]string{"email": link.Email, "emailType": kind, "integrityToken": string(token), "redirect": link.Page}
+		var answer []byte
+		status, answer, err = c.mails.sendAsReader(ctx, http.MethodPost, membersAPI+"send-magic-link/", body, header...)
+		switch {
+		case err != nil:
+			return fmt.Errorf("having Ghost mail a link: %w", err)
+		case status >= 200 && status < 300:
+			return nil
+		case status == http.StatusTooManyRequests:
+			return platform.ErrTooManyMails
+		case status != http.StatusBadRequest:
+			return fmt.Errorf("having Ghost mail a link: %w", refusal(status, answer))
+		}
+	}
+	return platform.ErrNoReader
 }

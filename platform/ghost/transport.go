@@ -53,6 +53,9 @@ const (
 	// maxReaderConnections bounds those for requests about who is signed in on the
 	// publication's pages, which strangers can cause too. Ghost takes 10 to 40 ms for one.
 	maxReaderConnections = 4
+
+	// maxMailConnections bounds those for mails to readers. Ghost waits for its mail server.
+	maxMailConnections = 4
 )
 
 // transport is how all requests reach one Ghost.

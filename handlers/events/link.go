@@ -1,0 +1,121 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file answers guests, who register by the link of a mail.
+
+const (
+	// maxRegistrationBody is more than an email of 254 bytes takes (RFC 5321, section 4.5.3.1.3),
+	// in bytes.
+	maxRegistrationBody = 4 << 10
+
+	maxEmail = 254 // bytes
+)
+
+// Reasons of failures, beside those of a closed registration.
+const (
+	invalidEmail = "invalid_email"
+	unknownEmail = "unknown_email"
+)
+
+// linkFailure is the body of a failure that a page tells apart.
+type linkFailure struct {
+	Message string `json:"message"`
+	Reason  string `json:"reason"`
+}
+
+// readBody reads what a PUT or a POST may have: the token of a link, or an email.
+func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPut && r.Method != http.MethodPost || r.ContentLength == 0 {
+		return nil
+	}
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+		return errNotJSON
+	}
+	text, err := api.ReadBody(w, r, maxRegistrationBody)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Token string `json:"token"`
+		Email string `json:"email"`
+	}
+	if err := api.Unmarshal(text, &body); err != nil {
+		return errNoRegistrationBody
+	}
+	if r.Method == http.MethodPut {
+		a.token = body.Token
+	}
+	a.email = strings.TrimSpace(body.Email)
+	return nil
+}
+
+var errNoRegistrationBody = api.Invalid(`Write a body such as {"email": "jane@example.com"}.`)
+
+// serveLink has a link mailed to a guest.
+func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) api.Outcome {
+	ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
+	defer cancel()
+	asked, err := h.admit(ctx, w, r, site, address)
+	if err != nil {
+		return h.fail(w, r, site, err)
+	}
+	if asked.reader.Member != "" { // they need none
+		found, err := asked.registrar.Find(ctx, site.Name, asked.slug, asked.reader)
+		if err != nil {
+			return h.fail(w, r, site, storeAway(err))
+		}
+		api.WriteJSON(w, http.StatusOK, h.shown(r, found))
+		return api.Done
+	}
+	if !mayBeEmail(asked.email) {
+		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{"This is no email address.", invalidEmail})
+		return api.Rejected
+	}
+	to, err := asked.registrar.Invite(ctx, site.Name, asked.slug, asked.email, asked.readers.LinkKey())
+	if err != nil {
+		return h.fail(w, r, site, storeAway(err))
+	}
+	if to.Page == "" {
+		status, outcome := registrationStatus(http.MethodPut, true, to.Registration)
+		api.WriteJSON(w, status, h.shown(r, to.Registration))
+		return outcome
+	}
+	if wait := h.Mails.Take(ctx, ratelimit.AddrKey(address)); wait > 0 {
+		return h.fail(w, r, site, api.RateLimited("mails", wait))
+	}
+	err = asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
+	switch {
+	case errors.Is(err, platform.ErrNoReader):
+		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{"No member has this email address.", unknownEmail})
+		return api.Rejected
+	case errors.Is(err, platform.ErrTooManyMails):
+		return h.fail(w, r, site, api.RateLimited("mails", mailsRetry))
+	case err != nil:
+		return h.fail(w, r, site, err)
+	}
+	api.WriteJSON(w, http.StatusAccepted, h.shown(r, to.Registration))
+	return api.Done
+}
+
+// mailsRetry is when a platform that sends too many mails is to be asked again: the least that
+// Ghost waits.
+const mailsRetry = 10 * time.Minute
+
+// mayBeEmail leaves the rest to the platform.
+func mayBeEmail(text string) bool {
+	local, domain, found := strings.Cut(text, "@")
+	return found && local != "" && strings.Contains(domain, ".") && len(text) <= maxEmail && api.IsText(text) && !strings.ContainsAny(text, " \t\r\n,;<>\"")
+}

@@ -1,0 +1,124 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// send sends a body.
+func (d *door) send(method, cookie, contentType, body string) told {
+	d.t.Helper()
+	r := httptest.NewRequestWithContext(d.t.Context(), method, "https://news.example.com/events/party/registration", strings.NewReader(body))
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.Header.Set("Content-Type", contentType)
+	if cookie != "" {
+		r.Header.Set("Cookie", cookie)
+	}
+	w := httptest.NewRecorder()
+	outcome := d.handler.Serve(w, r, d.site, netip.MustParseAddr("192.0.2.1"))
+	return told{w.Code, outcome, strings.TrimSpace(w.Body.String())}
+}
+
+// A guest gets a mail, and registers by its link. Whatever is wrong with a request is said, and
+// nobody gets a mail then.
+func TestMailsToGuests(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1}`)
+	const isJSON = "application/json; charset=utf-8"
+	failure := func(message, reason string) string { return fmt.Sprintf(`{"message":%q,"reason":%q}`, message, reason) }
+	refused := told{422, api.Rejected, failure("This is no email address.", "invalid_email")}
+	unreadable := told{422, api.Other, "{\"message\":\"Write a body such as {\\\"email\\\": \\\"jane@example.com\\\"}.\"}"}
+	for _, step := range []struct {
+		name, cookie, contentType, body string
+		want                            told
+	}{
+		{"a form of another page", "", "application/x-www-form-urlencoded", "email=jane@example.com", told{415, api.Other, `{"message":"Send the header Content-Type: application/json."}`}},
+		{"no JSON", "", isJSON, "{", unreadable},
+		{"half a character", "", isJSON, `{"email":"\ud800@example.com"}`, unreadable},
+		{"no email", "", isJSON, `{}`, refused},
+		{"no address", "", isJSON, `{"email":"jane"}`, refused},
+		{"two addresses", "", isJSON, `{"email":"jane@example.com, john@example.com"}`, refused},
+		{"a header of a mail", "", isJSON, `{"email":"jane@example.com\r\nBcc: john@example.com"}`, refused},
+		{"an address that is too long", "", isJSON, `{"email":"` + strings.Repeat("x", 243) + `@example.com"}`, refused},
+		{"a body that is too long", "", isJSON, `{"email":"` + strings.Repeat("x", 5000) + `@example.com"}`, told{413, api.Other, `{"message":"The request's body is too large."}`}},
+		{"somebody who is signed in", "session=jane", isJSON, `{"email":"john@example.com"}`, told{200, api.Done, `{"state":"can_register","message":"You can register for this event.","places_left":1,"deadline":null,"registered_at":null}`}},
+	} {
+		if diff := cmp.Diff(step.want, d.send("POST", step.cookie, step.contentType, step.body)); diff != "" {
+			t.Errorf("%s, want -, got +: %s", step.name, diff)
+		}
+	}
+	if len(d.members.mails) > 0 {
+		t.Fatalf("mails are sent: %v, want none", d.members.mails)
+	}
+	if diff := cmp.Diff(told{202, api.Done, guestTold}, d.send("POST", "", isJSON, `{"email":" jane@example.com "}`)); diff != "" {
+		t.Errorf("a guest, want -, got +: %s", diff)
+	}
+	mail := d.members.mails[0]
+	page, token, _ := strings.Cut(mail.Page, "=")
+	mail.Page = page
+	if diff := cmp.Diff(platform.SignInLink{Email: "jane@example.com", Page: "https://news.example.com/party/?lychgate-registration", MaySignUp: true, Sender: netip.MustParseAddr("192.0.2.1")}, mail, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Errorf("the mail, want -, got +: %s", diff)
+	}
+	body := fmt.Sprintf(`{"token":%q}`, token)
+	if got := d.send("PUT", "session=john", isJSON, body); got.Status != 409 || !strings.Contains(got.Body, "can_register") {
+		t.Errorf("somebody else with the link: %+v, want 409 and can_register", got)
+	}
+	if got := d.send("PUT", "session=jane", isJSON, body); got.Status != 200 || !strings.Contains(got.Body, `"registered"`) {
+		t.Errorf("the reader with the link: %+v, want 200 and registered", got)
+	}
+	if got := d.send("POST", "", isJSON, `{"email":"john@example.com"}`); got.Status != 409 || !strings.Contains(got.Body, `"full"`) || len(d.members.mails) != 1 {
+		t.Errorf("where it is full: %+v, %d mails; want 409, full, 1", got, len(d.members.mails))
+	}
+}
+
+// What becomes of a mail that the platform does not send.
+func TestMailsThatAreNotSent(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
+	for _, step := range []struct {
+		name string
+		err  error
+		want told
+	}{
+		{"no member, where nobody can sign up", platform.ErrNoReader, told{422, api.Rejected, `{"message":"No member has this email address.","reason":"unknown_email"}`}},
+		{"too many mails", platform.ErrTooManyMails, told{429, api.TooMany, `{"message":"Too many mails. Try again in 600 s."}`}},
+		{"a platform that is away", errors.New("connection refused"), told{503, api.Failed, `{"message":"Ghost could not send the mail. Try again in a moment."}`}},
+	} {
+		d.members.mailErr = step.err
+		if diff := cmp.Diff(step.want, d.send("POST", "", "application/json", `{"email":"jane@example.com"}`)); diff != "" {
+			t.Errorf("%s, want -, got +: %s", step.name, diff)
+		}
+	}
+	for _, entry := range d.log.All() {
+		if text := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(text, "jane") {
+			t.Errorf("logged: %s, want no personal data", text)
+		}
+	}
+}
+
+// A stranger with a thousand invented addresses has ten mails sent in ten minutes.
+func TestMailsAreBounded(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
+	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 10, Window: 10 * time.Minute}})
+	if err != nil {
+		t.Fatalf("ratelimit.NewMemory: %v", err)
+	}
+	d.handler.Mails = limiter
+	counts := make(map[int]int)
+	for n := range 1000 {
+		counts[d.send("POST", "", "application/json", fmt.Sprintf(`{"email":"jane%d@example.com"}`, n)).Status]++
+	}
+	if diff := cmp.Diff(map[int]int{202: 10, 429: 990}, counts); diff != "" || len(d.members.mails) != 10 {
+		t.Errorf("%d mails, want 10; statuses, want -, got +: %s", len(d.members.mails), diff)
+	}
+}
