@@ -1,5 +1,5 @@
 // Package web holds what readers' browsers are given: the inbox button, a file
-// that also works when it is copied elsewhere. (demo.html, which is not part of a
+// that also works when it is copied elsewhere, and the script of an event's page. (demo.html, which is not part of a
 // build, is a page to try it.)
 package web
 
@@ -18,8 +18,12 @@ import (
 //go:embed inbox-button.js
 var source []byte
 
-// script is the source without indentation and the lines that are comments.
-var script = regexp.MustCompile(`(?m)^\t*// .*\n|^\t+|^\n`).ReplaceAll(source, nil)
+var script = minified(source)
+
+// unneeded are indentation, and lines that are comments or empty.
+var unneeded = regexp.MustCompile(`(?m)^\t*// .*\n|^\t+|^\n`)
+
+func minified(source []byte) []byte { return unneeded.ReplaceAll(source, nil) }
 
 // Script returns the inbox button: a script that a page may load from any
 // origin, with <script src=… defer>.

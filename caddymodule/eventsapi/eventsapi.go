@@ -4,6 +4,7 @@ package eventsapi
 import (
 	"cmp"
 	"net/http"
+	"path"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
+	"github.com/lychgate/caddy-lychgate/handlers/inbox"
 )
 
 func init() {
@@ -46,6 +48,7 @@ type EventsAPI struct {
 	events       *edge.Events
 	readers      eventhandlers.Readers
 	registration eventhandlers.Registration
+	page         *eventhandlers.Page
 }
 
 // mailLimit is for the mails that one address asks for. Ghost has a limit of its own, of eight
@@ -98,10 +101,12 @@ func (h *EventsAPI) Fits(of *config.Config) error { return directive.CheckThemeH
 // Routing says which paths the directive serves, and which have to reach it.
 func (h *EventsAPI) Routing(*config.Config) routes.Routing {
 	p := h.path()
+	page := &eventhandlers.Page{Path: p}
 	return routes.Routing{
 		Path:   p,
-		Serves: []routes.Area{{Path: p, Below: true}, {Path: p + ".ics"}},
+		Serves: []routes.Area{{Path: p, Below: true}, {Path: p + ".ics"}, {Path: page.Script()}, {Path: page.Types()}},
 		Needs: []routes.Need{
+			{Paths: []string{page.Script(), page.Types()}, Write: path.Dir(p) + "/event*"},
 			{Paths: []string{p}, Write: p + "*"},
 			{Paths: []string{p + "/x"}, Write: p + "*"},
 			{Paths: []string{p + ".ics"}, Write: p + "*"},
@@ -126,6 +131,7 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 	}
 	mails, err := h.on.Edge.LoadLimiter("registration mails", mailLimit, &h.on.Releases)
 	h.registration = eventhandlers.Registration{Path: h.Path, Limiter: limiter, Mails: mails, Logger: logger}
+	h.page = &eventhandlers.Page{Path: h.Path}
 	return err
 }
 
@@ -134,7 +140,8 @@ func (h *EventsAPI) Cleanup() error { return h.on.Cleanup() }
 
 // ServeHTTP answers readers' requests, and passes everything else on.
 func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if !routes.Below(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
+	isPage := h.page.Handles(r.URL.Path)
+	if !isPage && !routes.Below(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
 		return next.ServeHTTP(w, r)
 	}
 	isRegistration := h.registration.Handles(r.URL.Path)
@@ -148,6 +155,10 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		return nil
 	}
 	directive.SetPlaceholders(r, site, "")
+	if isPage {
+		h.page.Serve(w, r, site.Config.TakesRegistrations(), h.button())
+		return nil
+	}
 	if isRegistration {
 		site.Metrics.ServedEvents(h.registration.Serve(w, r, eventhandlers.RegistrationSite{
 			Name: site.Name, Readers: site.Readers, Registrar: h.events.Registrar, IsOff: !site.Config.TakesRegistrations(),
@@ -162,4 +173,12 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 func (h *EventsAPI) UnmarshalJSON(data []byte) error {
 	type plain EventsAPI
 	return config.ReadJSON(data, (*plain)(h))
+}
+
+// button is where the inbox button is, "" without inbox_provider.
+func (h *EventsAPI) button() string {
+	if lookups := h.on.Edge.Paths.Lookup; len(lookups) > 0 {
+		return path.Dir(lookups[0]) + inbox.ButtonPath
+	}
+	return ""
 }

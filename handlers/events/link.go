@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"mime"
@@ -28,6 +29,7 @@ const (
 const (
 	invalidEmail = "invalid_email"
 	unknownEmail = "unknown_email"
+	tooMany      = "too_many"
 )
 
 // linkFailure is the body of a failure that a page tells apart.
@@ -81,7 +83,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return api.Done
 	}
 	if !mayBeEmail(asked.email) {
-		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{"This is no email address.", invalidEmail})
+		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).unknownEmail, invalidEmail})
 		return api.Rejected
 	}
 	to, err := asked.registrar.Invite(ctx, site.Name, asked.slug, asked.email, asked.readers.LinkKey())
@@ -94,21 +96,31 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return outcome
 	}
 	if wait := h.Mails.Take(ctx, ratelimit.AddrKey(address)); wait > 0 {
-		return h.fail(w, r, site, api.RateLimited("mails", wait))
+		return tooManyMails(w, r, wait)
 	}
 	err = asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
 	switch {
 	case errors.Is(err, platform.ErrNoReader):
-		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{"No member has this email address.", unknownEmail})
+		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).unknownEmail, unknownEmail})
 		return api.Rejected
 	case errors.Is(err, platform.ErrTooManyMails):
-		return h.fail(w, r, site, api.RateLimited("mails", mailsRetry))
+		return tooManyMails(w, r, mailsRetry)
 	case err != nil:
 		return h.fail(w, r, site, err)
 	}
 	api.WriteJSON(w, http.StatusAccepted, h.shown(r, to.Registration))
 	return api.Done
 }
+
+func tooManyMails(w http.ResponseWriter, r *http.Request, wait time.Duration) api.Outcome {
+	f := api.FailureOf(api.RateLimited("mails", wait))
+	f.SetRetryAfter(w.Header())
+	api.WriteJSON(w, f.Status, linkFailure{cmp.Or(labelsIn(r), &english).tooMany, tooMany})
+	return f.Outcome
+}
+
+// english are the labels for those who say no language.
+var english = labelsOf["en"]
 
 // mailsRetry is when a platform that sends too many mails is to be asked again: the least that
 // Ghost waits.

@@ -37,7 +37,7 @@ func TestMailsToGuests(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1}`)
 	const isJSON = "application/json; charset=utf-8"
 	failure := func(message, reason string) string { return fmt.Sprintf(`{"message":%q,"reason":%q}`, message, reason) }
-	refused := told{422, api.Rejected, failure("This is no email address.", "invalid_email")}
+	refused := told{422, api.Rejected, failure("No member has this address. Check it for typos.", "invalid_email")}
 	unreadable := told{422, api.Other, "{\"message\":\"Write a body such as {\\\"email\\\": \\\"jane@example.com\\\"}.\"}"}
 	for _, step := range []struct {
 		name, cookie, contentType, body string
@@ -90,8 +90,8 @@ func TestMailsThatAreNotSent(t *testing.T) {
 		err  error
 		want told
 	}{
-		{"no member, where nobody can sign up", platform.ErrNoReader, told{422, api.Rejected, `{"message":"No member has this email address.","reason":"unknown_email"}`}},
-		{"too many mails", platform.ErrTooManyMails, told{429, api.TooMany, `{"message":"Too many mails. Try again in 600 s."}`}},
+		{"no member, where nobody can sign up", platform.ErrNoReader, told{422, api.Rejected, `{"message":"No member has this address. Check it for typos.","reason":"unknown_email"}`}},
+		{"too many mails", platform.ErrTooManyMails, told{429, api.TooMany, `{"message":"Too many attempts. Try again later.","reason":"too_many"}`}},
 		{"a platform that is away", errors.New("connection refused"), told{503, api.Failed, `{"message":"Ghost could not send the mail. Try again in a moment."}`}},
 	} {
 		d.members.mailErr = step.err

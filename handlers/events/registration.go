@@ -244,6 +244,7 @@ type registrationJSON struct {
 	RegisteredAt *string       `json:"registered_at"`
 	PlatformURL  string        `json:"platform_url,omitempty"`
 	Calendars    *calendars    `json:"calendars,omitempty"`
+	Labels       *labels       `json:"labels,omitempty"` // for those who say a language
 }
 
 type calendars struct {
@@ -254,6 +255,7 @@ func (h *Registration) shown(r *http.Request, found events.Registration) registr
 	shown := registrationJSON{
 		State: found.State, Reason: found.Reason, Message: cmp.Or(found.Message, defaultMessage(found)),
 		Deadline: timeOrNull(found.Terms.Deadline), RegisteredAt: timeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
+		Labels: labelsIn(r),
 	}
 	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
 		shown.PlacesLeft = &left

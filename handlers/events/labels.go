@@ -1,0 +1,142 @@
+package events
+
+import (
+	"net/http"
+	"strings"
+)
+
+// labels are the words of the page's buttons and fields in a language, which no editor writes.
+type labels struct {
+	Register string `json:"register"`
+	Cancel   string `json:"cancel"`
+	Email    string `json:"email"`
+	SignIn   string `json:"sign_in"`
+	Sent     string `json:"sent"`   // to the address that stands for *
+	Places   string `json:"places"` // that are left, which stand for *
+	Plans    string `json:"plans"`
+
+	unknownEmail, tooMany string
+}
+
+// labelsOf are those of each language of the inbox button.
+var labelsOf = map[string]labels{
+	"ar": {"التسجيل", "إلغاء التسجيل", "البريد الإلكتروني", "تسجيل الدخول",
+		"أرسلنا رسالة إلى *. افتح الرابط الذي فيها لتسجيل مشاركتك.",
+		"الأماكن المتبقية: *", "خيارات العضوية",
+		"لا يوجد عضو بهذا العنوان. تحقق من كتابته.",
+		"محاولات كثيرة. حاول مرة أخرى لاحقًا."},
+	"cs": {"Přihlásit se na akci", "Zrušit registraci", "E-mailová adresa", "Přihlásit se",
+		"Na adresu * jsme poslali e-mail. Otevřením odkazu v něm se zaregistrujete.",
+		"Volná místa: *", "Možnosti členství",
+		"Tuto adresu nemá žádný člen. Zkontrolujte překlepy.",
+		"Příliš mnoho pokusů. Zkuste to později."},
+	"da": {"Tilmeld", "Afmeld", "E-mailadresse", "Log ind",
+		"Vi har sendt en e-mail til *. Åbn linket i den, så er du tilmeldt.",
+		"Ledige pladser: *", "Se medlemskaber",
+		"Intet medlem har denne adresse. Tjek for tastefejl.",
+		"For mange forsøg. Prøv igen senere."},
+	"de": {"Anmelden", "Anmeldung stornieren", "E-Mail-Adresse", "Einloggen",
+		"Wir haben eine E-Mail an * geschickt. Mit dem Link darin sind Sie angemeldet.",
+		"Freie Plätze: *", "Mitgliedschaften ansehen",
+		"Kein Mitglied hat diese Adresse. Bitte auf Tippfehler prüfen.",
+		"Zu viele Versuche. Bitte später noch einmal."},
+	"en": {"Register", "Cancel registration", "Email address", "Sign in",
+		"We have sent an email to *. Open its link, and you are registered.",
+		"Places left: *", "See membership options",
+		"No member has this address. Check it for typos.",
+		"Too many attempts. Try again later."},
+	"es": {"Inscribirse", "Cancelar inscripción", "Correo electrónico", "Iniciar sesión",
+		"Hemos enviado un correo a *. Abre su enlace para inscribirte.",
+		"Plazas libres: *", "Ver suscripciones",
+		"Ningún miembro tiene esta dirección. Comprueba que esté bien escrita.",
+		"Demasiados intentos. Inténtalo más tarde."},
+	"fi": {"Ilmoittaudu", "Peru ilmoittautuminen", "Sähköpostiosoite", "Kirjaudu sisään",
+		"Lähetimme viestin osoitteeseen *. Avaa sen linkki, niin olet ilmoittautunut.",
+		"Paikkoja jäljellä: *", "Katso jäsenyydet",
+		"Kenelläkään jäsenellä ei ole tätä osoitetta. Tarkista kirjoitusvirheet.",
+		"Liian monta yritystä. Yritä myöhemmin uudelleen."},
+	"fr": {"S’inscrire", "Annuler l’inscription", "Adresse e-mail", "Se connecter",
+		"Nous avons envoyé un e-mail à *. Ouvrez son lien pour être inscrit.",
+		"Places restantes : *", "Voir les abonnements",
+		"Aucun membre n’a cette adresse. Vérifiez-la.",
+		"Trop de tentatives. Réessayez plus tard."},
+	"he": {"הרשמה", "ביטול ההרשמה", "כתובת דוא״ל", "כניסה",
+		"שלחנו הודעה אל *. פתיחת הקישור שבה משלימה את ההרשמה.",
+		"מקומות פנויים: *", "אפשרויות מנוי",
+		"אין חבר עם כתובת זו. כדאי לבדוק את האיות.",
+		"יותר מדי ניסיונות. נסו שוב מאוחר יותר."},
+	"it": {"Iscriviti", "Annulla iscrizione", "Indirizzo email", "Accedi",
+		"Abbiamo inviato un’email a *. Apri il link per completare l’iscrizione.",
+		"Posti rimasti: *", "Vedi gli abbonamenti",
+		"Nessun membro ha questo indirizzo. Controlla che sia scritto bene.",
+		"Troppi tentativi. Riprova più tardi."},
+	"ja": {"申し込む", "申し込みを取り消す", "メールアドレス", "サインイン",
+		"*にメールを送りました。メール内のリンクを開くと申し込みが完了します。",
+		"残席: *", "会員プランを見る",
+		"このアドレスの会員はいません。入力を確認してください。",
+		"試行回数が多すぎます。しばらくしてからお試しください。"},
+	"ko": {"신청하기", "신청 취소", "이메일 주소", "로그인",
+		"*(으)로 이메일을 보냈습니다. 메일의 링크를 열면 신청이 완료됩니다.",
+		"남은 자리: *", "멤버십 보기",
+		"이 주소의 회원이 없습니다. 오타를 확인하세요.",
+		"시도가 너무 많습니다. 나중에 다시 시도하세요."},
+	"nb": {"Meld deg på", "Meld deg av", "E-postadresse", "Logg inn",
+		"Vi har sendt en e-post til *. Åpne lenken i den, så er du påmeldt.",
+		"Ledige plasser: *", "Se medlemskap",
+		"Ingen medlemmer har denne adressen. Se etter skrivefeil.",
+		"For mange forsøk. Prøv igjen senere."},
+	"nl": {"Aanmelden", "Afmelden", "E-mailadres", "Inloggen",
+		"We hebben een e-mail gestuurd naar *. Open de link erin om u aan te melden.",
+		"Vrije plaatsen: *", "Bekijk lidmaatschappen",
+		"Geen lid heeft dit adres. Controleer op typefouten.",
+		"Te veel pogingen. Probeer het later opnieuw."},
+	"pl": {"Zapisz się", "Wypisz się", "Adres e-mail", "Zaloguj się",
+		"Wysłaliśmy wiadomość na adres *. Otwórz zawarty w niej link, aby się zapisać.",
+		"Wolne miejsca: *", "Zobacz członkostwa",
+		"Nikt z członków nie ma tego adresu. Sprawdź pisownię.",
+		"Zbyt wiele prób. Spróbuj później."},
+	"pt": {"Inscrever-se", "Cancelar inscrição", "Endereço de e-mail", "Entrar",
+		"Enviámos um e-mail para *. Abra o link para concluir a inscrição.",
+		"Lugares livres: *", "Ver assinaturas",
+		"Nenhum membro tem este endereço. Verifique a escrita.",
+		"Demasiadas tentativas. Tente mais tarde."},
+	"ru": {"Зарегистрироваться", "Отменить регистрацию", "Электронная почта", "Войти",
+		"Мы отправили письмо на *. Откройте ссылку в нём, чтобы зарегистрироваться.",
+		"Осталось мест: *", "Варианты подписки",
+		"Участника с таким адресом нет. Проверьте, нет ли опечаток.",
+		"Слишком много попыток. Попробуйте позже."},
+	"sv": {"Anmäl dig", "Avboka", "E-postadress", "Logga in",
+		"Vi har skickat ett mejl till *. Öppna länken i det så är du anmäld.",
+		"Platser kvar: *", "Se medlemskap",
+		"Ingen medlem har den här adressen. Kontrollera stavningen.",
+		"För många försök. Försök igen senare."},
+	"tr": {"Kaydol", "Kaydı iptal et", "E-posta adresi", "Giriş yap",
+		"* adresine bir e-posta gönderdik. İçindeki bağlantıyı açınca kaydınız tamamlanır.",
+		"Kalan yer: *", "Üyelik seçenekleri",
+		"Bu adrese sahip üye yok. Yazımını kontrol edin.",
+		"Çok fazla deneme. Daha sonra tekrar deneyin."},
+	"uk": {"Зареєструватися", "Скасувати реєстрацію", "Електронна пошта", "Увійти",
+		"Ми надіслали лист на *. Відкрийте посилання в ньому, щоб зареєструватися.",
+		"Залишилося місць: *", "Варіанти підписки",
+		"Учасника з такою адресою немає. Перевірте написання.",
+		"Забагато спроб. Спробуйте пізніше."},
+	"zh": {"报名", "取消报名", "电子邮箱", "登录",
+		"我们已向 * 发送邮件。打开其中的链接即可完成报名。",
+		"剩余名额：*", "查看会员方案",
+		"没有使用此邮箱的会员，请检查拼写。",
+		"尝试次数过多，请稍后再试。"},
+}
+
+// labelsIn are those of the language that a request asks for, nil for none.
+func labelsIn(r *http.Request) *labels {
+	lang := r.URL.Query().Get("lang")
+	if lang == "" {
+		return nil
+	}
+	lang, _, _ = strings.Cut(strings.ToLower(lang), "-")
+	found, ok := labelsOf[lang]
+	if !ok {
+		found = labelsOf["en"]
+	}
+	return &found
+}

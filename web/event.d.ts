@@ -1,0 +1,73 @@
+/** Types of event.js, which draws an event on its page. See docs/event_page.md */
+
+export type State = 'can_register' | 'login_required_free' | 'login_required_paid' | 'upgrade_required' | 'registered' | 'registration_closed' | 'event_passed';
+
+/** An event, as its page and the list of events have it. */
+export interface PublicEvent {
+	id: string;
+	/** The key of its type in the theme's manifest. */
+	type: string;
+	status: 'published' | 'cancelled';
+	name: string;
+	description: string;
+	feature_image: string;
+	/** Date and times as the editor wrote them, or "". */
+	event_date: string;
+	event_time_start: string;
+	event_time_end: string;
+	event_time_zone: string;
+	/** RFC 3339, or a date if `all_day`. */
+	start: string | null;
+	end: string | null;
+	all_day: boolean;
+	deadline: string | null;
+	location: string;
+	/** Only if `access` is `anyone`. */
+	platform_url?: string;
+	max_attendees: number | null;
+	access: 'anyone' | 'free' | 'paid' | '';
+	/** The custom fields that are filled, by their keys. */
+	fields: Record<string, string | number | boolean>;
+	updated_at: string;
+	/** Not in the page itself. */
+	slug?: string;
+	url?: string;
+	/** Of a single event from the list's address. */
+	messages?: Partial<Record<State, string>>;
+}
+
+/** What the edge says of the reader. */
+export interface Registration {
+	/** "" where nobody can register. */
+	state: State | '';
+	message: string;
+	reason?: 'deadline' | 'full' | 'cancelled';
+	places_left: number | null;
+	deadline: string | null;
+	registered_at: string | null;
+	platform_url?: string;
+}
+
+export interface Calendars {
+	ics?: string;
+	google?: string;
+	outlook?: string;
+	yahoo?: string;
+}
+
+/** `state` is missing until the edge has said something. */
+export type EventState = Readonly<{event: PublicEvent; calendars: Calendars; loading: boolean} & Partial<Registration>>;
+
+export interface LychgateEventElement extends HTMLElement {
+	/** Another object after each `statechange`. */
+	readonly state: EventState;
+	register(): Promise<void>;
+	cancel(): Promise<void>;
+	/** Has a link mailed to a guest, which registers them. */
+	sendLink(email: string): Promise<void>;
+}
+
+declare global {
+	interface HTMLElementTagNameMap { 'lychgate-event': LychgateEventElement }
+	interface HTMLElementEventMap { 'statechange': CustomEvent<null> }
+}

@@ -1,0 +1,338 @@
+/*! Lychgate, Apache-2.0. See docs/event_page.md */
+(() => {
+	const tag = 'lychgate-event', parameter = 'lychgate-registration';
+	if (customElements.get(tag)) return;
+
+	// The edge writes what the site has.
+	const site = {events: '/ghost/lychgate/events', registration: true, button: ''};
+
+	// Of each language, in the order of names.
+	const names = 'again calendar starts online cancelled file'.split(' ');
+	const phrases = {
+		__proto__: null,
+		ar: 'لا توجد إجابة بعد. سنحاول مجددًا…|إضافة إلى التقويم|يبدأ *|المشاركة عبر الإنترنت|أُلغيت هذه الفعالية.|ملف تقويم',
+		cs: 'Zatím bez odpovědi. Zkoušíme to znovu…|Přidat do kalendáře|Začíná *|Připojit se online|Tato akce je zrušena.|Soubor kalendáře',
+		da: 'Intet svar endnu. Prøver igen…|Føj til kalender|Starter *|Deltag online|Arrangementet er aflyst.|Kalenderfil',
+		de: 'Noch keine Antwort. Neuer Versuch …|In den Kalender|Beginnt *|Online teilnehmen|Diese Veranstaltung ist abgesagt.|Kalenderdatei',
+		en: 'No response yet. Trying again…|Add to calendar|Starts *|Join online|This event is cancelled.|Calendar file',
+		es: 'Aún sin respuesta. Reintentando…|Añadir al calendario|Empieza *|Participar en línea|Este evento está cancelado.|Archivo de calendario',
+		fi: 'Ei vielä vastausta. Yritetään uudelleen…|Lisää kalenteriin|Alkaa *|Osallistu verkossa|Tapahtuma on peruttu.|Kalenteritiedosto',
+		fr: 'Pas encore de réponse. Nouvel essai…|Ajouter au calendrier|Commence *|Participer en ligne|Cet événement est annulé.|Fichier de calendrier',
+		he: 'אין תשובה עדיין. מנסים שוב…|הוספה ליומן|מתחיל *|הצטרפות מקוונת|האירוע בוטל.|קובץ יומן',
+		it: 'Ancora nessuna risposta. Nuovo tentativo…|Aggiungi al calendario|Inizia *|Partecipa online|Questo evento è annullato.|File di calendario',
+		ja: 'まだ応答がありません。再試行しています…|カレンダーに追加|開始: *|オンラインで参加|このイベントは中止になりました。|カレンダーファイル',
+		ko: '아직 응답이 없습니다. 다시 시도하는 중…|캘린더에 추가|시작: *|온라인으로 참여|이 행사는 취소되었습니다.|캘린더 파일',
+		nb: 'Ikke noe svar ennå. Prøver igjen…|Legg til i kalender|Starter *|Delta på nett|Arrangementet er avlyst.|Kalenderfil',
+		nl: 'Nog geen antwoord. Nieuwe poging…|Toevoegen aan agenda|Begint *|Online deelnemen|Dit evenement is geannuleerd.|Agendabestand',
+		pl: 'Brak odpowiedzi. Próbujemy ponownie…|Dodaj do kalendarza|Początek *|Dołącz online|To wydarzenie jest odwołane.|Plik kalendarza',
+		pt: 'Ainda sem resposta. A tentar de novo…|Adicionar ao calendário|Começa *|Participar online|Este evento foi cancelado.|Ficheiro de calendário',
+		ru: 'Пока нет ответа. Пробуем ещё раз…|Добавить в календарь|Начало *|Участвовать онлайн|Мероприятие отменено.|Файл календаря',
+		sv: 'Inget svar än. Försöker igen…|Lägg till i kalendern|Börjar *|Delta online|Evenemanget är inställt.|Kalenderfil',
+		tr: 'Henüz yanıt yok. Yeniden deneniyor…|Takvime ekle|Başlangıç: *|Çevrim içi katıl|Bu etkinlik iptal edildi.|Takvim dosyası',
+		uk: 'Відповіді ще немає. Пробуємо знову…|Додати до календаря|Початок *|Приєднатися онлайн|Захід скасовано.|Файл календаря',
+		zh: '尚无响应，正在重试…|添加到日历|*开始|在线参加|此活动已取消。|日历文件',
+	};
+	phrases.no = phrases.nb;
+
+	const languages = [document.documentElement.lang, navigator.language].map(lang => lang.replace('_', '-'));
+	const language = languages.find(lang => phrases[lang.toLowerCase().split('-')[0]]) || 'en';
+	const texts = phrases[language.toLowerCase().split('-')[0]].split('|');
+	const say = (name, value) => texts[names.indexOf(name)].replace('*', () => value);
+
+	const zoneHere = Intl.DateTimeFormat().resolvedOptions().timeZone;
+	const isLink = text => /^https?:\/\//i.test(text);
+
+	// The moments of an event, or its first and its last day.
+	const momentsOf = ({all_day, start, end}) => {
+		if (!start) return [];
+		const to = new Date(end || start);
+		if (all_day && end) to.setUTCDate(to.getUTCDate() - 1);
+		return [new Date(start), to];
+	};
+
+	function when(event, timeZone) {
+		const [from, to] = momentsOf(event);
+		if (!from) return '';
+		const style = event.all_day ? {dateStyle: 'full', timeZone: 'UTC'} : {dateStyle: 'full', timeStyle: 'short', timeZone};
+		try {
+			return new Intl.DateTimeFormat(language, style).formatRange(from, to);
+		} catch {
+			return ''; // a time zone that this browser does not know
+		}
+	}
+
+	const nameOf = (timeZone, at) => new Intl.DateTimeFormat(language, {timeZone, timeZoneName: 'long'})
+		.formatToParts(at).find(({type}) => type === 'timeZoneName').value;
+
+	// A day before its start, how long that is.
+	function countdown(event) {
+		const minutes = Math.ceil((momentsOf(event)[0] - Date.now()) / 6e4);
+		if (event.all_day || !(minutes > 0 && minutes <= 1440)) return '';
+		const format = new Intl.RelativeTimeFormat(language);
+		return say('starts', minutes > 99 ? format.format(Math.round(minutes / 60), 'hour') : format.format(minutes, 'minute'));
+	}
+
+	function calendarsOf(event, place) {
+		const [from, to] = momentsOf(event);
+		if (!from) return {};
+		if (event.all_day) to.setUTCDate(to.getUTCDate() + 1);
+		const [start, end] = [from, to].map(at => at.toISOString().replace(event.all_day ? /T.*/ : /\.\d+/, ''));
+		const [short, shortEnd] = [start, end].map(text => text.replace(/[-:]/g, ''));
+		const link = (page, values) => `https://${page}?${new URLSearchParams(values)}`;
+		return {
+			ics: `${site.events}/${event.id}.ics`,
+			google: link('calendar.google.com/calendar/render', {action: 'TEMPLATE', text: event.name, dates: `${short}/${shortEnd}`, location: place, details: event.description}),
+			outlook: link('outlook.live.com/calendar/0/action/compose', {rru: 'addevent', subject: event.name, startdt: start, enddt: end, allday: event.all_day, location: place, body: event.description}),
+			yahoo: link('calendar.yahoo.com/', {v: 60, title: event.name, st: short, ...(event.all_day ? {dur: 'allday'} : {et: shortEnd}), in_loc: place, desc: event.description}),
+		};
+	}
+
+	const style = new CSSStyleSheet();
+	style.replaceSync(`
+:host { display: block; margin-block: 0 1.5em; font-size: max(.9em, 15px); line-height: 1.5; text-align: start }
+:host([hidden]), :host([display=none]), [hidden] { display: none !important }
+[part=event] {
+	--b: var(--lychgate-event-accent, var(--ghost-accent-color, #15171a));
+	--w: clamp(0, (.179 - y) * 1e6, 1);
+	display: grid; gap: .75em; padding: var(--lychgate-event-padding, 1em 1.25em);
+	border: var(--lychgate-event-border, 1px solid #8886); border-radius: var(--lychgate-event-radius, .5em);
+	background: var(--lychgate-event-background, none); overflow-wrap: anywhere;
+}
+p, ul { margin: 0; padding: 0; list-style: none }
+small { display: block; font-size: .9em }
+[part=cancelled] { font-weight: 700; font-size: 1.15em }
+[part=when], [part=countdown] { font-weight: 600 }
+[part=when] small { font-weight: 400 }
+a, summary { color: inherit }
+a { text-decoration: underline; display: inline-block; padding-block: .3em }
+summary { cursor: pointer; padding-block: .4em; text-decoration: underline }
+li a { min-height: 24px; padding-block: .4em }
+[part=registration] { display: grid; gap: .6em; align-content: start }
+[part=registration][data-reserved] { min-height: 7.4em }
+form, [part=actions] { display: flex; flex-wrap: wrap; gap: .6em; align-items: end }
+label { flex: 1 1 13em; min-width: 0 }
+input { box-sizing: border-box; width: 100%; border: 1px solid #767676; background: #fff; color: #15171a }
+input, [part~=button] { display: block; min-height: 44px; margin: 0; padding: .4em 1em; border-radius: var(--lychgate-event-radius, .5em); font: inherit; font-size: max(1em, 16px) }
+[part~=button] { border: 2px solid; background: var(--b); color: #fff; font-weight: 600; line-height: 1.3; text-decoration: none; cursor: pointer }
+[part~=cancel] { background: none; color: inherit; font-weight: 400; border-width: 1px }
+[part~=button]:disabled { opacity: .6; cursor: default }
+@supports (color: color(from red xyz y y y)) {
+	[part~=register], [part~=plans] { color: color(from var(--b) xyz calc(var(--w) * .95) var(--w) calc(var(--w) * 1.09)) }
+}
+:focus-visible { outline: 2px solid; outline-offset: 2px }
+[tabindex]:focus { outline: none }
+@media print { [part=registration], [part=calendar] { display: none } }`);
+
+	// Makes an element of a list: its name, its properties, what is in it.
+	function make(name, properties, ...content) {
+		const element = Object.assign(document.createElement(name), properties);
+		element.append(...content.filter(Boolean));
+		return element;
+	}
+	const linkTo = (href, text, part) => make('a', {href, part, target: '_blank', rel: 'noopener noreferrer'}, text);
+
+	class LychgateEvent extends HTMLElement {
+		static observedAttributes = ['map'];
+
+		#event = {};
+		#told = null; // what the edge said of the reader
+		#note = ''; // instead of its message
+		#sentTo = '';
+		#isBusy = false;
+		#tries = 0;
+		#timer;
+		#ticker;
+		#registration = make('div', {part: 'registration'});
+		#message = make('p', {part: 'message', role: 'status', tabIndex: -1});
+		#controls = make('div', {part: 'actions'});
+		#countdown = make('p', {part: 'countdown'});
+
+		constructor() {
+			super();
+			this.attachShadow({mode: 'open'}).adoptedStyleSheets = [style];
+			this.#registration.append(this.#message, this.#controls);
+		}
+
+		// What themes draw it from. It is another object after each change.
+		get state() {
+			const place = this.#told?.platform_url || this.#event.location || this.#event.platform_url || '';
+			return Object.freeze({event: this.#event, calendars: calendarsOf(this.#event, place), loading: this.#isBusy, ...this.#told});
+		}
+
+		get #takesPart() { return site.registration && !!this.#event.access; }
+
+		connectedCallback() {
+			try {
+				this.#event = JSON.parse(document.getElementById(tag).textContent);
+			} catch {
+				return; // no page of an event
+			}
+			this.#draw();
+			this.#tick();
+			if (this.#takesPart) {
+				const token = new URL(location).searchParams.get(parameter);
+				this.#tell();
+				token ? this.#ask('PUT', {token}) : this.#ask('GET');
+			}
+			addEventListener('pageshow', this.#again);
+			addEventListener('online', this.#again);
+		}
+
+		disconnectedCallback() {
+			clearTimeout(this.#timer);
+			clearTimeout(this.#ticker);
+			removeEventListener('pageshow', this.#again);
+			removeEventListener('online', this.#again);
+		}
+
+		attributeChangedCallback() { this.isConnected && this.#draw(); }
+
+		#again = ({type, persisted}) => {
+			if (this.#takesPart && (type === 'online' ? this.#note : persisted)) this.#ask('GET');
+		};
+
+		register() { return this.#ask('PUT'); }
+		cancel() { return this.#ask('DELETE'); }
+		sendLink(email) { return this.#ask('POST', {email}); }
+
+		#tick() {
+			const text = countdown(this.#event);
+			this.#countdown.hidden = !text || this.#event.status === 'cancelled';
+			if (this.#countdown.textContent !== text) this.#countdown.textContent = text;
+			this.#ticker = setTimeout(() => this.#tick(), 6e4 - Date.now() % 6e4);
+		}
+
+		// Asks the edge, and again while it cannot say. The reader goes on waiting meanwhile.
+		async #ask(method, body) {
+			if (this.#isBusy && method !== 'GET') return;
+			clearTimeout(this.#timer);
+			this.#isBusy = true;
+			this.#tell();
+			let status = 0, wait, told;
+			try {
+				const response = await fetch(`${site.events}/${this.#event.id}/registration?lang=${encodeURIComponent(language)}`, {
+					method, cache: 'no-store', credentials: 'same-origin',
+					...(body && {body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}}),
+					signal: AbortSignal.timeout(3e4),
+				});
+				status = response.status;
+				wait = +response.headers.get('Retry-After');
+				told = await response.json();
+			} catch {}
+			this.#isBusy = false;
+			this.#note = '';
+			if (told?.state) {
+				this.#told = told;
+				this.#sentTo = status === 202 ? body.email : '';
+				this.#tries = 0;
+				if (body?.token) this.#forgetToken();
+			} else if (status === 404) {
+				this.#told = {state: ''};
+			} else if (told?.message && status < 500 && method !== 'GET') {
+				this.#note = told.message;
+			} else {
+				this.#note = say('again');
+				const pause = Math.max(wait || 5, 2 ** this.#tries++);
+				this.#timer = setTimeout(() => this.#ask(method, body), Math.min(pause, 60) * 1e3 * (1 + Math.random() / 4));
+			}
+			this.#tell();
+			if (method !== 'GET' && !body?.token) this.#message.focus();
+		}
+
+		// Loading the page again, or sending its address on, does not register anew.
+		#forgetToken() {
+			const url = new URL(location);
+			url.searchParams.delete(parameter);
+			history.replaceState(history.state, '', url);
+		}
+
+		#draw() {
+			const event = this.#event, [from] = momentsOf(event);
+			const theirs = event.event_time_zone || 'UTC', here = when(event, zoneHere), there = when(event, theirs);
+			const differ = here !== there && !event.all_day;
+			const slot = (name, ...content) => make('slot', {name}, ...content);
+			const place = event.location, map = this.getAttribute('map') || 'https://www.google.com/maps/search/?api=1&query=*';
+			const {ics, google, outlook, yahoo} = this.state.calendars;
+			this.shadowRoot.replaceChildren(make('div', {part: 'event'},
+				event.status === 'cancelled' && make('p', {part: 'cancelled'}, say('cancelled')),
+				slot('before'),
+				slot('when', here && make('p', {part: 'when'}, make('span', {part: 'reader-time'}, here, differ && make('small', {}, nameOf(zoneHere, from))),
+					differ && there && make('small', {part: 'event-time'}, `${there} · ${nameOf(theirs, from)}`)), this.#countdown),
+				slot('place', place && make('p', {part: 'place'}, isLink(place) ? linkTo(place, place, 'map') : linkTo(map.replace('*', encodeURIComponent(place)), place, 'map'))),
+				slot('online', isLink(event.platform_url) && make('p', {part: 'online'}, linkTo(event.platform_url, say('online'), 'online-link'))),
+				this.#takesPart && slot('registration', this.#registration),
+				ics && event.status !== 'cancelled' && slot('calendar', make('details', {part: 'calendar'}, make('summary', {part: 'calendar-title'}, say('calendar')),
+					make('ul', {}, ...[[ics, say('file')], [google, 'Google'], [outlook, 'Outlook'], [yahoo, 'Yahoo']]
+						.map(([url, text]) => make('li', {}, url === ics ? make('a', {href: url, part: 'calendar-link', download: ''}, text) : linkTo(url, text, 'calendar-link')))))),
+				slot('after')));
+		}
+
+		// Says how the event stands for the reader, to them and to the theme.
+		#tell() {
+			const told = this.#told, {state, places_left: left} = told ?? {};
+			this.#registration.hidden = state === '';
+			this.#registration.toggleAttribute('data-reserved', !told && this.#event.status !== 'cancelled'
+				|| /^(can|login|up|registered)/.test(state));
+			const text = this.#note || (this.#sentTo ? told.labels.sent.replace('*', () => this.#sentTo) : told?.message || '');
+			if (this.#message.textContent !== text) this.#message.textContent = text;
+			// What a reader types in stays.
+			const key = [state, this.#sentTo, left, told?.platform_url].join();
+			if (this.#controls.dataset.key !== key) {
+				this.#controls.dataset.key = key;
+				this.#controls.replaceChildren(...this.#controlsOf(told ?? {}).filter(Boolean));
+			}
+			for (const control of this.#controls.querySelectorAll('button')) control.disabled = this.#isBusy;
+			this.dispatchEvent(new CustomEvent('statechange', {bubbles: true}));
+		}
+
+		#controlsOf({state, places_left: left, platform_url: url, labels: label}) {
+			const button = (part, text, onclick) => make('button', {type: 'button', part: 'button ' + part, onclick}, text);
+			const few = left > 0 && left <= 10 && make('p', {part: 'places'}, label.places.replace('*', left));
+			if (state === 'can_register') return [button('register', label.register, () => this.register()), few];
+			if (state === 'registered') return [
+				isLink(url) && url !== this.#event.platform_url && linkTo(url, say('online'), 'button register'),
+				button('cancel', label.cancel, () => confirm(label.cancel + '?') && this.cancel()),
+			];
+			if (state === 'upgrade_required') return [make('a', {href: '#/portal/account/plans', part: 'button plans'}, label.plans)];
+			if (!/^login/.test(state)) return [];
+			const field = make('input', {type: 'email', name: 'email', required: true, maxLength: 254, autocomplete: 'email', part: 'email', value: this.#sentTo});
+			const form = make('form', {part: 'form'}, make('label', {part: 'label'}, label.email, field),
+				make('button', {part: 'button register'}, state.endsWith('paid') ? label.sign_in : label.register));
+			form.onsubmit = submit => {
+				submit.preventDefault();
+				this.sendLink(field.value);
+			};
+			return [this.#sentTo && this.#inbox(), form, few];
+		}
+
+		// The button that opens the inbox of a reader who waits for a mail.
+		#inbox() {
+			if (!site.button) return;
+			if (!customElements.get('lychgate-inbox-button')) document.head.append(make('script', {src: site.button, async: true}));
+			const button = make('lychgate-inbox-button', {part: 'inbox'});
+			button.setAttribute('recipient', this.#sentTo);
+			return button;
+		}
+	}
+	customElements.define(tag, LychgateEvent);
+
+	// A theme that has no place for it gets it before the text of the post, as soon as that is there.
+	let own;
+	function place() {
+		const others = [...document.querySelectorAll(tag + ':not(script)')].filter(element => element !== own);
+		if (others.length) return own?.remove();
+		if (own || !document.getElementById(tag)) return;
+		const content = document.querySelector('.gh-content, .post-content, .post-full-content, .entry-content, [itemprop=articleBody]');
+		const title = document.readyState === 'loading' ? null : document.querySelector('article h1, main h1, h1');
+		if (!content && !title) return;
+		own = document.createElement(tag);
+		content ? content.prepend(own) : title.after(own);
+	}
+	const watch = new MutationObserver(place);
+	watch.observe(document, {childList: true, subtree: true});
+	document.addEventListener('DOMContentLoaded', () => {
+		watch.disconnect();
+		place();
+	});
+	place();
+})();
