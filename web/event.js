@@ -308,7 +308,7 @@ input, [part~=button] { display: block; min-height: 44px; margin: 0; padding: .4
 		// The button that opens the inbox of a reader who waits for a mail.
 		#inbox() {
 			if (!site.button) return;
-			if (!customElements.get('lychgate-inbox-button')) document.head.append(make('script', {src: site.button, async: true}));
+			if (!customElements.get('lychgate-inbox-button')) import(site.button).catch(() => {}); // a policy may forbid it
 			const button = make('lychgate-inbox-button', {part: 'inbox'});
 			button.setAttribute('recipient', this.#sentTo);
 			return button;

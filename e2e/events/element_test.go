@@ -1,0 +1,375 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
+	"github.com/lychgate/caddy-lychgate/web"
+)
+
+// strictPolicy lets a page load what its own server has, and nothing inline.
+const strictPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+
+// stage is a page of an event, whose server says of the reader what the test wants.
+type stage struct {
+	*httptest.Server
+	t *testing.T
+
+	mu      sync.Mutex
+	html    string
+	css     string
+	answers []answer // the last one is repeated
+	asked   []string
+}
+
+// answer is what the server says of the reader.
+type answer struct {
+	status int
+	body   map[string]any
+	header http.Header
+}
+
+var english = map[string]any{
+	"register": "Register", "cancel": "Cancel registration", "email": "Email address", "sign_in": "Sign in", "sent": "Sent to *.", "places": "Places left: *", "plans": "See membership options",
+}
+
+// told is an answer with a state.
+func told(status int, state, message string, more map[string]any) answer {
+	body := map[string]any{"state": state, "message": message, "places_left": nil, "deadline": nil, "registered_at": nil, "labels": english}
+	maps.Copy(body, more)
+	return answer{status, body, nil}
+}
+
+func newStage(t *testing.T, registration bool, answers ...answer) *stage {
+	t.Helper()
+	harness.NeedBrowser(t)
+	s := &stage{t: t, answers: answers}
+	script := web.EventScript(web.EventOptions{Events: "/ghost/lychgate/events", Registration: registration})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/ghost/lychgate/event.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		w.Write(script)
+	})
+	mux.HandleFunc("/ghost/lychgate/events/{id}/registration", s.register)
+	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", strictPolicy)
+		io.WriteString(w, s.html)
+	})
+	mux.HandleFunc("/theme.css", func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.Header().Set("Content-Type", "text/css")
+		io.WriteString(w, s.css)
+	})
+	mux.HandleFunc("/axe.js", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFile(w, r, filepath.Join(installed(t), "axe-core", "axe.min.js"))
+	})
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *stage) register(w http.ResponseWriter, r *http.Request) {
+	text, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.PathValue("id")+" "+r.URL.RawQuery+" "+string(text)))
+	a := s.answers[0]
+	if len(s.answers) > 1 {
+		s.answers = s.answers[1:]
+	}
+	maps.Copy(w.Header(), a.header)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(a.status)
+	json.NewEncoder(w).Encode(a.body)
+}
+
+// requests are those about the reader, without what was looked at before.
+func (s *stage) requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.asked
+	s.asked = nil
+	return asked
+}
+
+// party is an event as its page has it.
+func party(more map[string]any) map[string]any {
+	values := map[string]any{
+		"id": "aaaaaaaaaaaaaaaaaaaaaaaaaa", "type": "webinar", "status": "published", "name": "Party & <b>more</b>", "description": "An evening",
+		"event_date": "2031-05-01", "event_time_start": "19:00", "event_time_end": "21:00", "event_time_zone": "Europe/Berlin",
+		"start": "2031-05-01T19:00:00+02:00", "end": "2031-05-01T21:00:00+02:00", "all_day": false, "deadline": nil,
+		"location": "The Pier", "max_attendees": 120, "access": "free", "fields": map[string]any{},
+	}
+	maps.Copy(values, more)
+	return values
+}
+
+// page puts an event on the stage, in a theme whose body is given, with * for where the text is.
+func (s *stage) page(lang string, event map[string]any, css, body string) {
+	s.t.Helper()
+	text, err := json.Marshal(event)
+	dir := "ltr"
+	if lang == "ar" || lang == "he" {
+		dir = "rtl"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.css = css
+	s.html = fmt.Sprintf(`<!doctype html><html lang="%s" dir="%s"><head><title>Party</title><meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="/theme.css">
+		<script type="application/json" id="lychgate-event">%s</script><script src="/ghost/lychgate/event.js" async blocking="render"></script></head><body>%s</body></html>`,
+		lang, dir, must(s.t, text, err), body)
+}
+
+const plainTheme = `<main><article><h1>Party</h1><section class="gh-content"><p>The text of the post. It goes on for a while, so that it has some lines of its own below what is drawn above it.</p></section></article></main>`
+
+// parts are what a reader sees, by parts.
+const partsHelper = helpers + `
+	const element = document.querySelector('lychgate-event:not(script)');
+	const part = name => element.shadowRoot.querySelector('[part~="' + name + '"]');
+	const parts = () => Object.fromEntries([...element.shadowRoot.querySelectorAll('[part]')].filter(e => text(e) && ![...e.querySelectorAll('[part]')].some(text))
+		.map(e => [e.getAttribute('part'), text(e)]));
+`
+
+func (s *stage) open(look browser.Look) *browser.Page {
+	s.t.Helper()
+	return browser.Open(s.t, harness.Engine, s.URL+"/page", look, partsHelper)
+}
+
+// A reader sees when the event is, where, and what they can do, in each of these.
+func TestElement(t *testing.T) {
+	usual := browser.Look{Width: 1280, Height: 900}
+	full := map[string]string{
+		"reader-time": "Thursday, May 1, 2031, 1:00 – 3:00 PM\nEastern Daylight Time", "event-time": "Thursday, May 1, 2031, 7:00 – 9:00 PM · Central European Summer Time",
+		"map": "The Pier", "calendar-title": "Add to calendar",
+	}
+	with := func(more map[string]string) map[string]string {
+		all := maps.Clone(full)
+		maps.Copy(all, more)
+		return all
+	}
+	for name, c := range map[string]struct {
+		event  map[string]any
+		answer answer
+		want   map[string]string
+	}{
+		"can register": {party(nil), told(200, "can_register", "Come in.", nil), with(map[string]string{"message": "Come in.", "button register": "Register"})},
+		"few places": {party(nil), told(200, "can_register", "Come in.", map[string]any{"places_left": 3}),
+			with(map[string]string{"message": "Come in.", "button register": "Register", "places": "Places left: 3"})},
+		"many places": {party(nil), told(200, "can_register", "Come in.", map[string]any{"places_left": 300}), with(map[string]string{"message": "Come in.", "button register": "Register"})},
+		"registered": {party(nil), told(200, "registered", "See you.", map[string]any{"platform_url": "https://example.com/room"}),
+			with(map[string]string{"message": "See you.", "button register": "Join online", "button cancel": "Cancel registration"})},
+		"a guest":          {party(nil), told(200, "login_required_free", "For members.", nil), with(map[string]string{"message": "For members.", "label": "Email address", "button register": "Register"})},
+		"a guest who pays": {party(nil), told(200, "login_required_paid", "For payers.", nil), with(map[string]string{"message": "For payers.", "label": "Email address", "button register": "Sign in"})},
+		"upgrade":          {party(nil), told(200, "upgrade_required", "Upgrade.", nil), with(map[string]string{"message": "Upgrade.", "button plans": "See membership options"})},
+		"full":             {party(nil), told(200, "registration_closed", "Full.", map[string]any{"reason": "full", "places_left": 0}), with(map[string]string{"message": "Full."})},
+		"over":             {party(nil), told(200, "event_passed", "Over.", nil), with(map[string]string{"message": "Over."})},
+		"cancelled": {party(map[string]any{"status": "cancelled"}), told(200, "registration_closed", "It is cancelled.", map[string]any{"reason": "cancelled"}), map[string]string{
+			"cancelled": "This event is cancelled.", "reader-time": full["reader-time"], "event-time": full["event-time"], "map": "The Pier", "message": "It is cancelled.",
+		}},
+		"none takes part":        {party(map[string]any{"access": ""}), told(500, "", "", nil), full},
+		"registration off since": {party(nil), answer{404, map[string]any{"message": "x"}, nil}, full},
+		"a link for a place": {party(map[string]any{"location": "https://example.com/hall", "platform_url": "https://example.com/room"}), told(200, "can_register", "Come in.", nil),
+			with(map[string]string{"map": "https://example.com/hall", "online-link": "Join online", "message": "Come in.", "button register": "Register"})},
+		"a link that is none": {party(map[string]any{"location": "javascript:hostile=1", "platform_url": "javascript:hostile=1"}), told(200, "registered", "<img src=x onerror=hostile=1>", map[string]any{"platform_url": "javascript:hostile=1"}),
+			with(map[string]string{"map": "javascript:hostile=1", "message": "<img src=x onerror=hostile=1>", "button cancel": "Cancel registration"})},
+		"a whole day": {party(map[string]any{"start": "2031-05-01", "end": "2031-05-02", "all_day": true, "event_time_start": ""}), told(200, "event_passed", "Over.", nil), map[string]string{
+			"reader-time": "Thursday, May 1, 2031", "map": "The Pier", "calendar-title": "Add to calendar", "message": "Over.",
+		}},
+		"no date": {party(map[string]any{"start": nil, "end": nil, "event_date": ""}), told(200, "can_register", "Come in.", nil), map[string]string{
+			"map": "The Pier", "message": "Come in.", "button register": "Register",
+		}},
+		"in the reader's zone": {party(map[string]any{"event_time_zone": "America/New_York", "start": "2031-05-01T13:00:00-04:00", "end": nil}), told(200, "event_passed", "Over.", nil), map[string]string{
+			"reader-time": "Thursday, May 1, 2031, 1:00 PM", "map": "The Pier", "calendar-title": "Add to calendar", "message": "Over.",
+		}},
+		"a zone that nobody knows": {party(map[string]any{"event_time_zone": "Mars/Base"}), told(200, "event_passed", "Over.", nil), map[string]string{
+			"reader-time": full["reader-time"], "map": "The Pier", "calendar-title": "Add to calendar", "message": "Over.",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, true, c.answer)
+			s.page("en", c.event, "body { font: 16px sans-serif }", plainTheme)
+			p := s.open(usual)
+			p.Until(fmt.Sprintf("element.state.message === undefined ? element.state.state === '' || !element.state.event.access : element.state.message === %q", c.answer.body["message"]))
+			diff(t, "parts", c.want, browser.JS[map[string]string](p, "parts()"))
+			diff(t, "hostile", any(nil), browser.JS[any](p, "window.hostile ?? null"))
+			diff(t, "links of scripts", 0, browser.JS[int](p, "[...element.shadowRoot.querySelectorAll('a')].filter(a => a.protocol === 'javascript:').length"))
+			problems, err := p.Problems()
+			problems = slices.DeleteFunc(problems, func(text string) bool { return strings.Contains(text, "404") || strings.Contains(text, "favicon") })
+			if err != nil || len(problems) > 0 {
+				t.Errorf("the console has %q, %v; want nothing", problems, err)
+			}
+		})
+	}
+}
+
+// Where the reader is shown in any language and on any device, nothing is cut off, and nobody is
+// shut out.
+func TestElementLooks(t *testing.T) {
+	dark := map[string]string{"prefers-color-scheme": "dark", "prefers-reduced-motion": "reduce"}
+	for name, c := range map[string]struct {
+		lang, css string
+		look      browser.Look
+	}{
+		"wide":   {"en", "body { font: 17px Georgia, serif; max-width: 720px; margin: 2em auto }", browser.Look{Width: 1280, Height: 900}},
+		"narrow": {"de", "body { font: 16px sans-serif; margin: 12px }", browser.Look{Width: 320, Height: 640}},
+		"dark":   {"fr", "body { font: 16px sans-serif; background: #15171a; color: #fff; margin: 12px; --ghost-accent-color: #ffd400 }", browser.Look{Width: 390, Height: 844, Media: dark}},
+		"rtl":    {"ar", "body { font: 16px sans-serif; margin: 12px }", browser.Look{Width: 390, Height: 844}},
+		"long":   {"ru", "body { font: 16px sans-serif; margin: 12px; --ghost-accent-color: #00a }", browser.Look{Width: 320, Height: 640}},
+	} {
+		for _, state := range []string{"can_register", "login_required_free", "registered", "upgrade_required"} {
+			t.Run(name+", "+state, func(t *testing.T) {
+				s := newStage(t, true, told(200, state, "This event is for members. Sign in or sign up to register.", map[string]any{"places_left": 3, "platform_url": "https://example.com/room"}))
+				s.page(c.lang, party(map[string]any{"location": "A-place-with-a-very-long-name-that-nobody-breaks, " + strings.Repeat("x", 60)}), c.css, plainTheme)
+				p := s.open(c.look)
+				p.Until("element.state.message")
+				p.Do("part('calendar').open = true")
+				diff(t, "overflow", false, browser.JS[bool](p, "document.documentElement.scrollWidth > innerWidth"))
+				diff(t, "small targets", []string{}, browser.JS[[]string](p, `[...element.shadowRoot.querySelectorAll('button, input, [part~=button]')].filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML)`))
+				p.Do("await import('/axe.js')")
+				diff(t, "barriers", []string{}, browser.JS[[]string](p, "axe.run(document, {rules: {region: {enabled: false}}}).then(found => found.violations.flatMap(v => v.nodes.map(node => v.id + ': ' + node.html)))"))
+				p.Picture("element-" + name + "-" + state)
+			})
+		}
+	}
+}
+
+// What a reader presses is asked for once, and its answer shown. While the edge cannot answer,
+// they are told so, and it is asked again.
+func TestElementFlow(t *testing.T) {
+	away := answer{503, map[string]any{"message": "Ghost could not be asked who you are."}, http.Header{"Retry-After": {"1"}}}
+	s := newStage(t, true, away, told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil), told(200, "can_register", "Come in.", nil),
+		told(200, "login_required_free", "For members.", nil), answer{422, map[string]any{"message": "Nobody.", "reason": "unknown_email"}, nil}, told(202, "login_required_free", "For members.", nil))
+	s.page("en", party(nil), "", plainTheme)
+	p := s.open(browser.Look{Width: 1280, Height: 900})
+	p.Until("text(part('message')) === 'No response yet. Trying again…'")
+	p.Until("text(part('message')) === 'Come in.'")
+	id := "aaaaaaaaaaaaaaaaaaaaaaaaaa lang=en"
+	diff(t, "asked", []string{"GET " + id, "GET " + id}, s.requests())
+	p.Do("part('register').click(); part('register').click()")
+	p.Until("text(part('message')) === 'See you.'")
+	diff(t, "focus", "message", browser.JS[string](p, "element.shadowRoot.activeElement.part.value"))
+	p.Do("window.confirm = () => false; part('cancel').click(); window.confirm = () => true; part('cancel').click()")
+	p.Until("text(part('message')) === 'Come in.'")
+	p.Do("part('register').click()")
+	p.Until("text(part('message')) === 'For members.'")
+	diff(t, "asked", []string{"PUT " + id, "DELETE " + id, "PUT " + id}, s.requests())
+	p.Do("part('email').focus()")
+	p.Must(p.Press("jane@example.com\r"))
+	p.Until("text(part('message')) === 'Nobody.'")
+	diff(t, "typed", "jane@example.com", browser.JS[string](p, "part('email').value"))
+	p.Do("part('email').focus()")
+	p.Must(p.Press("\r"))
+	p.Until("text(part('message')) === 'Sent to jane@example.com.'")
+	diff(t, "asked", []string{"POST " + id + ` {"email":"jane@example.com"}`, "POST " + id + ` {"email":"jane@example.com"}`}, s.requests())
+
+	// Who comes back by the mail's link is registered, and the page's address has it no more.
+	s.answers = []answer{told(200, "registered", "See you.", nil)}
+	p.Must(p.Navigate(s.URL + "/page?a=b&lychgate-registration=TOKEN&action=signup#c"))
+	p.Until("text(part('message')) === 'See you.'")
+	diff(t, "asked", []string{"PUT " + id + ` {"token":"TOKEN"}`}, s.requests())
+	diff(t, "address", "?a=b&action=signup#c", browser.JS[string](p, "location.search + location.hash"))
+}
+
+// The last day counts down, and the calendars have the event.
+func TestElementTimes(t *testing.T) {
+	for name, c := range map[string]struct {
+		start  time.Duration
+		status string
+		want   string
+	}{
+		"in a day and more": {25 * time.Hour, "published", ""},
+		"in hours":          {3*time.Hour - time.Second, "published", "Starts in 3 hours"},
+		"in minutes":        {20*time.Minute - time.Second, "published", "Starts in 20 minutes"},
+		"cancelled":         {20 * time.Minute, "cancelled", ""},
+		"begun":             {-time.Minute, "published", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false, answer{500, nil, nil})
+			s.page("en", party(map[string]any{"start": time.Now().Add(c.start).UTC().Format(time.RFC3339), "end": nil, "status": c.status}), "", plainTheme)
+			p := s.open(browser.Look{Width: 800, Height: 600})
+			p.Until("element?.shadowRoot.querySelector('[part=when]')")
+			diff(t, "countdown", c.want, browser.JS[string](p, "parts().countdown ?? ''"))
+			diff(t, "asked", []string(nil), s.requests())
+		})
+	}
+	s := newStage(t, false, answer{500, nil, nil})
+	s.page("en", party(nil), "", plainTheme)
+	p := s.open(browser.Look{Width: 800, Height: 600})
+	p.Until("element?.state.calendars")
+	diff(t, "calendars", map[string]string{
+		"ics":     "/ghost/lychgate/events/aaaaaaaaaaaaaaaaaaaaaaaaaa.ics",
+		"google":  "https://calendar.google.com/calendar/render?action=TEMPLATE&text=Party+%26+%3Cb%3Emore%3C%2Fb%3E&dates=20310501T170000Z%2F20310501T190000Z&location=The+Pier&details=An+evening",
+		"outlook": "https://outlook.live.com/calendar/0/action/compose?rru=addevent&subject=Party+%26+%3Cb%3Emore%3C%2Fb%3E&startdt=2031-05-01T17%3A00%3A00Z&enddt=2031-05-01T19%3A00%3A00Z&allday=false&location=The+Pier&body=An+evening",
+		"yahoo":   "https://calendar.yahoo.com/?v=60&title=Party+%26+%3Cb%3Emore%3C%2Fb%3E&st=20310501T170000Z&et=20310501T190000Z&in_loc=The+Pier&desc=An+evening",
+	}, browser.JS[map[string]string](p, "element.state.calendars"))
+	s.page("en", party(map[string]any{"start": "2031-05-01", "end": "2031-05-02", "all_day": true}), "", plainTheme)
+	p.Must(p.Navigate(s.URL + "/page"))
+	p.Until("element?.state.calendars")
+	diff(t, "a day", "https://calendar.google.com/calendar/render?action=TEMPLATE&text=Party+%26+%3Cb%3Emore%3C%2Fb%3E&dates=20310501%2F20310502&location=The+Pier&details=An+evening",
+		browser.JS[string](p, "element.state.calendars.google"))
+}
+
+// A theme has its own place for the element, styles it, fills its slots, or draws it itself.
+func TestElementInThemes(t *testing.T) {
+	s := newStage(t, true, told(200, "can_register", "Come in.", nil))
+	s.page("en", party(nil), "lychgate-event::part(button) { background: rgb(1, 2, 3) }", `<h1>Party</h1><section class="gh-content"><p>Text</p></section><aside><lychgate-event><b slot="before">Before</b><i slot="place">My place</i></lychgate-event></aside>`)
+	p := s.open(browser.Look{Width: 800, Height: 600})
+	p.Until("element.state.message")
+	diff(t, "elements", []string{"ASIDE"}, browser.JS[[]string](p, "[...document.querySelectorAll('lychgate-event:not(script)')].map(e => e.parentElement.tagName)"))
+	diff(t, "style", "rgb(1, 2, 3)", browser.JS[string](p, "getComputedStyle(part('register')).backgroundColor"))
+	diff(t, "slots", []bool{true, true, false}, browser.JS[[]bool](p, "[seen(element.querySelector('b')), seen(element.querySelector('i')), seen(part('place'))]"))
+
+	s.page("en", party(nil), "", `<h1>Party</h1><lychgate-event display="none"></lychgate-event><section class="gh-content"><p>Text</p></section>`)
+	p.Must(p.Navigate(s.URL + "/page"))
+	p.Until("element.state.message")
+	diff(t, "an own drawing", []any{false, "can_register", "Party & <b>more</b>"}, browser.JS[[]any](p, "[seen(element), element.state.state, element.state.event.name]"))
+	s.answers = []answer{told(200, "registered", "See you.", nil)}
+	diff(t, "after a change", "registered", browser.JS[string](p, `new Promise(done => {
+		document.addEventListener('statechange', () => element.state.loading || done(element.state.state));
+		element.register();
+	})`))
+	s.answers = []answer{told(200, "can_register", "Come in.", nil)}
+
+	s.page("en", party(nil), "", `<main><h1>Party</h1><div>A theme without known classes</div></main>`)
+	p.Must(p.Navigate(s.URL + "/page"))
+	p.Until("element?.state.message")
+	diff(t, "after the title", "H1", browser.JS[string](p, "element.previousElementSibling.tagName"))
+}
+
+// What comes above the text moves it by nearly nothing.
+func TestElementShifts(t *testing.T) {
+	if browser.Name() != "chromium" {
+		t.Skip("needs Chromium: others measure no layout shifts")
+	}
+	for _, state := range []string{"can_register", "login_required_free", "registered", "registration_closed"} {
+		s := newStage(t, true, told(200, state, "This event is for members. Sign in or sign up to register.", nil))
+		s.page("en", party(nil), "body { font: 17px Georgia, serif; max-width: 720px; margin: 2em auto }", strings.Replace(plainTheme, "</p>", strings.Repeat(" The text goes on.", 200)+"</p>", 1))
+		p := s.open(browser.Look{Width: 1280, Height: 900})
+		p.Until("element.state.message")
+		shift := browser.JS[float64](p, `new Promise(done => {
+			let sum = 0;
+			new PerformanceObserver(list => { for (const entry of list.getEntries()) sum += entry.value; }).observe({type: 'layout-shift', buffered: true});
+			requestAnimationFrame(() => setTimeout(() => done(sum), 100));
+		})`)
+		t.Logf("%s: %.4f", state, shift)
+		if shift >= 0.05 {
+			t.Errorf("%s: the layout shifts by %.3f, want less than 0.05", state, shift)
+		}
+	}
+}
