@@ -106,14 +106,17 @@ small { display: block; font-size: .9em }
 a, summary { color: inherit }
 a { text-decoration: underline; display: inline-block; padding-block: .3em }
 summary { cursor: pointer; padding-block: .4em; text-decoration: underline }
-li a { min-height: 24px; padding-block: .4em }
+ul { display: flex; flex-wrap: wrap; gap: 0 1.5em }
+li a { padding-block: .4em }
+[part=message], [part=place] { unicode-bidi: plaintext }
+[part=places] { flex-basis: 100% }
 [part=registration] { display: grid; gap: .6em; align-content: start }
 [part=registration][data-reserved] { min-height: 7.4em }
 form, [part=actions] { display: flex; flex-wrap: wrap; gap: .6em; align-items: end }
 label { flex: 1 1 13em; min-width: 0 }
-input { box-sizing: border-box; width: 100%; border: 1px solid #767676; background: #fff; color: #15171a }
-input, [part~=button] { display: block; min-height: 44px; margin: 0; padding: .4em 1em; border-radius: var(--lychgate-event-radius, .5em); font: inherit; font-size: max(1em, 16px) }
-[part~=button] { border: 2px solid; background: var(--b); color: #fff; font-weight: 600; line-height: 1.3; text-decoration: none; cursor: pointer }
+input { width: 100%; border: 1px solid #767676; background: #fff; color: #15171a }
+input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; padding: .4em 1em; border-radius: var(--lychgate-event-radius, .5em); font: inherit; font-size: max(1em, 16px) }
+[part~=button] { display: inline-flex; align-items: center; justify-content: center; border: 2px solid; background: var(--b); color: #fff; font-weight: 600; line-height: 1.3; text-decoration: none; cursor: pointer }
 [part~=cancel] { background: none; color: inherit; font-weight: 400; border-width: 1px }
 [part~=button]:disabled { opacity: .6; cursor: default }
 @supports (color: color(from red xyz y y y)) {

@@ -53,15 +53,36 @@ func TestEachProviderHasALink(t *testing.T) {
 	}
 }
 
-// Readers on slow phones load this beside everything else.
-func TestScriptIsSmall(t *testing.T) {
-	var compressed bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
-	w.Write(script)
-	w.Close()
-	t.Logf("%d bytes, %d compressed", len(script), compressed.Len())
-	if compressed.Len() >= 6144 {
-		t.Errorf("%d bytes compressed, want less than 6144", compressed.Len())
+// Readers on slow phones load these beside everything else.
+func TestScriptsAreSmall(t *testing.T) {
+	for name, c := range map[string]struct {
+		script []byte
+		below  int // bytes, compressed
+	}{
+		"the inbox button":       {script, 6144},
+		"the script of an event": {EventScript(EventOptions{Events: "/ghost/lychgate/events", Registration: true, Button: "/ghost/lychgate/inbox-button.js"}), 8000},
+	} {
+		var compressed bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+		w.Write(c.script)
+		w.Close()
+		t.Logf("%s: %d bytes, %d compressed", name, len(c.script), compressed.Len())
+		if compressed.Len() >= c.below {
+			t.Errorf("%s: %d bytes compressed, want less than %d", name, compressed.Len(), c.below)
+		}
+	}
+}
+
+// The script of an event's page has the options, and nothing of a path ends it.
+func TestEventScript(t *testing.T) {
+	options := EventOptions{Events: "/</script>'\u2028", Registration: true}
+	got := string(EventScript(options))
+	const want = `const site = {"events":"/\u003c/script\u003e'\u2028","registration":true,"button":""};`
+	if strings.Count(got, want) != 1 || strings.Contains(got, "</script>") {
+		t.Errorf("the script lacks %s: %s", want, got[:600])
+	}
+	if EventScript(EventOptions{}); string(EventScript(options)) != got {
+		t.Error("one site's options are in another's script")
 	}
 }
 

@@ -2,8 +2,12 @@ package ghost
 
 import (
 	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -115,4 +119,86 @@ func TestLabelAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A mail is asked for as a page of the publication would, for the reader's own address, and
+// whatever Ghost answers is what the reader is told.
+func TestSendLink(t *testing.T) {
+	type response struct {
+		status int
+		body   string
+	}
+	sender := netip.MustParseAddr("192.0.2.1")
+	refused := response{400, `{"errors":[{"message":"This site is invite-only","type":"BadRequestError"}]}`}
+	for name, c := range map[string]struct {
+		token     response
+		mails     []response
+		maySignUp bool
+		want      []string // kinds of mail that are asked for
+		err       error    // nil for another than the named ones, if fails
+		fails     bool
+	}{
+		"a guest":                    {response{200, "t"}, []response{{201, "Created."}}, true, []string{"signup"}, nil, false},
+		"where members pay":          {response{200, "t"}, []response{{201, "{}"}}, false, []string{"signin"}, nil, false},
+		"a member, by invitation":    {response{200, "t"}, []response{refused, {201, "Created."}}, true, []string{"signup", "signin"}, nil, false},
+		"nobody, by invitation":      {response{200, "t"}, []response{refused, refused}, true, []string{"signup", "signin"}, platform.ErrNoReader, true},
+		"nobody, where members pay":  {response{200, "t"}, []response{refused}, false, []string{"signin"}, platform.ErrNoReader, true},
+		"too many":                   {response{200, "t"}, []response{{429, `{"errors":[{}]}`}}, true, []string{"signup"}, platform.ErrTooManyMails, true},
+		"a mail server that is away": {response{200, "t"}, []response{{500, `{"errors":[{"message":"x"}]}`}}, true, []string{"signup"}, nil, true},
+		"a redirect":                 {response{200, "t"}, []response{{301, ""}}, true, []string{"signup"}, nil, true},
+		"no token":                   {response{404, ""}, nil, true, nil, nil, true},
+		"a token of many megabytes":  {response{200, strings.Repeat("x", 1<<20)}, []response{{201, ""}}, true, []string{"signup"}, nil, false},
+	} {
+		var kinds []string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer := c.token
+			if r.Method == http.MethodPost {
+				var body map[string]string
+				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				answer = c.mails[len(kinds)]
+				kinds = append(kinds, body["emailType"])
+				delete(body, "emailType")
+				if want := map[string]string{"email": "jane@example.com", "redirect": "https://news.example.com/party/?a=b", "integrityToken": body["integrityToken"]}; !cmp.Equal(want, body) || len(body["integrityToken"]) > maxReaderAnswer {
+					t.Errorf("%s: sent %v, want %v", name, body, want)
+				}
+				if r.Header.Get("X-Forwarded-For") != "192.0.2.1" || r.Header.Get("Authorization") != "" {
+					t.Errorf("%s: sent %v, want the reader's address and no key", name, r.Header)
+				}
+			}
+			w.WriteHeader(answer.status)
+			_, _ = w.Write([]byte(answer.body))
+		}))
+		client, err := New(Config{URL: server.URL, AdminKey: "6748592f4b9b7700010f6564:" + strings.Repeat("ab", 32)})
+		if err != nil {
+			t.Fatalf("New: %v", err)
+		}
+		err = client.SendLink(t.Context(), platform.SignInLink{Email: "jane@example.com", Page: "https://news.example.com/party/?a=b", MaySignUp: c.maySignUp, Sender: sender})
+		if (err != nil) != c.fails || c.err != nil && !errors.Is(err, c.err) || c.err == nil && (errors.Is(err, platform.ErrNoReader) || errors.Is(err, platform.ErrTooManyMails)) {
+			t.Errorf("%s: %v, want %v, and that it fails: %t", name, err, c.err, c.fails)
+		}
+		if diff := cmp.Diff(c.want, kinds); diff != "" {
+			t.Errorf("%s: kinds of mail, want -, got +: %s", name, diff)
+		}
+		if err := client.Close(); err != nil {
+			t.Errorf("client.Close: %v", err)
+		}
+		server.Close()
+	}
+}
+
+// Sites have different keys for links, and nobody learns the platform's from them.
+func TestLinkKey(t *testing.T) {
+	keys := make(map[string]bool)
+	for _, secret := range []string{"ab", "cd"} {
+		client, err := New(Config{URL: "http://127.0.0.1:2368", AdminKey: "6748592f4b9b7700010f6564:" + strings.Repeat(secret, 32)})
+		if err != nil {
+			t.Fatalf("New: %v", err)
+		}
+		keys[hex.EncodeToString(client.LinkKey())] = true
+	}
+	if len(keys) != 2 || keys[strings.Repeat("ab", 32)] {
+		t.Errorf("keys %v, want two, neither the secret", keys)
+	}
 }
