@@ -148,6 +148,9 @@ func TestEvents(t *testing.T) {
 	if diff := cmp.Diff(strings.ReplaceAll(want, `\\u`, `\u`), data[1]); diff != "" {
 		t.Errorf("data[1] (-want +got):\n%s", diff)
 	}
+	if !strings.Contains(page.Body, `<script src=/ghost/lychgate/event.js async blocking="render"></script>`) {
+		t.Errorf("the page does not load the script of events: %s", page.Body)
+	}
 	if strings.Contains(page.Body, "meet.example.com") || strings.Contains(page.Body, `"guests"`) {
 		t.Errorf("the page gives away what is for who registered: %s", page.Body)
 	}

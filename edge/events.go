@@ -19,6 +19,7 @@ type Events struct {
 	store    *openStore
 	failures *api.AuthLimiter              // of readers' sessions
 	serving  atomic.Pointer[servingEvents] // nil while the store is away
+	script   string                        // as ServeReaders says
 }
 
 type servingEvents struct {
@@ -53,6 +54,15 @@ func (e *Edge) UseEvents() (*Events, error) {
 	return state, nil
 }
 
+// ServeReaders has the pages of events load the script at a path. Of several paths, the first
+// in alphabetical order is taken, so that all edges take the same. It is called before the edge
+// starts.
+func (s *Events) ServeReaders(script string) {
+	if s.script == "" || script < s.script {
+		s.script = script
+	}
+}
+
 // serve prepares a site whose platform knows who its readers are.
 func (s *Events) serve(site *Site) error {
 	connected, err := s.edge.connect(site)
@@ -72,6 +82,7 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 		return err
 	}
 	service := events.New(store, s.store.work.Load(), platformsOf[platform.EventHost](s.edge), Sampled(s.edge.Logger))
+	service.ServeReaders(s.script)
 	run(service.Run)
 	feed := events.NewFeed(store)
 	registrar := events.NewRegistrar(store, feed, s.store.work.Load(), platformsOf[platform.MemberLabeler](s.edge), s.refreshMember, Sampled(s.edge.Logger))

@@ -2,6 +2,8 @@ package events
 
 import (
 	"maps"
+	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -55,17 +57,33 @@ const (
 	headStart = "<!-- lychgate-event: made anew by each save of the event -->"
 	headEnd   = "<!-- /lychgate-event -->"
 
-	// headID is in the last element of that part.
+	// headID is in the last element of that part, or the one before.
 	headID = `id="lychgate-event"`
+
+	// scriptEnd ends the start tag of the script that may follow. A browser loads the script
+	// beside the page, and does not paint before it has run: so nothing moves afterwards.
+	scriptEnd = ` async blocking="render">`
 )
 
 // head returns what an event puts into the head of its page: schema.org's Event for search
-// engines, and the event as JSON for the theme's script.
-func (e *Event) head() string {
+// engines, the event as JSON for scripts, and the script at a path, "" for none, that shows it.
+func (e *Event) head(path string) string {
 	public := e.public(Post{})
-	return headStart + "\n" + script(`type="application/ld+json"`, linkedData(public.values())) + "\n" +
-		script(`type="application/json" `+headID, public) + "\n" + headEnd
+	part := headStart + "\n" + script(`type="application/ld+json"`, linkedData(public.values())) + "\n" +
+		script(`type="application/json" `+headID, public) + "\n"
+	if path != "" {
+		part += `<script src=` + unquoted.Replace((&url.URL{Path: path}).EscapedPath()) + scriptEnd + "</script>\n"
+	}
+	return part + headEnd
 }
+
+// shownScript is the last element of a part that has lost its end.
+var shownScript = regexp.MustCompile(`^\n<script src=[^"<> ]*` + regexp.QuoteMeta(scriptEnd) + `</script>`)
+
+// unquoted escapes what a path may have and an attribute without quotes may not (HTML, section
+// 13.1.2.3). In quotes, Ghost would write its own address in front of the path, which need not
+// be the one that a reader is at.
+var unquoted = strings.NewReplacer("&", "%26", "=", "%3D")
 
 // linkedData returns what readers get in the vocabulary of https://schema.org/Event.
 func linkedData(public map[string]any) object {
@@ -86,24 +104,32 @@ func script(attributes string, content any) string {
 
 // withHead returns the HTML in the head of a page with the part of an event, "" for none,
 // in place of the one that was there.
-func withHead(html, part string) string {
-	before, rest, found := strings.Cut(html, headStart)
+func withHead(code, part string) string {
+	return withPart(code, part, headStart, headEnd, func(rest string) string {
+		_, rest, _ = strings.Cut(rest, headID)
+		_, rest, _ = strings.Cut(rest, "</script>")
+		return rest[len(shownScript.FindString(rest)):]
+	})
+}
+
+// withPart returns HTML with a part, "" for none, in place of the one between start and end.
+// behind returns what follows a part that has lost its end.
+func withPart(code, part, start, end string, behind func(rest string) string) string {
+	before, rest, found := strings.Cut(code, start)
 	if !found {
 		if part == "" {
-			return html
+			return code
 		}
-		return strings.TrimLeft(strings.TrimRight(html, "\n")+"\n"+part, "\n")
+		return strings.TrimLeft(strings.TrimRight(code, "\n")+"\n"+part, "\n")
 	}
-	_, after, found := strings.Cut(rest, headEnd)
+	_, after, found := strings.Cut(rest, end)
 	if !found { // somebody cut it off
-		_, after, _ = strings.Cut(rest, headID)
-		_, after, _ = strings.Cut(after, "</script>")
+		after = behind(rest)
 	}
-	rest = after
 	if part == "" {
-		return strings.TrimRight(before, "\n") + rest
+		return strings.TrimRight(before, "\n") + after
 	}
-	return before + part + rest
+	return before + part + after
 }
 
 // isShown reports whether readers find the post of an event.

@@ -123,7 +123,7 @@ func TestPublic(t *testing.T) {
 			if diff := cmp.Diff(public, e.publicJSON()); diff != "" {
 				t.Errorf("for scripts (-want +got): %s", diff)
 			}
-			scripts := scriptsOf(t, e.head())
+			scripts := scriptsOf(t, e.head(""))
 			if diff := cmp.Diff(strings.Replace(test.linked, "LINKED", linked, 1), scripts[`type="application/ld+json"`]); diff != "" {
 				t.Errorf("for search engines (-want +got): %s", diff)
 			}
@@ -165,6 +165,21 @@ func scriptsOf(t *testing.T, head string) map[string]string {
 	return scripts
 }
 
+// A page that readers get loads the script that shows the event, behind what that reads.
+func TestHeadWithScript(t *testing.T) {
+	e := newEvent(map[string]any{})
+	for _, test := range []struct{ name, path, want string }{
+		{"the usual path", "/ghost/lychgate/event.js", `<script src=/ghost/lychgate/event.js async blocking="render"></script>` + "\n"},
+		{"a path with markup", `/"'><b>&=` + "` /event.js", `<script src=/%22%27%3E%3Cb%3E%26%3D%60%20/event.js async blocking="render"></script>` + "\n"},
+		{"none", "", ""},
+	} {
+		want := strings.TrimSuffix(e.head(""), headEnd) + test.want + headEnd
+		if diff := cmp.Diff(want, e.head(test.path)); diff != "" {
+			t.Errorf("%s: the head (-want +got): %s", test.name, diff)
+		}
+	}
+}
+
 // What staff write into the head around an event's part stays as it is.
 func TestWithHead(t *testing.T) {
 	part, other := headStart+"\nold\n"+headEnd, headStart+"\nnew\n"+headEnd
@@ -177,7 +192,12 @@ func TestWithHead(t *testing.T) {
 		{"in its place", "a\n" + part + "b", other, "a\n" + other + "b"},
 		{"in place of one that was cut off", "a\n" + strings.TrimSuffix(part, headEnd), other, "a\n" + other},
 		{"away with one that was cut off", headStart + "\nold", "", ""},
-		{"before what follows one without its end", "a\n" + strings.TrimSuffix(new(Event).head(), headEnd) + "<meta>\n<script>x</script>", other, "a\n" + other + "\n<meta>\n<script>x</script>"},
+		{"before what follows one without its end", "a\n" + strings.TrimSuffix(new(Event).head(""), headEnd) + "<meta>\n<script>x</script>", other, "a\n" + other + "\n<meta>\n<script>x</script>"},
+		{
+			"before what follows one with a script and without its end",
+			"a\n" + strings.TrimSuffix(new(Event).head("/event.js"), headEnd) + `<script src="/event.js"></script>`,
+			other, "a\n" + other + "\n" + `<script src="/event.js"></script>`,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -194,7 +214,7 @@ func TestWithHead(t *testing.T) {
 
 // Whatever staff write there, it stays, an event has one part of it, and that can be taken away.
 func FuzzWithHead(f *testing.F) {
-	part := newEvent(map[string]any{}).head()
+	part := newEvent(map[string]any{}).head("/ghost/lychgate/event.js")
 	for _, html := range []string{"", "<meta>", part, "a" + part + "b", headEnd + headStart, headStart + headID + "</script>", "\n" + part + "\n\n"} {
 		f.Add(html)
 	}

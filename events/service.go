@@ -34,6 +34,7 @@ type Service struct {
 
 	work    *work.Queue
 	listing *limiter.Limiter
+	script  string // as ServeReaders says
 
 	mu     sync.Mutex
 	polled map[string]polled // by site
@@ -52,6 +53,10 @@ func New(store Store, queue *work.Queue, hosts func(site string) platform.EventH
 	queue.Handle(s.kind())
 	return s
 }
+
+// ServeReaders has the page of each event load the script at a path, which shows the event to
+// readers. It must be called before Run.
+func (s *Service) ServeReaders(script string) { s.script = script }
 
 // maxLists bounds the lists that are read at once, for all sites of a process. One is read in
 // some milliseconds, and has at most maxListBytes and one event.
@@ -258,7 +263,7 @@ func (s *Service) shape(e *Event, t *Type) error {
 	}
 	e.Shape = t.shape()
 	e.Shape.Checked = e.Status
-	if most := s.limits(e.Site).Head; most > 0 && len(e.head()) > most {
+	if most := s.limits(e.Site).Head; most > 0 && len(e.head(s.script)) > most {
 		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
 	}
 	return nil

@@ -122,11 +122,12 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event, 
 	}
 	var p platform.EventPost
 	var err error
+	onto := func(p platform.EventPost) platform.EventPost { return e.onto(p, s.script) }
 	switch {
 	case e.Post.ID != "":
-		p, err = host.ChangePost(ctx, e.Post.ID, e.onto)
+		p, err = host.ChangePost(ctx, e.Post.ID, onto)
 	case e.Status.isPublic():
-		p, err = host.AddPost(ctx, draftSlug(e.ID), e.Pending.Tries == 0, e.onto, func(id string) error {
+		p, err = host.AddPost(ctx, draftSlug(e.ID), e.Pending.Tries == 0, onto, func(id string) error {
 			e.Post = Post{ID: id}
 			if e.Pending.Tries > 0 { // one of which may have made another
 				e.lateAt = s.store.Now().Add(lateInterval)
@@ -176,8 +177,8 @@ func (e *Event) text(key string) string {
 }
 
 // onto returns what a post is to be. What an editor has not changed since it was last
-// synced stays as staff have it on the platform.
-func (e *Event) onto(p platform.EventPost) platform.EventPost {
+// synced stays as staff have it on the platform. The page loads a script, "" for none.
+func (e *Event) onto(p platform.EventPost, script string) platform.EventPost {
 	if !e.Status.isPublic() {
 		if p.Status == platform.Published {
 			p.Status = platform.Draft
@@ -205,7 +206,7 @@ func (e *Event) onto(p platform.EventPost) platform.EventPost {
 		p.Status = platform.Published
 	}
 	merged := e.with(p)
-	p.Head = withHead(p.Head, merged.head())
+	p.Head = withHead(p.Head, merged.head(script))
 	return p
 }
 

@@ -57,6 +57,9 @@ var mailLimit = ratelimit.Limit{Requests: 10, Window: 10 * time.Minute}
 
 const defaultPath = "/ghost/lychgate/events"
 
+// scriptName is the script of events' pages, beside the list: /ghost/lychgate/event.js.
+const scriptName = "event.js"
+
 // CaddyModule returns the Caddy module information.
 func (EventsAPI) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
@@ -123,6 +126,7 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 	if h.events, err = h.on.Edge.UseEvents(); err != nil {
 		return h.on.Lines.Explain(err)
 	}
+	h.events.ServeReaders(path.Join(path.Dir(h.Path), scriptName))
 	limiter, err := h.on.Edge.LoadLimiter("events", h.Limit.Plain(), &h.on.Releases)
 	logger := edge.Sampled(ctx.Logger())
 	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: logger}
