@@ -112,7 +112,7 @@ func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form 
 	})
 }
 
-// Event returns the event whose page has a slug, as JSON or as a calendar. Errors:
+// Event returns the event whose page has a slug, or that has this for its ID, as JSON or as a calendar. Errors:
 // ErrNotFound, ErrBusy, those of the store.
 func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (*Response, error) {
 	key := pageKey{site: site, slug: slug, form: form}

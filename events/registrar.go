@@ -95,7 +95,7 @@ type Registration struct {
 	PlatformURL string
 }
 
-// Find returns how the event whose page has a slug stands for a reader. Errors: ErrNotFound,
+// Find returns how the event whose page has a slug, or that has this for its ID, stands for a reader. Errors: ErrNotFound,
 // ErrNoRegistration, ErrBusy, those of the store.
 func (r *Registrar) Find(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
 	of, err := r.offer(ctx, site, slug)
@@ -271,7 +271,7 @@ func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader
 }
 
 const (
-	findOffer = selectEvents + ` WHERE site = $1 AND slug = $2 ORDER BY updated_at DESC LIMIT 1`
+	findOffer = selectEvents + ofReader
 	findTaken = `SELECT taken FROM registrations_taken WHERE site = $1 AND event = $2`
 	findPlace = `SELECT registered_at FROM registrations WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
 

@@ -377,3 +377,37 @@ func TestFindRegistrantByName(t *testing.T) {
 		}
 	})
 }
+
+// A page asks for its event by its ID, also after its slug has changed. A slug that is another
+// event's ID is that page's own.
+func TestFindByID(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, edges := openHouse(t, db, 1, nil)
+		id := eventOf(t, store)
+		if _, err := edges[0].Register(t.Context(), "daily", id, reader(1)); err != nil {
+			t.Fatalf("Register: %v", err)
+		}
+		if got := want[Registration](t)(edges[0].Find(t.Context(), "daily", "party", reader(1))); got.State != Registered {
+			t.Errorf("who registered by the ID is %s by the slug, want %s", got.State, Registered)
+		}
+		other := want[[]Event](t)(store.WithPosts(t.Context(), "daily", []string{"p1"}, ""))[0]
+		other.ID, other.Post.ID, other.Post.Slug, other.Values = newID(), "p2", id, map[string]any{"name": "Another", "access": "paid"}
+		other.body = other.publicJSON()
+		if err := store.Insert(t.Context(), other); err != nil {
+			t.Fatalf("store.Insert: %v", err)
+		}
+		if got := want[Registration](t)(edges[0].Find(t.Context(), "daily", other.ID, Reader{})); got.State != LoginRequiredPaid {
+			t.Errorf("another event by its ID: %s, want %s", got.State, LoginRequiredPaid)
+		}
+		if body := want[string](t)(store.Body(t.Context(), "daily", id)); body != other.body {
+			t.Errorf("the event with that slug: %s, want %s", body, other.body)
+		}
+		if body := want[string](t)(store.Body(t.Context(), "daily", other.ID)); body != other.body {
+			t.Errorf("the event with that ID: %s, want %s", body, other.body)
+		}
+		edit(t, store, func(e *Event) { e.Status, e.body = Draft, "" })
+		if _, err := store.Body(t.Context(), "daily", "party"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("a draft: %v, want %v", err, ErrNotFound)
+		}
+	})
+}

@@ -65,7 +65,9 @@ const (
 	listPublic     = `SELECT id, type FROM events%s WHERE site = $1 AND slug IS NOT NULL AND over_at > $2 ORDER BY starts_at, id LIMIT $3`
 	listPublicPast = `SELECT id, type FROM events%s WHERE site = $1 AND slug IS NOT NULL AND over_at <= $2 ORDER BY starts_at DESC, id DESC LIMIT $3`
 
-	findBody = `SELECT public FROM events WHERE site = $1 AND slug = $2 ORDER BY updated_at DESC LIMIT 1`
+	// ofReader is the event whose page has a slug, or that has an ID, which the page itself knows.
+	ofReader = ` WHERE site = $1 AND (slug = $2 OR id = $2 AND slug IS NOT NULL) ORDER BY slug = $2 DESC, updated_at DESC LIMIT 1`
+	findBody = `SELECT public FROM events` + ofReader
 
 	forgetEditors = `DELETE FROM events_editors WHERE site = $1 AND seen_at < $2`
 	attendEvent   = `INSERT INTO events_editors (site, event, editor, name, seen_at) VALUES ($1, $2, $3, $4, $5)

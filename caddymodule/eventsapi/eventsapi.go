@@ -57,9 +57,6 @@ var mailLimit = ratelimit.Limit{Requests: 10, Window: 10 * time.Minute}
 
 const defaultPath = "/ghost/lychgate/events"
 
-// scriptName is the script of events' pages, beside the list: /ghost/lychgate/event.js.
-const scriptName = "event.js"
-
 // CaddyModule returns the Caddy module information.
 func (EventsAPI) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
@@ -109,10 +106,10 @@ func (h *EventsAPI) Routing(*config.Config) routes.Routing {
 		Path:   p,
 		Serves: []routes.Area{{Path: p, Below: true}, {Path: p + ".ics"}, {Path: page.Script()}, {Path: page.Types()}},
 		Needs: []routes.Need{
-			{Paths: []string{page.Script(), page.Types()}, Write: path.Dir(p) + "/event*"},
 			{Paths: []string{p}, Write: p + "*"},
 			{Paths: []string{p + "/x"}, Write: p + "*"},
 			{Paths: []string{p + ".ics"}, Write: p + "*"},
+			{Paths: []string{page.Script(), page.Types()}, Write: path.Dir(p) + "/event*"},
 		},
 	}
 }
@@ -126,7 +123,8 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 	if h.events, err = h.on.Edge.UseEvents(); err != nil {
 		return h.on.Lines.Explain(err)
 	}
-	h.events.ServeReaders(path.Join(path.Dir(h.Path), scriptName))
+	h.page = &eventhandlers.Page{Path: h.Path}
+	h.events.ServeReaders(h.page.Script())
 	limiter, err := h.on.Edge.LoadLimiter("events", h.Limit.Plain(), &h.on.Releases)
 	logger := edge.Sampled(ctx.Logger())
 	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: logger}
@@ -135,7 +133,6 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 	}
 	mails, err := h.on.Edge.LoadLimiter("registration mails", mailLimit, &h.on.Releases)
 	h.registration = eventhandlers.Registration{Path: h.Path, Limiter: limiter, Mails: mails, Logger: logger}
-	h.page = &eventhandlers.Page{Path: h.Path}
 	return err
 }
 
