@@ -18,8 +18,9 @@ type ReaderHost interface {
 	Reader(ctx context.Context, session string) (Reader, error)
 
 	// SendLink mails a link to an address. Whoever opens it is signed in, and gets to a page.
-	// Errors: ErrNoReader, ErrTooManyMails, and others if the platform cannot be asked.
-	SendLink(ctx context.Context, link SignInLink) error
+	// isSent is false where the platform does not say whether a member has the address. Errors:
+	// ErrNoReader, ErrTooManyMails, and others if the platform cannot be asked.
+	SendLink(ctx context.Context, link SignInLink) (isSent bool, err error)
 
 	// LinkKey is a secret that all edges have which know the platform's key.
 	LinkKey() []byte

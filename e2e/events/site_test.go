@@ -43,6 +43,9 @@ const caddyfile = `{
 }
 
 http://localhost:{{port}} {
+	inbox_provider {
+		path {{path}}/ghost/inbox-provider
+	}
 	theme_manifest {
 		path {{path}}/ghost
 	}

@@ -76,16 +76,16 @@ func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Add
 
 // SendLink has the platform mail a link to a reader. Errors: those of [platform.ReaderHost], and
 // of [FailureOf].
-func (s *Readers) SendLink(ctx context.Context, link platform.SignInLink) error {
+func (s *Readers) SendLink(ctx context.Context, link platform.SignInLink) (isSent bool, err error) {
 	if !s.mails.TryAcquire("") {
-		return errMailsAway.For(s.title).Because(errTooManyQuestions)
+		return false, errMailsAway.For(s.title).Because(errTooManyQuestions)
 	}
 	defer s.mails.Release("")
-	err := s.platform.SendLink(ctx, link)
+	isSent, err = s.platform.SendLink(ctx, link)
 	if err != nil && !errors.Is(err, platform.ErrNoReader) && !errors.Is(err, platform.ErrTooManyMails) {
 		err = errMailsAway.For(s.title).Because(err)
 	}
-	return err
+	return isSent, err
 }
 
 // LinkKey is the secret of the site's links.

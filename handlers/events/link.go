@@ -98,7 +98,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	if wait := h.Mails.Take(ctx, ratelimit.AddrKey(address)); wait > 0 {
 		return tooManyMails(w, r, wait)
 	}
-	err = asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
+	isSent, err := asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
 	switch {
 	case errors.Is(err, platform.ErrNoReader):
 		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).unknownEmail, unknownEmail})
@@ -108,7 +108,11 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	case err != nil:
 		return h.fail(w, r, site, err)
 	}
-	api.WriteJSON(w, http.StatusAccepted, h.shown(r, to.Registration))
+	shown := h.shown(r, to.Registration)
+	if shown.Labels != nil && !isSent {
+		shown.Labels.Sent = shown.Labels.sentToMember
+	}
+	api.WriteJSON(w, http.StatusAccepted, shown)
 	return api.Done
 }
 

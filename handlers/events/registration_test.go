@@ -37,9 +37,9 @@ type membership struct {
 
 func (*membership) LinkKey() []byte { return []byte("a key") }
 
-func (m *membership) SendLink(_ context.Context, link platform.SignInLink) error {
+func (m *membership) SendLink(_ context.Context, link platform.SignInLink) (isSent bool, err error) {
 	m.mails = append(m.mails, link)
-	return m.mailErr
+	return link.MaySignUp, m.mailErr
 }
 
 func (*membership) ReaderSession(cookie string) string {

@@ -121,14 +121,15 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registration links") }
 
 // SendLink implements [platform.ReaderHost]. To an address that is a member's, Ghost mails a link
-// to sign in, whatever it was asked for.
-func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) error {
+// to sign in, whatever it was asked for. Asked for a link to sign in, Ghost 6 says yes for any
+// address, so that strangers do not learn who is a member, and Ghost 5 refuses others.
+func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (isSent bool, err error) {
 	status, token, err := c.mails.sendAsReader(ctx, http.MethodGet, membersAPI+"integrity-token/", nil)
 	if err == nil && status != http.StatusOK {
 		err = refusal(status, token)
 	}
 	if err != nil {
-		return fmt.Errorf("asking Ghost for a token to send mails: %w", err)
+		return false, fmt.Errorf("asking Ghost for a token to send mails: %w", err)
 	}
 	kinds := []string{"signin"}
 	if link.MaySignUp {
@@ -144,14 +145,14 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) e
 		status, answer, err = c.mails.sendAsReader(ctx, http.MethodPost, membersAPI+"send-magic-link/", body, header...)
 		switch {
 		case err != nil:
-			return fmt.Errorf("having Ghost mail a link: %w", err)
+			return false, fmt.Errorf("having Ghost mail a link: %w", err)
 		case status >= 200 && status < 300:
-			return nil
+			return kind == "signup", nil
 		case status == http.StatusTooManyRequests:
-			return platform.ErrTooManyMails
+			return false, platform.ErrTooManyMails
 		case status != http.StatusBadRequest:
-			return fmt.Errorf("having Ghost mail a link: %w", refusal(status, answer))
+			return false, fmt.Errorf("having Ghost mail a link: %w", refusal(status, answer))
 		}
 	}
-	return platform.ErrNoReader
+	return false, platform.ErrNoReader
 }

@@ -174,9 +174,12 @@ func TestSendLink(t *testing.T) {
 		if err != nil {
 			t.Fatalf("New: %v", err)
 		}
-		err = client.SendLink(t.Context(), platform.SignInLink{Email: "jane@example.com", Page: "https://news.example.com/party/?a=b", MaySignUp: c.maySignUp, Sender: sender})
+		isSent, err := client.SendLink(t.Context(), platform.SignInLink{Email: "jane@example.com", Page: "https://news.example.com/party/?a=b", MaySignUp: c.maySignUp, Sender: sender})
 		if (err != nil) != c.fails || c.err != nil && !errors.Is(err, c.err) || c.err == nil && (errors.Is(err, platform.ErrNoReader) || errors.Is(err, platform.ErrTooManyMails)) {
 			t.Errorf("%s: %v, want %v, and that it fails: %t", name, err, c.err, c.fails)
+		}
+		if want := !c.fails && len(kinds) == 1 && kinds[0] == "signup"; isSent != want {
+			t.Errorf("%s: sent for sure %t, want %t", name, isSent, want)
 		}
 		if diff := cmp.Diff(c.want, kinds); diff != "" {
 			t.Errorf("%s: kinds of mail, want -, got +: %s", name, diff)

@@ -1,0 +1,154 @@
+package events
+
+import (
+	"maps"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/e2e/harness"
+	"github.com/lychgate/caddy-lychgate/e2e/mailbox"
+)
+
+// activate has the pages drawn by another theme of Ghost's.
+func (s *site) activate(theme string) {
+	s.t.Helper()
+	s.send("PUT", "/ghost/api/admin/themes/"+theme+"/activate/", nil, nil)
+}
+
+// visitor is a reader's browser, on one device, with what the element says.
+type visitor struct{ *browser.Page }
+
+func (s *site) visitor(address string) visitor {
+	s.t.Helper()
+	if !strings.HasPrefix(address, "http") {
+		address = s.base + address
+	}
+	return visitor{browser.Open(s.t, harness.Engine, address, browser.Look{Width: 1280, Height: 900}, partsHelper)}
+}
+
+// state waits until the edge has said how the event stands.
+func (v visitor) state() string {
+	v.T.Helper()
+	v.Until("element?.state.state && !element.state.loading")
+	return browser.JS[string](v.Page, "element.state.state")
+}
+
+// sendLink has a link mailed, as a guest does, and waits for what the page says.
+func (v visitor) sendLink(email string) (message string) {
+	v.T.Helper()
+	v.Until("part('email')")
+	v.Do("part('email').focus(); part('email').value = ''")
+	v.Must(v.Press(email + "\r"))
+	v.Until("!element.state.loading && part('message').textContent !== element.state.message")
+	return browser.JS[string](v.Page, "part('message').textContent")
+}
+
+var mailedLink = regexp.MustCompile(`http://localhost:[0-9]+[^\s"<>)]*/members/\?token=[^\s"<>)]*`)
+
+// link is that of the mail to an address.
+func (s *site) link(box mailbox.Mailbox, email string) string {
+	s.t.Helper()
+	link := mailedLink.FindString(box.Wait(s.t, email))
+	if link == "" {
+		s.t.Fatalf("the mail to %s has no link", email)
+	}
+	return strings.ReplaceAll(link, "&amp;", "&")
+}
+
+// unknown is what is said of an address that nobody has. Ghost 6 does not tell.
+func unknown(email string) string {
+	if strings.HasPrefix(os.Getenv("LYCHGATE_GHOST_VERSION"), "6.") {
+		return "If " + email + " is a member’s address, an email is on its way. Open its link to register."
+	}
+	return "No member has this address. Check it for typos."
+}
+
+// A guest types an email, opens the mail on any device, and is registered, with themes that know
+// nothing of events. Nobody else is by that link.
+func TestGuestsRegister(t *testing.T) {
+	box, smtp := mailbox.Start(t)
+	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
+	s := newSite(t, "")
+	values := func(slug string, more map[string]any) map[string]any {
+		all := map[string]any{"name": "Party at " + slug, "slug": slug, "event_date": "2031-05-01", "event_time_start": "19:00", "event_time_zone": "Europe/Berlin", "location": "The Pier", "speaker": "Ada", "access": "free"}
+		maps.Copy(all, more)
+		return all
+	}
+	open := s.publish("webinar", values("open", nil))
+	s.publish("webinar", values("small", map[string]any{"max_attendees": 1}))
+	s.publish("webinar", values("paying", map[string]any{"access": "paid"}))
+	s.addContent(open, "Bring questions.")
+	for _, theme := range []string{"source", "casper"} {
+		s.activate(theme)
+		p := s.visitor("/open/")
+		diff(t, theme+": a guest", "login_required_free", p.state())
+		diff(t, theme+": where it is", true, browser.JS[bool](p.Page, "!!element.closest('.gh-content') && element.getBoundingClientRect().bottom <= document.querySelector('.gh-content p').getBoundingClientRect().top"))
+		diff(t, theme+": when", "Thursday, May 1, 2031, 1:00 PM\nEastern Daylight Time", browser.JS[string](p.Page, "parts()['reader-time']"))
+		problems, err := p.Problems()
+		for _, problem := range must(t, problems, err) { // those of the theme are not ours
+			if strings.Contains(problem, "lychgate") {
+				t.Errorf("%s: %s", theme, problem)
+			}
+		}
+		p.Picture("guest-" + theme)
+	}
+
+	p := s.visitor("/open/")
+	diff(t, "said", "We have sent an email to jane@gmail.com. Open its link, and you are registered.", p.sendLink("jane@gmail.com"))
+	p.Until("part('inbox')?.getAttribute('provider') === 'gmail'")
+	p.Picture("guest-waits")
+	link := s.link(box, "jane@gmail.com")
+	phone := s.visitor(link)
+	diff(t, "on another device", "registered", phone.state())
+	diff(t, "the address there", false, browser.JS[bool](phone.Page, "location.href.includes('lychgate-registration')"))
+	phone.Picture("guest-registered")
+	diff(t, "the link again, where they are signed in", "registered", func() string { phone.Must(phone.Navigate(link)); return phone.state() }())
+	diff(t, "the link again, elsewhere", "login_required_free", s.visitor(s.base+"/open/").state())
+
+	// Somebody else's link, pasted where jane is signed in.
+	p = s.visitor("/small/")
+	p.sendLink("john@example.com")
+	johns, err := url.Parse(s.link(box, "john@example.com"))
+	must(t, johns, err)
+	pasted := johns.Query().Get("r")
+	if !strings.Contains(pasted, "lychgate-registration=") {
+		t.Fatalf("the mail leads to %q, want the event's page with a token", pasted)
+	}
+	phone.Must(phone.Navigate(pasted))
+	diff(t, "somebody else's link", "can_register", phone.state())
+
+	// The event fills up meanwhile, and the reader is told so.
+	phone.Do("part('register').click()")
+	phone.Until("element.state.state === 'registered'")
+	late := s.visitor(johns.String())
+	diff(t, "full meanwhile", []string{"registration_closed", "full"}, []string{late.state(), browser.JS[string](late.Page, "element.state.reason")})
+
+	// A member, signed out, and one who is none where members pay.
+	p = s.visitor("/open/")
+	p.sendLink("john@example.com")
+	diff(t, "a member already", "registered", s.visitor(s.link(box, "john@example.com")).state())
+	p = s.visitor("/paying/")
+	diff(t, "nobody, where members pay", unknown("nobody@example.com"), p.sendLink("nobody@example.com"))
+	p.sendLink("john@example.com")
+	diff(t, "who does not pay", "upgrade_required", s.visitor(s.link(box, "john@example.com")).state())
+}
+
+// Where a publication takes no sign-ups, a member registers all the same, and others learn why
+// not.
+func TestGuestsByInvitation(t *testing.T) {
+	box, smtp := mailbox.Start(t)
+	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
+	s := newSite(t, "")
+	s.send("PUT", "/ghost/api/admin/settings/", map[string]any{"settings": []any{map[string]string{"key": "members_signup_access", "value": "invite"}}}, nil)
+	s.publish("webinar", map[string]any{"name": "Party", "slug": "party", "event_date": "2031-05-01", "event_time_start": "19:00", "event_time_zone": "UTC", "speaker": "Ada", "access": "anyone"})
+	s.activate("source")
+	s.addMember("jane@example.com", false)
+	p := s.visitor("/party/")
+	diff(t, "nobody", unknown("nobody@example.com"), p.sendLink("nobody@example.com"))
+	p.sendLink("jane@example.com")
+	diff(t, "a member", "registered", s.visitor(s.link(box, "jane@example.com")).state())
+}
