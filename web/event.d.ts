@@ -40,6 +40,7 @@ export interface PublicEvent {
 export interface Registration {
 	/** "" where nobody can register. */
 	state: State | '';
+	/** What to tell the reader: Event Settings', or the page's own text in its language. */
 	message: string;
 	reason?: 'deadline' | 'full' | 'cancelled';
 	places_left: number | null;
@@ -61,10 +62,11 @@ export type EventState = Readonly<{event: PublicEvent; calendars: Calendars; loa
 export interface LychgateEventElement extends HTMLElement {
 	/** Another object after each `statechange`. */
 	readonly state: EventState;
-	register(): Promise<void>;
-	cancel(): Promise<void>;
+	/** These promise whether it is done. */
+	register(): Promise<boolean>;
+	cancel(): Promise<boolean>;
 	/** Has a link mailed to a guest, which registers them. */
-	sendLink(email: string): Promise<void>;
+	sendLink(email: string): Promise<boolean>;
 }
 
 declare global {

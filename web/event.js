@@ -109,15 +109,15 @@ summary { cursor: pointer; padding-block: .4em; text-decoration: underline }
 ul { display: flex; flex-wrap: wrap; gap: 0 1.5em }
 li a { padding-block: .4em }
 [part=message], [part=place] { unicode-bidi: plaintext }
-[part=places] { flex-basis: 100% }
+[part=places], [part=inbox] { flex-basis: 100% }
 [part=registration] { display: grid; gap: .6em; align-content: start }
 [part=registration][data-reserved] { min-height: 7.4em }
 form, [part=actions] { display: flex; flex-wrap: wrap; gap: .6em; align-items: end }
 label { flex: 1 1 13em; min-width: 0 }
 input { width: 100%; border: 1px solid #767676; background: #fff; color: #15171a }
 input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; padding: .4em 1em; border-radius: var(--lychgate-event-radius, .5em); font: inherit; font-size: max(1em, 16px) }
-[part~=button] { display: inline-flex; align-items: center; justify-content: center; border: 2px solid; background: var(--b); color: #fff; font-weight: 600; line-height: 1.3; text-decoration: none; cursor: pointer }
-[part~=cancel] { background: none; color: inherit; font-weight: 400; border-width: 1px }
+[part~=button] { display: inline-flex; align-items: center; justify-content: center; border: 1px solid #8888; background: var(--b); color: #fff; font-weight: 600; line-height: 1.3; text-decoration: none; cursor: pointer }
+[part~=cancel] { background: none; color: inherit; font-weight: 400; border-color: currentColor }
 [part~=button]:disabled { opacity: .6; cursor: default }
 @supports (color: color(from red xyz y y y)) {
 	[part~=register], [part~=plans] { color: color(from var(--b) xyz calc(var(--w) * .95) var(--w) calc(var(--w) * 1.09)) }
@@ -159,7 +159,11 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		// What themes draw it from. It is another object after each change.
 		get state() {
 			const place = this.#told?.platform_url || this.#event.location || this.#event.platform_url || '';
-			return Object.freeze({event: this.#event, calendars: calendarsOf(this.#event, place), loading: this.#isBusy, ...this.#told});
+			return Object.freeze({event: this.#event, calendars: calendarsOf(this.#event, place), loading: this.#isBusy, ...this.#told, message: this.#text});
+		}
+
+		get #text() {
+			return this.#note || (this.#sentTo ? this.#told.labels.sent.replace('*', () => this.#sentTo) : this.#told?.message || '');
 		}
 
 		get #takesPart() { return site.registration && !!this.#event.access; }
@@ -207,7 +211,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 
 		// Asks the edge, and again while it cannot say. The reader goes on waiting meanwhile.
 		async #ask(method, body) {
-			if (this.#isBusy && method !== 'GET') return;
+			if (this.#isBusy && method !== 'GET') return false;
 			clearTimeout(this.#timer);
 			this.#isBusy = true;
 			this.#tell();
@@ -240,6 +244,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			}
 			this.#tell();
 			if (method !== 'GET' && !body?.token) this.#message.focus();
+			return status > 199 && status < 300;
 		}
 
 		// Loading the page again, or sending its address on, does not register anew.
@@ -273,11 +278,11 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		// Says how the event stands for the reader, to them and to the theme.
 		#tell() {
 			const told = this.#told, {state, places_left: left} = told ?? {};
-			this.#registration.hidden = state === '';
+			// What stands above all else already is not said twice.
+			this.#registration.hidden = state === '' || told?.reason === 'cancelled' && this.#event.status === told.reason;
 			this.#registration.toggleAttribute('data-reserved', !told && this.#event.status !== 'cancelled'
 				|| /^(can|login|up|registered)/.test(state));
-			const text = this.#note || (this.#sentTo ? told.labels.sent.replace('*', () => this.#sentTo) : told?.message || '');
-			if (this.#message.textContent !== text) this.#message.textContent = text;
+			if (this.#message.textContent !== this.#text) this.#message.textContent = this.#text;
 			// What a reader types in stays.
 			const key = [state, this.#sentTo, left, told?.platform_url].join();
 			if (this.#controls.dataset.key !== key) {

@@ -228,7 +228,7 @@ const helpers = `
 	const seen = element => !!element && element.checkVisibility({visibilityProperty: true, opacityProperty: true});
 	const text = element => seen(element) ? element.innerText.replaceAll(/[^\S\n]+/g, ' ').replaceAll(' at ', ', ').trim() : null;
 	const find = (selector, within = document) => within.querySelector(selector);
-	const message = () => text([...document.querySelectorAll('.message')].find(seen));
+	const message = () => text([...document.querySelectorAll('.message')].find(seen) ?? find('lychgate-event:not(script)')?.shadowRoot.querySelector('[part=message]'));
 	const rows = () => Object.fromEntries([...document.querySelectorAll('.facts dl > div')].filter(seen)
 		.map(row => [text(find('dt', row)), text(find('dd', row))]));
 `

@@ -41,10 +41,8 @@
     // The zone that the editor chose. Without one, the times are in UTC.
     const zoneOf = event => event.event_time_zone || 'UTC';
 
-    // When the event begins and is over. One without an end is over with its day.
+    // When the event begins.
     const begins = event => new Date(event.all_day ? `${event.start}T00:00` : event.start);
-    const over = event => event.all_day ? new Date(`${event.end}T00:00`)
-        : new Date(event.end ?? event.start.replace(/T[\d:]{8}/, 'T23:59:59'));
 
     const link = text => {
         if (!/^https?:\/\//i.test(text)) {
@@ -73,23 +71,6 @@
     };
     const shown = (element, value) => value === null || value === undefined || value === '' ? ''
         : kinds[element.dataset.kind]?.(value, element.dataset) ?? String(value);
-
-    // The messaging state of a reader, as docs/events.md lists them.
-    const stateOf = (event, member, now) => {
-        if (event.start && over(event) <= now) {
-            return 'event_passed';
-        }
-        if (event.deadline && new Date(event.deadline) <= now) {
-            return 'registration_closed';
-        }
-        if (event.access !== 'free' && event.access !== 'paid') {
-            return 'can_register';
-        }
-        if (!member) {
-            return `login_required_${event.access}`;
-        }
-        return event.access === 'paid' && member !== 'paid' ? 'upgrade_required' : 'can_register';
-    };
 
     // Counts down to the start, and shows nothing from then on.
     const countDown = (element, start) => {
@@ -125,19 +106,31 @@
         }
     };
 
-    // The theme's text for the reader's state is there at once. The editors' is fetched: it
-    // is not in the page, which may be older than the Event Settings.
-    const showMessage = async (facts, slug, event) => {
-        if (event.status === 'cancelled') {
-            return;
+    // Shows how the event stands for the reader, whenever that changes.
+    const showRegistration = (section, element) => {
+        const {state, message, loading, places_left: left} = element.state;
+        section.hidden = !state;
+        section.querySelector('[data-message]').textContent = message ?? '';
+        const places = section.querySelector('[data-places]');
+        places.hidden = !(left > 0 && left <= 10);
+        places.querySelector('span').textContent = left;
+        for (const control of section.querySelectorAll('[data-state]')) {
+            control.hidden = !control.dataset.state.split(' ').includes(state);
+            control.disabled = loading;
         }
-        const state = stateOf(event, facts.dataset.member, Date.now());
-        const element = facts.querySelector(`[data-state="${state}"]`);
-        element.hidden = false;
-        const response = await fetch(`${facts.dataset.events}/${encodeURIComponent(slug)}`);
-        if (response.ok) {
-            const {messages} = await response.json();
-            show(element, messages[state]);
+    };
+
+    const takeRegistrations = section => {
+        const element = section.querySelector('lychgate-event');
+        element.addEventListener('statechange', () => showRegistration(section, element));
+        section.querySelector('[data-state=can_register]').onclick = () => element.register();
+        section.querySelector('[data-state=registered]').onclick = () => element.cancel();
+        section.querySelector('form').onsubmit = event => {
+            event.preventDefault();
+            element.sendLink(event.target.elements.email.value);
+        };
+        if (element.state) { // it was there before this script
+            showRegistration(section, element);
         }
     };
 
@@ -173,12 +166,13 @@
         more.onclick = () => showList(section, next);
     };
 
-    const facts = document.querySelector('[data-events]');
-    const content = document.querySelector('#lychgate-event')?.textContent;
+    const facts = document.querySelector('[data-event]');
+    const content = document.querySelector('script#lychgate-event')?.textContent;
     if (facts && content) {
-        const event = JSON.parse(content);
-        showEvent(facts, event);
-        showMessage(facts, facts.closest('[data-event]').dataset.event, event).catch(() => {});
+        showEvent(facts, JSON.parse(content));
+    }
+    for (const section of document.querySelectorAll('[data-register]')) {
+        takeRegistrations(section);
     }
     for (const section of document.querySelectorAll('[data-upcoming]')) {
         showList(section, 0).catch(() => {});
