@@ -112,6 +112,12 @@ func TestRegistration(t *testing.T) {
 			t.Errorf("%s: %v, want %v", step.name, answer, step.want)
 		}
 	}
+	if _, answer := ask("GET", free+"?lang=de", ""); !strings.Contains(answer.Body, `"Diese Veranstaltung ist für Mitglieder.`) {
+		t.Errorf("in German: %v, want the German message", answer)
+	}
+	if _, answer := ask("GET", free, "", "Accept-Language", "fr-CA,en;q=0.5"); !strings.Contains(answer.Body, `"Cet événement est réservé aux membres.`) {
+		t.Errorf("in a browser in French: %v, want the French message", answer)
+	}
 	methods := []string{"GET", "HEAD", "PUT", "DELETE"}
 	for _, method := range methods {
 		if got := h.do(method, free, "Sec-Fetch-Site", "cross-site", "Cookie", jane); got.Status != 403 {

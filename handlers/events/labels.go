@@ -1,8 +1,8 @@
 package events
 
 import (
+	"cmp"
 	"net/http"
-	"strings"
 )
 
 // labels are the words of the page's buttons and fields in a language, which no editor writes.
@@ -99,6 +99,12 @@ var labelsOf = map[string]labels{
 		"Hvis * er adressen til et medlem, er en e-post på vei. Åpne lenken i den for å melde deg på.",
 		"Ingen medlemmer har denne adressen. Se etter skrivefeil.",
 		"For mange forsøk. Prøv igjen senere."},
+	"no": {"Meld deg på", "Meld deg av", "E-postadresse", "Logg inn",
+		"Vi har sendt en e-post til *. Åpne lenken i den, så er du påmeldt.",
+		"Ledige plasser: *", "Se medlemskap",
+		"Hvis * er adressen til et medlem, er en e-post på vei. Åpne lenken i den for å melde deg på.",
+		"Ingen medlemmer har denne adressen. Se etter skrivefeil.",
+		"For mange forsøk. Prøv igjen senere."},
 	"nl": {"Aanmelden", "Afmelden", "E-mailadres", "Inloggen",
 		"We hebben een e-mail gestuurd naar *. Open de link erin om u aan te melden.",
 		"Vrije plaatsen: *", "Bekijk lidmaatschappen",
@@ -149,16 +155,11 @@ var labelsOf = map[string]labels{
 		"尝试次数过多，请稍后再试。"},
 }
 
-// labelsIn are those of the language that a request asks for, nil for none.
+// labelsIn are those in the language of a request that says one, nil for others.
 func labelsIn(r *http.Request) *labels {
-	lang := r.URL.Query().Get("lang")
-	if lang == "" {
+	if !r.URL.Query().Has("lang") {
 		return nil
 	}
-	lang, _, _ = strings.Cut(strings.ToLower(lang), "-")
-	found, ok := labelsOf[lang]
-	if !ok {
-		found = labelsOf["en"]
-	}
+	found := labelsOf[cmp.Or(languageOf(r), "en")]
 	return &found
 }

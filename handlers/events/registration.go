@@ -253,7 +253,7 @@ type calendars struct {
 
 func (h *Registration) shown(r *http.Request, found events.Registration) registrationJSON {
 	shown := registrationJSON{
-		State: found.State, Reason: found.Reason, Message: cmp.Or(found.Message, defaultMessage(found)),
+		State: found.State, Reason: found.Reason, Message: cmp.Or(found.Message, events.Message(languageOf(r), found.State, found.Reason)),
 		Deadline: timeOrNull(found.Terms.Deadline), RegisteredAt: timeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
 		Labels: labelsIn(r),
 	}
@@ -264,26 +264,4 @@ func (h *Registration) shown(r *http.Request, found events.Registration) registr
 		shown.Calendars = &calendars{ICS: h.Path + "/" + url.PathEscape(slug) + ".ics"}
 	}
 	return shown
-}
-
-// defaultMessages are for states for which staff have written nothing.
-var defaultMessages = map[events.State]string{
-	events.CanRegister:        "You can register for this event.",
-	events.LoginRequiredFree:  "This event is for members. Sign in or sign up to register.",
-	events.LoginRequiredPaid:  "This event is for paying members. Sign in to register.",
-	events.UpgradeRequired:    "This event is for paying members. Upgrade your membership to register.",
-	events.Registered:         "You are registered.",
-	events.RegistrationClosed: "Registration is closed.",
-	events.EventPassed:        "This event is over.",
-}
-
-func defaultMessage(found events.Registration) string {
-	switch found.Reason {
-	case events.IsFull:
-		return "All places are taken."
-	case events.IsCancelled:
-		return "This event is cancelled."
-	case events.ByDeadline:
-	}
-	return defaultMessages[found.State]
 }

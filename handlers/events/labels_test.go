@@ -1,0 +1,60 @@
+package events
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+)
+
+// Whatever language has messages has the words of buttons too, all of them.
+func TestLabels(t *testing.T) {
+	for _, language := range strings.Fields("ar cs da de en es fi fr he it ja ko nb nl no pl pt ru sv tr uk zh") {
+		if _, ok := events.Language(language); !ok {
+			t.Errorf("%s has no messages", language)
+		}
+		of := reflect.ValueOf(labelsOf[language])
+		for i := range of.NumField() {
+			text, name := of.Field(i).String(), of.Type().Field(i).Name
+			if stars := strings.Count(text, "*"); text == "" || (stars == 1) != (name == "Sent" || name == "sentToMember" || name == "Places") || stars > 1 {
+				t.Errorf("%s: %s is %q, want a text with a star where something is put in", language, name, text)
+			}
+		}
+	}
+}
+
+// A page says its language, and gets texts and labels in it.
+func TestAnswersInALanguage(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
+	type answer struct {
+		Message string
+		Labels  *struct{ Register string }
+	}
+	register := func(text string) *struct{ Register string } { return &struct{ Register string }{text} }
+	const german = "Diese Veranstaltung ist für Mitglieder. Loggen Sie sich ein oder werden Sie Mitglied, um sich anzumelden."
+	const english = "This event is for members. Sign in or sign up to register."
+	for _, c := range []struct {
+		query, accepted string
+		want            answer
+	}{
+		{"", "", answer{english, nil}},
+		{"", "de", answer{german, nil}},
+		{"?lang=de-AT", "fr", answer{german, register("Anmelden")}},
+		{"?lang=tlh", "de", answer{german, register("Anmelden")}},
+		{"?lang=tlh", "", answer{english, register("Register")}},
+	} {
+		got, _ := d.ask("GET", "/events/party/registration"+c.query, "", "Accept-Language", c.accepted)
+		var answered answer
+		if err := json.Unmarshal([]byte(got.Body), &answered); err != nil {
+			t.Fatalf("%s: %v", got.Body, err)
+		}
+		if diff := cmp.Diff(c.want, answered); diff != "" {
+			t.Errorf("%q, Accept-Language %q: want -, got +: %s", c.query, c.accepted, diff)
+		}
+	}
+}
