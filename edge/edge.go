@@ -268,16 +268,21 @@ func (e *Edge) ConfiguredHosts() map[string]string {
 // KnowsAllSites reports whether no store may have a site that is not known yet.
 func (e *Edge) KnowsAllSites() bool { return e.Config.Store == nil || e.stored.store.Load() != nil }
 
+// current returns a site by its name, as it is in the configuration or in the store now, nil
+// for none.
+func (e *Edge) current(name string) *Site {
+	if site := e.byName[name]; site != nil {
+		return site
+	}
+	return e.stored.current(name)
+}
+
 // platformsOf returns a function that finds the platform of a site by its name, as the site is
-// in the configuration or in the store now. It is nil for a site that is not served, and for a
+// now. It is nil for a site that is not served, and for a
 // platform that is no T.
 func platformsOf[T any](e *Edge) func(name string) T {
 	return func(name string) (of T) {
-		site := e.byName[name]
-		if site == nil {
-			site = e.stored.current(name)
-		}
-		if site != nil && site.Locked == nil {
+		if site := e.current(name); site != nil && site.Locked == nil {
 			of, _ = site.Platform.(T)
 		}
 		return of

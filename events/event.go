@@ -91,6 +91,10 @@ type Post struct {
 	URL      string   `json:"url"`
 	Edit     string   `json:"edit"`
 
+	// Page is the sum of what its page has beside the event, "" for a page that was written
+	// before there was one, and for none.
+	Page string `json:"page,omitempty"`
+
 	// IsLost means that there was a post, which somebody has deleted.
 	IsLost bool `json:"is_lost,omitempty"`
 }

@@ -1,14 +1,13 @@
 package events
 
 import (
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"maps"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -139,6 +139,7 @@ func (e *Event) follow(p platform.EventPost) {
 		e.Status = Draft
 	}
 	e.Post = postOf(p, last.Template, last.Tags)
+	e.Post.Page = last.Page
 	e.Revision = newRevision()
 	e.body = ""
 	if e.Status.isPublic() && e.Post.isShown() {

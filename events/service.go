@@ -16,6 +16,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -34,7 +35,9 @@ type Service struct {
 
 	work    *work.Queue
 	listing *limiter.Limiter
-	script  string // as ServeReaders says
+	pages   Pages
+
+	languages *recent.Cache[string, string] // of publications, by site
 
 	mu     sync.Mutex
 	polled map[string]polled // by site
@@ -50,13 +53,10 @@ type polled struct {
 // platform of a site, nil for a site that this process does not serve.
 func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
 	s := &Service{store: store, work: queue, hosts: hosts, logger: logger, listing: limiter.New(maxLists, 0), polled: make(map[string]polled)}
+	s.languages = recent.New[string, string](maxSites, languageTTL)
 	queue.Handle(s.kind())
 	return s
 }
-
-// ServeReaders has the page of each event load the script at a path, which shows the event to
-// readers. It must be called before Run.
-func (s *Service) ServeReaders(script string) { s.script = script }
 
 // maxLists bounds the lists that are read at once, for all sites of a process. One is read in
 // some milliseconds, and has at most maxListBytes and one event.
@@ -263,7 +263,7 @@ func (s *Service) shape(e *Event, t *Type) error {
 	}
 	e.Shape = t.shape()
 	e.Shape.Checked = e.Status
-	if most := s.limits(e.Site).Head; most > 0 && len(e.head(s.script)) > most {
+	if most := s.limits(e.Site).Head; most > 0 && len(e.head(s.pages.Script)) > most {
 		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
 	}
 	return nil

@@ -188,7 +188,7 @@ func TestLifeOfAnEvent(t *testing.T) {
 			t.Fatal(posts)
 		}
 		head := posts[0].Head
-		posts[0].Head = ""
+		posts[0].Head, posts[0].Foot = "", ""
 		first := platform.EventPost{
 			ID: "post1", Title: "An evening", Slug: "an-evening", Excerpt: "With wine.", Status: "published", Template: "custom-webinar",
 			Tags: []string{"event", "#listed", "Webinar"}, URL: "https://news.example.com/an-evening/", Edit: "/#/editor/post/post1",

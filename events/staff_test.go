@@ -64,7 +64,7 @@ func TestFieldsOfTheTypeBefore(t *testing.T) {
 	e := r.published(values)
 	want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "party", e.Values}, party))
 	p := r.ghost.EventsPostsInOrder()[0]
-	p.Head, p.UpdatedAt = "", time.Time{}
+	p.Head, p.Foot, p.UpdatedAt = "", "", time.Time{}
 	wanted := platform.EventPost{
 		ID: e.Post.ID, Title: "Party", Slug: "ball", Status: "published", Template: "custom-party",
 		Tags: []string{"event", "#listed", "Webinar"}, URL: "https://news.example.com/ball/", Edit: "/#/editor/post/" + e.Post.ID,

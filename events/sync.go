@@ -122,13 +122,20 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event, 
 	}
 	var p platform.EventPost
 	var err error
-	onto := func(p platform.EventPost) platform.EventPost { return e.onto(p, s.script) }
+	var page sitePage
+	if e.Status.isPublic() {
+		if page, _, err = s.sitePage(ctx, host, e.Site); err != nil {
+			return nil, err
+		}
+		e.Post.Page = page.sum()
+	}
+	onto := func(p platform.EventPost) platform.EventPost { return e.onto(p, page) }
 	switch {
 	case e.Post.ID != "":
 		p, err = host.ChangePost(ctx, e.Post.ID, onto)
 	case e.Status.isPublic():
 		p, err = host.AddPost(ctx, draftSlug(e.ID), e.Pending.Tries == 0, onto, func(id string) error {
-			e.Post = Post{ID: id}
+			e.Post = Post{ID: id, Page: page.sum()}
 			if e.Pending.Tries > 0 { // one of which may have made another
 				e.lateAt = s.store.Now().Add(lateInterval)
 			}
@@ -177,13 +184,13 @@ func (e *Event) text(key string) string {
 }
 
 // onto returns what a post is to be. What an editor has not changed since it was last
-// synced stays as staff have it on the platform. The page loads a script, "" for none.
-func (e *Event) onto(p platform.EventPost, script string) platform.EventPost {
+// synced stays as staff have it on the platform. page is what it has beside.
+func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	if !e.Status.isPublic() {
 		if p.Status == platform.Published {
 			p.Status = platform.Draft
 		}
-		p.Head = withHead(p.Head, "") // a draft can be seen by who has its address
+		p.Head, p.Foot = withHead(p.Head, ""), withFoot(p.Foot, "") // a draft can be seen by who has its address
 		return p
 	}
 	last := e.Post
@@ -206,7 +213,7 @@ func (e *Event) onto(p platform.EventPost, script string) platform.EventPost {
 		p.Status = platform.Published
 	}
 	merged := e.with(p)
-	p.Head = withHead(p.Head, merged.head(script))
+	p.Head, p.Foot = withHead(p.Head, merged.head(page.script)), withFoot(p.Foot, merged.foot(page))
 	return p
 }
 
@@ -305,6 +312,7 @@ func (e *Event) takePost(sent *Event, p platform.EventPost) {
 		template = sent.Shape.Template
 	}
 	e.Post = postOf(p, template, tags)
+	e.Post.Page = sent.Post.Page
 	e.body = ""
 	if e.Status.isPublic() && sent.Status.isPublic() && e.Post.isShown() {
 		merged.Post = e.Post

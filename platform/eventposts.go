@@ -47,6 +47,10 @@ type EventHost interface {
 	// TimeZone returns the site's time zone, by its IANA name.
 	TimeZone(ctx context.Context) (string, error)
 
+	// Language returns the language of the publication, as its staff have set it: a BCP 47 tag
+	// if they did so as they should.
+	Language(ctx context.Context) (string, error)
+
 	// Labels returns the names of members' labels that contain a text, at most 100, by name.
 	Labels(ctx context.Context, text string) ([]string, error)
 }
@@ -64,8 +68,8 @@ type EventPost struct {
 	// default one.
 	Template string
 
-	// Head is HTML in the head of its page.
-	Head string
+	// Head is HTML in the head of its page, and Foot at the end of its body.
+	Head, Foot string
 
 	// Tags are the names of its tags, in their order.
 	Tags []string
@@ -81,5 +85,6 @@ const (
 	Sent  = "sent" // by email only
 )
 
-// PostLimits are how long the texts of a post may be, in code points, and its head in bytes.
-type PostLimits struct{ Title, Slug, Excerpt, Picture, Template, Head, Tag int }
+// PostLimits are how long the texts of a post may be, in code points, and its head and foot in
+// bytes.
+type PostLimits struct{ Title, Slug, Excerpt, Picture, Template, Head, Foot, Tag int }

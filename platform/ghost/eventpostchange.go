@@ -114,6 +114,7 @@ func (c *eventClient) difference(ctx context.Context, p eventPost, want platform
 		{"feature_image", have.Picture, want.Picture},
 		{"custom_template", have.Template, want.Template},
 		{"codeinjection_head", have.Head, want.Head},
+		{"codeinjection_foot", have.Foot, want.Foot},
 	} {
 		if text.want == text.have {
 			continue
@@ -123,8 +124,16 @@ func (c *eventClient) difference(ctx context.Context, p eventPost, want platform
 			update[text.field] = nil
 		}
 	}
-	if _, isNew := update["codeinjection_head"]; isNew && len(want.Head) > postLimits.Head {
-		return nil, nil, &platform.Refusal{Reason: "The code in the head of this post's page is too long for Ghost."} // to which MySQL says so with 500
+	for _, code := range []struct {
+		field, where, text string
+		most               int
+	}{
+		{"codeinjection_head", "in the head", want.Head, postLimits.Head},
+		{"codeinjection_foot", "at the end", want.Foot, postLimits.Foot},
+	} {
+		if _, isNew := update[code.field]; isNew && len(code.text) > code.most {
+			return nil, nil, &platform.Refusal{Reason: "The code " + code.where + " of this post's page is too long for Ghost."} // to which MySQL says so with 500
+		}
 	}
 	switch {
 	case want.Slug == "" && have.Slug != "":

@@ -57,7 +57,9 @@ func TestRealChange(t *testing.T) {
 	want := made
 	want.Title, want.Slug, want.Excerpt = `It's "Überall" <b>`, slug+"-party", "Line one\r\nline two  "
 	want.Picture, want.Template, want.Status = site+"/content/images/2026/01/a.jpg", "custom-of-no-theme", platform.Published
-	want.Head = `<script type="application/ld+json">{"url":"` + site + `/x/","t":"\u003c/b>&amp; é😀"}</script>` + "\n<script type=\"application/json\" id=\"lychgate-event\">{\"a\":\"href=\\\"/x\\\"\"}</script>"
+	want.Head = `<script type="application/ld+json">{"url":"` + site + `/x/","t":"\u003c/b>&amp; é😀"}</script>` + "\n<script type=\"application/json\" id=\"lychgate-event\">{\"a\":\"href=\\\"/x\\\"\"}</script>" +
+		"\n<script src=/ghost/lychgate/event.js async blocking=\"render\"></script>"
+	want.Foot = "<!-- foot -->\n<noscript><p lang=\"de\">Am Pier &amp; <a href=" + site + "/x>dort</a></p></noscript>\n<!-- /foot -->"
 	want.Tags = []string{"News", "#hero " + slug, "#" + slug}
 	want.URL = site + "/" + want.Slug + "/"
 	changed, err := changePost(t, c, made.ID, func(platform.EventPost) platform.EventPost { return want })
@@ -122,7 +124,7 @@ func TestRealTextStays(t *testing.T) {
 	}
 	id := addPost(t, c, map[string]any{
 		"title": "Text", "slug": slug, "status": "draft", "lexical": text("one"), "visibility": "members", "featured": true,
-		"email_subject": "Subject", "meta_title": "Meta", "codeinjection_foot": "<!-- foot -->", "canonical_url": "https://example.com/",
+		"email_subject": "Subject", "meta_title": "Meta", "codeinjection_foot": "<!-- staff's -->", "canonical_url": "https://example.com/",
 	})
 	before := allOf(t, c, id)
 	calls, edits := 0, 0
@@ -138,9 +140,10 @@ func TestRealTextStays(t *testing.T) {
 			})
 		}
 		p.Title, p.Head, p.Tags, p.Status = "Event", "<!-- head -->", append(p.Tags, "News"), platform.Published
+		p.Foot += "\n<!-- foot -->"
 		return p
 	})
-	if err != nil || calls != 2 || changed.Excerpt != fmt.Sprint("Staff's ", edits) || changed.Title != "Event" {
+	if err != nil || calls != 2 || changed.Excerpt != fmt.Sprint("Staff's ", edits) || changed.Title != "Event" || changed.Foot != "<!-- staff's -->\n<!-- foot -->" {
 		t.Errorf("%+v, %v after %d calls", changed, err, calls)
 	}
 	after := allOf(t, c, id)
@@ -154,7 +157,7 @@ func TestRealTextStays(t *testing.T) {
 		}
 	}
 	want := map[string]any{
-		"title": nil, "lexical": nil, "html": nil, "excerpt": nil, "custom_excerpt": nil, "codeinjection_head": nil, "status": nil,
+		"title": nil, "lexical": nil, "html": nil, "excerpt": nil, "custom_excerpt": nil, "codeinjection_head": nil, "codeinjection_foot": nil, "status": nil,
 		"tags": nil, "primary_tag": nil, "published_at": nil, "updated_at": nil, "url": nil,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreMapEntries(func(field string, _ any) bool { return field == "reading_time" })); diff != "" {
@@ -180,6 +183,7 @@ func TestRealLimits(t *testing.T) {
 		"picture":  {limits.Picture, func(n int) string { return host + strings.Repeat("x", n-len(host)) }, func(p *platform.EventPost) *string { return &p.Picture }},
 		"template": {limits.Template, func(n int) string { return strings.Repeat("x", n) }, func(p *platform.EventPost) *string { return &p.Template }},
 		"head":     {limits.Head, func(n int) string { return "é" + strings.Repeat("x", n-len("é")) }, func(p *platform.EventPost) *string { return &p.Head }},
+		"foot":     {limits.Foot, func(n int) string { return "é" + strings.Repeat("x", n-len("é")) }, func(p *platform.EventPost) *string { return &p.Foot }},
 		"tag": {limits.Tag, func(n int) string { return slug + strings.Repeat("é", n-len(slug)) }, func(p *platform.EventPost) *string {
 			p.Tags = []string{""}
 			return &p.Tags[0]

@@ -362,3 +362,23 @@ func TestEndlessEventPosts(t *testing.T) {
 		server.Close()
 	}
 }
+
+// The language of the publication is a tag, whatever a Ghost calls the setting, or none.
+func TestLanguage(t *testing.T) {
+	for settings, want := range map[string]string{
+		`{"key":"lang","value":"en"},{"key":"locale","value":"pt-BR"}`: "pt-BR",
+		`{"key":"lang","value":"de"}`:                                  "de",
+		`{"key":"lang","value":"de"},{"key":"locale","value":"<b>"}`:   "de",
+		`{"key":"locale","value":7}`:                                   "",
+		`{"key":"locale","value":"` + strings.Repeat("a", 40) + `"}`:   "",
+		``: "",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"settings":[%s]}`, settings)
+		}))
+		if got, err := newClient(t, Config{URL: server.URL, AdminKey: testKey}).Language(t.Context()); got != want || err != nil {
+			t.Errorf("%.50s: %q, %v, want %q", settings, got, err, want)
+		}
+		server.Close()
+	}
+}

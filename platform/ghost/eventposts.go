@@ -27,6 +27,7 @@ type eventPost struct {
 	Status    string `json:"status"`
 	Template  string `json:"custom_template"`
 	Head      string `json:"codeinjection_head"`
+	Foot      string `json:"codeinjection_foot"`
 	URL       string `json:"url"`
 	UpdatedAt string `json:"updated_at"` // as Ghost writes it, for what is sent back
 	Tags      []tag  `json:"tags"`
@@ -44,7 +45,7 @@ type updates struct {
 
 // eventFields are what is asked of a post. Ghost makes the address of a draft of its UUID,
 // and leaves that out of the address unless it is asked for too.
-const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,status,custom_template,codeinjection_head,published_at,updated_at,url"
+const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,status,custom_template,codeinjection_head,codeinjection_foot,published_at,updated_at,url"
 
 // withoutText is the shortest response to a request that makes or changes a post. It asks
 // for no relations: with include=tags alone, Ghost sends the newsletter a second time that
@@ -52,16 +53,16 @@ const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,status,cust
 var withoutText = url.Values{"formats": {"plaintext"}}
 
 // postLimits are what Ghost 5.130.4 and 6.22.0 keep. They take a slug of up to 191, of which
-// they keep 185, and a head of 65535 code points, of which MySQL keeps as many bytes.
-var postLimits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Tag: maxTag}
+// they keep 185, and a head and a foot of 65535 code points, of which MySQL keeps as many bytes.
+var postLimits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Foot: 65535, Tag: maxTag}
 
 // eventClient makes and changes the posts of a Ghost that show events.
 type eventClient struct{ postClient }
 
 func (*eventClient) PostLimits() platform.PostLimits { return postLimits }
 
-// event returns the post as others know it. Its head is as long as the response lets it be: a
-// part of it must not be sent back as the whole.
+// event returns the post as others know it. Its head and foot are as long as the response lets
+// them be: a part must not be sent back as the whole.
 func (p eventPost) event() platform.EventPost {
 	id := clip.Text(p.ID, maxName)
 	e := platform.EventPost{
@@ -72,6 +73,7 @@ func (p eventPost) event() platform.EventPost {
 		Status:   atMost(p.Status, maxName),
 		Template: atMost(p.Template, postLimits.Template),
 		Head:     withoutNUL(p.Head),
+		Foot:     withoutNUL(p.Foot),
 		Edit:     "/#/editor/post/" + id,
 	}
 	if utf8.RuneCountInString(p.Picture) <= postLimits.Picture {
@@ -201,6 +203,23 @@ func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, e
 var timeZone = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,99}$`)
 
 func (c *eventClient) TimeZone(ctx context.Context) (string, error) {
+	name, err := c.setting(ctx, timeZone, "timezone")
+	if err == nil && name == "" {
+		err = &Error{Status: http.StatusOK, Message: "without a time zone"}
+	}
+	return name, err
+}
+
+// language is how language tags look (RFC 5646, section 2.1).
+var language = regexp.MustCompile(`^[A-Za-z0-9]{1,8}([-_][A-Za-z0-9]{1,8}){0,3}$`)
+
+// A Ghost that was set up long ago calls the setting lang.
+func (c *eventClient) Language(ctx context.Context) (string, error) {
+	return c.setting(ctx, language, "locale", "lang")
+}
+
+// setting returns the first of some settings whose value is as it should be, "" for none.
+func (c *eventClient) setting(ctx context.Context, valid *regexp.Regexp, keys ...string) (string, error) {
 	var response struct {
 		Settings []struct {
 			Key   string          `json:"key"`
@@ -210,13 +229,15 @@ func (c *eventClient) TimeZone(ctx context.Context) (string, error) {
 	if err := c.call(ctx, http.MethodGet, "/settings/", nil, nil, &response); err != nil {
 		return "", err
 	}
-	for _, setting := range response.Settings {
-		var name string
-		if setting.Key == "timezone" && json.Unmarshal(setting.Value, &name) == nil && timeZone.MatchString(name) {
-			return name, nil
+	for _, key := range keys {
+		for _, setting := range response.Settings {
+			var value string
+			if setting.Key == key && json.Unmarshal(setting.Value, &value) == nil && valid.MatchString(value) {
+				return value, nil
+			}
 		}
 	}
-	return "", &Error{Status: http.StatusOK, Message: "without a time zone"}
+	return "", nil
 }
 
 func (c *eventClient) Labels(ctx context.Context, text string) ([]string, error) {

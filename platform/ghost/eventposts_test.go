@@ -198,6 +198,9 @@ func TestRealSite(t *testing.T) {
 	if zone, err := c.TimeZone(t.Context()); zone != "Etc/UTC" || err != nil {
 		t.Errorf("%q, %v", zone, err)
 	}
+	if language, err := c.Language(t.Context()); language != "en" || err != nil {
+		t.Errorf("the language is %q, %v, want en", language, err)
+	}
 	id := strconv.FormatInt(time.Now().UnixNano(), 10)
 	names := []string{"100% a\\b 'c' " + id, "Ärzte " + id}
 	m, err := c.Create(t.Context(), platform.Member{Email: unique("labels"), Labels: names})

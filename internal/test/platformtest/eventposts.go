@@ -15,7 +15,7 @@ import (
 const ChangedAtOnce = 3
 
 // Limits are those of posts, as Ghost has them.
-var Limits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Tag: 191}
+var Limits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Foot: 65535, Tag: 191}
 
 // PostLimits are Limits.
 func (*Platform) PostLimits() platform.PostLimits { return Limits }
@@ -166,6 +166,11 @@ func (p *Platform) ChangedPosts(ctx context.Context, since time.Time) (changed [
 // TimeZone is that of Berlin.
 func (p *Platform) TimeZone(ctx context.Context) (string, error) {
 	return "Europe/Berlin", p.call(ctx, "timezone", "", func() error { return nil })
+}
+
+// Language is German.
+func (p *Platform) Language(ctx context.Context) (string, error) {
+	return "de-AT", p.call(ctx, "language", "", func() error { return nil })
 }
 
 // Labels searches three, without case.

@@ -1,0 +1,182 @@
+package events
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"html"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file writes what a post of an event says to readers without JavaScript, and knows what
+// else of a post's code depends on the site (docs/events.md#what-a-page-gets).
+
+// Pages says what the posts of events have for readers beside the events.
+type Pages struct {
+	// Script is the path of the script that shows an event to readers, "" for none.
+	Script string
+
+	// TakesRegistrations reports whether readers may register for events of a site. Nil means
+	// that they may at each.
+	TakesRegistrations func(site string) bool
+}
+
+// UsePages sets what the posts of events have. It must be called before Run.
+func (s *Service) UsePages(p Pages) { s.pages = p }
+
+// sitePage is what the posts of a site's events have for readers beside the events.
+type sitePage struct {
+	script   string // its path, "" for none
+	language string // of messages
+
+	// register is the text of staff that says how to register, "" for our own. It counts for
+	// events that take registrations if takesRegistrations.
+	register           string
+	takesRegistrations bool
+}
+
+// pageVersion changes when posts are written in another way: those that were published before
+// are then written anew, some at a time.
+const pageVersion = "1"
+
+// sum tells apart pages that are written in another way.
+func (p sitePage) sum() string {
+	takes := ""
+	if p.takesRegistrations {
+		takes = "takes registrations"
+	}
+	sum := sha256.Sum256([]byte(encode([]string{pageVersion, p.script, p.language, p.register, takes})))
+	return hex.EncodeToString(sum[:8])
+}
+
+const (
+	// languageTTL is how long the language of a publication is taken to be the same.
+	languageTTL = 10 * time.Minute
+
+	// languageTimeout bounds the question for it, which Ghost answers in some 20 ms.
+	languageTimeout = 3 * time.Second
+)
+
+// sitePage returns what the posts of a site have now. While the platform does not say its
+// language, that is English, and isKnown is false. Errors: those of the store.
+func (s *Service) sitePage(ctx context.Context, host platform.EventHost, site string) (p sitePage, isKnown bool, err error) {
+	_, settings, err := s.store.Version(ctx, site)
+	if err != nil {
+		return sitePage{}, false, err
+	}
+	p = sitePage{script: s.pages.Script, language: defaultLanguage, register: settings.Messages[string(CanRegister)], takesRegistrations: true}
+	if s.pages.TakesRegistrations != nil {
+		p.takesRegistrations = s.pages.TakesRegistrations(site)
+	}
+	tag, isKnown := s.languages.Get(site)
+	if !isKnown {
+		ctx, cancel := context.WithTimeout(ctx, languageTimeout)
+		defer cancel()
+		began := time.Now()
+		var err error
+		if tag, err = host.Language(ctx); err != nil {
+			return p, false, nil //nolint:nilerr // an event does not wait for its language
+		}
+		s.languages.Put(site, tag, began)
+	}
+	if language, ok := Language(tag); ok {
+		p.language = language
+	}
+	return p, true, nil
+}
+
+// These enclose what an event puts at the end of its page. What staff write around it stays.
+const (
+	footStart = "<!-- lychgate-event-text: made anew by each save of the event -->"
+	footEnd   = "<!-- /lychgate-event-text -->"
+
+	noscriptEnd = "</noscript>"
+)
+
+// maxPlace bounds the place of an event in the text for readers without JavaScript, in code
+// points, and maxLink its link, in bytes: so the text is never too long for a platform.
+const (
+	maxPlace = 300
+	maxLink  = 2000
+)
+
+// foot returns what an event puts at the end of its page: for readers without JavaScript, when
+// and where it is, whether it is cancelled, and how to register.
+func (e *Event) foot(of sitePage) string {
+	var text strings.Builder
+	add := func(language, markup string) {
+		text.WriteString(`<p dir="auto"`)
+		if language != "" {
+			text.WriteString(` lang="` + language + `"`)
+		}
+		text.WriteString(">" + markup + "</p>\n")
+	}
+	public := e.public(Post{}).values()
+	if e.Status == Cancelled {
+		add(of.language, "<strong>"+html.EscapeString(Message(of.language, RegistrationClosed, IsCancelled))+"</strong>")
+	}
+	if when := whenOf(public).text(); when != "" {
+		add("", html.EscapeString(when))
+	}
+	if place := textOf(public, "location"); place != "" {
+		add("", html.EscapeString(clip.Text(oneLine(place), maxPlace)))
+	}
+	if link := linkOf(textOf(public, "platform_url")); link != "" {
+		add("", link)
+	}
+	if terms := e.terms(); of.takesRegistrations && terms.Access != "" && e.Status != Cancelled {
+		switch {
+		case of.register != "":
+			add("", html.EscapeString(oneLine(of.register)))
+		case of.script != "":
+			add(of.language, html.EscapeString(phrasesOf[of.language].needsScript))
+		}
+	}
+	if text.Len() == 0 {
+		return ""
+	}
+	return footStart + "\n<noscript>\n" + text.String() + noscriptEnd + "\n" + footEnd
+}
+
+// linkOf returns a link to an address, "" if that is of no page. It is without quotes: in
+// these, Ghost would write the address of the publication in another way.
+func linkOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(u.String()) > maxLink {
+		return ""
+	}
+	return "<a href=" + unquotedText.Replace(u.String()) + ">" + html.EscapeString(u.String()) + "</a>"
+}
+
+// unquotedText escapes what an attribute without quotes may not have (HTML, section 13.1.2.3).
+var unquotedText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "=", "&#61;", "`", "&#96;", " ", "%20")
+
+// text says when an event is, in its time zone and in a way that is read alike in all
+// languages (ISO 8601): 2031-05-01 19:00–21:00 (Europe/Berlin); "" without a date.
+func (w When) text() string {
+	switch {
+	case w.Start.IsZero():
+		return ""
+	case w.AllDay:
+		return w.Start.Format(dateFormat)
+	}
+	text := w.Start.Format(dateFormat + " " + clockFormat)
+	if w.HasEnd && w.End.After(w.Start) {
+		text += "–" + w.End.Format(clockFormat)
+	}
+	return text + " (" + w.Start.Location().String() + ")"
+}
+
+// withFoot returns the HTML at the end of a page with the part of an event, "" for none, in
+// place of the one that was there.
+func withFoot(code, part string) string {
+	return withPart(code, part, footStart, footEnd, func(rest string) string {
+		_, rest, _ = strings.Cut(rest, noscriptEnd)
+		return rest
+	})
+}
