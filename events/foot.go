@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -61,6 +62,11 @@ const (
 	// languageTimeout bounds the question for it, which Ghost answers in some 20 ms.
 	languageTimeout = 3 * time.Second
 )
+
+// languages caches those of publications, by site.
+type languages = recent.Cache[string, string]
+
+func newLanguages() *languages { return recent.New[string, string](maxSites, languageTTL) }
 
 // sitePage returns what the posts of a site have now. While the platform does not say its
 // language, that is English, and isKnown is false. Errors: those of the store.

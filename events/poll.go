@@ -46,7 +46,12 @@ func (s *Service) Run(ctx context.Context) {
 // slug, excerpt, picture, and whether they are published. It returns the events as they are
 // then. Errors: those of the platform and of the store, with the events as they were.
 func (s *Service) Refresh(ctx context.Context, site string, list []Event) ([]Event, error) {
-	host := s.hosts(site)
+	polled, _, err := s.refresh(ctx, s.hosts(site), list)
+	return polled, err
+}
+
+// refresh is Refresh, and returns the posts too, by ID.
+func (s *Service) refresh(ctx context.Context, host platform.EventHost, list []Event) ([]Event, map[string]platform.EventPost, error) {
 	var ids []string
 	for _, e := range list {
 		if e.Post.ID != "" {
@@ -54,11 +59,11 @@ func (s *Service) Refresh(ctx context.Context, site string, list []Event) ([]Eve
 		}
 	}
 	if host == nil || len(ids) == 0 {
-		return list, nil
+		return list, nil, nil
 	}
 	posts, err := host.EventPosts(ctx, ids)
 	if err != nil {
-		return list, err
+		return list, nil, err
 	}
 	polled := make([]Event, 0, len(list))
 	for _, e := range list {
@@ -68,11 +73,11 @@ func (s *Service) Refresh(ctx context.Context, site string, list []Event) ([]Eve
 		}
 		now, err := s.takeOver(ctx, e, p)
 		if err != nil {
-			return list, err
+			return list, nil, err
 		}
 		polled = append(polled, now)
 	}
-	return polled, nil
+	return polled, posts, nil
 }
 
 // errSame means that there is nothing to take over.
@@ -194,10 +199,13 @@ func (s *Service) poll(ctx context.Context, host platform.EventHost, site string
 		return errors.Join(failure, err)
 	}
 	from.last = "" // from the first one again
-	if len(list) > 0 {
+	if len(list) == withPostsAtOnce {
 		from.last = list[len(list)-1].ID
 	}
-	_, err = s.Refresh(ctx, site, list)
+	list, posts, err := s.refresh(ctx, host, list)
+	if err == nil {
+		err = s.renew(ctx, host, site, list, posts)
+	}
 	return errors.Join(failure, err)
 }
 

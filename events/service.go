@@ -16,7 +16,6 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
-	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -37,7 +36,7 @@ type Service struct {
 	listing *limiter.Limiter
 	pages   Pages
 
-	languages *recent.Cache[string, string] // of publications, by site
+	languages *languages // of publications
 
 	mu     sync.Mutex
 	polled map[string]polled // by site
@@ -53,7 +52,7 @@ type polled struct {
 // platform of a site, nil for a site that this process does not serve.
 func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
 	s := &Service{store: store, work: queue, hosts: hosts, logger: logger, listing: limiter.New(maxLists, 0), polled: make(map[string]polled)}
-	s.languages = recent.New[string, string](maxSites, languageTTL)
+	s.languages = newLanguages()
 	queue.Handle(s.kind())
 	return s
 }

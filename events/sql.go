@@ -50,7 +50,7 @@ const (
 			FROM work WHERE kind = '` + Kind + `') AS pending ON work_site = site AND work_key = id`
 	findEvent   = selectEvents + ` WHERE site = $1 AND id = $2`
 	removeEvent = `DELETE FROM events WHERE site = $1 AND id = $2`
-	listPosted  = selectEvents + ` WHERE site = $1 AND post_id <> '' AND id > $2 ORDER BY id LIMIT 100`
+	listPosted  = selectEvents + ` WHERE site = $1 AND post_id <> '' AND id > $2 ORDER BY id LIMIT $3`
 	listSites   = `SELECT site FROM events_sites s WHERE looked_at <= $1
 		AND EXISTS (SELECT 1 FROM events e WHERE e.site = s.site AND e.post_id > '') ORDER BY looked_at, site`
 
@@ -269,12 +269,12 @@ const maxWords = 8
 // WithPosts implements [Store].
 func (s *SQL) WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error) {
 	if posts == nil {
-		list, _, err := s.list(ctx, 0, listPosted, site, after)
+		list, _, err := s.list(ctx, 0, listPosted, site, after, withPostsAtOnce)
 		return list, err
 	}
 	var all []Event
 	for len(posts) > 0 {
-		n := min(len(posts), 100)
+		n := min(len(posts), withPostsAtOnce)
 		var some statement
 		some.add(selectEvents+` WHERE site = ? AND post_id IN (`, site)
 		for i, post := range posts[:n] {

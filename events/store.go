@@ -118,6 +118,9 @@ const (
 	// MaxListed is how many events of a site readers can page through, in each direction.
 	MaxListed = 10000
 
+	// withPostsAtOnce is how many events of a site are looked at together.
+	withPostsAtOnce = 100
+
 	// PublicBatch is how many bodies are read at once. A body has at most some 150 KB.
 	PublicBatch = 16
 )
