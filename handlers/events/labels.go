@@ -99,12 +99,6 @@ var labelsOf = map[string]labels{
 		"Hvis * er adressen til et medlem, er en e-post på vei. Åpne lenken i den for å melde deg på.",
 		"Ingen medlemmer har denne adressen. Se etter skrivefeil.",
 		"For mange forsøk. Prøv igjen senere."},
-	"no": {"Meld deg på", "Meld deg av", "E-postadresse", "Logg inn",
-		"Vi har sendt en e-post til *. Åpne lenken i den, så er du påmeldt.",
-		"Ledige plasser: *", "Se medlemskap",
-		"Hvis * er adressen til et medlem, er en e-post på vei. Åpne lenken i den for å melde deg på.",
-		"Ingen medlemmer har denne adressen. Se etter skrivefeil.",
-		"For mange forsøk. Prøv igjen senere."},
 	"nl": {"Aanmelden", "Afmelden", "E-mailadres", "Inloggen",
 		"We hebben een e-mail gestuurd naar *. Open de link erin om u aan te melden.",
 		"Vrije plaatsen: *", "Bekijk lidmaatschappen",
@@ -160,6 +154,14 @@ func labelsIn(r *http.Request) *labels {
 	if !r.URL.Query().Has("lang") {
 		return nil
 	}
-	found := labelsOf[cmp.Or(languageOf(r), "en")]
+	found := labelsFor(cmp.Or(languageOf(r), "en"))
 	return &found
+}
+
+// labelsFor reads no, the older code of Norwegian, as nb.
+func labelsFor(language string) labels {
+	if language == "no" {
+		language = "nb"
+	}
+	return labelsOf[language]
 }

@@ -18,7 +18,7 @@ func TestLabels(t *testing.T) {
 		if _, ok := events.Language(language); !ok {
 			t.Errorf("%s has no messages", language)
 		}
-		of := reflect.ValueOf(labelsOf[language])
+		of := reflect.ValueOf(labelsFor(language))
 		for i := range of.NumField() {
 			text, name := of.Field(i).String(), of.Type().Field(i).Name
 			if stars := strings.Count(text, "*"); text == "" || (stars == 1) != (name == "Sent" || name == "sentToMember" || name == "Places") || stars > 1 {
