@@ -50,8 +50,9 @@ var (
 	// ErrEventCancelled means that nobody can be added to an event any more.
 	ErrEventCancelled = errcode.New(errcode.Conflict, "the event is cancelled", "The event is cancelled, so nobody can be added.")
 
-	// ErrNoAccess means that nobody can be added to an event yet.
-	ErrNoAccess = errcode.New(errcode.Conflict, "the event takes no registrations", "The event takes no registrations. Choose its Access first.")
+	// ErrNoAccess means that nobody can be added to an event yet: it was not published, or says
+	// nothing of who can register.
+	ErrNoAccess = errcode.New(errcode.Conflict, "the event takes no registrations", "The event takes no registrations. Choose its Access, and publish it.")
 
 	// ErrNoEmail means that an email is not one.
 	ErrNoEmail = errcode.New(errcode.Invalid, "the email is not valid", fmt.Sprintf("The email is not a valid address of %d characters at most.", maxGuestText))
