@@ -104,6 +104,9 @@ func (of *offer) mayBeAdded() error {
 	return nil
 }
 
+// MayBeAdded says why staff can add nobody to an event. Errors: ErrEventCancelled, ErrNoAccess.
+func (e *Event) MayBeAdded() error { return (&offer{terms: e.terms()}).mayBeAdded() }
+
 // Add registers the member with an email for an event; there is a new one on the platform if there
 // was none. It returns false for a member who is registered already. Errors: ErrNotFound,
 // ErrNoEmail, ErrNoName, ErrEventCancelled, ErrNoAccess, *FullError, *platform.Refusal,

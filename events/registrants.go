@@ -220,6 +220,15 @@ func registrant(ctx context.Context, from querier, key placeKey) (Registrant, er
 	return of, wrap("finding a registrant", err)
 }
 
+// Registrant finds a member who has registered for an event, or has cancelled. Errors:
+// ErrNoRegistrant, those of the store.
+func (r *Registrar) Registrant(ctx context.Context, site, event, member string) (Registrant, error) {
+	if !isID(event) || !isLine(member) {
+		return Registrant{}, ErrNoRegistrant
+	}
+	return registrant(ctx, r.db.Read, placeKey{site, event, member})
+}
+
 // AllRegistrants reads all registrants of an event in pages, so that few are in memory. It ends
 // with the first error, which is one of Registrants.
 func (r *Registrar) AllRegistrants(ctx context.Context, site, event string) iter.Seq2[[]Registrant, error] {
