@@ -28,9 +28,8 @@ const labelsTimeout = 30 * time.Second
 // LabelHosts are the platforms of sites, nil for a site that this process does not serve.
 type LabelHosts func(site string) platform.MemberLabeler
 
-// labelKind is how registrants are labelled. changed is told the platform's ID of each
-// member whose labels were changed.
-func (r *Registrar) labelKind(hosts LabelHosts, changed func(ctx context.Context, site, id string) error) work.Kind {
+// labelKind is how registrants are labelled.
+func (r *Registrar) labelKind(hosts LabelHosts) work.Kind {
 	return work.Kind{
 		Name: RegistrantsKind, Timeout: labelsTimeout,
 		Platform: func(site string) any {
@@ -50,10 +49,10 @@ func (r *Registrar) labelKind(hosts LabelHosts, changed func(ctx context.Context
 				return work.Result{Outcome: work.Never, Reason: refusal.Reason}
 			case err != nil:
 				r.logger.Warn("cannot label registrant yet; retrying", zap.String("site", t.Site), zap.Error(err))
-				_, isPlatforms := errors.AsType[*platformError](err)
+				_, isPlatforms := errors.AsType[*PlatformError](err)
 				return work.Result{Outcome: work.Again, Reason: problemOf(err), IsUnanswered: isPlatforms, IsUnasked: !isPlatforms}
 			case id != "":
-				if err := changed(ctx, t.Site, id); err != nil { // a comparison finds it later
+				if err := r.changed(ctx, t.Site, id); err != nil { // a comparison finds it later
 					r.logger.Debug("cannot read labels of registrant", zap.String("site", t.Site), zap.Error(err))
 				}
 			}
@@ -62,16 +61,17 @@ func (r *Registrar) labelKind(hosts LabelHosts, changed func(ctx context.Context
 	}
 }
 
-// platformError is an error of the platform, and not of the store.
-type platformError struct{ error }
+// PlatformError is an error of the platform, and not of the store.
+type PlatformError struct{ error }
 
-func (e *platformError) Unwrap() error { return e.error }
+// Unwrap is for [errors.Is].
+func (e *PlatformError) Unwrap() error { return e.error }
 
 func ofPlatform(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &platformError{err}
+	return &PlatformError{err}
 }
 
 // label gives a member the labels that they should have from here, and takes those away that
@@ -91,7 +91,7 @@ func (r *Registrar) label(ctx context.Context, host platform.MemberLabeler, site
 	}
 	id, has, err := host.LabelsOf(ctx, member)
 	if errors.Is(err, platform.ErrNotFound) { // deleted: nobody is left to be labelled, or to be named
-		return "", errors.Join(r.exec(ctx, forgetMemberLabels, site, member), r.exec(ctx, forgetPerson, site, member))
+		return "", errors.Join(r.exec(ctx, forgetMemberLabels, site, member), r.forgetPerson(ctx, site, member))
 	}
 	if err != nil {
 		return "", ofPlatform(err)
@@ -219,6 +219,19 @@ func (r *Registrar) exec(ctx context.Context, query string, args ...any) error {
 	return wrap("keeping the labels of a registrant", err)
 }
 
+// forgetPerson removes what registrations say of a member who was deleted.
+func (r *Registrar) forgetPerson(ctx context.Context, site, member string) error {
+	err := r.db.InTx(ctx, func(tx *sql.Tx) error {
+		for _, text := range []string{countForgotten, forgetPerson} {
+			if _, err := tx.ExecContext(ctx, text, site, member); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return wrap("forgetting a registrant", err)
+}
+
 // enqueueLabels has a member labelled whose registration for an event has changed, in its
 // transaction.
 func enqueueLabels(ctx context.Context, tx *sql.Tx, queue *work.Queue, site, member, email string) error {
@@ -266,6 +279,12 @@ const (
 		ON CONFLICT (site, member, label) DO UPDATE SET sent = excluded.sent`
 	forgetLabel        = `DELETE FROM registration_labels WHERE site = $1 AND member = $2 AND label = $3`
 	forgetMemberLabels = `DELETE FROM registration_labels WHERE site = $1 AND member = $2`
-	forgetPerson       = `UPDATE registrations SET email = '', name = '', search = '' WHERE site = $1 AND member = $2`
-	forgetLabels       = `DELETE FROM registration_labels WHERE site = $1`
+
+	// countForgotten comes first: its rows are what other changes of the lists wait for.
+	countForgotten = `UPDATE registrations_taken SET version = version + 1
+		WHERE site = $1 AND event IN (SELECT event FROM registrations WHERE site = $1 AND member = $2)`
+	forgetPerson = `UPDATE registrations SET email = '', name = '', search = '', changed =
+			(SELECT version FROM registrations_taken t WHERE t.site = registrations.site AND t.event = registrations.event)
+		WHERE site = $1 AND member = $2`
+	forgetLabels = `DELETE FROM registration_labels WHERE site = $1`
 )

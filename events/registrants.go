@@ -2,93 +2,278 @@ package events
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
-// This file lists for the staff who has registered.
+// This file lists for the staff who has registered. guestlist.go has what they change.
 
 // Registrant is a member who has registered for an event.
 type Registrant struct {
 	Member       string // the platform's UUID
 	Email, Name  string // when they registered
 	RegisteredAt time.Time
+	AddedBy      string    // the name of the staff who registered them, "" if they did it themselves
 	CancelledAt  time.Time // zero while they are registered
+	CancelledBy  string    // the name of the staff who cancelled for them, "" if they did it themselves
+	CheckedInAt  time.Time // zero while they are not checked in, or not registered
 }
 
 // RegistrantQuery says which registrants are listed, in the order in which they registered.
 type RegistrantQuery struct {
 	Text  string // in the email or the name; each word counts
 	After string // the Next of the page before, "" for the first one
-	Most  int    // on a page, from 1 to 100
+	Most  int    // on a page, from 1 to MaxRegistrants
 }
+
+// MaxRegistrants bounds a page of registrants, some 500 bytes each.
+const MaxRegistrants = 1000
 
 // RegistrantPage is a page of registrants, with the counts of all.
 type RegistrantPage struct {
-	Registrants           []Registrant
-	Registered, Cancelled int
-	Most                  int    // registrations, 0 for any number
-	Next                  string // where the next page begins, "" for none
+	Registrants []Registrant
+	Tally       Tally
+	Next        string // where the next page begins, "" for none
+
+	// Changes is what [Registrar.Changes] continues after.
+	Changes string
 }
 
-const countRegistrants = `SELECT COUNT(*), COUNT(cancelled_at) FROM registrations WHERE site = $1 AND event = $2`
+// Tally counts the registrants of an event.
+type Tally struct {
+	Registered, Cancelled int
+	CheckedIn             int // of those who are registered
+	Most                  int // registrations, 0 for any number
+}
+
+const (
+	registrantColumns = `member, email, name, registered_at, added_by, COALESCE(cancelled_at, 0), cancelled_by, COALESCE(checked_in_at, 0), changed`
+
+	countRegistrants = `SELECT COUNT(*), COUNT(cancelled_at), COUNT(CASE WHEN cancelled_at IS NULL THEN checked_in_at END)
+		FROM registrations WHERE site = $1 AND event = $2`
+
+	selectRegistrants = `SELECT ` + registrantColumns + ` FROM registrations WHERE site = ? AND event = ?`
+	findRegistrant    = `SELECT ` + registrantColumns + ` FROM registrations WHERE site = $1 AND event = $2 AND member = $3`
+	findVersion       = `SELECT COALESCE((SELECT version FROM registrations_taken WHERE site = $1 AND event = $2), 0)`
+)
 
 // Registrants lists who has registered for an event, and who has cancelled. Errors: ErrNotFound,
 // those of the store.
 func (r *Registrar) Registrants(ctx context.Context, site, event string, q RegistrantQuery) (RegistrantPage, error) {
+	page, err := r.emptyPage(ctx, site, event)
+	if err != nil {
+		return RegistrantPage{}, err
+	}
+	var list statement
+	list.add(selectRegistrants, site, event)
+	words := strings.Fields(strings.ToLower(q.Text))
+	for _, word := range words[:min(len(words), maxWords)] {
+		like := "%" + likeEscaper.Replace(word) + "%"
+		list.add(` AND search LIKE ? ESCAPE '!'`, like)
+	}
+	if at, member, ok := cursorOf(q.After); ok {
+		list.add(` AND (registered_at, member) > (?, ?)`, at, member)
+	}
+	list.add(` ORDER BY registered_at, member LIMIT ?`, q.Most+1)
+	if page.Registrants, _, err = r.registrants(ctx, list); err != nil {
+		return RegistrantPage{}, err
+	}
+	if len(page.Registrants) > q.Most {
+		page.Registrants = page.Registrants[:q.Most]
+		last := page.Registrants[q.Most-1]
+		page.Next = cursor(last.RegisteredAt.UnixMilli(), last.Member)
+	}
+	return page, nil
+}
+
+// Changes lists the registrants that were changed after a page of theirs, in the order of their
+// last change; most at most. after is the Changes of that page, "" for all registrants. Next says
+// whether there are more. Errors: those of Registrants.
+func (r *Registrar) Changes(ctx context.Context, site, event, after string, most int) (RegistrantPage, error) {
+	page, err := r.emptyPage(ctx, site, event)
+	if err != nil {
+		return RegistrantPage{}, err
+	}
+	var list statement
+	list.add(selectRegistrants, site, event)
+	if version, member, ok := cursorOf(after); ok {
+		list.add(` AND (changed, member) > (?, ?)`, version, member)
+	}
+	list.add(` ORDER BY changed, member LIMIT ?`, most+1)
+	found, versions, err := r.registrants(ctx, list)
+	if err != nil {
+		return RegistrantPage{}, err
+	}
+	page.Registrants = found
+	if len(found) > most {
+		page.Registrants = found[:most]
+		page.Changes = cursor(versions[most-1], found[most-1].Member)
+		page.Next = page.Changes
+	}
+	return page, nil
+}
+
+// cursor is a place in a list that is ordered by a number and a member.
+func cursor(n int64, member string) string { return strconv.FormatInt(n, 10) + "." + member }
+
+// cursorOf reads what cursor has written.
+func cursorOf(text string) (n int64, member string, ok bool) {
+	number, member, ok := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(number, 10, 64)
+	return n, member, ok && err == nil && isText(member)
+}
+
+// emptyPage has the version of a list and its counts. The version is read first, so that what
+// changes meanwhile is listed again after it.
+func (r *Registrar) emptyPage(ctx context.Context, site, event string) (page RegistrantPage, err error) {
+	_, most, version, err := r.list(ctx, site, event)
+	if err != nil {
+		return RegistrantPage{}, err
+	}
+	page.Changes = cursor(version+1, "")
+	page.Tally, err = r.tally(ctx, site, event, most)
+	return page, err
+}
+
+// Tally counts the registrants of an event. Errors: those of Registrants.
+func (r *Registrar) Tally(ctx context.Context, site, event string) (Tally, error) {
+	_, most, _, err := r.list(ctx, site, event)
+	if err != nil {
+		return Tally{}, err
+	}
+	return r.tally(ctx, site, event, most)
+}
+
+func (r *Registrar) tally(ctx context.Context, site, event string, most int) (Tally, error) {
+	of := Tally{Most: most}
+	var all int
+	err := r.db.Read.QueryRowContext(ctx, countRegistrants, site, event).Scan(&all, &of.Cancelled, &of.CheckedIn)
+	of.Registered = all - of.Cancelled
+	return of, wrap("counting registrants", err)
+}
+
+// ListTag changes whenever the list of an event's registrants does, or the event. It has letters,
+// digits and dots. Errors: those of Registrants.
+func (r *Registrar) ListTag(ctx context.Context, site, event string) (string, error) {
+	revision, _, version, err := r.list(ctx, site, event)
+	return fmt.Sprintf("%d.%d", revision, version), err
+}
+
+// list reads what is known of a list without reading it.
+func (r *Registrar) list(ctx context.Context, site, event string) (revision int64, most int, version int64, err error) {
 	if !isID(event) {
-		return RegistrantPage{}, ErrNotFound
+		return 0, 0, 0, ErrNotFound
 	}
 	e, err := scanEvent(r.db.Read.QueryRowContext(ctx, findEvent, site, event))
 	if err == nil && e.Status == deleted {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return RegistrantPage{}, wrap("finding an event", notFound(err))
+		return 0, 0, 0, wrap("finding an event", notFound(err))
 	}
-	page := RegistrantPage{Most: e.terms().Most}
-	var all int
-	if err := r.db.Read.QueryRowContext(ctx, countRegistrants, site, event).Scan(&all, &page.Cancelled); err != nil {
-		return RegistrantPage{}, wrap("counting registrants", err)
-	}
-	page.Registered = all - page.Cancelled
+	err = r.db.Read.QueryRowContext(ctx, findVersion, site, event).Scan(&version)
+	return e.Revision, e.terms().Most, version, wrap("finding the version of a list", err)
+}
 
-	var list statement
-	list.add(`SELECT member, email, name, registered_at, COALESCE(cancelled_at, 0) FROM registrations WHERE site = ? AND event = ?`, site, event)
-	words := strings.Fields(strings.ToLower(q.Text))
-	for _, word := range words[:min(len(words), maxWords)] {
-		like := "%" + likeEscaper.Replace(word) + "%"
-		list.add(` AND search LIKE ? ESCAPE '!'`, like)
-	}
-	if at, member, ok := strings.Cut(q.After, "."); ok && isText(member) && utf8.ValidString(member) {
-		if since, err := strconv.ParseInt(at, 10, 64); err == nil {
-			list.add(` AND (registered_at > ? OR registered_at = ? AND member > ?)`, since, since, member)
-		}
-	}
-	list.add(` ORDER BY registered_at, member LIMIT ?`, q.Most+1)
+// registrants runs a query of selectRegistrants, and returns the version of each row.
+func (r *Registrar) registrants(ctx context.Context, list statement) (found []Registrant, versions []int64, err error) {
 	rows, err := r.db.Read.QueryContext(ctx, list.text, list.args...)
 	if err != nil {
-		return RegistrantPage{}, wrap("listing registrants", err)
+		return nil, nil, wrap("listing registrants", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var of Registrant
-		var at, cancelled int64
-		if err := rows.Scan(&of.Member, &of.Email, &of.Name, &at, &cancelled); err != nil {
-			return RegistrantPage{}, wrap("listing registrants", err)
+		of, version, err := scanRegistrant(rows)
+		if err != nil {
+			return nil, nil, wrap("listing registrants", err)
 		}
-		of.RegisteredAt = time.UnixMilli(at).UTC()
-		if cancelled > 0 {
-			of.CancelledAt = time.UnixMilli(cancelled).UTC()
+		found, versions = append(found, of), append(versions, version)
+	}
+	return found, versions, wrap("listing registrants", rows.Err())
+}
+
+func scanRegistrant(row interface{ Scan(...any) error }) (of Registrant, version int64, err error) {
+	var at, cancelled, checked int64
+	if err := row.Scan(&of.Member, &of.Email, &of.Name, &at, &of.AddedBy, &cancelled, &of.CancelledBy, &checked, &version); err != nil {
+		return Registrant{}, 0, err
+	}
+	of.RegisteredAt = time.UnixMilli(at).UTC()
+	if cancelled > 0 {
+		of.CancelledAt = time.UnixMilli(cancelled).UTC()
+	} else if checked > 0 {
+		of.CheckedInAt = time.UnixMilli(checked).UTC()
+	}
+	return of, version, nil
+}
+
+// registrant reads a registrant in a transaction. Errors: ErrNoRegistrant, those of the database.
+func registrant(ctx context.Context, from querier, key placeKey) (Registrant, error) {
+	of, _, err := scanRegistrant(from.QueryRowContext(ctx, findRegistrant, key.site, key.event, key.member))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Registrant{}, ErrNoRegistrant
+	}
+	return of, wrap("finding a registrant", err)
+}
+
+// Registrant finds a member who has registered for an event, or has cancelled. Errors:
+// ErrNoRegistrant, those of the store.
+func (r *Registrar) Registrant(ctx context.Context, site, event, member string) (Registrant, error) {
+	if !isID(event) || !isLine(member) {
+		return Registrant{}, ErrNoRegistrant
+	}
+	return registrant(ctx, r.db.Read, placeKey{site, event, member})
+}
+
+// AllRegistrants reads all registrants of an event in pages, so that few are in memory. It ends
+// with the first error, which is one of Registrants.
+func (r *Registrar) AllRegistrants(ctx context.Context, site, event string) iter.Seq2[[]Registrant, error] {
+	return func(yield func([]Registrant, error) bool) {
+		q := RegistrantQuery{Most: MaxRegistrants}
+		for {
+			page, err := r.Registrants(ctx, site, event, q)
+			if !yield(page.Registrants, err) || err != nil || page.Next == "" {
+				return
+			}
+			q.After = page.Next
 		}
-		page.Registrants = append(page.Registrants, of)
 	}
-	if len(page.Registrants) > q.Most {
-		page.Registrants = page.Registrants[:q.Most]
-		last := page.Registrants[q.Most-1]
-		page.Next = strconv.FormatInt(last.RegisteredAt.UnixMilli(), 10) + "." + last.Member
+}
+
+// Taken counts the registered of some events of a site, by ID. Events without any are left out.
+func (r *Registrar) Taken(ctx context.Context, site string, ids []string) (map[string]int, error) {
+	taken := make(map[string]int)
+	if len(ids) == 0 {
+		return taken, nil
 	}
-	return page, wrap("listing registrants", rows.Err())
+	var find statement
+	find.add(`SELECT event, taken FROM registrations_taken WHERE site = ? AND event IN (`, site)
+	for i, id := range ids {
+		find.add(strings.Repeat(", ", min(i, 1))+"?", id)
+	}
+	rows, err := r.db.Read.QueryContext(ctx, find.text+`)`, find.args...)
+	if err != nil {
+		return nil, wrap("counting registrations", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var n int
+		if err := rows.Scan(&id, &n); err != nil {
+			return nil, wrap("counting registrations", err)
+		}
+		taken[id] = n
+	}
+	return taken, wrap("counting registrations", rows.Err())
+}
+
+// Places returns how many may register for an event, 0 for any number, and whether it takes
+// registrations.
+func (e *Event) Places() (most int, isOpen bool) {
+	terms := e.terms()
+	return terms.Most, terms.Access != ""
 }

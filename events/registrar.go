@@ -26,20 +26,24 @@ type Registrar struct {
 	offers *recent.Cache[offerKey, offer]
 	places *recent.Cache[placeKey, time.Time] // when a member registered, zero if not
 	writes *semaphore.Weighted
+
+	// changed is told the platform's ID of each member who was changed there.
+	changed func(ctx context.Context, site, id string) error
 }
 
 // NewRegistrar returns a Registrar for the events of a store and of its feed, and has a queue
-// label registrants. changed is told the platform's ID of each member whose labels were changed.
+// label registrants. changed is told the platform's ID of each member whose labels were changed, or
+// who was made.
 func NewRegistrar(store *SQL, feed *Feed, queue *work.Queue, hosts LabelHosts, changed func(ctx context.Context, site, id string) error, logger *zap.Logger) *Registrar {
 	r := &Registrar{
-		db: store.db, feed: feed, work: queue, logger: logger,
+		db: store.db, feed: feed, work: queue, logger: logger, changed: changed,
 		offers: recent.New[offerKey, offer](maxOffers, versionTTL), places: recent.New[placeKey, time.Time](maxPlaces, versionTTL),
 	}
 	r.writes = semaphore.NewWeighted(maxWrites)
 	if store.db.Kind == database.SQLite {
 		r.writes = semaphore.NewWeighted(maxGrouped)
 	}
-	queue.Handle(r.labelKind(hosts, changed))
+	queue.Handle(r.labelKind(hosts))
 	return r
 }
 
@@ -126,6 +130,9 @@ func (r *Registrar) offer(ctx context.Context, site, slug string) (offer, error)
 		var of offer
 		err := r.feed.read(ctx, func(ctx context.Context) (err error) {
 			of, err = readOffer(ctx, r.db.Read, findOffer, site, slug)
+			if err == nil && of.terms.Access == "" {
+				err = ErrNoRegistration
+			}
 			return err
 		})
 		if err == nil {
@@ -181,20 +188,11 @@ func (r *Registrar) register(ctx context.Context, site, slug string, reader Read
 		if ok, err := may(tx, of.event); !ok || err != nil {
 			return false, err
 		}
-		changed, err = exec(ctx, tx, register, site, of.event, reader.Member, reader.Email, reader.Name, strings.ToLower(reader.Email+" "+reader.Name), now.UnixMilli())
-		if err != nil {
+		if err := seat(ctx, tx, site, of, of.terms.Most, reader, now, ""); err != nil {
 			return false, err
 		}
 		*at = now
-		if !changed { // the member has registered at this moment
-			return false, nil
-		}
-		taken, err := exec(ctx, tx, takePlace, site, of.event, of.terms.Most)
-		if err == nil && !taken {
-			err = errFull
-		}
-		of.taken++
-		return true, err
+		return true, nil
 	})
 }
 
@@ -206,15 +204,52 @@ func (r *Registrar) Cancel(ctx context.Context, site, slug string, reader Reader
 		if state, _ := of.terms.State(now, reader.Membership, !at.IsZero(), of.taken); at.IsZero() || state == EventPassed {
 			return false, nil
 		}
-		changed, err = exec(ctx, tx, cancelRegistration, site, of.event, reader.Member, now.UnixMilli())
-		if err == nil && changed {
-			_, err = exec(ctx, tx, leavePlace, site, of.event)
-			of.taken--
+		if err := unseat(ctx, tx, site, of, reader.Member, now, ""); err != nil {
+			return false, err
 		}
 		*at = time.Time{}
-		return changed, err
+		return true, nil
 	})
 }
+
+// seat registers a member who is not registered, unless most are already. by is the name of the
+// staff who did it, "" for the member.
+func seat(ctx context.Context, tx *sql.Tx, site string, of *offer, most int, who Reader, now time.Time, by string) error {
+	if err := takePlaceOf(ctx, tx, site, of, most); err != nil {
+		return err
+	}
+	return only(exec(ctx, tx, register, site, of.event, who.Member, who.Email, who.Name, strings.ToLower(who.Email+" "+who.Name), now.UnixMilli(), by))
+}
+
+// takePlaceOf counts one more, unless most are registered, 0 for any number. Errors: errFull.
+func takePlaceOf(ctx context.Context, tx *sql.Tx, site string, of *offer, most int) error {
+	isTaken, err := exec(ctx, tx, takePlace, site, of.event, most)
+	if err == nil && !isTaken {
+		err = errFull
+	}
+	of.taken++
+	return err
+}
+
+// unseat cancels the registration of a member who is registered.
+func unseat(ctx context.Context, tx *sql.Tx, site string, of *offer, member string, now time.Time, by string) error {
+	if err := only(exec(ctx, tx, leavePlace, site, of.event)); err != nil {
+		return err
+	}
+	of.taken--
+	return only(exec(ctx, tx, cancelRegistration, site, of.event, member, now.UnixMilli(), by))
+}
+
+// only fails if a statement changed nothing, so that the number of places stays that of the
+// registrations.
+func only(changed bool, err error) error {
+	if err == nil && !changed {
+		err = errUnchanged
+	}
+	return err
+}
+
+var errUnchanged = errors.New("another transaction has changed the registration")
 
 // errFull rolls a registration back that had no place.
 var errFull = errors.New("the event is full")
@@ -228,20 +263,13 @@ func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader
 	if err != nil {
 		return Registration{}, err
 	}
-	if r.writes.Acquire(ctx, 1) != nil {
-		return Registration{}, ErrBusy
-	}
-	defer r.writes.Release(1)
-	find := findOffer
-	if r.db.Kind == database.Postgres { // SQLite has one writer at a time
-		find += ` FOR NO KEY UPDATE OF events` // in turn with editors, who would wait for ever beside a shared lock
-	}
 	var of offer
 	var at time.Time
 	var isEnqueued bool
-	err = r.db.InTx(ctx, func(tx *sql.Tx) (err error) {
-		if of, err = readOffer(ctx, tx, find, site, slug); err != nil {
-			return err
+	err = r.inEvent(ctx, findOffer, site, slug, func(tx *sql.Tx, found offer) (err error) {
+		of = found
+		if of.terms.Access == "" {
+			return ErrNoRegistration
 		}
 		if at, err = readPlace(ctx, tx, placeKey{site, of.event, reader.Member}); err != nil {
 			return err
@@ -270,20 +298,46 @@ func (r *Registrar) change(ctx context.Context, site, slug string, reader Reader
 	return r.registration(known.settings, of, reader, at), nil
 }
 
+// inEvent runs do in a transaction, in which nobody else changes the event or its registrations.
+// query finds the event by a site and a key. Errors: ErrNotFound, ErrBusy, those of do and of the
+// store.
+func (r *Registrar) inEvent(ctx context.Context, query, site, key string, do func(*sql.Tx, offer) error) error {
+	if r.writes.Acquire(ctx, 1) != nil {
+		return ErrBusy
+	}
+	defer r.writes.Release(1)
+	if r.db.Kind == database.Postgres { // SQLite has one writer at a time
+		query += ` FOR NO KEY UPDATE OF events` // in turn with editors, who would wait for ever beside a shared lock
+	}
+	return r.db.InTx(ctx, func(tx *sql.Tx) error {
+		of, err := readOffer(ctx, tx, query, site, key)
+		if err != nil {
+			return err
+		}
+		return do(tx, of)
+	})
+}
+
 const (
 	findOffer = selectEvents + ofReader
 	findTaken = `SELECT taken FROM registrations_taken WHERE site = $1 AND event = $2`
 	findPlace = `SELECT registered_at FROM registrations WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
 
-	register = `INSERT INTO registrations (site, event, member, email, name, search, registered_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	// listVersion is that of an event's list, after the statement that counted a change.
+	listVersion = `(SELECT version FROM registrations_taken WHERE site = $1 AND event = $2)`
+
+	register = `INSERT INTO registrations (site, event, member, email, name, search, registered_at, added_by, changed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, ` + listVersion + `)
 		ON CONFLICT (site, event, member) DO UPDATE SET email = excluded.email, name = excluded.name, search = excluded.search,
-			registered_at = excluded.registered_at, cancelled_at = NULL
+			registered_at = excluded.registered_at, added_by = excluded.added_by, cancelled_at = NULL, cancelled_by = '',
+			checked_in_at = NULL, check_changed_at = 0, changed = excluded.changed
 		WHERE registrations.cancelled_at IS NOT NULL`
 	takePlace = `INSERT INTO registrations_taken (site, event, taken) VALUES ($1, $2, 1)
-		ON CONFLICT (site, event) DO UPDATE SET taken = registrations_taken.taken + 1
+		ON CONFLICT (site, event) DO UPDATE SET taken = registrations_taken.taken + 1, version = registrations_taken.version + 1
 		WHERE $3 = 0 OR registrations_taken.taken < $3`
-	cancelRegistration = `UPDATE registrations SET cancelled_at = $4 WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
-	leavePlace         = `UPDATE registrations_taken SET taken = taken - 1 WHERE site = $1 AND event = $2`
+	cancelRegistration = `UPDATE registrations SET cancelled_at = $4, cancelled_by = $5, changed = ` + listVersion + `
+		WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
+	leavePlace = `UPDATE registrations_taken SET taken = taken - 1, version = version + 1 WHERE site = $1 AND event = $2`
 
 	removeRegistrations = `DELETE FROM registrations WHERE site = $1 AND event = $2`
 	removeTaken         = `DELETE FROM registrations_taken WHERE site = $1 AND event = $2`
@@ -296,17 +350,16 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// readOffer reads what an event offers. Errors: ErrNotFound, ErrNoRegistration, those of the
-// database.
+// readOffer reads what an event offers. Errors: ErrNotFound, those of the database.
 func readOffer(ctx context.Context, from querier, query, site, slug string) (offer, error) {
 	e, err := scanEvent(from.QueryRowContext(ctx, query, site, slug))
 	if err != nil {
 		return offer{}, wrap("finding an event for a reader", notFound(err))
 	}
-	of := offer{event: e.ID, page: strings.Clone(e.Post.URL), terms: e.terms(), platformURL: strings.Clone(textOf(e.shown(), "platform_url")), hasLabels: len(e.registrantLabels()) > 0}
-	if of.terms.Access == "" {
-		return offer{}, ErrNoRegistration
+	if e.Status == deleted {
+		return offer{}, ErrNotFound
 	}
+	of := offer{event: e.ID, page: strings.Clone(e.Post.URL), terms: e.terms(), platformURL: strings.Clone(textOf(e.shown(), "platform_url")), hasLabels: len(e.registrantLabels()) > 0}
 	err = from.QueryRowContext(ctx, findTaken, site, e.ID).Scan(&of.taken)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil

@@ -1,7 +1,6 @@
 package members
 
 import (
-	"net/mail"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -140,12 +139,7 @@ func withoutDoubles(labels []string) []string {
 }
 
 func checkEmail(email string) error {
-	if !isText(email) { // before anything looks closer at what may be a megabyte
-		return invalid("The email is not a valid address of %d characters at most.", maxText)
-	}
-	address, err := mail.ParseAddress(email)
-	switch {
-	case err != nil, address.Address != email, !emailaddr.HasDomain(email):
+	if !isText(email) || !emailaddr.IsValid(email) { // in this order: it may be a megabyte
 		return invalid("The email is not a valid address of %d characters at most.", maxText)
 	}
 	return nil

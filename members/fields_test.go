@@ -68,7 +68,7 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 					want := platform.Member{ID: jane.PlatformID, Status: "free"}
 					byStaff(&want)
 					write.want(&want)
-					created := cmpopts.IgnoreFields(platform.Member{}, "CreatedAt")
+					created := cmpopts.IgnoreFields(platform.Member{}, "UUID", "CreatedAt")
 					if diff := cmp.Diff(want, b.Platform.Members[jane.PlatformID], created, cmpopts.EquateEmpty()); diff != "" {
 						t.Errorf("on the platform: %s", diff)
 					}
@@ -112,7 +112,7 @@ func TestQueuedWritesAreOne(t *testing.T) {
 		want := platform.Member{ID: jane.PlatformID, Status: "free"}
 		byStaff(&want)
 		want.Name, want.Labels = "2", []string{"new"}
-		if diff := cmp.Diff(want, b.Platform.Members[jane.PlatformID], cmpopts.IgnoreFields(platform.Member{}, "CreatedAt")); diff != "" || updates != 1 {
+		if diff := cmp.Diff(want, b.Platform.Members[jane.PlatformID], cmpopts.IgnoreFields(platform.Member{}, "UUID", "CreatedAt")); diff != "" || updates != 1 {
 			t.Errorf("after %d requests: %s", updates, diff)
 		}
 	})

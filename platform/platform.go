@@ -14,6 +14,7 @@ import (
 // Member is a member as the platform has it.
 type Member struct {
 	ID         string // the platform's own
+	UUID       string // of the member on the pages of the publication, as Reader has it; "" if the platform did not say
 	Email      string
 	Name       string
 	Note       string

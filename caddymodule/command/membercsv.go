@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
+	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/push"
 )
@@ -105,58 +105,11 @@ func csvFormat(out *bufio.Writer) func(membersapi.MemberRecord) error {
 	return func(r membersapi.MemberRecord) error {
 		values := make([]string, 0, len(memberColumns))
 		for _, c := range memberColumns {
-			values = append(values, quoteCell(c.value(r)))
+			values = append(values, spreadsheet.Cell(c.value(r)))
 		}
 		_, err := out.WriteString(strings.Join(values, ",") + "\r\n")
 		return err
 	}
-}
-
-func quoteCell(value string) string {
-	return `"` + strings.ReplaceAll(withoutFormulas(value), `"`, `""`) + `"`
-}
-
-// formulas are the characters that begin a formula at the start of a cell
-// (https://owasp.org/www-community/attacks/CSV_Injection), and breaks those after which a
-// cell may start, or that a spreadsheet leaves out at the start of one.
-const formulas, breaks = "=+-@＝＋－＠", "\t\r\n"
-
-// withoutFormulas puts a ' in front of each character that begins a formula at the
-// start of a cell. A cell starts with the value. If a spreadsheet splits lines at another
-// separator, cells start behind each separator in the value too. Where a ' is there
-// already, it puts another one, so that withFormulas can undo it.
-func withoutFormulas(value string) string {
-	var b strings.Builder
-	start, leading := true, true
-	for _, c := range value {
-		if start && strings.ContainsRune(formulas, c) || leading && strings.ContainsRune(breaks, c) {
-			b.WriteByte('\'')
-		}
-		b.WriteRune(c)
-		start, leading = startsCell(start, c), leading && c == '\''
-	}
-	return b.String()
-}
-
-// startsCell reports whether a cell may start behind a character.
-func startsCell(start bool, c rune) bool {
-	return strings.ContainsRune("\t\r\n,;\"", c) || start && (unicode.IsSpace(c) || unicode.IsControl(c) || c == '\'')
-}
-
-// withFormulas undoes withoutFormulas.
-func withFormulas(cell string) string {
-	var b strings.Builder
-	start, leading := true, true
-	runes := []rune(cell)
-	for i, c := range runes {
-		if c == '\'' && i+1 < len(runes) &&
-			(start && strings.ContainsRune(formulas, runes[i+1]) || leading && strings.ContainsRune(breaks, runes[i+1])) {
-			continue
-		}
-		b.WriteRune(c)
-		start, leading = startsCell(start, c), leading && c == '\''
-	}
-	return b.String()
 }
 
 // maxRow bounds a row of a file that is read, in bytes. A row with all fields as long as
@@ -259,9 +212,9 @@ func (f *membersCSV) rows() iter.Seq2[push.Row, error] {
 
 func (f *membersCSV) rowOf(cells []string) push.Row {
 	f.line, _ = f.reader.FieldPos(0)
-	row := push.Row{Line: f.line, Identifier: withFormulas(cells[f.identifier])}
+	row := push.Row{Line: f.line, Identifier: spreadsheet.Unescape(cells[f.identifier])}
 	if f.email >= 0 {
-		row.Email = strings.TrimSpace(withFormulas(cells[f.email]))
+		row.Email = strings.TrimSpace(spreadsheet.Unescape(cells[f.email]))
 	}
 	if f.identifier == f.email {
 		row.Identifier = row.Email
@@ -277,10 +230,10 @@ func (f *membersCSV) fieldsOf(cells []string, m *members.Member) (fields members
 		if column.set == nil {
 			continue
 		}
-		if m != nil && cells[i] == asRead(withoutFormulas(column.value(membersapi.NewMemberRecord(*m)))) {
+		if m != nil && cells[i] == asRead(spreadsheet.Escape(column.value(membersapi.NewMemberRecord(*m)))) {
 			continue
 		}
-		err = errors.Join(err, column.set(&fields, withFormulas(cells[i])))
+		err = errors.Join(err, column.set(&fields, spreadsheet.Unescape(cells[i])))
 	}
 	return fields, err
 }

@@ -14,16 +14,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-// Whatever people write comes back from an export as it was.
-func TestFormulasComeBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.StringOf(rapid.SampledFrom([]rune("'=+-@＝a ,;\"\t\r\n\u00a0"))).Draw(t, "value")
-		if got := withFormulas(withoutFormulas(value)); got != value {
-			t.Fatalf("%q comes back as %q, by way of %q", value, got, withoutFormulas(value))
-		}
-	})
-}
-
 // fieldsIn returns the fields that a file has beside a member, who may be nil, each as text.
 func fieldsIn(t *testing.T, mode members.Mode, text string, m *members.Member) (all []string) {
 	t.Helper()

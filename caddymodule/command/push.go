@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
@@ -260,7 +261,7 @@ func (r *refusals) add(row push.Row, reason string) error {
 		r.out = bufio.NewWriter(r.file)
 		_, _ = r.out.WriteString(refusalsHeader) // an error stays with out
 	}
-	_, err := fmt.Fprintf(r.out, "%d,%s,%s\r\n", row.Line, quoteCell(row.Identifier), quoteCell(reason))
+	_, err := fmt.Fprintf(r.out, "%d,%s,%s\r\n", row.Line, spreadsheet.Cell(row.Identifier), spreadsheet.Cell(reason))
 	return err
 }
 

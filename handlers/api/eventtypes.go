@@ -24,6 +24,26 @@ type EventsSite struct {
 
 	// Registrar returns what registers readers, as Events does.
 	Registrar func() (*events.Registrar, error)
+
+	// Members has those whom staff register.
+	Members events.MemberHost
+}
+
+// AddRegistrant registers somebody for an event, as [events.Registrar.Add] does. Errors are those
+// of [FailureOf].
+func (s *EventsSite) AddRegistrant(ctx context.Context, event string, of events.Addition) (added events.Registrant, isNew bool, err error) {
+	registrar, err := s.Registrar()
+	if err != nil {
+		return events.Registrant{}, false, err
+	}
+	added, isNew, err = registrar.Add(ctx, s.Members, s.Name, event, of)
+	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
+		return added, false, Invalid(s.Kind.Title + " refuses the member: " + refusal.Reason)
+	}
+	if _, ok := errors.AsType[*events.PlatformError](err); ok {
+		err = s.Unanswered(err)
+	}
+	return added, isNew, err
 }
 
 // Type is nil if the latest manifest of the theme has no such event type.

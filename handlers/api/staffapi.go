@@ -46,8 +46,11 @@ type Route[P any] struct {
 // Response is what a request is answered with.
 type Response struct {
 	Status  int // 0 for 200
-	Body    any // nil with 204
+	Body    any // nil with 204 and 304
 	Outcome Outcome
+
+	// IsWritten means that the route has written the response itself.
+	IsWritten bool
 }
 
 // StaffRequest is a request of one of the staff.
@@ -153,10 +156,12 @@ func (*StaffAPI[P]) route(w http.ResponseWriter, r *http.Request, routes []Route
 
 // write writes the response, and returns its outcome.
 func (r Response) write(w http.ResponseWriter) Outcome {
-	if r.Status == http.StatusNoContent {
+	switch {
+	case r.IsWritten:
+	case r.Status == http.StatusNoContent || r.Status == http.StatusNotModified:
 		w.Header().Set("Cache-Control", noStore)
 		w.WriteHeader(r.Status)
-	} else {
+	default:
 		WriteJSON(w, cmp.Or(r.Status, http.StatusOK), r.Body)
 	}
 	if r.Status == http.StatusAccepted {
@@ -168,14 +173,17 @@ func (r Response) write(w http.ResponseWriter) Outcome {
 // staffFailure is the body of a response to a request that was not done.
 type staffFailure struct {
 	Message  string             `json:"message"`
-	Reason   Outcome            `json:"reason,omitempty"`   // of a refresh
+	Reason   string             `json:"reason,omitempty"`   // of a refresh, or full
 	Problems []manifest.Problem `json:"problems,omitempty"` // of an event
 }
 
 func newStaffFailure(f Failure, err error) staffFailure {
 	failure := staffFailure{Message: f.Message}
 	if f.IsOfRepository() {
-		failure.Reason = f.Outcome
+		failure.Reason = string(f.Outcome)
+	}
+	if _, isFull := errors.AsType[*events.FullError](err); isFull {
+		failure.Reason = string(events.IsFull)
 	}
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
 		failure.Problems = invalid.Problems

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,7 +39,28 @@ func (r *eventsView) ask(ctx context.Context, id, do string) (any, error) {
 	}
 	question.ID, question.Name, question.Revision, question.Do = e.ID, nameOf(e.Values), e.Revision, do
 	question.Text = strings.ReplaceAll(question.Text, "%s", r.site.Kind.Title)
+	if do == "delete" {
+		if question.Lost, err = r.lostWith(ctx, e.ID); err != nil {
+			return nil, err
+		}
+	}
 	return eventsPage{Question: &question}, nil
+}
+
+// lostWith says how many registrations are deleted with an event, "" for none.
+func (r *eventsView) lostWith(ctx context.Context, id string) (string, error) {
+	registrar, err := r.guests()
+	if err != nil {
+		return "", err
+	}
+	of, err := registrar.Tally(ctx, r.site.Name, id)
+	switch {
+	case err != nil:
+		return "", r.explain(err)
+	case of.Registered+of.Cancelled == 0:
+		return "", nil
+	}
+	return fmt.Sprintf("%d registered and %d cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it.", of.Registered, of.Cancelled), nil
 }
 
 // retype shows the editor with another type, and what was typed.

@@ -77,6 +77,13 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 		shown.Once = cmp.Or(in.once, rand.Text())
 	}
 	shown.View, shown.Text = r.addressesOf(e)
+	if e.ID != "" {
+		places, err := r.places(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		shown.Guests = places[0]
+	}
 	if r.site.Kind.ImagesAPI != "" {
 		shown.Upload = r.desk.Path + r.site.Kind.ImagesAPI
 	}

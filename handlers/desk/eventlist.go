@@ -34,8 +34,15 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 		return nil, away(err)
 	}
 	shown.Total = page.Total
-	for _, e := range r.current(ctx, page.Events) {
-		shown.Events = append(shown.Events, r.listed(e))
+	list := r.current(ctx, page.Events)
+	places, err := r.places(ctx, list...)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range list {
+		of := r.listed(e)
+		of.Guests = places[i]
+		shown.Events = append(shown.Events, of)
 	}
 	if page.Next != "" {
 		shown.Next = "events?" + url.Values{"view": {shown.View}, "q": {shown.Query}, "after": {page.Next}}.Encode()
@@ -50,4 +57,28 @@ func (r *eventsView) listed(e events.Event) listedEvent {
 	}
 	shown.View, shown.Text = r.addressesOf(e)
 	return shown
+}
+
+// places says how many are registered for each of some events.
+func (r *eventsView) places(ctx context.Context, list ...events.Event) ([]*shownPlaces, error) {
+	registrar, err := r.guests()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, 0, len(list))
+	for _, e := range list {
+		ids = append(ids, e.ID)
+	}
+	taken, err := registrar.Taken(ctx, r.site.Name, ids)
+	if err != nil {
+		return nil, away(err)
+	}
+	places := make([]*shownPlaces, len(list))
+	for i, e := range list {
+		n, hasAny := taken[e.ID]
+		if most, isOpen := e.Places(); isOpen || hasAny {
+			places[i] = &shownPlaces{n, most}
+		}
+	}
+	return places, nil
 }

@@ -43,6 +43,14 @@ type listedEvent struct {
 	Pending    *shownPending
 	Post       string // what is not as it should be with its post, see postOf
 	View, Text string // addresses of its page and of its text, "" for none
+
+	Guests *shownPlaces // nil if it takes no registrations and has none
+}
+
+// shownPlaces is how many are registered for an event.
+type shownPlaces struct {
+	Registered int
+	Most       int // 0 for any number
 }
 
 // shownPending is why the platform does not have an event as it is here.
@@ -71,6 +79,7 @@ type eventEditor struct {
 	Pending    *shownPending
 	Post       string // see postOf
 	View, Text string // addresses of its page and of its text, "" for none
+	Guests     *shownPlaces
 	Elsewhere  string // the theme that the event was made for, if that is another
 
 	Conflict *conflict
@@ -100,7 +109,8 @@ type eventQuestion struct {
 	Title    string
 	Text     string
 	Button   string
-	IsSafe   bool // nothing is taken away
+	Lost     string // what else is deleted, "" for nothing
+	IsSafe   bool   // nothing is taken away
 }
 
 // eventsView is what the pages of events know of their site.
@@ -214,14 +224,18 @@ func dateOf(values map[string]any) string {
 // eventDone reads from the query what was just done, nil for nothing.
 func (v *view) eventDone(id string) *notice {
 	query := v.request.URL.Query()
-	if site := v.request.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" { // a link of somebody's
-		return nil
-	}
 	text, ok := eventsDone[query.Get("done")]
-	if !ok || (query.Get("done") == "delete") != (id == "") {
+	if !ok || !v.isOwnLink() || (query.Get("done") == "delete") != (id == "") {
 		return nil
 	}
 	return &notice{Text: strings.ReplaceAll(text, "%s", v.site.Kind.Title)}
+}
+
+// isOwnLink reports whether a page of the desk led here, and not a link of somebody's, which could
+// say that something was done.
+func (v *view) isOwnLink() bool {
+	site := v.request.Header.Get("Sec-Fetch-Site")
+	return site == "" || site == "same-origin"
 }
 
 // eventsDone are what was done, in words.

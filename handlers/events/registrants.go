@@ -1,58 +1,257 @@
 package events
 
 import (
+	"bufio"
 	"context"
+	"net/http"
+	"strconv"
+	"strings"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
 )
 
-// registrantsAnswer is a page of those who have registered for an event.
-type registrantsAnswer struct {
-	Registrations []registrantAnswer `json:"registrations"`
-	Registered    int                `json:"registered"`
-	Cancelled     int                `json:"cancelled"`
-	MaxAttendees  *int               `json:"max_attendees"` // null for any number
-	Next          *string            `json:"next"`          // the after of the next page
-}
+// This file is the list of an event's registrants for the staff (docs/registration.md#for-programs).
 
-type registrantAnswer struct {
-	Member       string  `json:"member"`
-	Email        string  `json:"email"`
-	Name         string  `json:"name"`
-	RegisteredAt string  `json:"registered_at"`
-	CancelledAt  *string `json:"cancelled_at"`
-}
+// These are the responses.
+type (
+	// registrantsResponse is a page of those who have registered for an event.
+	registrantsResponse struct {
+		Registrations []registrantResponse `json:"registrations"`
+		Registered    int                  `json:"registered"`
+		Cancelled     int                  `json:"cancelled"`
+		CheckedIn     int                  `json:"checked_in"`
+		MaxAttendees  *int                 `json:"max_attendees"` // null for any number
+		Next          *string              `json:"next"`          // the after, or changed_after, of the next page
+		Changes       string               `json:"changes"`       // the changed_after of what changes from now on
+	}
 
-// maxRegistrants is how many registrants a page has at most.
-const maxRegistrants = 100
+	registrantResponse struct {
+		Member       string  `json:"member"`
+		Email        string  `json:"email"`
+		Name         string  `json:"name"`
+		RegisteredAt string  `json:"registered_at"`
+		AddedBy      *string `json:"added_by"` // null for the member
+		CancelledAt  *string `json:"cancelled_at"`
+		CancelledBy  *string `json:"cancelled_by"` // null for the member
+		CheckedInAt  *string `json:"checked_in_at"`
+	}
 
-// registrants answers with a page of those who have registered.
+	// additionBody is who is added. With a member, a registration that was cancelled is taken up
+	// again.
+	additionBody struct {
+		Email     string `json:"email"`
+		Name      string `json:"name"`
+		Member    string `json:"member"`
+		OverLimit bool   `json:"over_limit"`
+	}
+)
+
+// registrantsPerPage is how many registrants a page has, unless the request says otherwise.
+const registrantsPerPage = 100
+
+var (
+	errLimit      = api.Invalid("The limit is a number from 1 to " + strconv.Itoa(events.MaxRegistrants) + ".")
+	errNoAddition = api.Invalid(`Send JSON such as {"email": "jane@example.com", "name": "Jane"}, or {"member": "…"} with the UUID of somebody who has cancelled.`)
+	errCheckTime  = api.Invalid("The at is a time such as 2031-05-01T17:00:00Z.")
+)
+
+// registrants answers with a page of those who have registered, or of those who have changed.
 func (a *eventRequest) registrants(ctx context.Context) (api.Response, error) {
 	registrar, err := a.site.Registrar()
 	if err != nil {
 		return api.Response{}, err
 	}
-	query := a.URL.Query()
-	page, err := registrar.Registrants(ctx, a.site.Name, a.id, events.RegistrantQuery{
-		Text: clip.Text(query.Get("q"), maxLabelText), After: query.Get("after"), Most: maxRegistrants,
-	})
+	tag, err := registrar.ListTag(ctx, a.site.Name, a.id) // first: a later one could be of more than is listed
 	if err != nil {
 		return api.Response{}, err
 	}
-	answer := registrantsAnswer{Registrations: []registrantAnswer{}, Registered: page.Registered, Cancelled: page.Cancelled}
-	if page.Most > 0 {
-		answer.MaxAttendees = &page.Most
+	a.Response.Header().Set("Etag", api.ETag(tag))
+	for of := range strings.SplitSeq(a.Header.Get("If-None-Match"), ",") {
+		if api.TagOf(of) == tag {
+			return api.Response{Status: http.StatusNotModified}, nil
+		}
 	}
-	if page.Next != "" {
-		answer.Next = &page.Next
+	query := a.URL.Query()
+	most := registrantsPerPage
+	if text := query.Get("limit"); text != "" {
+		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > events.MaxRegistrants {
+			return api.Response{}, errLimit
+		}
+	}
+	var page events.RegistrantPage
+	if query.Has("changed_after") {
+		page, err = registrar.Changes(ctx, a.site.Name, a.id, query.Get("changed_after"), most)
+	} else {
+		page, err = registrar.Registrants(ctx, a.site.Name, a.id, events.RegistrantQuery{
+			Text: clip.Text(query.Get("q"), maxLabelText), After: query.Get("after"), Most: most,
+		})
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.Response{Body: registrantsOf(page)}, nil
+}
+
+func registrantsOf(page events.RegistrantPage) registrantsResponse {
+	response := registrantsResponse{
+		Registrations: []registrantResponse{}, Registered: page.Tally.Registered, Cancelled: page.Tally.Cancelled, CheckedIn: page.Tally.CheckedIn,
+		Next: textOrNull(page.Next), Changes: page.Changes,
+	}
+	if page.Tally.Most > 0 {
+		response.MaxAttendees = &page.Tally.Most
 	}
 	for _, r := range page.Registrants {
-		answer.Registrations = append(answer.Registrations, registrantAnswer{r.Member, r.Email, r.Name, api.Time(r.RegisteredAt), timeOrNull(r.CancelledAt)})
+		response.Registrations = append(response.Registrations, registrantOf(r))
 	}
-	return api.Response{Body: answer}, nil
+	return response
+}
+
+func registrantOf(r events.Registrant) registrantResponse {
+	return registrantResponse{
+		Member: r.Member, Email: r.Email, Name: r.Name, RegisteredAt: api.Time(r.RegisteredAt), AddedBy: textOrNull(r.AddedBy),
+		CancelledAt: timeOrNull(r.CancelledAt), CancelledBy: textOrNull(r.CancelledBy), CheckedInAt: timeOrNull(r.CheckedInAt),
+	}
+}
+
+// addRegistrant registers somebody, or takes up a registration again.
+func (a *eventRequest) addRegistrant(ctx context.Context) (api.Response, error) {
+	var body additionBody
+	err := a.read(&body, errNoAddition)
+	if err == nil && (body.Email == "") == (body.Member == "") {
+		err = errNoAddition
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	var added events.Registrant
+	var isNew bool
+	if body.Member == "" {
+		added, isNew, err = a.site.AddRegistrant(ctx, a.id, events.Addition{Email: body.Email, Name: body.Name, By: a.Member.Name, OverLimit: body.OverLimit})
+	} else {
+		added, isNew, err = a.restore(ctx, body)
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	status := http.StatusOK
+	if isNew {
+		status = http.StatusCreated
+	}
+	return api.Response{Status: status, Body: registrantOf(added)}, nil
+}
+
+func (a *eventRequest) restore(ctx context.Context, body additionBody) (events.Registrant, bool, error) {
+	registrar, err := a.site.Registrar()
+	if err != nil {
+		return events.Registrant{}, false, err
+	}
+	return registrar.Restore(ctx, a.site.Name, a.id, body.Member, body.OverLimit)
+}
+
+func (a *eventRequest) removeRegistrant(ctx context.Context) (api.Response, error) {
+	registrar, err := a.site.Registrar()
+	if err == nil {
+		_, err = registrar.Remove(ctx, a.site.Name, a.id, a.member, a.Member.Name)
+	}
+	return api.Response{Status: http.StatusNoContent}, err
+}
+
+func (a *eventRequest) checkIn(ctx context.Context) (api.Response, error) {
+	return a.changeCheckIn(ctx, true)
+}
+
+func (a *eventRequest) undoCheckIn(ctx context.Context) (api.Response, error) {
+	return a.changeCheckIn(ctx, false)
+}
+
+// changeCheckIn reads from the query when the button was pressed: a phone without a network sends
+// it later.
+func (a *eventRequest) changeCheckIn(ctx context.Context, isIn bool) (api.Response, error) {
+	var at time.Time
+	if text := a.URL.Query().Get("at"); text != "" {
+		var err error
+		if at, err = time.Parse(time.RFC3339, text); err != nil {
+			return api.Response{}, errCheckTime
+		}
+	}
+	registrar, err := a.site.Registrar()
+	if err != nil {
+		return api.Response{}, err
+	}
+	registrant, err := registrar.CheckIn(ctx, a.site.Name, a.id, a.member, isIn, at)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.Response{Body: registrantOf(registrant)}, nil
+}
+
+// csvColumns are the header of the export. Without a byte order mark, Excel takes UTF-8 for
+// another encoding.
+const csvColumns = "\ufeff" + `"Email","Name","Registered (UTC)","Added by","Cancelled (UTC)","Cancelled by","Checked in (UTC)"` + "\r\n"
+
+// exportRegistrants writes all registrants as CSV, a page at a time. A client sees from the
+// connection if the end is missing.
+func (a *eventRequest) exportRegistrants(ctx context.Context) (api.Response, error) {
+	registrar, err := a.site.Registrar()
+	if err != nil {
+		return api.Response{}, err
+	}
+	isBegun := false
+	out := bufio.NewWriter(a.Response)
+	for page, err := range registrar.AllRegistrants(ctx, a.site.Name, a.id) {
+		switch {
+		case err != nil && isBegun:
+			a.logger.Error("cannot finish export of registrations", zap.String("site", a.site.Name), zap.Error(err))
+			panic(http.ErrAbortHandler)
+		case err != nil:
+			return api.Response{}, err
+		case !isBegun:
+			isBegun = true
+			a.beginCSV()
+			_, _ = out.WriteString(csvColumns) // an error stays with out
+		}
+		_ = http.NewResponseController(a.Response).SetWriteDeadline(time.Now().Add(chunkTime)) // a writer without deadlines has those of Caddy
+		for _, r := range page {
+			writeCSV(out, r)
+		}
+		if out.Flush() != nil {
+			panic(http.ErrAbortHandler) // the reader has left, or is too slow
+		}
+	}
+	return api.Response{IsWritten: true}, nil
+}
+
+func (a *eventRequest) beginCSV() {
+	header := a.Response.Header()
+	header.Set("Content-Type", "text/csv; charset=utf-8")
+	header.Set("Content-Disposition", `attachment; filename="registrations.csv"`)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	a.Response.WriteHeader(http.StatusOK)
+}
+
+func writeCSV(out *bufio.Writer, r events.Registrant) {
+	for i, value := range []string{r.Email, r.Name, csvTime(r.RegisteredAt), r.AddedBy, csvTime(r.CancelledAt), r.CancelledBy, csvTime(r.CheckedInAt)} {
+		if i > 0 {
+			_ = out.WriteByte(',')
+		}
+		_, _ = out.WriteString(spreadsheet.Cell(value))
+	}
+	_, _ = out.WriteString("\r\n")
+}
+
+// csvTime writes a time as spreadsheets know it.
+func csvTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.DateTime)
 }
 
 // timeOrNull writes a time, nil for the zero value.
@@ -61,4 +260,11 @@ func timeOrNull(t time.Time) *string {
 		return nil
 	}
 	return new(api.Time(t))
+}
+
+func textOrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }

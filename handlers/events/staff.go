@@ -104,29 +104,48 @@ var (
 		{Operation: "delete_event", Method: http.MethodDelete, Do: (*eventRequest).remove},
 	}
 	actionRoutes = map[string][]route{
-		"publish":       {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish}},
-		"unpublish":     {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish}},
-		"cancel":        {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel}},
-		"duplicate":     {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
-		"registrations": {{Operation: "list_registrations", Method: http.MethodGet, Do: (*eventRequest).registrants}},
-		"presence":      {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
+		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish}},
+		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish}},
+		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel}},
+		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
+		"presence":  {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
+		"registrations": {
+			{Operation: "list_registrations", Method: http.MethodGet, Do: (*eventRequest).registrants},
+			{Operation: "add_registration", Method: http.MethodPost, Do: (*eventRequest).addRegistrant},
+		},
+		"registrations.csv": {{Operation: "export_registrations", Method: http.MethodGet, Do: (*eventRequest).exportRegistrants}},
+	}
+	registrantRoutes = []route{{Operation: "remove_registration", Method: http.MethodDelete, Do: (*eventRequest).removeRegistrant}}
+	checkInRoutes    = []route{
+		{Operation: "check_in", Method: http.MethodPut, Do: (*eventRequest).checkIn},
+		{Operation: "undo_check_in", Method: http.MethodDelete, Do: (*eventRequest).undoCheckIn},
 	}
 	labelRoutes = []route{{Operation: "labels", Method: http.MethodGet, Do: (*eventRequest).labels}}
 )
 
-func (h *StaffAPI) find(path string) (routes []route, id string) {
+// find returns the routes of a path, and the event and the member that it names.
+func (h *StaffAPI) find(path string) (routes []route, id, member string) {
 	if h.isLabels(path) {
-		return labelRoutes, ""
+		return labelRoutes, "", ""
 	}
 	rest := strings.Trim(strings.TrimPrefix(path, h.Path+EventsPath), "/")
 	id, action, hasAction := strings.Cut(rest, "/")
 	switch {
 	case rest == "":
-		return listRoutes, ""
-	case hasAction:
-		return actionRoutes[action], id
+		return listRoutes, "", ""
+	case !hasAction:
+		return eventRoutes, id, ""
 	}
-	return eventRoutes, id
+	if of, ok := strings.CutPrefix(action, "registrations/"); ok {
+		member, of, hasMore := strings.Cut(of, "/")
+		switch {
+		case !hasMore:
+			return registrantRoutes, id, member
+		case of == "check-in":
+			return checkInRoutes, id, member
+		}
+	}
+	return actionRoutes[action], id, ""
 }
 
 func (h *StaffAPI) isLabels(path string) bool {
@@ -136,10 +155,10 @@ func (h *StaffAPI) isLabels(path string) bool {
 // Serve answers a request below EventsPath or at LabelsPath from an address, for a site or for
 // no site if that is nil. Operations are those of the routes, and other.
 func (h *StaffAPI) Serve(w http.ResponseWriter, r *http.Request, site *api.EventsSite, address netip.Addr) api.Served {
-	routes, id := h.find(r.URL.Path)
+	routes, id, member := h.find(r.URL.Path)
 	staff := api.StaffAPI[*eventRequest]{
 		Platforms: h.Platforms, Subject: "events", MaxBody: maxEventJSON, IsBounded: true, Logger: h.Logger,
-		Prepare: func(_ context.Context, r *api.StaffRequest) (*eventRequest, error) { return h.prepare(r, site, id) },
+		Prepare: func(_ context.Context, r *api.StaffRequest) (*eventRequest, error) { return h.prepare(r, site, id, member) },
 	}
 	var of *api.Site
 	if site != nil {
@@ -149,8 +168,8 @@ func (h *StaffAPI) Serve(w http.ResponseWriter, r *http.Request, site *api.Event
 	return served
 }
 
-func (h *StaffAPI) prepare(r *api.StaffRequest, site *api.EventsSite, id string) (a *eventRequest, err error) {
-	a = &eventRequest{StaffRequest: r, site: site, admin: h.Path, id: id, types: make(map[[2]string]*events.Type)}
+func (h *StaffAPI) prepare(r *api.StaffRequest, site *api.EventsSite, id, member string) (a *eventRequest, err error) {
+	a = &eventRequest{StaffRequest: r, site: site, admin: h.Path, id: id, member: member, logger: h.Logger, types: make(map[[2]string]*events.Type)}
 	if !h.isLabels(r.URL.Path) { // labels are the platform's
 		if a.service, err = site.Events(); err != nil {
 			return nil, err
@@ -180,6 +199,8 @@ type eventRequest struct {
 	service  *events.Service
 	admin    string // the path of the platform's admin
 	id       string
+	member   string // the UUID of a registrant
+	logger   *zap.Logger
 	revision int64                      // that the request is for, 0 for any
 	types    map[[2]string]*events.Type // that were asked for, by theme and key
 }
@@ -264,11 +285,16 @@ func (a *eventRequest) changed(ctx context.Context, e events.Event, err error) (
 // body reads the event that is sent.
 func (a *eventRequest) body() (eventBody, error) {
 	var body eventBody
-	if kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
-		return body, errNotJSON
-	}
-	err := a.ReadJSON(&body, errNoEventBody)
+	err := a.read(&body, errNoEventBody)
 	return body, err
+}
+
+// read decodes the body, which has to say that it is JSON.
+func (a *eventRequest) read(into any, invalid *api.Error) error {
+	if kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
+		return errNotJSON
+	}
+	return a.ReadJSON(into, invalid)
 }
 
 // create keeps a draft. A type that the theme does not have is a mistake here, though an

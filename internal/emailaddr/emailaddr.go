@@ -2,6 +2,7 @@
 package emailaddr
 
 import (
+	"net/mail"
 	"slices"
 	"strings"
 
@@ -76,6 +77,13 @@ func Same(a, b string) bool { return a == b || slices.Contains(Forms(a), b) }
 // domainName is idna.Lookup but for two hyphens behind two letters, which domains of
 // before IDNA may have (ab--cd.com).
 var domainName = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.CheckHyphens(false))
+
+// IsValid reports whether text is an email address and no more (RFC 5322, section 3.4.1), whose
+// domain a platform may have.
+func IsValid(text string) bool {
+	address, err := mail.ParseAddress(text)
+	return err == nil && address.Address == text && HasDomain(text)
+}
 
 // HasDomain reports whether an address ends in the name of a domain with a dot in it,
 // as IDNA takes one (RFC 5891, UTS #46) and DNS can have it (RFC 1035, section 2.3.4).

@@ -86,7 +86,7 @@ func stored(b *membertest.Bench) map[string]platform.Member {
 // same fails unless both sides have the same members.
 func same(b *membertest.Bench) {
 	b.T.Helper()
-	ignored := cmpopts.IgnoreFields(platform.Member{}, "CreatedAt", "UpdatedAt", "Newsletters", "TierID")
+	ignored := cmpopts.IgnoreFields(platform.Member{}, "UUID", "CreatedAt", "UpdatedAt", "Newsletters", "TierID")
 	if diff := cmp.Diff(b.Platform.Members, stored(b), ignored, cmpopts.EquateEmpty()); diff != "" {
 		b.T.Errorf("the store differs (-platform +store):\n%s", diff)
 	}

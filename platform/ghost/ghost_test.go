@@ -47,7 +47,7 @@ func unique(name string) string {
 }
 
 // The rest is for Ghost to say.
-var said = cmpopts.IgnoreFields(platform.Member{}, "ID", "CreatedAt", "UpdatedAt", "Newsletters")
+var said = cmpopts.IgnoreFields(platform.Member{}, "ID", "UUID", "CreatedAt", "UpdatedAt", "Newsletters")
 
 func TestRealGhost(t *testing.T) {
 	config := realConfig(t)
@@ -157,6 +157,9 @@ func TestRealGhost(t *testing.T) {
 		m, err := client.Create(ctx, platform.Member{Email: email})
 		if err != nil {
 			t.Fatalf("client.Create: %v", err)
+		}
+		if id, _, err := client.LabelsOf(ctx, m.UUID); id != m.ID || err != nil {
+			t.Errorf("the member with UUID %q: %q, %v, want %q", m.UUID, id, err, m.ID)
 		}
 		if longer, err := client.Create(ctx, platform.Member{Email: email + ".uk"}); err != nil {
 			t.Errorf("%+v, %v", longer, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -17,6 +18,7 @@ import (
 // member is a member on the wire.
 type member struct {
 	ID          string        `json:"id,omitempty"`
+	UUID        string        `json:"uuid,omitempty"`
 	Email       *string       `json:"email,omitempty"`
 	Name        *string       `json:"name,omitempty"`
 	Note        *string       `json:"note,omitempty"`
@@ -277,7 +279,7 @@ func toWire(c platform.Change) member {
 
 func fromWire(w member) platform.Member {
 	m := platform.Member{
-		ID: w.ID, Email: text(w.Email), Name: text(w.Name), Note: text(w.Note), Status: status(w.Status), TierID: withoutNUL(tierOf(w)),
+		ID: w.ID, UUID: clip.Text(w.UUID, maxUUID), Email: text(w.Email), Name: text(w.Name), Note: text(w.Note), Status: status(w.Status), TierID: withoutNUL(tierOf(w)),
 	}
 	if w.Labels != nil {
 		for _, l := range *w.Labels {

@@ -66,6 +66,8 @@ var Assets = map[string]Asset{
 	"desk.js":    asset("text/javascript; charset=utf-8", "desk.js", "curation.js"),
 	"events.css": asset("text/css; charset=utf-8", "desk.css", "curation.css", "events.css"),
 	"events.js":  asset("text/javascript; charset=utf-8", "desk.js", "events.js", "images.js", "crop.js"),
+	"guests.css": asset("text/css; charset=utf-8", "desk.css", "curation.css", "events.css", "guests.css"),
+	"guests.js":  asset("text/javascript; charset=utf-8", "desk.js", "guests.js"),
 	"admin.js":   asset("text/javascript; charset=utf-8", "admin.js"),
 }
 

@@ -72,6 +72,7 @@ type House struct {
 	Themes  *themes.Service
 	Curator *curation.Curator
 	Events  *events.Service
+	Guests  *events.Registrar
 	Work    *work.Queue
 	DB      *database.DB
 	Log     *observer.ObservedLogs
@@ -157,7 +158,12 @@ func New(t testing.TB) *House {
 		Members: func() (*desk.Members, error) { return h.Members, h.Away },
 		Pending: func() (pending.View, error) { return pending.View{Outbox: h.Outbox, Work: h.Work}, h.Away },
 	}
-	h.Site.Events = &api.EventsSite{Site: h.Site.Site, Host: h.Ghost, Events: func() (*events.Service, error) { return h.Events, h.Away }}
+	h.Guests = events.NewRegistrar(eventsStore, events.NewFeed(eventsStore), queue, func(string) platform.MemberLabeler { return nil },
+		func(context.Context, string, string) error { return nil }, zap.NewNop())
+	h.Site.Events = &api.EventsSite{
+		Site: h.Site.Site, Host: h.Ghost, Members: h.Ghost,
+		Events: func() (*events.Service, error) { return h.Events, h.Away }, Registrar: func() (*events.Registrar, error) { return h.Guests, h.Away },
+	}
 	return h
 }
 

@@ -39,7 +39,7 @@ func (p *Platform) Create(ctx context.Context, m platform.Member) (platform.Memb
 			return errDislike
 		}
 		p.next++
-		m.ID, m.Status, m.CreatedAt = fmt.Sprint("p-", p.next), "free", time.Now()
+		m.ID, m.UUID, m.Status, m.CreatedAt = fmt.Sprint("p-", p.next), fmt.Sprint("uuid-p-", p.next), "free", time.Now()
 		p.Members[m.ID] = m
 		return nil
 	})

@@ -1,0 +1,276 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+)
+
+// This file shows who has registered for an event, and changes it (docs/registration.md#guest-list).
+
+// maxListedGuests is how many guests a page of the list has.
+const maxListedGuests = 100
+
+// guestPage is the guest list of an event.
+type guestPage struct {
+	Notice   *notice
+	Undo     string // the UUID of who was just removed, "" for nobody
+	Question *guestQuestion
+
+	ID, Name, When, Status string
+
+	Tally   events.Tally
+	Query   string
+	After   string // where the page begins, "" for the first one
+	Guests  []shownGuest
+	Next    string // the address of the next page, "" for none
+	CSV     string // the address of the download
+	Refused string // why nobody can be added, "" if somebody can
+
+	Email, NewName string // that were typed
+}
+
+// IsOver reports whether more are registered than the event has places for.
+func (p *guestPage) IsOver() bool { return p.Tally.Most > 0 && p.Tally.Registered > p.Tally.Most }
+
+// guestQuestion is whether somebody is to be registered though all places are taken.
+type guestQuestion struct {
+	Text, Do      string
+	Email, Name   string // of who is added
+	Member        string // who is taken back
+	ID, Who       string
+	Query, Cursor string
+}
+
+// shownGuest is a row of the list.
+type shownGuest struct {
+	events.Registrant
+
+	Title       string // the name, or the email
+	Email       string // "" if it is the title
+	IsCancelled bool
+	IsIn        bool
+}
+
+func shownGuestOf(r events.Registrant) shownGuest {
+	shown := shownGuest{Registrant: r, Title: cmp.Or(r.Name, r.Email, "A deleted member"), IsCancelled: !r.CancelledAt.IsZero(), IsIn: !r.CheckedInAt.IsZero()}
+	if r.Name != "" {
+		shown.Email = r.Email
+	}
+	return shown
+}
+
+// guests is what registers readers.
+func (v *view) guests() (*events.Registrar, error) {
+	registrar, err := v.site.Events.Registrar()
+	return registrar, away(err)
+}
+
+// showGuestList shows a page of the list.
+func showGuestList(ctx context.Context, v *view) (any, error) {
+	query := v.request.URL.Query()
+	page, err := v.guestList(ctx, query.Get("event"), query.Get("q"), query.Get("after"))
+	if err != nil {
+		return nil, err
+	}
+	page.Notice, page.Undo, err = v.guestDone(ctx, page.ID)
+	return page, err
+}
+
+// guestList reads a page of the list of an event.
+func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPage, error) {
+	registrar, err := v.guests()
+	if err != nil {
+		return nil, err
+	}
+	e, err := v.events.Find(ctx, v.site.Name, id)
+	if err != nil {
+		return nil, v.explain(err)
+	}
+	page := &guestPage{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e.Values), Status: string(e.Status), Query: clip.Text(text, maxTitle), After: clip.Text(after, maxTitle)}
+	found, err := registrar.Registrants(ctx, v.site.Name, id, events.RegistrantQuery{Text: page.Query, After: page.After, Most: maxListedGuests})
+	if err != nil {
+		return nil, v.explain(err)
+	}
+	page.Tally = found.Tally
+	for _, r := range found.Registrants {
+		page.Guests = append(page.Guests, shownGuestOf(r))
+	}
+	if found.Next != "" {
+		page.Next = "guest-list?" + url.Values{"event": {id}, "q": {page.Query}, "after": {found.Next}}.Encode()
+	}
+	page.CSV = "events/" + id + "/registrations.csv"
+	if err := e.MayBeAdded(); err != nil {
+		page.Refused = api.FailureOf(err).Message
+	}
+	return page, nil
+}
+
+// guestsDone are what was done with a guest, in words.
+var guestsDone = map[string]string{
+	"add":     "was added.",
+	"again":   "is registered already.",
+	"remove":  "was removed.",
+	"restore": "is registered again.",
+}
+
+// guestDone reads from the query what was just done, nil for nothing, and who was removed.
+func (v *view) guestDone(ctx context.Context, event string) (*notice, string, error) {
+	query := v.request.URL.Query()
+	text, ok := guestsDone[query.Get("done")]
+	if !ok || !v.isOwnLink() {
+		return nil, "", nil
+	}
+	registrar, err := v.guests()
+	if err != nil {
+		return nil, "", err
+	}
+	r, err := registrar.Registrant(ctx, v.site.Name, event, query.Get("member"))
+	if errors.Is(err, events.ErrNoRegistrant) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", away(err)
+	}
+	removed := ""
+	if query.Get("done") == "remove" && !r.CancelledAt.IsZero() {
+		removed = r.Member
+	}
+	return &notice{Of: shownGuestOf(r).Title, Text: text}, removed, nil
+}
+
+// changeGuestList does what a form says.
+func changeGuestList(ctx context.Context, v *view) (any, error) {
+	form := v.request.PostForm
+	id, do, isOver := form.Get("event"), form.Get("do"), form.Get("over") != ""
+	registrar, err := v.guests()
+	if err != nil {
+		return nil, err
+	}
+	var of events.Registrant
+	isNew := true
+	switch do {
+	case "add":
+		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, events.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver})
+	case "remove":
+		of, err = registrar.Remove(ctx, v.site.Name, id, form.Get("member"), v.member.Name)
+	case "restore":
+		of, _, err = registrar.Restore(ctx, v.site.Name, id, form.Get("member"), isOver)
+	default:
+		return nil, errForm
+	}
+	if err != nil {
+		return v.guestListRefused(ctx, err)
+	}
+	if !isNew {
+		do = "again"
+	}
+	next := url.Values{"event": {id}, "done": {do}, "member": {of.Member}}
+	for key, field := range map[string]string{"q": "q", "after": "after"} {
+		if value := form.Get(field); value != "" {
+			next.Set(key, clip.Text(value, maxTitle))
+		}
+	}
+	return redirection(next.Encode()), nil
+}
+
+// guestListRefused shows the list with why something was not done, or the question whether to do
+// it though all places are taken.
+func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
+	form := v.request.PostForm
+	failure := api.FailureOf(err)
+	if errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled) {
+		return nil, v.explain(err)
+	}
+	page, listErr := v.guestList(ctx, form.Get("event"), form.Get("q"), form.Get("after"))
+	if listErr != nil {
+		return nil, listErr
+	}
+	page.Email, page.NewName = clip.Text(form.Get("email"), maxTitle), clip.Text(form.Get("name"), maxTitle)
+	if full, isFull := errors.AsType[*events.FullError](err); isFull {
+		page.Question = &guestQuestion{
+			ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Member: form.Get("member"),
+			Who: cmp.Or(page.NewName, page.Email), Query: page.Query, Cursor: page.After,
+		}
+		if member := page.Question.Member; member != "" {
+			registrar, err := v.guests()
+			if err != nil {
+				return nil, err
+			}
+			r, err := registrar.Registrant(ctx, v.site.Name, page.ID, member)
+			if err != nil {
+				return nil, v.explain(err)
+			}
+			page.Question.Who = shownGuestOf(r).Title
+		}
+		return page, nil
+	}
+	if failure.IsLogged || failure.Outcome == api.Failed {
+		v.desk.log(v, "guest-list", err)
+	}
+	page.Notice = &notice{Text: clip.Text(failure.Message, maxMessage), IsProblem: true}
+	return page, nil
+}
+
+// checkInPage is the page for the door.
+type checkInPage struct {
+	ID, Name, When string
+	Tally          events.Tally
+	Query          string
+	Guests         []shownGuest // without the script: who is found
+	HasMore        bool
+	List           string // the address of the list as JSON
+	Notice         *notice
+}
+
+// showCheckIn shows the page for the door. Its script reads the list by itself.
+func showCheckIn(ctx context.Context, v *view) (any, error) {
+	query := v.request.URL.Query()
+	return v.checkIn(ctx, query.Get("event"), query.Get("q"))
+}
+
+func (v *view) checkIn(ctx context.Context, id, text string) (*checkInPage, error) {
+	list, err := v.guestList(ctx, id, text, "")
+	if err != nil {
+		return nil, err
+	}
+	page := &checkInPage{ID: id, Name: list.Name, When: list.When, Tally: list.Tally, Query: list.Query, HasMore: list.Next != "", List: "events/" + id + "/registrations"}
+	for _, g := range list.Guests {
+		if !g.IsCancelled {
+			page.Guests = append(page.Guests, g)
+		}
+	}
+	return page, nil
+}
+
+// changeCheckIn does what a form says, where the script does not run.
+func changeCheckIn(ctx context.Context, v *view) (any, error) {
+	form := v.request.PostForm
+	do := form.Get("do")
+	if do != "in" && do != "out" {
+		return nil, errForm
+	}
+	registrar, err := v.guests()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := registrar.CheckIn(ctx, v.site.Name, form.Get("event"), form.Get("member"), do == "in", time.Time{}); err != nil {
+		failure := api.FailureOf(err)
+		if errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled) {
+			return nil, v.explain(err)
+		}
+		page, err := v.checkIn(ctx, form.Get("event"), form.Get("q"))
+		if err != nil {
+			return nil, err
+		}
+		page.Notice = &notice{Text: clip.Text(failure.Message, maxMessage), IsProblem: true}
+		return page, nil
+	}
+	return redirection(url.Values{"event": {form.Get("event")}, "q": {clip.Text(form.Get("q"), maxTitle)}}.Encode()), nil
+}

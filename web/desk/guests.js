@@ -1,0 +1,215 @@
+// The script of the guest list and of the check-in page. Their forms work without it.
+
+// kept has the phone remember what was pressed at the door and is not sent yet, by member. Some
+// browsers do not let a page; then it is remembered until the page is closed.
+const kept = {
+	get(event) {
+		try {
+			return new Map(Object.entries(JSON.parse(localStorage.getItem(`lychgate-door-${event}`)) ?? {}));
+		} catch {
+			return new Map();
+		}
+	},
+	set(event, pressed) {
+		try {
+			if (pressed.size) localStorage.setItem(`lychgate-door-${event}`, JSON.stringify(Object.fromEntries(pressed)));
+			else localStorage.removeItem(`lychgate-door-${event}`);
+		} catch {}
+	},
+};
+
+const pollTime = 3000; // milliseconds
+const requestTime = 10000; // milliseconds, after which the network counts as away
+const lateTime = 2000; // milliseconds, after which the server is told when a button was pressed
+const maxShown = 50; // guests
+
+const clockOf = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
+
+// desk-door checks guests in. It has the whole list, so that it finds guests without a network,
+// and learns every few seconds what other doors did.
+customElements.define('desk-door', class extends HTMLElement {
+	#guests = new Map(); // those who are registered, by member
+	#pressed = new Map(); // {isIn, at, id} by member, while the server does not have it
+	#changes = ''; // what the list is read after
+	#tag = ''; // the ETag of the list
+	#ahead = 0; // milliseconds by which the server's clock is ahead of this one
+	#timer = 0;
+	#isBusy = false;
+	#isRead = false; // the whole list was read
+	#isShown = false; // what is shown is of the script
+	#wasAway = false;
+	#presses = 0;
+
+	connectedCallback() {
+		this.#pressed = kept.get(this.#event);
+		this.classList.add('ready');
+		const form = this.querySelector('form[role=search]');
+		form.addEventListener('submit', event => event.preventDefault());
+		form.elements.q.addEventListener('input', () => this.#show());
+		this.querySelector('.door-list').addEventListener('click', event => {
+			const button = event.target.closest('button[data-member]');
+			if (!button) return;
+			event.preventDefault();
+			this.#press(button.dataset.member, button.value === 'in');
+		});
+		window.addEventListener('online', this.#sync);
+		document.addEventListener('visibilitychange', this.#sync);
+		this.#sync();
+	}
+
+	disconnectedCallback() {
+		clearTimeout(this.#timer);
+		window.removeEventListener('online', this.#sync);
+		document.removeEventListener('visibilitychange', this.#sync);
+	}
+
+	get #event() { return this.getAttribute('event'); }
+	get #list() { return this.getAttribute('list'); }
+
+	// press checks a guest in, or takes that back, here at once and then on the server.
+	#press(member, isIn) {
+		this.#pressed.set(member, {isIn, at: Date.now(), id: `${Date.now()}-${++this.#presses}`});
+		kept.set(this.#event, this.#pressed);
+		this.#show();
+		const guest = this.#guests.get(member);
+		announce(`${guest?.name || guest?.email || 'The guest'}: ${isIn ? 'checked in' : 'not checked in'}`);
+		this.#sync();
+	}
+
+	// sync sends what was pressed, and reads what has changed. Nothing else does either.
+	#sync = async () => {
+		if (this.#isBusy || document.visibilityState === 'hidden' || !this.isConnected) return;
+		this.#isBusy = true;
+		clearTimeout(this.#timer);
+		let problem = '';
+		try {
+			await this.#send();
+			await this.#read();
+		} catch (error) {
+			problem = error;
+		}
+		this.#isBusy = false;
+		this.#say(problem);
+		if (this.isConnected) this.#timer = setTimeout(this.#sync, problem || !this.#pressed.size ? pollTime : 0);
+	};
+
+	async #fetch(address, options) {
+		const response = await fetch(address, {...options, headers: {Accept: 'application/json', ...options?.headers}, signal: AbortSignal.timeout(requestTime)});
+		const there = Date.parse(response.headers.get('Date'));
+		if (!Number.isNaN(there)) this.#ahead = there - Date.now();
+		if (response.status === 401 || response.status === 403) throw 'session';
+		if (response.status === 429 || response.status >= 500) throw 'server';
+		return response;
+	}
+
+	async #send() {
+		for (const [member, {isIn, at, id}] of [...this.#pressed]) {
+			const late = Date.now() - at > lateTime ? `?at=${encodeURIComponent(new Date(at + this.#ahead).toISOString())}` : '';
+			const response = await this.#fetch(`${this.#list}/${encodeURIComponent(member)}/check-in${late}`, {method: isIn ? 'PUT' : 'DELETE'});
+			const answer = await response.json().catch(() => ({}));
+			if (response.ok) {
+				this.#keep(answer);
+			} else {
+				const guest = this.#guests.get(member);
+				this.closest('desk-page').say(noticeOf(true, textOf('b', guest?.name || guest?.email || 'A guest', 120), ': ', textOf('bdi', answer.message ?? `The server answered ${response.status}.`)));
+			}
+			if (this.#pressed.get(member)?.id === id) this.#pressed.delete(member); // else it was pressed again
+			kept.set(this.#event, this.#pressed);
+			this.#show();
+		}
+	}
+
+	async #read() {
+		for (let next = this.#changes; next !== null;) {
+			const isWhole = this.#isRead && next === this.#changes;
+			const response = await this.#fetch(`${this.#list}?limit=1000&changed_after=${encodeURIComponent(next)}`, {headers: isWhole ? {'If-None-Match': this.#tag} : {}});
+			if (response.status === 304) return;
+			const answer = await response.json();
+			if (!response.ok) throw answer.message;
+			for (const guest of answer.registrations) this.#keep(guest);
+			next = answer.next;
+			this.#changes = answer.changes;
+			if (next === null) this.#tag = response.headers.get('ETag');
+		}
+		this.#isRead = true;
+		this.#show();
+	}
+
+	#keep(guest) {
+		if (guest.cancelled_at) {
+			this.#guests.delete(guest.member);
+		} else {
+			this.#guests.set(guest.member, {...guest, search: `${guest.name} ${guest.email}`.toLowerCase()});
+		}
+	}
+
+	#isIn(guest) { return this.#pressed.get(guest.member)?.isIn ?? guest.checked_in_at !== null; }
+
+	#show() {
+		if (!this.#isRead) return;
+		const all = [...this.#guests.values()];
+		this.querySelector('[data-in]').textContent = all.filter(guest => this.#isIn(guest)).length;
+		this.querySelector('[data-all]').textContent = all.length;
+		const words = this.querySelector('[name=q]').value.toLowerCase().split(/\s+/).filter(Boolean);
+		const found = all.filter(guest => words.every(word => guest.search.includes(word))).sort((a, b) => a.search < b.search ? -1 : 1);
+		this.#showRows(found.slice(0, maxShown).map(guest => this.#rowOf(guest)));
+		this.querySelector('.rest').textContent = found.length > maxShown ? `And ${found.length - maxShown} more. Type more of the name.`
+			: found.length ? '' : all.length ? 'Nobody is found.' : 'Nobody is registered.';
+	}
+
+	// showRows leaves rows alone that are there already: a finger may be on one.
+	#showRows(rows) {
+		const list = this.querySelector('.door-list'), focused = document.activeElement?.dataset?.member;
+		const isSameOrder = this.#isShown && list.children.length === rows.length && rows.every((row, i) => row.dataset.of === list.children[i].dataset.of);
+		if (isSameOrder) {
+			rows.forEach((row, i) => {
+				if (!row.isEqualNode(list.children[i])) list.children[i].replaceWith(row);
+			});
+		} else {
+			list.replaceChildren(...rows);
+		}
+		this.#isShown = true;
+		if (focused && document.activeElement?.dataset?.member !== focused) [...list.querySelectorAll('button')].find(button => button.dataset.member === focused)?.focus();
+	}
+
+	#rowOf(guest) {
+		const isIn = this.#isIn(guest), row = document.createElement('li'), text = document.createElement('p');
+		row.dataset.of = guest.member;
+		row.className = isIn ? 'in' : '';
+		const who = guest.name || guest.email || 'A deleted member';
+		text.append(Object.assign(textOf('bdi', who, 120), {className: 'who'}));
+		const small = (...parts) => {
+			const line = document.createElement('small');
+			line.append(...parts);
+			text.append(line);
+		};
+		if (guest.name && guest.email) small(textOf('bdi', guest.email, 120));
+		if (isIn) {
+			const pressed = this.#pressed.get(guest.member);
+			small(`Checked in ${clockOf.format(pressed ? pressed.at : new Date(guest.checked_in_at))}${pressed ? ', not sent yet' : ''}`);
+		}
+		const button = textOf('button', isIn ? 'Undo' : 'Check in');
+		button.type = 'button';
+		button.className = isIn ? 'button' : 'button primary';
+		button.value = isIn ? 'out' : 'in';
+		button.dataset.member = guest.member;
+		button.append(Object.assign(textOf('span', isIn ? `: ${who}` : ` ${who}`, 140), {className: 'unseen'}));
+		row.append(text, button);
+		return row;
+	}
+
+	// say tells whether the list is up to date, and what is not sent.
+	#say(problem) {
+		const waiting = this.#pressed.size ? ` ${this.#pressed.size === 1 ? 'One press is' : `${this.#pressed.size} presses are`} kept on this phone and sent later.` : '';
+		const net = this.querySelector('.net');
+		let text = '';
+		if (problem === 'session') text = `Your session has ended. Sign in to the site's admin again, in another tab.${waiting}`;
+		else if (problem instanceof TypeError || problem instanceof DOMException) text = `No network. The list is as it was.${waiting}`;
+		else if (problem === 'server') text = `The server does not answer as it should.${waiting}`;
+		else if (problem) text = `${problem.message ?? problem}${waiting}`;
+		else if (this.#wasAway) text = 'All is sent, and the list is up to date.';
+		if (net.textContent !== text) net.textContent = text;
+		if (!problem && this.#wasAway) setTimeout(() => { if (net.textContent === text) net.textContent = ''; }, 5000);
+		this.#wasAway = Boolean(problem);
+	}
+});
