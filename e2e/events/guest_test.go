@@ -13,6 +13,34 @@ import (
 	"github.com/lychgate/caddy-lychgate/e2e/mailbox"
 )
 
+// restrict has Ghost show the text of a post to some readers alone.
+func (s *site) restrict(e event, visibility string) {
+	s.t.Helper()
+	var found struct {
+		Posts []struct {
+			UpdatedAt string `json:"updated_at"`
+		}
+	}
+	path := "/ghost/api/admin/posts/" + e.Post.ID + "/"
+	s.send("GET", path, nil, &found)
+	s.send("PUT", path, map[string]any{"posts": []any{map[string]string{"visibility": visibility, "updated_at": found.Posts[0].UpdatedAt}}}, nil)
+}
+
+// settle waits until a page has come to rest, and returns by how much its layout has shifted
+// (Layout Instability), and how many ms after the script had arrived the page was first drawn,
+// with the block.
+func (v visitor) settle() (shift, drawn float64) {
+	v.T.Helper()
+	measured := browser.JS[[]float64](v.Page, `new Promise(done => {
+		let sum = 0;
+		new PerformanceObserver(list => { for (const entry of list.getEntries()) sum += entry.value; }).observe({type: 'layout-shift', buffered: true});
+		const script = performance.getEntriesByType('resource').find(entry => entry.name.endsWith('/event.js'));
+		const paint = performance.getEntriesByName('first-contentful-paint')[0];
+		requestAnimationFrame(() => setTimeout(() => done([sum, paint.startTime - script.responseEnd]), 100));
+	})`)
+	return measured[0], measured[1]
+}
+
 // activate has the pages drawn by another theme of Ghost's.
 func (s *site) activate(theme string) {
 	s.t.Helper()
@@ -82,6 +110,9 @@ func TestGuestsRegister(t *testing.T) {
 	s.publish("webinar", values("small", map[string]any{"max_attendees": 1}))
 	s.publish("webinar", values("paying", map[string]any{"access": "paid"}))
 	s.addContent(open, "Bring questions.")
+	secret := s.publish("webinar", values("secret", map[string]any{"access": "paid"}))
+	s.addContent(secret, "The secret.")
+	s.restrict(secret, "paid")
 	for _, theme := range []string{"source", "casper"} {
 		s.activate(theme)
 		p := s.visitor("/open/")
@@ -95,6 +126,17 @@ func TestGuestsRegister(t *testing.T) {
 			}
 		}
 		p.Picture("guest-" + theme)
+		if browser.Name() == "chromium" {
+			shift, drawn := p.settle()
+			t.Logf("%s: the layout shifts by %.4f; drawn %.0f ms after the script", theme, shift, drawn)
+			if shift >= 0.05 {
+				t.Errorf("%s: the layout shifts by %.3f, want less than 0.05", theme, shift)
+			}
+		}
+		p.Must(p.Navigate(s.base + "/secret/"))
+		diff(t, theme+": a post for paying members", "login_required_paid", p.state())
+		diff(t, theme+": above what Ghost hides", []bool{true, true, false}, browser.JS[[]bool](p.Page, `[seen(element),
+			element.getBoundingClientRect().bottom <= find('.gh-post-upgrade-cta').getBoundingClientRect().top, document.body.innerText.includes('The secret')]`))
 	}
 
 	p := s.visitor("/open/")
