@@ -197,8 +197,10 @@ func TestReadersEvents(t *testing.T) {
 		t.Helper()
 		return h.do(method, "/ghost/lychgate/events"+path, header...)
 	}
-	all := []string{"", ".ics", one, one + ".ics"}
-	saved := map[string]string{".ics": `attachment; filename="events.ics"`, one + ".ics": `attachment; filename="event.ics"`}
+	byID := "/" + draft.ID
+	all := []string{"", ".ics", one, one + ".ics", byID, byID + ".ics"}
+	own := `attachment; filename="Party ` + h.unique + `.ics"`
+	saved := map[string]string{".ics": `attachment; filename="events.ics"`, one + ".ics": own, byID + ".ics": own}
 	for _, path := range all {
 		for _, method := range []string{"GET", "HEAD"} {
 			got := ask(method, path)

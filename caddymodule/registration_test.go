@@ -98,6 +98,7 @@ func TestRegistration(t *testing.T) {
 		{"a free member", "GET", free, jane, told{200, "can_register"}},
 		{"a free member who registers", "PUT", free, jane, told{200, "registered"}},
 		{"again", "PUT", free, jane, told{200, "registered"}},
+		{"by the event's ID", "PUT", "/ghost/lychgate/events/" + ids[free] + "/registration", jane, told{200, "registered"}},
 		{"another, who is late", "PUT", free, john, told{409, "registration_closed"}},
 		{"who has a gift", "PUT", paid, john, told{200, "registered"}},
 		{"who cancels", "DELETE", free, jane, told{200, "can_register"}},

@@ -82,15 +82,17 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 		return err
 	}
 	service := events.New(store, s.store.work.Load(), platformsOf[platform.EventHost](s.edge), Sampled(s.edge.Logger))
-	service.UsePages(events.Pages{Script: s.script, TakesRegistrations: func(name string) bool {
-		site := s.edge.current(name)
-		return site != nil && site.Config.TakesRegistrations()
-	}})
+	service.UsePages(events.Pages{Script: s.script, TakesRegistrations: s.takeRegistrations})
 	run(service.Run)
 	feed := events.NewFeed(store)
 	registrar := events.NewRegistrar(store, feed, s.store.work.Load(), platformsOf[platform.MemberLabeler](s.edge), s.refreshMember, Sampled(s.edge.Logger))
 	s.serving.Store(&servingEvents{service, feed, registrar})
 	return nil
+}
+
+func (s *Events) takeRegistrations(name string) bool {
+	site := s.edge.current(name)
+	return site != nil && site.Config.TakesRegistrations()
 }
 
 // refreshMember reads a member anew whose labels were changed on the platform, which sends no

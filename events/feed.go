@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/recent"
 )
 
@@ -43,7 +45,8 @@ func NewFeed(store Store) *Feed {
 type Response struct {
 	*io.SectionReader
 
-	Tag string // that changes with the body
+	Tag  string // that changes with the body
+	Name string // of the event in a calendar file of one
 
 	page  *page
 	pages *pageCache
@@ -112,8 +115,8 @@ func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form 
 	})
 }
 
-// Event returns the event whose page has a slug, or that has this for its ID, as JSON or as a calendar. Errors:
-// ErrNotFound, ErrBusy, those of the store.
+// Event returns the event whose page has a slug, or else that has it for an ID, as JSON or as a
+// calendar. Errors: ErrNotFound, ErrBusy, those of the store.
 func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (*Response, error) {
 	key := pageKey{site: site, slug: slug, form: form}
 	return f.respond(ctx, key, func(ctx context.Context, of siteVersion) (*page, error) {
@@ -127,11 +130,23 @@ func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (*Respon
 		}
 		if form == Calendar {
 			start, end := calendarFrame("")
-			return newPage(key, start, "", end, []*piece{event}), nil
+			p := newPage(key, start, "", end, []*piece{event})
+			p.name, err = nameIn(body)
+			return p, err
 		}
 		event = newPiece(body[:len(body)-1], len(body))
 		return newPage(key, "", "", `,"messages":`+of.settings.messages()+"}", []*piece{event}), nil
 	})
+}
+
+// maxName is as much of an event's name as a file can be called, in code points.
+const maxName = 100
+
+// nameIn returns the name in what readers get of an event.
+func nameIn(body string) (string, error) {
+	var public struct{ Name string }
+	err := json.Unmarshal([]byte(body), &public)
+	return clip.Text(public.Name, maxName), err
 }
 
 // messages returns the texts of messaging states as JSON, an empty object for none.
@@ -182,7 +197,7 @@ func (f *Feed) respond(ctx context.Context, key pageKey, write func(context.Cont
 
 // response hands a page, which was acquired, to a reader.
 func (f *Feed) response(p *page) *Response {
-	return &Response{io.NewSectionReader(p, 0, p.size), p.etag, p, &f.pages}
+	return &Response{io.NewSectionReader(p, 0, p.size), p.etag, p.name, p, &f.pages}
 }
 
 // read reads the store on behalf of all readers who wait for it, so one who leaves does not

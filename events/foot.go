@@ -86,7 +86,7 @@ func (s *Service) sitePage(ctx context.Context, host platform.EventHost, site st
 		began := time.Now()
 		var err error
 		if tag, err = host.Language(ctx); err != nil {
-			return p, false, nil //nolint:nilerr // an event does not wait for its language
+			return p, false, nil
 		}
 		s.languages.Put(site, tag, began)
 	}

@@ -29,7 +29,8 @@ func TestFoot(t *testing.T) {
 	}{
 		"an event to register for": {full, Published, open, []string{when, where, `<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>`}},
 		"with the text of staff": {
-			full, Published, sitePage{script: "/event.js", language: "de", register: "Write <to> us,\n& come.", takesRegistrations: true},
+			full, Published,
+			sitePage{script: "/event.js", language: "de", register: "Write <to> us,\n& come.", takesRegistrations: true},
 			[]string{when, where, `<p dir="auto">Write &lt;to&gt; us, &amp; come.</p>`},
 		},
 		"of an edge that serves no readers": {full, Published, sitePage{language: "de", takesRegistrations: true}, []string{when, where}},
@@ -46,7 +47,9 @@ func TestFoot(t *testing.T) {
 			},
 		},
 		"with markup": {
-			map[string]any{"location": "</noscript>" + footEnd + "<script>", "access": "anyone", "platform_url": "javascript:alert(1)"}, Published, sitePage{},
+			map[string]any{"location": "</noscript>" + footEnd + "<script>", "access": "anyone", "platform_url": "javascript:alert(1)"},
+			Published,
+			sitePage{},
 			[]string{`<p dir="auto">&lt;/noscript&gt;&lt;!-- /lychgate-event-text --&gt;&lt;script&gt;</p>`},
 		},
 		"at a long place":           {map[string]any{"location": strings.Repeat("é", 1000)}, Published, open, []string{`<p dir="auto">` + strings.Repeat("é", maxPlace) + "…</p>"}},

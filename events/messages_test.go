@@ -72,8 +72,16 @@ func TestLanguage(t *testing.T) {
 		tag, want string
 		ok        bool
 	}{
-		{"de", "de", true}, {"pt-BR", "pt", true}, {"zh-Hant-TW", "zh", true}, {"EN_us", "en", true}, {" fr ", "fr", true}, {"nb-NO", "nb", true},
-		{"", "", false}, {"tlh", "tlh", false}, {"deutsch", "deutsch", false}, {"-de", "", false},
+		{"de", "de", true},
+		{"pt-BR", "pt", true},
+		{"zh-Hant-TW", "zh", true},
+		{"EN_us", "en", true},
+		{" fr ", "fr", true},
+		{"nb-NO", "nb", true},
+		{"", "", false},
+		{"tlh", "tlh", false},
+		{"deutsch", "deutsch", false},
+		{"-de", "", false},
 	} {
 		if got, ok := Language(test.tag); got != test.want || ok != test.ok {
 			t.Errorf("Language(%q) = %q, %t, want %q, %t", test.tag, got, ok, test.want, test.ok)

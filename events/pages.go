@@ -61,7 +61,8 @@ type page struct {
 	ends                  []int64 // offsets behind each part
 	size                  int64
 	etag                  string
-	version               int64 // of the site
+	name                  string // of the event in a calendar file of one
+	version               int64  // of the site
 	until                 time.Time
 	refs                  int // of readers
 	isCached              bool
@@ -115,7 +116,7 @@ func (p *page) ReadAt(b []byte, offset int64) (n int, err error) {
 // overhead is what a page takes besides its pieces, in bytes, roughly: the struct, a map entry,
 // and for each piece a pointer and two offsets.
 func (p *page) overhead() int {
-	return 512 + len(p.key.slug) + len(p.key.query.Type) + len(p.start) + len(p.end) + 24*len(p.pieces)
+	return 512 + len(p.key.slug) + len(p.name) + len(p.key.query.Type) + len(p.start) + len(p.end) + 24*len(p.pieces)
 }
 
 // pageCache keeps pages for the next reader. It may be used by many goroutines at once.

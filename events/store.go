@@ -55,7 +55,8 @@ type Store interface {
 	// Bodies returns what readers get of at most PublicBatch events, by their IDs.
 	Bodies(ctx context.Context, site string, ids []string) (map[string]string, error)
 
-	// Body returns what readers get of the event whose page has a slug. Errors: ErrNotFound.
+	// Body returns what readers get of the event whose page has a slug, or else that has it for
+	// an ID. Errors: ErrNotFound.
 	Body(ctx context.Context, site, slug string) (string, error)
 
 	// Attend notes that an editor, who has a name, has an event open, and returns the names

@@ -76,7 +76,7 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, fee
 
 // asked is what a reader asks for: an event if there is a slug, and otherwise a list.
 type askedEvents struct {
-	slug  string
+	slug  string // or the event's ID
 	query events.PublicQuery
 	form  events.Form
 }
@@ -150,12 +150,12 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answ
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Type", "application/json")
 	if asked.form == events.Calendar {
-		name := "events.ics"
+		name := "events"
 		if asked.slug != "" {
-			name = "event.ics"
+			name = answer.Name
 		}
 		header.Set("Content-Type", calendarType)
-		header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		header.Set("Content-Disposition", calendarDisposition(name))
 	}
 	if strings.Contains(r.Header.Get("Range"), ",") { // each of many ranges costs more than it asks for (RFC 9110, section 14.2)
 		whole := *r

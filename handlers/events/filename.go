@@ -1,0 +1,48 @@
+package events
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// maxFileName bounds the name under which browsers save a calendar file, in code points. File
+// systems take 255 bytes, and a code point has up to 4 in a script of no other use.
+const maxFileName = 100
+
+const calendarSuffix = ".ics"
+
+// calendarDisposition returns a Content-Disposition with which browsers save an event's calendar
+// file under the event's name (RFC 6266).
+func calendarDisposition(name string) string {
+	name = calendarFileName(name)
+	plain := strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII || r == '%' { // which some browsers decode there (RFC 6266, appendix D)
+			return '_'
+		}
+		return r
+	}, name)
+	disposition := `attachment; filename="` + plain + `"`
+	if plain != name {
+		disposition += "; filename*=UTF-8''" + strings.ReplaceAll(url.QueryEscape(name), "+", "%20") // RFC 8187, section 3.2
+	}
+	return disposition
+}
+
+// calendarFileName returns a name that is one of a file everywhere: without what separates
+// folders, ends a quoted text, or cannot be seen.
+func calendarFileName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>|`, r) || !unicode.IsGraphic(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, name)
+	letters := []rune(strings.Join(strings.Fields(name), " "))
+	letters = letters[:min(len(letters), maxFileName-len(calendarSuffix))]
+	name = strings.Trim(string(letters), " .") // hidden, or refused by Windows
+	if name == "" {
+		name = "event"
+	}
+	return name + calendarSuffix
+}
