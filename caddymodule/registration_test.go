@@ -106,7 +106,8 @@ func TestRegistration(t *testing.T) {
 		{"an event that is over", "PUT", over, jane, told{409, "event_passed"}},
 		{"who cancels when it is over", "DELETE", over, jane, told{409, "event_passed"}},
 		{"an event that takes none", "GET", none, jane, told{404, ""}},
-		{"another method", "POST", free, jane, told{405, ""}},
+		{"another method", "PATCH", free, jane, told{405, ""}},
+		{"who is signed in asks for a mail", "POST", free, jane, told{200, "can_register"}},
 		{"the methods", "OPTIONS", free, "", told{204, ""}},
 	} {
 		if got, answer := ask(step.method, step.path, step.cookie); got != step.want {
@@ -119,7 +120,7 @@ func TestRegistration(t *testing.T) {
 	if _, answer := ask("GET", free, "", "Accept-Language", "fr-CA,en;q=0.5"); !strings.Contains(answer.Body, `"Cet événement est réservé aux membres.`) {
 		t.Errorf("in a browser in French: %v, want the French message", answer)
 	}
-	methods := []string{"GET", "HEAD", "PUT", "DELETE"}
+	methods := []string{"GET", "HEAD", "PUT", "POST", "DELETE"}
 	for _, method := range methods {
 		if got := h.do(method, free, "Sec-Fetch-Site", "cross-site", "Cookie", jane); got.Status != 403 {
 			t.Errorf("%s by a page of another site: %v, want 403", method, got)
@@ -213,6 +214,47 @@ func TestRegistration(t *testing.T) {
 	}
 	p.fix()
 
+	// A guest asks for a mail, which Ghost sends.
+	open := publish("Open", map[string]any{"access": "free"})
+	p.begin(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/send-magic-link/") { // there is no mail server
+			w.WriteHeader(http.StatusCreated)
+			return
+		}
+		p.ghost.ServeHTTP(w, r)
+	})
+	send := func(method, path, contentType, body string) (told, response) {
+		t.Helper()
+		got, err := h.sendBody(method, path, body, "Sec-Fetch-Site", "same-origin", "Content-Type", contentType)
+		if err != nil {
+			t.Fatalf("h.sendBody: %v", err)
+		}
+		var answered struct{ State, Reason string }
+		h.decode(got.Body, &answered)
+		return told{got.Status, answered.State + answered.Reason}, got
+	}
+	const isJSON = "application/json"
+	for _, step := range []struct {
+		name, method, path, contentType, body string
+		want                                  told
+	}{
+		{"a guest", "POST", open, isJSON, `{"email":"guest@example.com"}`, told{202, "login_required_free"}},
+		{"no email", "POST", free + "?lang=de", isJSON, `{"email":"guest"}`, told{422, "invalid_email"}},
+		{"no JSON", "POST", free, isJSON, `guest`, told{422, ""}},
+		{"a form", "POST", free, "application/x-www-form-urlencoded", `email=guest@example.com`, told{415, ""}},
+		{"a long body", "POST", free, isJSON, strings.Repeat(" ", 5000), told{413, ""}},
+		{"an event that is over", "POST", over, isJSON, `{"email":"guest@example.com"}`, told{409, "event_passed"}},
+		{"a guest with a token", "PUT", open, isJSON, `{"token":"x"}`, told{401, "login_required_free"}},
+		{"no JSON", "PUT", free, isJSON, `x`, told{422, ""}},
+		{"a form", "PUT", free, "text/plain", `token=x`, told{415, ""}},
+		{"a long body", "PUT", free, isJSON, strings.Repeat(" ", 5000), told{413, ""}},
+	} {
+		if got, answer := send(step.method, step.path, step.contentType, step.body); got != step.want {
+			t.Errorf("a mail, %s: %v, want %v", step.name, answer, step.want)
+		}
+	}
+	p.fix()
+
 	// A stranger makes up sessions: 30 a minute are asked about for an address.
 	var asked atomic.Int64
 	p.begin(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
@@ -239,7 +281,7 @@ func TestRegistration(t *testing.T) {
 	for range 120 {
 		ask("HEAD", free, "", "X-Forwarded-For", "198.51.100.8")
 	}
-	for _, method := range append(methods, "POST") {
+	for _, method := range append(methods, "PATCH") {
 		if got, answer := ask(method, free, "", "X-Forwarded-For", "198.51.100.8"); got.Status != 429 || answer.Header["Retry-After"] == "" {
 			t.Errorf("%s of who asks too much: %v, want 429 and Retry-After", method, answer)
 		}
