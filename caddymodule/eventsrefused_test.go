@@ -36,6 +36,12 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 		{"POST", one + "/presence", ""},
 		{"GET", one + "/registrations", ""},
 		{"HEAD", one + "/registrations", ""},
+		{"POST", one + "/registrations", `{"email":"jane@example.com"}`},
+		{"GET", one + "/registrations.csv", ""},
+		{"HEAD", one + "/registrations.csv", ""},
+		{"DELETE", one + "/registrations/nobody", ""},
+		{"PUT", one + "/registrations/nobody/check-in", ""},
+		{"DELETE", one + "/registrations/nobody/check-in", ""},
 		{"GET", "/ghost/lychgate/desk/event-labels", ""},
 		{"HEAD", "/ghost/lychgate/desk/event-labels", ""},
 	} {
@@ -85,6 +91,8 @@ func TestEventsRefused(t *testing.T) {
 	notPublished := `{"message":"The event is not published."}`
 	noControl := `{"message":"The value must be text without control characters other than tabs and line breaks, a number, true or false, or a list of texts.",` +
 		`"problems":[{"field":"name","message":"The value must be text without control characters other than tabs and line breaks, a number, true or false, or a list of texts."}]}`
+	noRegistrant := `{"message":"This member has not registered for the event."}`
+	noTime := `{"message":"The at is a time such as 2031-05-01T17:00:00Z."}`
 	body := h.eventBody(map[string]any{"name": "Party"})
 	as := func(header ...string) []string { return header }
 	for _, test := range []struct {
@@ -103,7 +111,25 @@ func TestEventsRefused(t *testing.T) {
 		{"reading what copies", "GET", "/" + draft.ID + "/duplicate", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading who is there", "GET", "/" + draft.ID + "/presence", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"registrations of none", "GET", noID + "/registrations", "", nil, 404, noEvent},
-		{"registering somebody", "POST", "/" + draft.ID + "/registrations", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"changing registrations", "PUT", "/" + draft.ID + "/registrations", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"changing the CSV", "POST", "/" + draft.ID + "/registrations.csv", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading one registration", "GET", "/" + draft.ID + "/registrations/nobody", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading a check-in", "GET", "/" + draft.ID + "/registrations/nobody/check-in", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"a limit of none", "GET", "/" + draft.ID + "/registrations?limit=0", "", nil, 422, `{"message":"The limit is a number from 1 to 1000."}`},
+		{"a limit of none, without the answer", "HEAD", "/" + draft.ID + "/registrations?limit=0", "", nil, 422, ""},
+		{"registrations of none, without the answer", "HEAD", noID + "/registrations", "", nil, 404, ""},
+		{"the CSV of none", "GET", noID + "/registrations.csv", "", nil, 404, noEvent},
+		{"the CSV of none, without it", "HEAD", noID + "/registrations.csv", "", nil, 404, ""},
+		{"registering for none", "POST", noID + "/registrations", `{"email":"jane@example.com"}`, nil, 404, noEvent},
+		{"registering for a draft", "POST", "/" + draft.ID + "/registrations", `{"email":"jane@example.com"}`, nil, 409, `{"message":"The event takes no registrations. Choose its Access, and publish it."}`},
+		{"registering no address", "POST", "/" + draft.ID + "/registrations", `{"email":"jane"}`, nil, 422, `{"message":"The email is not a valid address of 191 characters at most."}`},
+		{"registering without JSON", "POST", "/" + draft.ID + "/registrations", "email=jane", as("Content-Type", "text/plain"), 415, notJSON},
+		{"registering too much", "POST", "/" + draft.ID + "/registrations", large, nil, 413, `{"message":"The request's body is too large."}`},
+		{"removing nobody", "DELETE", "/" + draft.ID + "/registrations/nobody", "", nil, 404, noRegistrant},
+		{"checking nobody in", "PUT", "/" + draft.ID + "/registrations/nobody/check-in", "", nil, 404, noRegistrant},
+		{"checking in at no time", "PUT", "/" + draft.ID + "/registrations/nobody/check-in?at=noon", "", nil, 422, noTime},
+		{"taking back nobody's check-in", "DELETE", "/" + draft.ID + "/registrations/nobody/check-in", "", nil, 404, noRegistrant},
+		{"taking back at no time", "DELETE", "/" + draft.ID + "/registrations/nobody/check-in?at=noon", "", nil, 422, noTime},
 		{"attending none", "POST", noID + "/presence", "", nil, 404, noEvent},
 		{"no such action", "GET", "/" + draft.ID + "/send/it", "", nil, 404, `{"message":"There is no such endpoint."}`},
 		{"no such event", "GET", noID, "", nil, 404, noEvent},

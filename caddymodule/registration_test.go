@@ -156,6 +156,7 @@ func TestRegistration(t *testing.T) {
 	if got := h.do("HEAD", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "Cookie", h.owner, "Origin", h.base); got.Status != 200 || got.Body != "" {
 		t.Errorf("without the answer: %v, want 200 and no body", got)
 	}
+	h.changesRegistrations("/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "added@"+p.domain)
 	if got := h.do("GET", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "Cookie", jane, "Sec-Fetch-Site", "same-origin"); got.Status != 401 {
 		t.Errorf("a reader lists registrations: %v, want 401", got)
 	}

@@ -34,6 +34,8 @@ type Tab interface {
 	// Drag presses the mouse at a point of the window, moves it and lets go at
 	// another, in CSS pixels.
 	Drag(from, to image.Point) error
+	// Tap touches a point of the window with a finger, in CSS pixels.
+	Tap(at image.Point) error
 	// Screenshot returns what is seen, as a PNG.
 	Screenshot() ([]byte, error)
 	// Show changes how the page is shown.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -152,6 +153,20 @@ func (t *chromiumTab) Press(keys string) error {
 
 func (t *chromiumTab) Drag(from, to image.Point) error {
 	return chromedp.Do(t.ctx, chromedp.DragAndDropXY(float64(from.X), float64(from.Y), float64(to.X), float64(to.Y)))
+}
+
+func (t *chromiumTab) Tap(at image.Point) error {
+	if _, err := chromedp.Call(t.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}); err != nil {
+		return err
+	}
+	down := input.DispatchTouchEventParams{Type: input.DispatchTouchEventTypeTouchStart, TouchPoints: []*input.TouchPoint{{X: float64(at.X), Y: float64(at.Y)}}}
+	up := input.DispatchTouchEventParams{Type: input.DispatchTouchEventTypeTouchEnd, TouchPoints: []*input.TouchPoint{}}
+	for _, event := range []input.DispatchTouchEventParams{down, up} {
+		if _, err := chromedp.Call(t.ctx, input.DispatchTouchEvent, event); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *chromiumTab) Screenshot() ([]byte, error) {

@@ -268,6 +268,13 @@ func dragActions(from, to image.Point) []object {
 	return []object{{"type": "pointer", "id": "mouse", "parameters": object{"pointerType": "mouse"}, "actions": steps}}
 }
 
+func (t *firefoxTab) Tap(at image.Point) error {
+	steps := []object{{"type": "pointerMove", "x": at.X, "y": at.Y}, {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}}
+	return t.call(t.ctx, "input.performActions", object{"context": t.context, "actions": []object{
+		{"type": "pointer", "id": "finger", "parameters": object{"pointerType": "touch"}, "actions": steps},
+	}}, nil)
+}
+
 func (t *firefoxTab) Screenshot() ([]byte, error) {
 	var shot struct{ Data []byte }
 	err := t.call(t.ctx, "browsingContext.captureScreenshot", object{"context": t.context}, &shot)

@@ -274,6 +274,10 @@ func (t *webKitTab) Drag(from, to image.Point) error {
 	return t.call(t.ctx, http.MethodPost, "/actions", object{"actions": dragActions(from, to)}, nil)
 }
 
+func (t *webKitTab) Tap(image.Point) error {
+	return Unable("WebKit's driver has no finger")
+}
+
 func (t *webKitTab) Screenshot() (picture []byte, err error) {
 	path := "/screenshot"
 	if t.frame != "" {

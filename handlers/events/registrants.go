@@ -214,6 +214,9 @@ func (a *eventRequest) exportRegistrants(ctx context.Context) (api.Response, err
 		case !isBegun:
 			isBegun = true
 			a.beginCSV()
+			if a.Method == http.MethodHead {
+				return api.Response{IsWritten: true}, nil
+			}
 			_, _ = out.WriteString(csvColumns) // an error stays with out
 		}
 		_ = http.NewResponseController(a.Response).SetWriteDeadline(time.Now().Add(chunkTime)) // a writer without deadlines has those of Caddy

@@ -20,7 +20,7 @@ const kept = {
 
 const pollTime = 3000; // milliseconds
 const requestTime = 10000; // milliseconds, after which the network counts as away
-const lateTime = 2000; // milliseconds, after which the server is told when a button was pressed
+const lateTime = 2000; // milliseconds, after which the server is told when a button was pressed, as it is after a failure
 const maxShown = 50; // guests
 
 const clockOf = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
@@ -29,7 +29,7 @@ const clockOf = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-di
 // and learns every few seconds what other doors did.
 customElements.define('desk-door', class extends HTMLElement {
 	#guests = new Map(); // those who are registered, by member
-	#pressed = new Map(); // {isIn, at, id} by member, while the server does not have it
+	#pressed = new Map(); // {isIn, at, id, isLate} by member, while the server does not have it
 	#changes = ''; // what the list is read after
 	#tag = ''; // the ETag of the list
 	#ahead = 0; // milliseconds by which the server's clock is ahead of this one
@@ -87,6 +87,8 @@ customElements.define('desk-door', class extends HTMLElement {
 			await this.#read();
 		} catch (error) {
 			problem = error;
+			for (const press of this.#pressed.values()) press.isLate = true;
+			kept.set(this.#event, this.#pressed);
 		}
 		this.#isBusy = false;
 		this.#say(problem);
@@ -103,8 +105,8 @@ customElements.define('desk-door', class extends HTMLElement {
 	}
 
 	async #send() {
-		for (const [member, {isIn, at, id}] of [...this.#pressed]) {
-			const late = Date.now() - at > lateTime ? `?at=${encodeURIComponent(new Date(at + this.#ahead).toISOString())}` : '';
+		for (const [member, {isIn, at, id, isLate}] of [...this.#pressed]) {
+			const late = isLate || Date.now() - at > lateTime ? `?at=${encodeURIComponent(new Date(at + this.#ahead).toISOString())}` : '';
 			const response = await this.#fetch(`${this.#list}/${encodeURIComponent(member)}/check-in${late}`, {method: isIn ? 'PUT' : 'DELETE'});
 			const answer = await response.json().catch(() => ({}));
 			if (response.ok) {

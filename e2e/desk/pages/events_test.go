@@ -83,7 +83,11 @@ func (r *room) withHostileEvents(t *testing.T) func(address string) string {
 			t.Fatalf("r.Events.Publish: %v", err)
 		}
 	}
-	return strings.NewReplacer("=draft", "="+draft.ID, "=gone", "="+gone.ID).Replace
+	guests := r.withEvent(t, 1)
+	for i, name := range []string{hostile, long[:180], strings.Repeat("🎩", 191), "", "Jane", "Joe"} {
+		r.withGuest(t, guests, fmt.Sprintf("guest%d-%s@example.com", i, strings.Repeat("x", 20*i)), name)
+	}
+	return strings.NewReplacer("=draft", "="+draft.ID, "=gone", "="+gone.ID, "=guests", "="+guests).Replace
 }
 
 // pickPicture chooses a picture to be cut.

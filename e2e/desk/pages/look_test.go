@@ -27,6 +27,11 @@ var views = []struct{ name, role, address, do, until string }{
 	{"gone", "Editor", "events?event=gone", "", "$('.values')"},
 	{"crop", "Editor", "events?new=", pickPicture, "$('.crop .size')?.textContent"},
 	{"delete", "Editor", "events?event=draft&confirm=delete", "", "button('Delete the event')"},
+	{"guest-list", "Editor", "guest-list?event=guests", "", "$('.guests')"},
+	{"guest-removed", "Editor", "guest-list?event=guests", "$('.guests button[value=remove]').click()", "button('Undo')"},
+	{"guest-over", "Editor", "guest-list?event=guests", "$('#email').value = 'over@example.com'; button('Add').click()", "button('Add over the limit')"},
+	{"check-in", "Editor", "check-in?event=guests", "$('.door-list button[data-member][value=in]')?.click()", "$('.door-list .in')"},
+	{"delete-guests", "Editor", "events?event=guests&confirm=delete", "", "button('Delete the event')"},
 	{"event-settings", "Editor", "event-settings", "", "button('Save settings')"},
 	{"themes", "Owner", "themes", "document.querySelectorAll('details').forEach(d => d.open = true)", "$('.upload.ready')"},
 	{"refreshed", "Editor", "themes", "$('button[value=nightly]').click()", "$('.notice.problem')"},
@@ -150,9 +155,10 @@ func (v tab) fits(name string) {
 // A page is one request each for script, style and itself, and small; and nothing moves
 // for those who have asked for that.
 func TestRequestsAndMotion(t *testing.T) {
-	r := open(t)
-	for _, address := range []string{"curation", "events", "events?new=", "event-settings", "themes", "integrations", "sync", "curation?slot=top/top0&view=recent"} {
-		v := r.visit("Owner", address, browser.Look{})
+	r := open(t).withParties()
+	named := r.withHostileEvents(t)
+	for _, address := range []string{"curation", "events", "events?new=", "event-settings", "guest-list?event=guests", "check-in?event=guests", "themes", "integrations", "sync", "curation?slot=top/top0&view=recent"} {
+		v := r.visit("Owner", named(address), browser.Look{})
 		got := js[struct {
 			Scripts, Styles, Others, Bytes int
 		}](v, `(() => {

@@ -1,0 +1,354 @@
+package pages
+
+import (
+	"fmt"
+	"image"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+)
+
+// phone is how the check-in page is looked at.
+var phone = browser.Look{Width: 390, Height: 844, Phone: true}
+
+// withEvent publishes an event that takes registrations, of most guests or of any number if that
+// is 0, and returns its ID.
+func (r *room) withEvent(t *testing.T, most int) string {
+	t.Helper()
+	party, err := r.Site.Events.Type(t.Context(), "nightly", "party")
+	if err != nil {
+		t.Fatalf("r.Site.Events.Type: %v", err)
+	}
+	values := map[string]any{"name": "Summer party", "event_date": "2100-06-19", "menu": "Cake", "access": "free"}
+	if most > 0 {
+		values["max_attendees"] = float64(most)
+	}
+	e := r.create(t, values)
+	if _, err := r.Events.Publish(t.Context(), "daily", e.ID, 0, party); err != nil {
+		t.Fatalf("r.Events.Publish: %v", err)
+	}
+	return e.ID
+}
+
+// withGuest adds somebody to an event, and returns the UUID.
+func (r *room) withGuest(t *testing.T, event, email, name string) string {
+	t.Helper()
+	added, _, err := r.Guests.Add(t.Context(), r.Ghost, "daily", event, events.Addition{Email: email, Name: name, By: "Ed Itor", OverLimit: true})
+	if err != nil {
+		t.Fatalf("r.Guests.Add: %v", err)
+	}
+	return added.Member
+}
+
+// insertGuests puts n registrations into the store.
+func (r *room) insertGuests(t *testing.T, event string, n int) {
+	t.Helper()
+	for _, insert := range []string{
+		`WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
+			INSERT INTO registrations (site, event, member, email, name, search, registered_at, changed)
+			SELECT 'daily', $1, 'uuid-' || n, 'reader' || n || '@example.com', 'Reader ' || n, 'reader' || n || '@example.com reader ' || n, 1000 + n, n FROM numbers`,
+		`INSERT INTO registrations_taken (site, event, taken, version) VALUES ('daily', $1, $2, $2)`,
+	} {
+		if _, err := r.DB.Write.ExecContext(t.Context(), insert, event, n); err != nil {
+			t.Fatalf("inserting registrations: %v", err)
+		}
+	}
+}
+
+// door checks somebody in at another door, or takes that back.
+func (r *room) door(t *testing.T, event, member string, isIn bool) {
+	t.Helper()
+	if _, err := r.Guests.CheckIn(t.Context(), "daily", event, member, isIn, time.Time{}); err != nil {
+		t.Fatalf("r.Guests.CheckIn: %v", err)
+	}
+}
+
+// tally counts the guests of an event in the store.
+func (r *room) tally(t *testing.T, event string) events.Tally {
+	t.Helper()
+	of, err := r.Guests.Tally(t.Context(), "daily", event)
+	if err != nil {
+		t.Fatalf("r.Guests.Tally: %v", err)
+	}
+	return of
+}
+
+// cutNetwork has what the script asks about registrations get no answer, until the function that
+// it returns is called.
+func (r *room) cutNetwork() (restore func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.before
+	r.before = func(request *http.Request) {
+		if strings.Contains(request.URL.Path, "/registrations") {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.before = before
+	}
+}
+
+// tap touches the first button that has a text.
+func (v tab) tap(label string) {
+	v.T.Helper()
+	v.Until(fmt.Sprintf("button(%q)", label))
+	if browser.Name() == "webkit" { // whose driver has no finger
+		v.press(label)
+		return
+	}
+	at := js[[]float64](v, `(() => {
+		const box = (button(%q).scrollIntoView({block: 'center'}), button(%q)).getBoundingClientRect();
+		return [box.left + box.width / 2, box.top + box.height / 2];
+	})()`, label, label)
+	v.Must(v.Tap(image.Pt(int(at[0]), int(at[1]))))
+}
+
+// shows waits until an element has a text.
+func (v tab) shows(selector, wanted string) {
+	v.T.Helper()
+	v.Until(fmt.Sprintf("text($(%q)) === %q", selector, wanted))
+}
+
+// An editor adds a member, and one more over the limit once that is confirmed, removes somebody
+// and takes that back.
+func TestGuestList(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 2)
+	r.withGuest(t, id, "jane@example.com", "Jane Doe")
+	v := r.visit("Editor", "events", browser.Look{})
+	v.Until("button('New event')")
+	diff(t, "the list of events", "1 of 2 for Summer party", js[string](v, "text($('.events a[href^=guest-list]'))"))
+	v.goTo("events?event=" + id)
+	v.press("Guest list: 1 of 2")
+	v.Until("$('.tally')")
+	diff(t, "the counts", "Registered 1 of 2 Checked in 0 Cancelled 0", js[string](v, "[...$('.tally').querySelectorAll('dt, dd')].map(text).join(' ')"))
+	add := func(email string) {
+		t.Helper()
+		v.Do("$('#email').value = %q; $('#name').value = 'Joe'", email)
+		v.press("Add")
+	}
+	add("joe")
+	v.says("The email is not a valid address of 191 characters at most.")
+	diff(t, "what was typed", []string{"joe", "Joe"}, js[[]string](v, "[$('#email').value, $('#name').value]"))
+	add("joe@example.com")
+	v.says("Joe was added.")
+	add("joe@example.com")
+	v.says("Joe is registered already.")
+	add("max@example.com")
+	v.Until("button('Add over the limit')")
+	diff(t, "the question", "Add Joe over the limit? All 2 places are taken. The places of others stay as they are.", js[string](v, "text($('.panel h2')) + ' ' + text($('.panel p'))"))
+	diff(t, "before it is confirmed", 2, r.tally(t, id).Registered)
+	v.press("Add over the limit")
+	v.says("Joe was added.")
+	diff(t, "the limit", "More are registered than there are places: 3 of 2. Everybody who is registered stays so. Readers can register again when fewer are.", js[string](v, "text($('.over'))"))
+	v.press("Remove Jane Doe")
+	v.says("Jane Doe was removed. Undo")
+	diff(t, "after removing", events.Tally{Registered: 2, Cancelled: 1, Most: 2}, r.tally(t, id))
+	diff(t, "who cancelled", true, js[bool](v, "text($('.guests td:nth-child(3)')).endsWith(' by Staff')"))
+	v.press("Undo")
+	v.Until("button('Add over the limit')")
+	v.press("Add over the limit")
+	v.says("Jane Doe is registered again.")
+	diff(t, "after it was taken back", events.Tally{Registered: 3, Most: 2}, r.tally(t, id))
+	v.Do("$('#q').value = 'JANE'")
+	v.press("Search")
+	v.Until("document.readyState === 'complete' && button('Show all')")
+	diff(t, "who is found", []string{"Jane Doe"}, js[[]string](v, "[...document.querySelectorAll('.guests th bdi')].filter(e => !e.closest('small, thead')).map(text)"))
+	diff(t, "added by", true, js[bool](v, "text($('.guests td')).endsWith('added by Ed Itor')"))
+	file := js[[]string](v, `fetch(button('Download CSV').href).then(async r => [r.headers.get('Content-Type'), String((await r.text()).split('\r\n').length)])`)
+	diff(t, "the CSV", []string{"text/csv; charset=utf-8", "5"}, file)
+	v.goTo("events?event=" + id + "&confirm=delete")
+	v.Until("button('Delete the event')")
+	diff(t, "what is deleted", "3 registered and 0 cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it. Guest list", js[string](v, "text($('.panel p:has(b)'))"))
+}
+
+// What guests call themselves is text, and names of 191 characters fit on a phone.
+func TestHostileGuests(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 0)
+	names := []string{`=HYPERLINK("https://example.com")`, strings.Repeat("🎩", 191), hostile, strings.Repeat("Unbroken", 23)}
+	for i, name := range names {
+		r.withGuest(t, id, fmt.Sprintf("guest%d@example.com", i), name)
+	}
+	v := r.visit("Editor", "guest-list?event="+id, phone)
+	v.Until("$('.guests')")
+	v.fits("the guest list")
+	v.goTo("check-in?event=" + id)
+	v.Until("document.querySelectorAll('.door-list button[data-member]').length === 4")
+	v.fits("check-in")
+	diff(t, "scripts that ran", false, js[bool](v, "!!document.querySelector('.door-list :is(script, img)')"))
+}
+
+// At the door, on a phone: a guest is found while somebody types, is checked in by one touch, and
+// that is taken back. Each target has 44 pixels.
+func TestCheckInByTouch(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 0)
+	for i, name := range []string{"Jane Doe", "Joe Quay", "Özlem Ångström"} {
+		r.withGuest(t, id, fmt.Sprintf("guest%d@example.com", i), name)
+	}
+	v := r.visit("Editor", "check-in?event="+id, phone)
+	v.Until("$('.door-list button[data-member]')")
+	v.shows(".counter", "0 of 3 checked in")
+	diff(t, "small targets", []string{}, js[[]string](v, `[...document.querySelectorAll('desk-door button, desk-door input')].filter(e => e.checkVisibility())
+		.filter(e => e.getBoundingClientRect().height < 44 || e.getBoundingClientRect().width < 44).map(text)`))
+	v.Keys("#q", "özl")
+	v.Until("document.querySelectorAll('.door-list li').length === 1")
+	v.tap("Check in Özlem Ångström")
+	v.shows(".counter", "1 of 3 checked in")
+	wait.Until(t, func() string {
+		if of := r.tally(t, id); of.CheckedIn != 1 {
+			return fmt.Sprintf("%+v, want one who is checked in", of)
+		}
+		return ""
+	})
+	v.Until("text($('.door-list li'))?.match(/Checked in \\d\\d:\\d\\d/)")
+	diff(t, "what is read out", "Özlem Ångström: checked in", js[string](v, "text($('#said'))"))
+	v.tap("Undo: Özlem Ångström")
+	v.shows(".counter", "0 of 3 checked in")
+	wait.Until(t, func() string {
+		if of := r.tally(t, id); of.CheckedIn != 0 {
+			return fmt.Sprintf("%+v, want nobody who is checked in", of)
+		}
+		return ""
+	})
+	v.Do("$('#q').value = 'nobody'; $('#q').dispatchEvent(new Event('input', {bubbles: true}))")
+	v.shows(".rest", "Nobody is found.")
+}
+
+// Two doors agree within seconds: a check-in, an undo, a guest who cancels and one who is added at
+// the other are seen here, and the row under a finger stays where it is.
+func TestTwoDoorsAgree(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 0)
+	jane, joe := r.withGuest(t, id, "jane@example.com", "Jane"), r.withGuest(t, id, "joe@example.com", "Joe")
+	v := r.visit("Editor", "check-in?event="+id, phone)
+	v.shows(".counter", "0 of 2 checked in")
+	v.Until("$('.door-list button[data-member]')")
+	v.Do("window.row = button('Check in Joe')")
+	r.door(t, id, jane, true)
+	v.shows(".counter", "1 of 2 checked in")
+	diff(t, "the row of another is the same", true, js[bool](v, "window.row === button('Check in Joe')"))
+	r.door(t, id, jane, false)
+	v.shows(".counter", "0 of 2 checked in")
+	if _, err := r.Guests.Remove(t.Context(), "daily", id, joe, "Ed"); err != nil {
+		t.Fatalf("r.Guests.Remove: %v", err)
+	}
+	v.shows(".counter", "0 of 1 checked in")
+	r.withGuest(t, id, "max@example.com", "Max")
+	v.shows(".counter", "0 of 2 checked in")
+	v.tap("Check in Max")
+	wait.Until(t, func() string {
+		if of := r.tally(t, id); of != (events.Tally{Registered: 2, Cancelled: 1, CheckedIn: 1}) {
+			return fmt.Sprintf("%+v, want 1 of 2 who is checked in", of)
+		}
+		return ""
+	})
+}
+
+// Presses while the network is away are kept, also when the page is opened anew, and are sent once it is back. What
+// another door did later counts.
+func TestCheckInWithoutNetwork(t *testing.T) {
+	wantedAway := []string{"net::ERR_EMPTY_RESPONSE", "net::ERR_", "NetworkError"}
+	wanted = append(wanted, wantedAway...)
+	t.Cleanup(func() { wanted = slices.DeleteFunc(wanted, func(s string) bool { return slices.Contains(wantedAway, s) }) })
+	r := open(t).withParties()
+	id := r.withEvent(t, 0)
+	jane := r.withGuest(t, id, "jane@example.com", "Jane")
+	r.withGuest(t, id, "joe@example.com", "Joe")
+	v := r.visit("Editor", "check-in?event="+id, phone)
+	v.Until("$('.door-list button[data-member]')")
+	restore := r.cutNetwork()
+	v.tap("Check in Jane")
+	v.shows(".net", "No network. The list is as it was. One press is kept on this phone and sent later.")
+	v.tap("Check in Joe")
+	v.shows(".counter", "2 of 2 checked in")
+	v.shows(".net", "No network. The list is as it was. 2 presses are kept on this phone and sent later.")
+	v.Keys("#q", "joe")
+	v.Until("document.querySelectorAll('.door-list li').length === 1 && text($('.door-list small:last-child'))?.endsWith(', not sent yet')")
+	diff(t, "on the server", 0, r.tally(t, id).CheckedIn)
+	// Another door checks Jane in and out meanwhile.
+	r.door(t, id, jane, true)
+	r.door(t, id, jane, false)
+	restore()
+	v.goTo("check-in?event=" + id)
+	v.shows(".counter", "1 of 2 checked in")
+	diff(t, "what is kept", nil, js[any](v, "localStorage['lychgate-door-"+id+"'] ?? null"))
+	diff(t, "on the server then", events.Tally{Registered: 2, CheckedIn: 1}, r.tally(t, id))
+
+	// The session ends: nothing is lost.
+	v.Until("button('Undo: Joe')")
+	v.as("")
+	v.tap("Undo: Joe")
+	v.shows(".net", "Your session has ended. Sign in to the site's admin again, in another tab. One press is kept on this phone and sent later.")
+	v.as("Editor")
+	v.shows(".net", "All is sent, and the list is up to date.")
+	diff(t, "after the session", 0, r.tally(t, id).CheckedIn)
+}
+
+// A list of 5,000 is quick: the page, a search while somebody types, and a press.
+func TestLongGuestList(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 0)
+	r.insertGuests(t, id, 5000)
+	v := r.visit("Editor", "guest-list?event="+id, browser.Look{})
+	v.Until("$('.guests')")
+	took := js[float64](v, "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+	if took > 2000 {
+		t.Errorf("the guest list took %.0f ms, want 2 s at most", took)
+	}
+	v.press("Next page")
+	v.Until("document.readyState === 'complete' && text($('.guests th[scope=row] bdi')) === 'Reader 101'")
+	v.goTo("check-in?event=" + id)
+	v.shows(".counter", "0 of 5000 checked in")
+	v.Until("$('.door-list button[data-member]')")
+	took = js[float64](v, `(() => {
+		const began = performance.now();
+		$('#q').value = 'reader 4999';
+		$('#q').dispatchEvent(new Event('input', {bubbles: true}));
+		document.body.getBoundingClientRect();
+		return performance.now() - began;
+	})()`)
+	if took > 200 {
+		t.Errorf("a search took %.0f ms, want 200 at most", took)
+	}
+	diff(t, "who is found", "Reader 4999", js[string](v, "text($('.door-list .who'))"))
+}
+
+// With plain forms alone, guests are added, checked in and removed.
+func TestGuestsWithoutJavaScript(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 1)
+	r.noScript = true
+	v := r.visit("Editor", "guest-list?event="+id, browser.Look{})
+	v.Until("$('#email')")
+	v.Do("$('#email').value = 'jane@example.com'")
+	v.press("Add")
+	v.Until("document.readyState === 'complete' && said() === 'jane@example.com was added.'")
+	v.Do("$('#email').value = 'joe@example.com'")
+	v.press("Add")
+	v.Until("document.readyState === 'complete' && button('Add over the limit')")
+	v.press("Add over the limit")
+	v.Until("document.readyState === 'complete' && said() === 'joe@example.com was added.'")
+	v.press("Check-in")
+	v.Until("document.readyState === 'complete' && button('Check in jane@example.com')")
+	v.press("Check in jane@example.com")
+	v.Until("document.readyState === 'complete' && button('Undo: jane@example.com')")
+	diff(t, "checked in", events.Tally{Registered: 2, CheckedIn: 1, Most: 1}, r.tally(t, id))
+	v.press("Undo: jane@example.com")
+	v.Until("document.readyState === 'complete' && button('Check in jane@example.com')")
+	v.goTo("guest-list?event=" + id)
+	v.Until("button('Remove jane@example.com')")
+	v.press("Remove jane@example.com")
+	v.Until("document.readyState === 'complete' && button('Undo')")
+	diff(t, "removed", events.Tally{Registered: 1, Cancelled: 1, Most: 1}, r.tally(t, id))
+}
