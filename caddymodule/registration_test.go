@@ -32,7 +32,11 @@ func (h *homepage) signInReader(email string, isPaid bool) string {
 	}
 	var made struct{ Members []struct{ ID string } }
 	h.decode(h.ghost("POST", "/members/", string(body)), &made)
-	h.t.Cleanup(func() { h.ghost("DELETE", "/members/"+made.Members[0].ID+"/", "") })
+	h.t.Cleanup(func() {
+		for _, id := range h.ids("members", "email:'"+email+"'") {
+			h.ghost("DELETE", "/members/"+id+"/", "")
+		}
+	})
 	var link struct {
 		URLs []struct{ URL string } `json:"member_signin_urls"`
 	}

@@ -86,6 +86,7 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	run(service.Run)
 	feed := events.NewFeed(store)
 	registrar := events.NewRegistrar(store, feed, s.store.work.Load(), platformsOf[platform.MemberLabeler](s.edge), s.refreshMember, Sampled(s.edge.Logger))
+	run(func(ctx context.Context) { registrar.Run(ctx, platformsOf[platform.MemberFinder](s.edge)) })
 	s.serving.Store(&servingEvents{service, feed, registrar})
 	return nil
 }
@@ -102,6 +103,16 @@ func (s *Events) refreshMember(ctx context.Context, site, id string) error {
 		return serving.inbound.Refresh(ctx, site, id)
 	}
 	return nil
+}
+
+// forgetRegistrants has registrations forget members who were deleted on the platform of a site.
+func (e *Edge) forgetRegistrants(site string, emails ...string) {
+	if e.events == nil {
+		return
+	}
+	if serving := e.events.serving.Load(); serving != nil {
+		serving.registrar.Deleted(site, emails...)
+	}
 }
 
 // Service returns what keeps the events. Errors: ErrStoreAway.

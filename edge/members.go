@@ -129,8 +129,8 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	serving := &Serving{
 		Store:   store,
 		Now:     db.Now,
-		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.edge), Logger: s.logger, Now: db.Now}),
-		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now}),
+		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.edge), Logger: s.logger, Now: db.Now, Deleted: s.edge.forgetRegistrants}),
+		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.edge.forgetRegistrants}),
 		uses:    members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 	}
 	for name, site := range s.edge.byName {

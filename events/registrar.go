@@ -29,6 +29,8 @@ type Registrar struct {
 
 	// changed is told the platform's ID of each member who was changed there.
 	changed func(ctx context.Context, site, id string) error
+
+	forgetting forgetting
 }
 
 // NewRegistrar returns a Registrar for the events of a store and of its feed, and has a queue
@@ -39,6 +41,7 @@ func NewRegistrar(store *SQL, feed *Feed, queue *work.Queue, hosts LabelHosts, c
 		db: store.db, feed: feed, work: queue, logger: logger, changed: changed,
 		offers: recent.New[offerKey, offer](maxOffers, versionTTL), places: recent.New[placeKey, time.Time](maxPlaces, versionTTL),
 	}
+	r.forgetting.said, r.forgetting.rounds = make(map[string][]string), make(map[string]round)
 	r.writes = semaphore.NewWeighted(maxWrites)
 	if store.db.Kind == database.SQLite {
 		r.writes = semaphore.NewWeighted(maxGrouped)

@@ -115,6 +115,7 @@ func (s comparer) step(ctx context.Context, w *walk, renew func() error) (Compar
 	if err != nil {
 		return Compared{}, err
 	}
+	s.Deleted.Tell(s.name, emailsOf(differences.Gone)...)
 	result := Compared{
 		Seen:    len(there),
 		Added:   len(differences.Added) - len(undone.Added),
@@ -138,6 +139,13 @@ func (s comparer) step(ctx context.Context, w *walk, renew func() error) (Compar
 		}
 	}
 	return result, nil
+}
+
+func emailsOf(list []members.Record) (emails []string) {
+	for _, r := range list {
+		emails = append(emails, r.Email)
+	}
+	return emails
 }
 
 // refreshEach refreshes members one by one, and counts them.

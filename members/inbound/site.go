@@ -39,6 +39,9 @@ type Config struct {
 	// seconds.
 	Timeout time.Duration
 
+	// Deleted is told of members that are gone from their platform.
+	Deleted members.Deletions
+
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }

@@ -70,6 +70,9 @@ type Config struct {
 	// the platform is another: what is known of the old one is then forgotten.
 	Platform func(site string) platform.Platform
 
+	// Deleted is told of members that are gone from their platform.
+	Deleted members.Deletions
+
 	// Timeout bounds how long a caller waits for the platform. Default: 5
 	// seconds.
 	Timeout time.Duration

@@ -76,6 +76,9 @@ func (s *site) markApplied(ctx context.Context, r members.Record, found platform
 		r.Email = email // until the other lets go of it
 		err = mark()
 	}
+	if r.Deleted && err == nil {
+		s.Deleted.Tell(r.Site, email)
+	}
 	return r, pending, err
 }
 
@@ -88,6 +91,7 @@ func (s *site) forget(ctx context.Context, a attempt) {
 	if r.IsPending() {
 		s.logger().Warn("member was deleted on the platform before all writes were applied", zap.String("guid", r.GUID))
 	}
+	s.Deleted.Tell(r.Site, r.Email)
 	if err := s.leases().Forget(ctx, r, a.Owner); err != nil {
 		s.logger().Error("cannot delete a member that was deleted on the platform", zap.String("guid", r.GUID), zap.Error(err))
 	}

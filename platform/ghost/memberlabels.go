@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -33,6 +35,29 @@ func (c *memberClient) LabelsOf(ctx context.Context, uuid string) (id string, la
 		labels = append(labels, l.Name)
 	}
 	return member.ID, labels, nil
+}
+
+// MembersOf implements [platform.MemberFinder].
+func (c *memberClient) MembersOf(ctx context.Context, uuids []string) (there []string, err error) {
+	var found struct {
+		Members *[]struct {
+			UUID string `json:"uuid"`
+		} `json:"members"`
+	}
+	query := url.Values{"filter": {"uuid:" + oneOf(uuids)}, "fields": {"id,uuid"}, "limit": {strconv.Itoa(len(uuids))}}
+	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &found); err != nil {
+		return nil, err
+	}
+	if found.Members == nil { // members that an answer does not name are taken to be deleted
+		return nil, &Error{Status: http.StatusOK, Message: "without members"}
+	}
+	for _, member := range *found.Members {
+		if !slices.Contains(uuids, member.UUID) {
+			return nil, errors.New("asking Ghost for members by UUID: it returned another one; does something in front of it drop the query from a request?")
+		}
+		there = append(there, member.UUID)
+	}
+	return there, nil
 }
 
 // AddLabel implements [platform.MemberLabeler]. Ghost gives a member a label twice if it is asked

@@ -2,6 +2,8 @@
 package membertest
 
 import (
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +32,27 @@ type Bench struct {
 	Store    *memberstore.SQL
 	Platform *platformtest.Platform
 	*Edge
+
+	mu      sync.Mutex
+	deleted []string // emails
+}
+
+// Deleted returns the emails of members who were said to be deleted, since it was asked last.
+func (b *Bench) Deleted() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	deleted := b.deleted
+	b.deleted = nil
+	slices.Sort(deleted)
+	return deleted
+}
+
+func (b *Bench) tellDeleted(site string, emails ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if site == Site {
+		b.deleted = append(b.deleted, emails...)
+	}
 }
 
 // Edge is one process that serves the site.
@@ -64,9 +87,11 @@ func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
 	e := &Edge{
 		Outbox: outbox.New(outbox.Config{
 			Store: b.Store, Platform: Serve(map[string]platform.Platform{Site: site.Platform}), Logger: zap.NewNop(), Timeout: timeout, Now: now,
+			Deleted: b.tellDeleted,
 		}),
 		Sync: inbound.New(inbound.Config{
 			Store: b.Store, Sites: map[string]inbound.Site{Site: site}, Logger: zap.NewNop(), Timeout: timeout, Now: now,
+			Deleted: b.tellDeleted,
 		}),
 	}
 	e.Service = members.New(members.Config{

@@ -1,0 +1,261 @@
+package events
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file removes the email and the name of registrants who were deleted on the platform
+// (docs/registration.md#personal-data).
+
+const (
+	// saidInterval is how soon the platform is asked for members who are said to be deleted, and
+	// roundInterval how often for platform.MaxMembersOf of all registrants of a site.
+	saidInterval  = 5 * time.Second
+	roundInterval = time.Minute
+
+	// forgetRound is how often each registrant is asked for. In a day there is time for 72,000 of
+	// a site; of more it takes longer.
+	forgetRound = 24 * time.Hour
+
+	// forgetTimeout bounds what is asked of a site at once.
+	forgetTimeout = 20 * time.Second
+
+	// maxSaid bounds the members who are said to be deleted and were not asked for yet, of all
+	// sites. Others are found by the round.
+	maxSaid = 10000
+
+	// maxSaidAtOnce bounds those who are asked for in an interval, of a site.
+	maxSaidAtOnce = 2 * platform.MaxMembersOf
+)
+
+// forgetting is whom the platforms of sites are to be asked for.
+type forgetting struct {
+	mu     sync.Mutex
+	said   map[string][]string // emails, by site
+	count  int                 // of said
+	rounds map[string]round
+}
+
+// round is how far a site's registrants were asked for.
+type round struct {
+	after string // the member who was asked for last
+	next  time.Time
+}
+
+// Deleted says that members of a site were deleted on its platform, who had these emails. It
+// returns at once. Run asks the platform, whose word counts.
+func (r *Registrar) Deleted(site string, emails ...string) {
+	f := &r.forgetting
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	emails = emails[:min(len(emails), maxSaid-f.count)]
+	f.count += len(emails)
+	f.said[site] = append(f.said[site], emails...)
+}
+
+// take returns members of a site who are said to be deleted.
+func (f *forgetting) take(site string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.said[site]
+	n := min(len(all), maxSaidAtOnce)
+	f.count -= n
+	if f.said[site] = all[n:]; n == len(all) {
+		delete(f.said, site)
+	}
+	return all[:n]
+}
+
+// Run forgets registrants whom the platforms do not have any more, until ctx is done.
+func (r *Registrar) Run(ctx context.Context, hosts func(site string) platform.MemberFinder) {
+	said, all := time.NewTicker(saidInterval), time.NewTicker(roundInterval)
+	defer said.Stop()
+	defer all.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-said.C:
+			if r.forgetting.isSaid() {
+				r.forgetSites(ctx, hosts, r.forgetSaid)
+			}
+		case <-all.C:
+			r.forgetSites(ctx, hosts, r.forgetSome)
+		}
+	}
+}
+
+func (f *forgetting) isSaid() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count > 0
+}
+
+// forgetSites begins to ask the platform of each site that has registrants.
+func (r *Registrar) forgetSites(ctx context.Context, hosts func(site string) platform.MemberFinder, forget func(context.Context, platform.MemberFinder, string) error) {
+	sites, err := database.List(ctx, r.db.Read, database.Text, listRegistrantSites)
+	if err != nil {
+		return // the store that is away says so elsewhere
+	}
+	r.forgetting.keep(sites)
+	for _, site := range sites {
+		host := hosts(site)
+		if host == nil {
+			continue
+		}
+		r.work.Background(site, func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
+			defer cancel()
+			if err := forget(ctx, host, site); err != nil {
+				r.logger.Debug("cannot look for deleted registrants", zap.String("site", site), zap.Error(err))
+			}
+		})
+	}
+}
+
+// keep drops what is known of other sites than some.
+func (f *forgetting) keep(sites []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for site := range f.rounds {
+		if !slices.Contains(sites, site) {
+			delete(f.rounds, site)
+		}
+	}
+	for site, emails := range f.said {
+		if !slices.Contains(sites, site) {
+			f.count -= len(emails)
+			delete(f.said, site)
+		}
+	}
+}
+
+// forgetSaid asks for those who are said to be deleted. After a failure they are asked for again
+// later.
+func (r *Registrar) forgetSaid(ctx context.Context, host platform.MemberFinder, site string) error {
+	said := r.forgetting.take(site)
+	for part := range slices.Chunk(said, platform.MaxMembersOf) {
+		list, err := r.registrantsOf(ctx, site, part)
+		for members := range slices.Chunk(list, platform.MaxMembersOf) {
+			if err == nil {
+				err = r.forget(ctx, host, site, members)
+			}
+		}
+		if err != nil {
+			r.Deleted(site, part...)
+			return err
+		}
+	}
+	return nil
+}
+
+// registrantsOf returns the UUIDs of registrants who had one of some emails. SQLite compares ASCII
+// letters alone without case; others are found by the round.
+func (r *Registrar) registrantsOf(ctx context.Context, site string, emails []string) ([]string, error) {
+	var some statement
+	some.add(`SELECT DISTINCT member FROM registrations WHERE site = ? AND LOWER(email) IN (`, site)
+	for i, email := range emails {
+		some.add(strings.Repeat(", ", min(i, 1))+"?", strings.ToLower(email))
+	}
+	some.add(`)`)
+	list, err := database.List(ctx, r.db.Read, database.Text, some.text, some.args...)
+	return list, wrap("finding registrants by email", err)
+}
+
+// forgetSome asks for some of a site's registrants, if their round is due.
+func (r *Registrar) forgetSome(ctx context.Context, host platform.MemberFinder, site string) error {
+	at, isDue := r.forgetting.begin(site, r.db.Now())
+	if !isDue {
+		return nil
+	}
+	list, err := database.List(ctx, r.db.Read, database.Text, listRegistrantMembers, site, at.after, platform.MaxMembersOf)
+	if err != nil {
+		return wrap("listing registrants", err)
+	}
+	if err := r.forget(ctx, host, site, list); err != nil {
+		return err
+	}
+	r.forgetting.goOn(site, at, list)
+	return nil
+}
+
+// begin returns how far the round of a site is, and whether it goes on now. Before its first
+// round a process asks for those behind any place, so that processes that end soon ask for all in
+// the end.
+func (f *forgetting) begin(site string, now time.Time) (at round, isDue bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, ok := f.rounds[site]
+	switch {
+	case !ok:
+		at = round{after: fmt.Sprintf("%04x", rand.N(1<<16)), next: now}
+	case at.after != "":
+	case now.Before(at.next):
+		return at, false
+	default:
+		at.next = now.Add(forgetRound)
+	}
+	f.rounds[site] = at
+	return at, true
+}
+
+// goOn notes that members were asked for. A part that is not full is the last one of the round.
+func (f *forgetting) goOn(site string, at round, list []string) {
+	at.after = ""
+	if len(list) == platform.MaxMembersOf {
+		at.after = list[len(list)-1]
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rounds[site] = at
+}
+
+// forget removes the email and the name of those of some registrants whom the platform does not
+// have. That they registered stays, without saying who they are.
+func (r *Registrar) forget(ctx context.Context, host platform.MemberFinder, site string, list []string) error {
+	if len(list) == 0 {
+		return nil
+	}
+	there, err := host.MembersOf(ctx, list)
+	if err != nil {
+		return ofPlatform(err)
+	}
+	for _, member := range list {
+		if slices.Contains(there, member) {
+			continue
+		}
+		if _, err := r.work.GiveUp(ctx, site, RegistrantsKind, member); err != nil { // which has the email
+			return err
+		}
+		err := r.db.InTx(ctx, func(tx *sql.Tx) error {
+			for _, text := range []string{forgetPerson, forgetMemberLabels} {
+				if _, err := tx.ExecContext(ctx, text, site, member); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return wrap("forgetting a registrant", err)
+		}
+	}
+	return nil
+}
+
+const (
+	listRegistrantSites = `SELECT site FROM events_sites s WHERE EXISTS (SELECT 1 FROM registrations r WHERE r.site = s.site) ORDER BY site`
+
+	listRegistrantMembers = `SELECT DISTINCT member FROM registrations WHERE site = $1 AND member > $2 AND email <> '' ORDER BY member LIMIT $3`
+)

@@ -1,0 +1,202 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// finder is a platform on which some members were deleted.
+type finder struct {
+	gone   []string
+	isDown bool
+	asked  []int // members, in each request
+}
+
+var errFinder = errors.New("connection reset")
+
+func (f *finder) MembersOf(_ context.Context, uuids []string) (there []string, err error) {
+	f.asked = append(f.asked, len(uuids))
+	if f.isDown {
+		return nil, errFinder
+	}
+	return slices.DeleteFunc(slices.Clone(uuids), func(uuid string) bool { return slices.Contains(f.gone, uuid) }), nil
+}
+
+// asks returns how many members the requests since the last call asked for.
+func (f *finder) asks() []int {
+	asked := f.asked
+	f.asked = nil
+	return asked
+}
+
+// named returns the registrants of the event of openHouse that have an email or a name.
+func named(t *testing.T, r *Registrar) (members []string) {
+	t.Helper()
+	list, err := database.List(t.Context(), r.db.Read, database.Text, `SELECT member FROM registrations WHERE email <> '' OR name <> '' OR search <> '' ORDER BY member`)
+	if err != nil {
+		t.Fatalf("database.List: %v", err)
+	}
+	return list
+}
+
+func without(list []string, some ...string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(member string) bool { return slices.Contains(some, member) })
+}
+
+// members registers some readers, and returns their UUIDs in order.
+func registerSome(t *testing.T, r *Registrar, count int) (members []string) {
+	t.Helper()
+	for n := range count {
+		if got, err := r.Register(t.Context(), "daily", "party", reader(n)); err != nil || got.State != Registered {
+			t.Fatalf("registering reader %d: %+v, %v", n, got, err)
+		}
+		members = append(members, reader(n).Member)
+	}
+	slices.Sort(members)
+	return members
+}
+
+// Members who are said to be deleted are forgotten, unless the platform has them. That they
+// registered stays. While the platform is away, they are asked for again.
+func TestForgetSaid(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		_, edges := openHouse(t, db, 1, nil)
+		r := edges[0]
+		all := registerSome(t, r, 4)
+		f := &finder{gone: []string{reader(1).Member}, isDown: true}
+		look := func(what string, err error, asked []int, left []string) {
+			t.Helper()
+			if got := r.forgetSaid(t.Context(), f, "daily"); !errors.Is(got, err) {
+				t.Errorf("%s: %v, want %v", what, got, err)
+			}
+			if diff := cmp.Diff(asked, f.asks()); diff != "" {
+				t.Errorf("%s: the members asked for (-want +got): %s", what, diff)
+			}
+			if diff := cmp.Diff(left, named(t, r)); diff != "" {
+				t.Errorf("%s: who is known by name (-want +got): %s", what, diff)
+			}
+		}
+		look("nobody is said to be deleted", nil, nil, all)
+		r.Deleted("daily", "JANE1@example.com", "jane2@example.com", "other@example.com")
+		look("the platform is away", errFinder, []int{2}, all)
+		f.isDown = false
+		look("it is back", nil, []int{2}, without(all, reader(1).Member))
+		look("again", nil, nil, without(all, reader(1).Member))
+		r.Deleted("daily", "other@example.com")
+		look("somebody who has not registered", nil, nil, without(all, reader(1).Member))
+		if got, err := r.Find(t.Context(), "daily", "party", Reader{}); err != nil || got.Taken != 4 {
+			t.Errorf("%d are registered, %v; want 4, as before", got.Taken, err)
+		}
+	})
+}
+
+// All registrants are asked for in parts, once a day, and who is not on the platform is forgotten.
+func TestForgetRound(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		_, edges := openHouse(t, db, 1, nil)
+		r := edges[0]
+		const count = 2*platform.MaxMembersOf + 20
+		all := registerSome(t, r, count)
+		f := &finder{gone: []string{all[0], all[70], all[count-1]}}
+		r.forgetting.rounds["daily"] = round{}
+		look := func(what string, err error, want ...int) {
+			t.Helper()
+			if got := r.forgetSome(t.Context(), f, "daily"); !errors.Is(got, err) {
+				t.Errorf("%s: %v, want %v", what, got, err)
+			}
+			if diff := cmp.Diff(want, f.asks()); diff != "" {
+				t.Errorf("%s: the members asked for (-want +got): %s", what, diff)
+			}
+		}
+		look("the first part", nil, platform.MaxMembersOf)
+		f.isDown = true
+		look("the platform is away", errFinder, platform.MaxMembersOf)
+		f.isDown = false
+		look("the second part", nil, platform.MaxMembersOf)
+		look("the last part", nil, 20)
+		look("on the same day", nil)
+		if diff := cmp.Diff(without(all, f.gone...), named(t, r)); diff != "" {
+			t.Errorf("who is known by name (-want +got): %s", diff)
+		}
+		r.forgetting.rounds["daily"] = round{next: db.Now().Add(-time.Second)}
+		look("on the next day", nil, platform.MaxMembersOf)
+	})
+}
+
+// A process begins anywhere, and goes on from the first registrant.
+func TestForgetFromAnywhere(t *testing.T) {
+	f := forgetting{rounds: make(map[string]round)}
+	now := time.Now()
+	at, isDue := f.begin("daily", now)
+	if !isDue || len(at.after) != 4 {
+		t.Errorf("it begins at %+v, %t, want four digits, and to be due", at, isDue)
+	}
+	f.goOn("daily", at, nil)
+	if at, isDue = f.begin("daily", now); !isDue || at.after != "" || !at.next.Equal(now.Add(forgetRound)) {
+		t.Errorf("then it begins at %+v, %t, want the first registrant", at, isDue)
+	}
+	f.goOn("daily", at, nil)
+	if at, isDue = f.begin("daily", now); isDue {
+		t.Errorf("on the same day it begins at %+v, want nowhere", at)
+	}
+	f.keep([]string{"weekly"})
+	if len(f.rounds) > 0 {
+		t.Errorf("%v is kept of a site without registrants, want nothing", f.rounds)
+	}
+}
+
+// However many are said to be deleted, what is kept of them is bounded.
+func TestSaidIsBounded(t *testing.T) {
+	r := &Registrar{forgetting: forgetting{said: make(map[string][]string)}}
+	for n := range 2 * maxSaid {
+		r.Deleted(fmt.Sprint("site", n%3), strconv.Itoa(n))
+	}
+	kept := 0
+	for range maxSaid {
+		for site := range 3 {
+			kept += len(r.forgetting.take(fmt.Sprint("site", site)))
+		}
+	}
+	if kept != maxSaid || r.forgetting.isSaid() {
+		t.Errorf("%d emails were kept, want %d", kept, maxSaid)
+	}
+}
+
+// Run asks for those who are said to be deleted, and ends with its context.
+func TestForgettingRuns(t *testing.T) {
+	db := dbtest.SQLite(t)
+	store, edges := openHouse(t, db, 1, nil)
+	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
+		t.Fatalf("store.SaveSettings: %v", err)
+	}
+	r := edges[0]
+	registerSome(t, r, 1)
+	f := &finder{gone: []string{reader(0).Member}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		r.work.Run(ctx)
+		close(ended)
+	}()
+	r.forgetSites(t.Context(), func(string) platform.MemberFinder { return f }, func(ctx context.Context, host platform.MemberFinder, site string) error {
+		defer cancel()
+		r.Deleted(site, reader(0).Email)
+		return r.forgetSaid(ctx, host, site)
+	})
+	<-ended
+	if left := named(t, r); len(left) > 0 {
+		t.Errorf("%v are known by name, want nobody", left)
+	}
+	r.Run(ctx, nil) // which has ended
+}

@@ -1,0 +1,12 @@
+package members
+
+// Deletions is told of members that were deleted on the platform of a site, by the emails that
+// they had, so that others forget them too. It returns at once. Nil is nobody.
+type Deletions func(site string, emails ...string)
+
+// Tell tells of members, if there are any.
+func (d Deletions) Tell(site string, emails ...string) {
+	if d != nil && len(emails) > 0 {
+		d(site, emails...)
+	}
+}
