@@ -169,11 +169,15 @@ func TestElement(t *testing.T) {
 		want   map[string]string
 	}{
 		"can register": {party(nil), told(200, "can_register", "Come in.", nil), with(map[string]string{"message": "Come in.", "button register": "Register"})},
-		"few places": {party(nil), told(200, "can_register", "Come in.", map[string]any{"places_left": 3}),
-			with(map[string]string{"message": "Come in.", "button register": "Register", "places": "Places left: 3"})},
+		"few places": {
+			party(nil), told(200, "can_register", "Come in.", map[string]any{"places_left": 3}),
+			with(map[string]string{"message": "Come in.", "button register": "Register", "places": "Places left: 3"}),
+		},
 		"many places": {party(nil), told(200, "can_register", "Come in.", map[string]any{"places_left": 300}), with(map[string]string{"message": "Come in.", "button register": "Register"})},
-		"registered": {party(nil), told(200, "registered", "See you.", map[string]any{"platform_url": "https://example.com/room"}),
-			with(map[string]string{"message": "See you.", "button register": "Join online", "button cancel": "Cancel registration"})},
+		"registered": {
+			party(nil), told(200, "registered", "See you.", map[string]any{"platform_url": "https://example.com/room"}),
+			with(map[string]string{"message": "See you.", "button register": "Join online", "button cancel": "Cancel registration"}),
+		},
 		"a guest":          {party(nil), told(200, "login_required_free", "For members.", nil), with(map[string]string{"message": "For members.", "label": "Email address", "button register": "Register"})},
 		"a guest who pays": {party(nil), told(200, "login_required_paid", "For payers.", nil), with(map[string]string{"message": "For payers.", "label": "Email address", "button register": "Sign in"})},
 		"upgrade":          {party(nil), told(200, "upgrade_required", "Upgrade.", nil), with(map[string]string{"message": "Upgrade.", "button plans": "See membership options"})},
@@ -184,10 +188,14 @@ func TestElement(t *testing.T) {
 		}},
 		"none takes part":        {party(map[string]any{"access": ""}), told(500, "", "", nil), full},
 		"registration off since": {party(nil), answer{404, map[string]any{"message": "x"}, nil}, full},
-		"a link for a place": {party(map[string]any{"location": "https://example.com/hall", "platform_url": "https://example.com/room"}), told(200, "can_register", "Come in.", nil),
-			with(map[string]string{"map": "https://example.com/hall", "online-link": "Join online", "message": "Come in.", "button register": "Register"})},
-		"a link that is none": {party(map[string]any{"location": "javascript:hostile=1", "platform_url": "javascript:hostile=1"}), told(200, "registered", "<img src=x onerror=hostile=1>", map[string]any{"platform_url": "javascript:hostile=1"}),
-			with(map[string]string{"map": "javascript:hostile=1", "message": "<img src=x onerror=hostile=1>", "button cancel": "Cancel registration"})},
+		"a link for a place": {
+			party(map[string]any{"location": "https://example.com/hall", "platform_url": "https://example.com/room"}), told(200, "can_register", "Come in.", nil),
+			with(map[string]string{"map": "https://example.com/hall", "online-link": "Join online", "message": "Come in.", "button register": "Register"}),
+		},
+		"a link that is none": {
+			party(map[string]any{"location": "javascript:hostile=1", "platform_url": "javascript:hostile=1"}), told(200, "registered", "<img src=x onerror=hostile=1>", map[string]any{"platform_url": "javascript:hostile=1"}),
+			with(map[string]string{"map": "javascript:hostile=1", "message": "<img src=x onerror=hostile=1>", "button cancel": "Cancel registration"}),
+		},
 		"a whole day": {party(map[string]any{"start": "2031-05-01", "end": "2031-05-02", "all_day": true, "event_time_start": ""}), told(200, "event_passed", "Over.", nil), map[string]string{
 			"reader-time": "Thursday, May 1, 2031", "map": "The Pier", "calendar-title": "Add to calendar", "message": "Over.",
 		}},

@@ -159,8 +159,12 @@ func TestWhoSeesRegistrants(t *testing.T) {
 	l := openList(t, nil)
 	l.add(1, "Jane")
 	for _, route := range [][]string{
-		{"GET", "/registrations"}, {"POST", "/registrations"}, {"GET", "/registrations.csv"}, {"DELETE", "/registrations/uuid-p-1"},
-		{"PUT", "/registrations/uuid-p-1/check-in"}, {"DELETE", "/registrations/uuid-p-1/check-in"},
+		{"GET", "/registrations"},
+		{"POST", "/registrations"},
+		{"GET", "/registrations.csv"},
+		{"DELETE", "/registrations/uuid-p-1"},
+		{"PUT", "/registrations/uuid-p-1/check-in"},
+		{"DELETE", "/registrations/uuid-p-1/check-in"},
 	} {
 		for _, test := range []struct {
 			name, role string

@@ -94,7 +94,7 @@ func New(cfg Config) (*Client, error) {
 
 // Close closes the connections that are not in use.
 func (c *Client) Close() error {
-	for _, of := range []api{c.memberClient.api, c.postClient.api, c.visitorClient.api, c.readerClient.api, c.readerClient.mails} {
+	for _, of := range []api{c.memberClient.api, c.postClient.api, c.visitorClient.api, c.readerClient.api, c.mails} {
 		of.http.CloseIdleConnections()
 	}
 	return nil
