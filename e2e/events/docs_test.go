@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"io/fs"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lychgate/caddy-lychgate/e2e/mailbox"
 )
 
 // section returns a section of docs/events.md.
@@ -79,6 +82,27 @@ func TestDocumentedAnswers(t *testing.T) {
 		} else {
 			diff(t, example[1], decoded(t, want), decoded(t, got))
 		}
+	}
+}
+
+// The way to the first registered reader is as docs/first_registration.md prints it.
+func TestDocumentedRegistration(t *testing.T) {
+	_, smtp := mailbox.Start(t)
+	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
+	s := newSite(t, "")
+	s.publish("meetup", map[string]any{"name": "First party", "event_date": "2031-05-01", "location": "The Pier", "max_attendees": 20, "access": "free"})
+	docs, err := os.ReadFile("../../docs/first_registration.md")
+	examples := regexp.MustCompile("(?ms)^\\$ (curl .*?[^\\\\])\n(.*?)^```$").FindAllStringSubmatch(string(must(t, docs, err)), -1)
+	if len(examples) != 2 {
+		t.Fatalf("%d examples, want 2", len(examples))
+	}
+	for _, example := range examples {
+		command := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(strings.TrimSuffix(example[1], "| jq"), "https://news.example.com", s.base))
+		if strings.HasSuffix(example[1], "| jq .state") {
+			command.Args[2] = strings.Replace(command.Args[2], "| jq .state", `| sed -E 's/.*"state":("[a-z_]*").*/\1/'`, 1)
+		}
+		output, err := command.Output()
+		diff(t, example[1], decoded(t, example[2]), decoded(t, string(must(t, output, err))))
 	}
 }
 

@@ -56,7 +56,10 @@ func everyField(base string) map[string]any {
 }
 
 // addContent writes a paragraph into the post of an event, as staff do in Ghost's editor.
-func (s *site) addContent(e event, text string) {
+func (s *site) addContent(e event, text string) { s.editPost(e, "html", "<p>"+text+"</p>") }
+
+// editPost changes a field of the post of an event, as staff do in Ghost's editor.
+func (s *site) editPost(e event, field, value string) {
 	s.t.Helper()
 	var found struct {
 		Posts []struct {
@@ -65,7 +68,7 @@ func (s *site) addContent(e event, text string) {
 	}
 	path := "/ghost/api/admin/posts/" + e.Post.ID + "/"
 	s.send("GET", path, nil, &found)
-	s.send("PUT", path+"?source=html", map[string]any{"posts": []any{map[string]string{"html": "<p>" + text + "</p>", "updated_at": found.Posts[0].UpdatedAt}}}, nil)
+	s.send("PUT", path+"?source=html", map[string]any{"posts": []any{map[string]string{field: value, "updated_at": found.Posts[0].UpdatedAt}}}, nil)
 }
 
 // A reader sees all that the editor wrote, in a page of the example theme, and as text.
