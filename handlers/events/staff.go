@@ -158,7 +158,9 @@ func (h *StaffAPI) Serve(w http.ResponseWriter, r *http.Request, site *api.Event
 	routes, id, member := h.find(r.URL.Path)
 	staff := api.StaffAPI[*eventRequest]{
 		Platforms: h.Platforms, Subject: "events", MaxBody: maxEventJSON, IsBounded: true, Logger: h.Logger,
-		Prepare: func(_ context.Context, r *api.StaffRequest) (*eventRequest, error) { return h.prepare(r, site, id, member) },
+		Prepare: func(_ context.Context, r *api.StaffRequest) (*eventRequest, error) {
+			return h.prepare(r, site, id, member)
+		},
 	}
 	var of *api.Site
 	if site != nil {

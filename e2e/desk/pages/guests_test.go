@@ -260,7 +260,9 @@ func TestTwoDoorsAgree(t *testing.T) {
 func TestCheckInWithoutNetwork(t *testing.T) {
 	wantedAway := []string{"net::ERR_EMPTY_RESPONSE", "net::ERR_", "NetworkError"}
 	wanted = append(wanted, wantedAway...)
-	t.Cleanup(func() { wanted = slices.DeleteFunc(wanted, func(s string) bool { return slices.Contains(wantedAway, s) }) })
+	t.Cleanup(func() {
+		wanted = slices.DeleteFunc(wanted, func(s string) bool { return slices.Contains(wantedAway, s) })
+	})
 	r := open(t).withParties()
 	id := r.withEvent(t, 0)
 	jane := r.withGuest(t, id, "jane@example.com", "Jane")
