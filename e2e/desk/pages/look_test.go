@@ -162,7 +162,7 @@ func TestRequestsAndMotion(t *testing.T) {
 		got := js[struct {
 			Scripts, Styles, Others, Bytes int
 		}](v, `(() => {
-			const all = performance.getEntriesByType('resource').filter(e => !/favicon|\/content\//.test(e.name)), of = kind => all.filter(e => e.initiatorType === kind).length;
+			const all = performance.getEntriesByType('resource').filter(e => !/favicon|\/content\/|\/registrations/.test(e.name)), of = kind => all.filter(e => e.initiatorType === kind).length;
 			return {Scripts: of('script'), Styles: of('link'), Others: all.length - of('script') - of('link'),
 				Bytes: [...all, ...performance.getEntriesByType('navigation')].reduce((sum, e) => sum + e.encodedBodySize, 0)};
 		})()`)
