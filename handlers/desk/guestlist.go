@@ -59,7 +59,7 @@ type shownGuest struct {
 }
 
 func shownGuestOf(r events.Registrant) shownGuest {
-	shown := shownGuest{Registrant: r, Title: cmp.Or(r.Name, r.Email, "A deleted member"), IsCancelled: !r.CancelledAt.IsZero(), IsIn: !r.CheckedInAt.IsZero()}
+	shown := shownGuest{Registrant: r, Title: clip.Text(cmp.Or(r.Name, r.Email, "A deleted member"), maxLabel), IsCancelled: !r.CancelledAt.IsZero(), IsIn: !r.CheckedInAt.IsZero()}
 	if r.Name != "" {
 		shown.Email = r.Email
 	}
@@ -196,7 +196,7 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 	if full, isFull := errors.AsType[*events.FullError](err); isFull {
 		page.Question = &guestQuestion{
 			ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Member: form.Get("member"),
-			Who: cmp.Or(page.NewName, page.Email), Query: page.Query, Cursor: page.After,
+			Who: clip.Text(cmp.Or(page.NewName, page.Email), maxLabel), Query: page.Query, Cursor: page.After,
 		}
 		if member := page.Question.Member; member != "" {
 			registrar, err := v.guests()

@@ -71,9 +71,9 @@ func (a *eventRequest) registrants(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	a.Response.Header().Set("Etag", api.ETag(tag))
 	for of := range strings.SplitSeq(a.Header.Get("If-None-Match"), ",") {
 		if api.TagOf(of) == tag {
+			a.Response.Header().Set("Etag", api.ETag(tag))
 			return api.Response{Status: http.StatusNotModified}, nil
 		}
 	}
@@ -95,6 +95,7 @@ func (a *eventRequest) registrants(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
+	a.Response.Header().Set("Etag", api.ETag(tag))
 	return api.Response{Body: registrantsOf(page)}, nil
 }
 
@@ -193,7 +194,8 @@ func (a *eventRequest) changeCheckIn(ctx context.Context, isIn bool) (api.Respon
 
 // csvColumns are the header of the export. Without a byte order mark, Excel takes UTF-8 for
 // another encoding.
-const csvColumns = "\ufeff" + `"Email","Name","Registered (UTC)","Added by","Cancelled (UTC)","Cancelled by","Checked in (UTC)"` + "\r\n"
+// A parser that does not know it takes it for a part of the first name, which has no quotes for that reason.
+const csvColumns = "\ufeffEmail,Name,Registered (UTC),Added by,Cancelled (UTC),Cancelled by,Checked in (UTC)\r\n"
 
 // exportRegistrants writes all registrants as CSV, a page at a time. A client sees from the
 // connection if the end is missing.

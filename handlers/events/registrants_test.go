@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -45,9 +46,7 @@ func openList(t *testing.T, values map[string]any) *list {
 		t.Fatal("the manifest has no type party")
 	}
 	all := map[string]any{"name": "Party", "access": "free", "event_date": "2100-05-01"}
-	for key, value := range values {
-		all[key] = value
-	}
+	maps.Copy(all, values)
 	e, err := h.Events.Create(t.Context(), "daily", events.Edit{Theme: "nightly", Type: "party", Values: all})
 	if err != nil {
 		t.Fatalf("h.Events.Create: %v", err)
@@ -302,7 +301,7 @@ func TestLongCSV(t *testing.T) {
 		t.Errorf("%d MB with %d MB of memory, want more than 20 with 8 at most", to.written/mb, grown/mb)
 	}
 	defer func() {
-		if err := recover(); err != http.ErrAbortHandler {
+		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
 			t.Errorf("a reader who leaves: %v, want %v", err, http.ErrAbortHandler)
 		}
 		for range 20 { // each request has ended

@@ -150,8 +150,8 @@ customElements.define('desk-door', class extends HTMLElement {
 	#show() {
 		if (!this.#isRead) return;
 		const all = [...this.#guests.values()];
-		this.querySelector('[data-in]').textContent = all.filter(guest => this.#isIn(guest)).length;
-		this.querySelector('[data-all]').textContent = all.length;
+		this.querySelector('.arrived').textContent = all.filter(guest => this.#isIn(guest)).length;
+		this.querySelector('.expected').textContent = all.length;
 		const words = this.querySelector('[name=q]').value.toLowerCase().split(/\s+/).filter(Boolean);
 		const found = all.filter(guest => words.every(word => guest.search.includes(word))).sort((a, b) => a.search < b.search ? -1 : 1);
 		this.#showRows(found.slice(0, maxShown).map(guest => this.#rowOf(guest)));
@@ -195,7 +195,9 @@ customElements.define('desk-door', class extends HTMLElement {
 		button.className = isIn ? 'button' : 'button primary';
 		button.value = isIn ? 'out' : 'in';
 		button.dataset.member = guest.member;
-		button.append(Object.assign(textOf('span', isIn ? `: ${who}` : ` ${who}`, 140), {className: 'unseen'}));
+		const whose = Object.assign(textOf('span', isIn ? ': ' : ' '), {className: 'unseen'});
+		whose.append(textOf('bdi', who, 120));
+		button.append(whose);
 		row.append(text, button);
 		return row;
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -157,7 +158,7 @@ func TestPicturesOfEvents(t *testing.T) {
 	for _, event := range [][]string{{"The lychgate is painted", "2100-05-04", "10:00"}, {"Choir practice for everybody", "2100-05-12", "19:30"}, {"Summer party", "2100-06-19", ""}} {
 		values := map[string]any{"name": event[0], "event_date": event[1], "menu": "Cake"}
 		if event[2] != "" {
-			values["event_time_start"], values["event_time_zone"] = event[2], "Europe/London"
+			values["event_time_start"], values["event_time_zone"], values["access"], values["max_attendees"] = event[2], "Europe/London", "free", 120.0
 		}
 		if _, err := r.Events.Publish(t.Context(), "daily", r.create(t, values).ID, 0, party); err != nil {
 			t.Fatalf("r.Events.Publish: %v", err)
@@ -165,9 +166,9 @@ func TestPicturesOfEvents(t *testing.T) {
 	}
 	v := r.visit("Editor", "events", docsLook)
 	v.Until("$('table')")
-	v.picture(t, "events_list", "$('desk-page')", "New event Event Settings Upcoming Past Drafts Words in the name Search Event Date Type Status Actions "+
-		"The lychgate is painted Date 4 May 2100, 10:00 Europe/London Type Summer party Status Published Edit text of The lychgate is painted View The lychgate is painted "+
-		"Choir practice for everybody Date 12 May 2100, 19:30 Europe/London Type Summer party Status Published Edit text of Choir practice for everybody View Choir practice for everybody "+
+	v.picture(t, "events_list", "$('desk-page')", "New event Event Settings Upcoming Past Drafts Words in the name Search Event Date Type Status Guests Actions "+
+		"The lychgate is painted Date 4 May 2100, 10:00 Europe/London Type Summer party Status Published Guests 0 of 120 for The lychgate is painted Edit text of The lychgate is painted View The lychgate is painted "+
+		"Choir practice for everybody Date 12 May 2100, 19:30 Europe/London Type Summer party Status Published Guests 0 of 120 for Choir practice for everybody Edit text of Choir practice for everybody View Choir practice for everybody "+
 		"Summer party Date 19 Jun 2100 Type Summer party Status Published Edit text of Summer party View Summer party")
 	v.goTo("events?new=party")
 	v.typed("name", "Harvest supper")
@@ -177,4 +178,42 @@ func TestPicturesOfEvents(t *testing.T) {
 	v.Until("$('dialog.crop')?.open")
 	v.picture(t, "events_crop", "$('dialog.crop')", "Crop Image Recommended: 1600px wide, 900px tall, 16:9 aspect ratio "+
 		"Drag the frame and its corners, or use the arrow keys; with Shift they go further. 1600 × 900 px Use this part Cancel")
+}
+
+// The pictures of docs/registration.md are of the pages as they are.
+func TestPicturesOfRegistration(t *testing.T) {
+	if browser.Name() != "chromium" {
+		t.Skip("the pictures are of Chromium")
+	}
+	r := open(t).withParties()
+	id := r.withEvent(t, 120)
+	var members []string
+	for i, name := range []string{"Ada Byron", "Ben Quay", "Jane Doe", "Özlem Ångström"} {
+		email := strings.ToLower(strings.Fields(name)[0]) + "@example.com"
+		if i == 3 {
+			email = "oezlem@example.com"
+		}
+		members = append(members, r.withGuest(t, id, email, name))
+	}
+	if _, err := r.DB.Write.ExecContext(t.Context(), `UPDATE registrations SET registered_at = $1, added_by = ''`, desktest.Now.UnixMilli()); err != nil {
+		t.Fatalf("r.DB.Write.ExecContext: %v", err)
+	}
+	if _, err := r.Guests.Remove(t.Context(), "daily", id, members[1], "Jane"); err != nil {
+		t.Fatalf("r.Guests.Remove: %v", err)
+	}
+	r.door(t, id, members[0], true)
+	if _, err := r.DB.Write.ExecContext(t.Context(), `UPDATE registrations SET cancelled_at = cancelled_at * 0 + $1, checked_in_at = checked_in_at * 0 + $1`, desktest.Now.UnixMilli()); err != nil {
+		t.Fatalf("r.DB.Write.ExecContext: %v", err)
+	}
+	v := r.visit("Editor", "guest-list?event="+id, docsLook)
+	v.Until("$('.guests')")
+	v.picture(t, "registration_guests", "$('.guests')", "Guest Registered Status Actions "+
+		"Ada Byron ada@example.com Registered 4 May 2026, 15:00 Status Checked in 4 May 2026, 15:00 Remove Ada Byron "+
+		"Ben Quay ben@example.com Registered 4 May 2026, 15:00 Status Cancelled 4 May 2026, 15:00 by Jane Register again : Ben Quay "+
+		"Jane Doe jane@example.com Registered 4 May 2026, 15:00 Status Registered Remove Jane Doe "+
+		"Özlem Ångström oezlem@example.com Registered 4 May 2026, 15:00 Status Registered Remove Özlem Ångström")
+	v.goTo("check-in?event=" + id)
+	v.Until("$('.door-list [data-member]')")
+	v.picture(t, "registration_check_in", "$('.door-list')", "Ada Byron ada@example.com Checked in 15:00 Undo : Ada Byron "+
+		"Jane Doe jane@example.com Check in Jane Doe Özlem Ångström oezlem@example.com Check in Özlem Ångström")
 }

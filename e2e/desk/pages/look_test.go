@@ -30,7 +30,7 @@ var views = []struct{ name, role, address, do, until string }{
 	{"guest-list", "Editor", "guest-list?event=guests", "", "$('.guests')"},
 	{"guest-removed", "Editor", "guest-list?event=guests", "$('.guests button[value=remove]').click()", "button('Undo')"},
 	{"guest-over", "Editor", "guest-list?event=guests", "$('#email').value = 'over@example.com'; button('Add').click()", "button('Add over the limit')"},
-	{"check-in", "Editor", "check-in?event=guests", "$('.door-list button[data-member][value=in]')?.click()", "$('.door-list .in')"},
+	{"check-in", "Editor", "check-in?event=guests", "while (!$('.door-list [data-member]')) await new Promise(done => setTimeout(done, 20)); $('.door-list [value=in]')?.click()", "$('.door-list .in')"},
 	{"delete-guests", "Editor", "events?event=guests&confirm=delete", "", "button('Delete the event')"},
 	{"event-settings", "Editor", "event-settings", "", "button('Save settings')"},
 	{"themes", "Owner", "themes", "document.querySelectorAll('details').forEach(d => d.open = true)", "$('.upload.ready')"},
@@ -162,7 +162,7 @@ func TestRequestsAndMotion(t *testing.T) {
 		got := js[struct {
 			Scripts, Styles, Others, Bytes int
 		}](v, `(() => {
-			const all = performance.getEntriesByType('resource').filter(e => !/favicon|\/content\//.test(e.name)), of = kind => all.filter(e => e.initiatorType === kind).length;
+			const all = performance.getEntriesByType('resource').filter(e => !/favicon|\/content\/|\/registrations/.test(e.name)), of = kind => all.filter(e => e.initiatorType === kind).length;
 			return {Scripts: of('script'), Styles: of('link'), Others: all.length - of('script') - of('link'),
 				Bytes: [...all, ...performance.getEntriesByType('navigation')].reduce((sum, e) => sum + e.encodedBodySize, 0)};
 		})()`)

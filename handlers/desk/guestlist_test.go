@@ -1,0 +1,172 @@
+package desk_test
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// withParty publishes a party for two, and adds a guest.
+func withParty(t *testing.T) (h *house, e events.Event, member string) {
+	t.Helper()
+	h = newHouse(t)
+	h.declareEvents()
+	e = h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-05-01", "access": "free", "max_attendees": 2.0})
+	h.addGuest(e.ID, "jane@example.com", "Jane")
+	return h, e, "uuid-p-1"
+}
+
+func (h *house) addGuest(event, email, name string) {
+	h.T.Helper()
+	if _, _, err := h.Guests.Add(h.T.Context(), h.Ghost, "daily", event, events.Addition{Email: email, Name: name, By: "Ed"}); err != nil {
+		h.T.Fatalf("h.Guests.Add: %v", err)
+	}
+}
+
+func (h *house) tally(event string) events.Tally {
+	h.T.Helper()
+	of, err := h.Guests.Tally(h.T.Context(), "daily", event)
+	if err != nil {
+		h.T.Fatalf("h.Guests.Tally: %v", err)
+	}
+	return of
+}
+
+// Only those who may edit events see who comes, and change it.
+func TestWhoSeesGuests(t *testing.T) {
+	h, e, member := withParty(t)
+	for _, page := range []string{"guest-list", "check-in"} {
+		for role, want := range map[string]int{"Owner": 200, "Administrator": 200, "Editor": 200, "Super Editor": 200, "Author": 403, "Contributor": 403, "": 401, "Stranger": 401} {
+			got := h.get(page+"?event="+e.ID, role)
+			if got.Status != want || strings.Contains(got.Text, "jane@example.com") != (want == 200) {
+				t.Errorf("%s as %q: %d %s, want %d", page, role, got.Status, got.Text, want)
+			}
+			if want == 200 {
+				continue
+			}
+			for _, do := range []string{"remove", "in"} {
+				if got := h.post(page, role, "do", do, "event", e.ID, "member", member); got.Status != want {
+					t.Errorf("%s of %s as %q: %d, want %d", do, page, role, got.Status, want)
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(events.Tally{Registered: 1, Most: 2}, h.tally(e.ID)); diff != "" {
+		t.Errorf("after all that, want -, got +: %s", diff)
+	}
+}
+
+// What is done with a guest is said, and so is why it was not done; what was typed stays.
+func TestGuestForms(t *testing.T) {
+	h, e, member := withParty(t)
+	for _, step := range []struct {
+		name, page string
+		fields     []string
+		status     int
+		says       string
+	}{
+		{"no email", "guest-list", []string{"do", "add", "email", "joe"}, 200, "The email is not a valid address of 191 characters at most."},
+		{"somebody", "guest-list", []string{"do", "add", "email", "joe@example.com", "name", "Joe"}, 200, "Joe was added."},
+		{"again", "guest-list", []string{"do", "add", "email", "joe@example.com"}, 200, "Joe is registered already."},
+		{"over the limit", "guest-list", []string{"do", "add", "email", "max@example.com", "name", "Max"}, 200, "Add Max over the limit? All 2 places are taken."},
+		{"over the limit, meant so", "guest-list", []string{"do", "add", "email", "max@example.com", "name", "Max", "over", "1"}, 200, "More are registered than there are places: 3 of 2."},
+		{"in", "check-in", []string{"do", "in", "member", member}, 200, "1 of 3 checked in"},
+		{"out", "check-in", []string{"do", "out", "member", member}, 200, "0 of 3 checked in"},
+		{"removed", "guest-list", []string{"do", "remove", "member", member}, 200, "Jane was removed. Undo"},
+		{"in, though removed", "check-in", []string{"do", "in", "member", member}, 200, "This member has cancelled. Add them again first."},
+		{"taken back, over the limit", "guest-list", []string{"do", "restore", "member", member}, 200, "Add Jane over the limit?"},
+		{"nobody is removed", "guest-list", []string{"do", "remove", "member", "none"}, 200, "This member has not registered for the event."},
+		{"nothing is done", "guest-list", []string{"do", "rename"}, 400, "The form could not be read."},
+		{"nothing is checked", "check-in", []string{"do", "rename"}, 400, "The form could not be read."},
+		{"no event", "guest-list", []string{"do", "remove", "event", "none"}, 404, "There is no such event any more."},
+	} {
+		fields := step.fields
+		if step.name != "no event" {
+			fields = append([]string{"event", e.ID}, fields...)
+		}
+		if got := h.post(step.page, "Editor", fields...); got.Status != step.status || !strings.Contains(got.Text, step.says) {
+			t.Errorf("%s: %d %s, want %d with %s", step.name, got.Status, got.Text, step.status, step.says)
+		}
+	}
+	h.Ghost.BreakCalls(errors.New("no answer"), "find")
+	if got := h.post("guest-list", "Editor", "event", e.ID, "do", "add", "email", "ann@example.com"); !strings.Contains(got.Text, "Ghost does not answer as it should.") {
+		t.Errorf("while Ghost is away: %s, want that it does not answer", got.Text)
+	}
+	h.Ghost.Fix()
+	h.Ghost.BreakCalls(&platform.Refusal{Reason: "Not her."}, "create")
+	if got := h.post("guest-list", "Editor", "event", e.ID, "do", "add", "email", "ann@example.com", "over", "1"); !strings.Contains(got.Text, "Ghost refuses the member: Not her.") {
+		t.Errorf("Ghost refuses: %s, want why", got.Text)
+	}
+	h.Ghost.Fix()
+	if got := h.read(h.ask("GET", path+"guest-list?event="+e.ID+"&done=remove&member="+member, "Editor", "", "Sec-Fetch-Site", "none")); strings.Contains(got.Text, "was removed") {
+		t.Errorf("a link that says that somebody was removed is believed: %s", got.Text)
+	}
+	logged := 0
+	for _, entry := range h.Log.TakeAll() {
+		logged++
+		if line := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(line, "example.com") || strings.Contains(line, "Jane") {
+			t.Errorf("the log names somebody: %s", line)
+		}
+	}
+	if logged == 0 {
+		t.Error("the log has nothing, want that Ghost did not answer")
+	}
+	h.CloseStore()
+	for _, page := range []string{"guest-list", "check-in"} {
+		if got := h.get(page+"?event="+e.ID, "Editor"); got.Status != 503 {
+			t.Errorf("%s while the store is away: %d, want 503", page, got.Status)
+		}
+	}
+}
+
+// An event says how many come, and before it is deleted how many registrations go with it.
+func TestEventsSayHowManyCome(t *testing.T) {
+	h, e, member := withParty(t)
+	h.addGuest(e.ID, "joe@example.com", "Joe")
+	if _, err := h.Guests.Remove(t.Context(), "daily", e.ID, member, "Ed"); err != nil {
+		t.Fatalf("h.Guests.Remove: %v", err)
+	}
+	none := h.publish(map[string]any{"name": "Talk", "menu": "Cake", "event_date": "2100-06-01"})
+	for _, test := range []struct {
+		page, says string
+		want       bool
+	}{
+		{"events", "Guests 1 of 2 for Party", true},
+		{"events", "for Talk", false},
+		{"events?event=" + e.ID, "Guest list: 1 of 2", true},
+		{"events?event=" + none.ID, "Guest list", false},
+		{"events?event=" + e.ID + "&confirm=delete", "1 registered and 1 cancelled. Their registrations are deleted too", true},
+		{"events?event=" + none.ID + "&confirm=delete", "registrations", false},
+		{"events?event=" + e.ID + "&confirm=cancel", "registrations are deleted", false},
+	} {
+		if got := h.get(test.page, "Editor"); strings.Contains(got.Text, test.says) != test.want || got.Status != 200 {
+			t.Errorf("%s: %d %s, says %q: want %t", test.page, got.Status, got.Text, test.says, test.want)
+		}
+	}
+}
+
+// Who is on the list when the event is cancelled is shown, and nobody is added.
+func TestGuestsOfCancelledEvent(t *testing.T) {
+	h, e, _ := withParty(t)
+	if _, err := h.Events.Cancel(t.Context(), "daily", e.ID, 0); err != nil {
+		t.Fatalf("h.Events.Cancel: %v", err)
+	}
+	const says = "The event is cancelled, so nobody can be added."
+	if got := h.get("guest-list?event="+e.ID, "Editor"); !strings.Contains(got.Text, says) || !strings.Contains(got.Text, "jane@example.com") {
+		t.Errorf("the page: %s, want Jane, and %s", got.Text, says)
+	}
+	if got := h.post("guest-list", "Editor", "event", e.ID, "do", "add", "email", "joe@example.com"); !strings.Contains(got.Text, says) || h.tally(e.ID).Registered != 1 {
+		t.Errorf("adding: %s, want %s", got.Text, says)
+	}
+	if text := h.ask("GET", path+"guest-list?event="+url.QueryEscape(desktest.Now.String()), "Editor", "").Code; text != 404 {
+		t.Errorf("no event: %d, want 404", text)
+	}
+}
