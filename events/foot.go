@@ -39,13 +39,15 @@ type sitePage struct {
 	// events that take registrations if takesRegistrations.
 	register           string
 	takesRegistrations bool
+
+	now time.Time // when they are written
 }
 
 // pageVersion changes when posts are written in another way: those that were published before
 // are then written anew, some at a time.
 const pageVersion = "1"
 
-// sum tells apart pages that are written in another way.
+// sum tells apart pages that are written in another way, whenever.
 func (p sitePage) sum() string {
 	takes := ""
 	if p.takesRegistrations {
@@ -75,7 +77,7 @@ func (s *Service) sitePage(ctx context.Context, host platform.EventHost, site st
 	if err != nil {
 		return sitePage{}, false, err
 	}
-	p = sitePage{script: s.pages.Script, language: defaultLanguage, register: settings.Messages[string(CanRegister)], takesRegistrations: true}
+	p = sitePage{script: s.pages.Script, language: defaultLanguage, register: settings.Messages[string(CanRegister)], takesRegistrations: true, now: s.store.Now()}
 	if s.pages.TakesRegistrations != nil {
 		p.takesRegistrations = s.pages.TakesRegistrations(site)
 	}
@@ -135,7 +137,8 @@ func (e *Event) foot(of sitePage) string {
 	if link := linkOf(textOf(public, "platform_url")); link != "" {
 		add("", link)
 	}
-	if terms := e.terms(); of.takesRegistrations && terms.Access != "" && e.Status != Cancelled {
+	terms := e.terms()
+	if state, _ := terms.State(of.now, PaidMember, false, 0); of.takesRegistrations && terms.Access != "" && state == CanRegister {
 		switch {
 		case of.register != "":
 			add("", html.EscapeString(oneLine(of.register)))

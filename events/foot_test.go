@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,6 +20,8 @@ func TestFoot(t *testing.T) {
 		"event_date": "2031-05-01", "event_time_start": "19:00", "event_time_end": "21:00", "event_time_zone": "Europe/Berlin",
 		"location": "The Pier", "access": "free", "platform_url": "https://meet.example.com/secret",
 	}
+	late := map[string]any{"event_date": "2031-05-01", "registration_deadline": "2031-04-29", "access": "free"}
+	now := time.Date(2031, time.April, 30, 12, 0, 0, 0, time.UTC)
 	const when = `<p dir="auto">2031-05-01 19:00–21:00 (Europe/Berlin)</p>`
 	const where = `<p dir="auto">The Pier</p>`
 	for name, test := range map[string]struct {
@@ -36,6 +39,8 @@ func TestFoot(t *testing.T) {
 		"of an edge that serves no readers": {full, Published, sitePage{language: "de", takesRegistrations: true}, []string{when, where}},
 		"of a site without registration":    {full, Published, sitePage{script: "/event.js", language: "de", register: "Write to us."}, []string{when, where}},
 		"cancelled":                         {full, Cancelled, open, []string{`<p dir="auto" lang="de"><strong>Diese Veranstaltung ist abgesagt.</strong></p>`, when, where}},
+		"after the deadline":                {late, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now}, []string{`<p dir="auto">2031-05-01</p>`}},
+		"that is over":                      {full, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now.AddDate(0, 0, 3)}, []string{when, where}},
 		"that takes no registrations":       {map[string]any{"event_date": "2031-05-01"}, Published, open, []string{`<p dir="auto">2031-05-01</p>`}},
 		"without an end, online, for anyone": {
 			map[string]any{"event_date": "2031-12-01", "event_time_start": "19:00", "access": "anyone", "platform_url": "https://meet.example.com/?a=b&c=`d'"},
