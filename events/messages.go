@@ -21,20 +21,26 @@ func Message(language string, state State, reason Reason) string {
 	if !ok {
 		in = phrasesOf[defaultLanguage]
 	}
-	switch reason {
-	case IsFull:
+	switch {
+	case reason == IsFull:
 		return in.full
-	case IsCancelled:
+	case reason == IsCancelled:
 		return in.cancelled
-	case ByDeadline:
 	}
-	return map[State]string{
-		CanRegister:        in.canRegister,
-		LoginRequiredFree:  in.loginRequiredFree,
-		LoginRequiredPaid:  in.loginRequiredPaid,
-		UpgradeRequired:    in.upgradeRequired,
-		Registered:         in.registered,
-		RegistrationClosed: in.registrationClosed,
-		EventPassed:        in.eventPassed,
-	}[state]
+	switch state {
+	case CanRegister:
+		return in.canRegister
+	case LoginRequiredFree:
+		return in.loginRequiredFree
+	case LoginRequiredPaid:
+		return in.loginRequiredPaid
+	case UpgradeRequired:
+		return in.upgradeRequired
+	case Registered:
+		return in.registered
+	case EventPassed:
+		return in.eventPassed
+	case RegistrationClosed:
+	}
+	return in.registrationClosed
 }

@@ -253,9 +253,12 @@ type calendars struct {
 
 func (h *Registration) shown(r *http.Request, found events.Registration) registrationJSON {
 	shown := registrationJSON{
-		State: found.State, Reason: found.Reason, Message: cmp.Or(found.Message, events.Message(languageOf(r), found.State, found.Reason)),
+		State: found.State, Reason: found.Reason, Message: found.Message,
 		Deadline: timeOrNull(found.Terms.Deadline), RegisteredAt: timeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
 		Labels: labelsIn(r),
+	}
+	if shown.Message == "" {
+		shown.Message = events.Message(languageOf(r), found.State, found.Reason)
 	}
 	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
 		shown.PlacesLeft = &left
