@@ -21,11 +21,12 @@ func Message(language string, state State, reason Reason) string {
 	if !ok {
 		in = phrasesOf[defaultLanguage]
 	}
-	switch {
-	case reason == IsFull:
+	switch reason {
+	case IsFull:
 		return in.full
-	case reason == IsCancelled:
+	case IsCancelled:
 		return in.cancelled
+	case ByDeadline:
 	}
 	switch state {
 	case CanRegister:
