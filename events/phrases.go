@@ -127,7 +127,7 @@ var phrasesOf = map[string]phrases{
 		upgradeRequired:    "Questo evento è riservato ai membri paganti. Passa a un abbonamento a pagamento per iscriverti.",
 		registered:         "La tua iscrizione è confermata.",
 		registrationClosed: "Le iscrizioni sono chiuse.",
-		eventPassed:        "Questo evento è terminato.", //nolint:misspell // it is Italian
+		eventPassed:        "Questo evento è terminato.",
 		full:               "Tutti i posti sono occupati.",
 		cancelled:          "Questo evento è stato annullato.",
 		needsScript:        "Attiva JavaScript per iscriverti.",
