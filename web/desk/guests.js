@@ -1,4 +1,4 @@
-// The script of the guest list and of the check-in page. Their forms work without it.
+// The script of the check-in page, whose forms work without it. The guest list has that of all pages.
 
 // kept has the phone remember what was pressed at the door and is not sent yet, by member. Some
 // browsers do not let a page; then it is remembered until the page is closed.
