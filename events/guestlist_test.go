@@ -405,11 +405,50 @@ func TestLabelsOfAddedGuests(t *testing.T) {
 			t.Fatalf("l.Add: %v", err)
 		}
 		l.has("added", "Guest")
+		l.changed = nil // which the label was
+		if _, _, err := l.Add(t.Context(), ghost, "daily", event, Addition{Email: "new@example.com"}); err != nil {
+			t.Fatalf("l.Add: %v", err)
+		}
+		if diff := cmp.Diff([]string{"p-1"}, l.changed); diff != "" {
+			t.Errorf("the members that CRMs read anew, want -, got +: %s", diff)
+		}
 		want[Registrant](t)(l.Remove(t.Context(), "daily", event, reader(1).Member, "Ed"))
 		l.has("removed")
 		if _, _, err := l.Restore(t.Context(), "daily", event, reader(1).Member, false); err != nil {
 			t.Fatalf("l.Restore: %v", err)
 		}
 		l.has("taken back", "Guest")
+	})
+}
+
+// Registrations in the tables of an earlier version are on the list after the upgrade, and change
+// as others do.
+func TestUpgradeOfRegistrations(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		l := openList(t, db, nil)
+		for n := range 2 {
+			want[Registration](t)(l.Register(t.Context(), "daily", "party", reader(n)))
+		}
+		text := string(want[[]byte](t)(migrations.ReadFile("migrations/00005_registrants.sql")))
+		_, down, _ := strings.Cut(text, "-- +goose Down")
+		statements := append(strings.Split(strings.TrimSpace(down), ";\n"), `DELETE FROM migrations_events WHERE version_id >= 5`)
+		for _, statement := range statements {
+			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+		if err := Schema.Migrate(t.Context(), db); err != nil {
+			t.Fatalf("Schema.Migrate: %v", err)
+		}
+		l.shows("after the upgrade", Tally{Registered: 2}, "jane0@example.com", "jane1@example.com")
+		page := want[RegistrantPage](t)(l.Changes(t.Context(), "daily", l.event, "", 1))
+		rest := want[RegistrantPage](t)(l.Changes(t.Context(), "daily", l.event, page.Next, 1))
+		if len(page.Registrants) != 1 || len(rest.Registrants) != 1 || page.Registrants[0] == rest.Registrants[0] || rest.Next != "" {
+			t.Errorf("pages of the changes: %+v and %+v, want one registrant each", page, rest)
+		}
+		want[Registrant](t)(l.CheckIn(t.Context(), "daily", l.event, reader(1).Member, true, time.Time{}))
+		if now := want[RegistrantPage](t)(l.Changes(t.Context(), "daily", l.event, rest.Changes, 10)); len(now.Registrants) != 1 {
+			t.Errorf("after a check-in: %+v, want one change", now)
+		}
 	})
 }

@@ -1,4 +1,4 @@
-// The script of the guest list and of the check-in page. Their forms work without it.
+// The script of the check-in page, whose forms work without it. The guest list has that of all pages.
 
 // kept has the phone remember what was pressed at the door and is not sent yet, by member. Some
 // browsers do not let a page; then it is remembered until the page is closed.
@@ -23,12 +23,14 @@ const requestTime = 10000; // milliseconds, after which the network counts as aw
 const lateTime = 2000; // milliseconds, after which the server is told when a button was pressed, as it is after a failure
 const maxShown = 50; // guests
 
+const collator = new Intl.Collator();
 const clockOf = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
 
 // desk-door checks guests in. It has the whole list, so that it finds guests without a network,
 // and learns every few seconds what other doors did.
 customElements.define('desk-door', class extends HTMLElement {
 	#guests = new Map(); // those who are registered, by member
+	#sorted = null; // the same by name, null after a change
 	#pressed = new Map(); // {isIn, at, id, isLate} by member, while the server does not have it
 	#changes = ''; // what the list is read after
 	#tag = ''; // the ETag of the list
@@ -138,6 +140,7 @@ customElements.define('desk-door', class extends HTMLElement {
 	}
 
 	#keep(guest) {
+		this.#sorted = null;
 		if (guest.cancelled_at) {
 			this.#guests.delete(guest.member);
 		} else {
@@ -149,11 +152,11 @@ customElements.define('desk-door', class extends HTMLElement {
 
 	#show() {
 		if (!this.#isRead) return;
-		const all = [...this.#guests.values()];
+		const all = this.#sorted ??= [...this.#guests.values()].sort((a, b) => collator.compare(a.search, b.search));
 		this.querySelector('.arrived').textContent = all.filter(guest => this.#isIn(guest)).length;
 		this.querySelector('.expected').textContent = all.length;
 		const words = this.querySelector('[name=q]').value.toLowerCase().split(/\s+/).filter(Boolean);
-		const found = all.filter(guest => words.every(word => guest.search.includes(word))).sort((a, b) => a.search < b.search ? -1 : 1);
+		const found = all.filter(guest => words.every(word => guest.search.includes(word)));
 		this.#showRows(found.slice(0, maxShown).map(guest => this.#rowOf(guest)));
 		this.querySelector('.rest').textContent = found.length > maxShown ? `And ${found.length - maxShown} more. Type more of the name.`
 			: found.length ? '' : all.length ? 'Nobody is found.' : 'Nobody is registered.';
