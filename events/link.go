@@ -49,8 +49,8 @@ func (l Link) opens(event, email string, now time.Time) (made time.Time, ok bool
 	if len(l.Token) != base64.RawURLEncoding.EncodedLen(linkSize) {
 		return time.Time{}, false
 	}
-	token, err := base64.RawURLEncoding.DecodeString(l.Token)
-	if err != nil || !hmac.Equal(token[8:], signLink(l.Key, event, email, token[:8])) {
+	token, err := base64.RawURLEncoding.DecodeString(l.Token) // which ignores line breaks, so it may be shorter
+	if err != nil || len(token) != linkSize || !hmac.Equal(token[8:], signLink(l.Key, event, email, token[:8])) {
 		return time.Time{}, false
 	}
 	made = time.UnixMilli(int64(binary.BigEndian.Uint64(token)))

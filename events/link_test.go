@@ -41,6 +41,8 @@ func TestLinks(t *testing.T) {
 		"half a token":            {Link{key, good.Token[:16]}, "e1", "jane@exämple.com", made, false},
 		"two tokens":              {Link{key, good.Token + good.Token}, "e1", "jane@exämple.com", made, false},
 		"no base64":               {Link{key, strings.Repeat("!", 32)}, "e1", "jane@exämple.com", made, false},
+		"line breaks":             {Link{key, strings.Repeat("\n", 32)}, "e1", "jane@exämple.com", made, false},
+		"a short token":           {Link{key, good.Token[:10] + strings.Repeat("\r\n", 11)}, "e1", "jane@exämple.com", made, false},
 		"another time":            {Link{key, base64.RawURLEncoding.EncodeToString(later)}, "e1", "jane@exämple.com", made, false},
 		"a token of the event of the reader's name": {NewLink(key, "e1 jane@exämple.com", "", made), "e1", "jane@exämple.com", made, false},
 	} {
@@ -57,6 +59,7 @@ func TestLinks(t *testing.T) {
 func FuzzLinks(f *testing.F) {
 	f.Add("", "")
 	f.Add(strings.Repeat("A", 32), "jane@example.com")
+	f.Add(strings.Repeat("\n", 32), "jane@example.com")
 	f.Fuzz(func(t *testing.T, token, email string) {
 		if _, ok := (Link{[]byte("a key"), token}).opens("e1", email, time.Now()); ok {
 			t.Errorf("%q opens for %q, want that nobody guesses one", token, email)
