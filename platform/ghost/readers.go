@@ -151,8 +151,15 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 		case status == http.StatusTooManyRequests:
 			return false, platform.ErrTooManyMails
 		case status != http.StatusBadRequest:
-			return false, fmt.Errorf("having Ghost mail a link: %w", refusal(status, answer))
+			return false, fmt.Errorf("having Ghost mail a link: %w", mailError(status, answer))
 		}
 	}
 	return false, platform.ErrNoReader
+}
+
+// mailError is the error of a response about a mail. Its text is left out, since it has the
+// address that a mail server refused. Ghost's own log has it.
+func mailError(status int, answer []byte) error {
+	first := firstError(answer)
+	return &Error{Status: status, Type: first.Type, Code: first.Code}
 }

@@ -138,16 +138,18 @@ func TestSendLink(t *testing.T) {
 		err       error    // nil for another than the named ones, if fails
 		fails     bool
 	}{
-		"a guest":                    {response{200, "t"}, []response{{201, "Created."}}, true, []string{"signup"}, nil, false},
-		"where members pay":          {response{200, "t"}, []response{{201, "{}"}}, false, []string{"signin"}, nil, false},
-		"a member, by invitation":    {response{200, "t"}, []response{refused, {201, "Created."}}, true, []string{"signup", "signin"}, nil, false},
-		"nobody, by invitation":      {response{200, "t"}, []response{refused, refused}, true, []string{"signup", "signin"}, platform.ErrNoReader, true},
-		"nobody, where members pay":  {response{200, "t"}, []response{refused}, false, []string{"signin"}, platform.ErrNoReader, true},
-		"too many":                   {response{200, "t"}, []response{{429, `{"errors":[{}]}`}}, true, []string{"signup"}, platform.ErrTooManyMails, true},
-		"a mail server that is away": {response{200, "t"}, []response{{500, `{"errors":[{"message":"x"}]}`}}, true, []string{"signup"}, nil, true},
-		"a redirect":                 {response{200, "t"}, []response{{301, ""}}, true, []string{"signup"}, nil, true},
-		"no token":                   {response{404, ""}, nil, true, nil, nil, true},
-		"a token of many megabytes":  {response{200, strings.Repeat("x", 1<<20)}, []response{{201, ""}}, true, []string{"signup"}, nil, false},
+		"a guest":                                 {response{200, "t"}, []response{{201, "Created."}}, true, []string{"signup"}, nil, false},
+		"where members pay":                       {response{200, "t"}, []response{{201, "{}"}}, false, []string{"signin"}, nil, false},
+		"a member, by invitation":                 {response{200, "t"}, []response{refused, {201, "Created."}}, true, []string{"signup", "signin"}, nil, false},
+		"nobody, by invitation":                   {response{200, "t"}, []response{refused, refused}, true, []string{"signup", "signin"}, platform.ErrNoReader, true},
+		"nobody, where members pay":               {response{200, "t"}, []response{refused}, false, []string{"signin"}, platform.ErrNoReader, true},
+		"too many":                                {response{200, "t"}, []response{{429, `{"errors":[{}]}`}}, true, []string{"signup"}, platform.ErrTooManyMails, true},
+		"a mail server that is away":              {response{200, "t"}, []response{{500, `{"errors":[{"message":"x"}]}`}}, true, []string{"signup"}, nil, true},
+		"an address that the mail server refuses": {response{200, "t"}, []response{{500, `{"errors":[{"type":"EmailError","message":"Failed to send email. Reason: 550 <Jane@example.com>: user jane unknown"}]}`}}, true, []string{"signup"}, nil, true},
+		"an address that Ghost refuses":           {response{200, "t"}, []response{{422, `{"errors":[{"type":"ValidationError","message":"x","context":"jane@example.com is no email"}]}`}}, true, []string{"signup"}, nil, true},
+		"a redirect":                              {response{200, "t"}, []response{{301, ""}}, true, []string{"signup"}, nil, true},
+		"no token":                                {response{404, ""}, nil, true, nil, nil, true},
+		"a token of many megabytes":               {response{200, strings.Repeat("x", 1<<20)}, []response{{201, ""}}, true, []string{"signup"}, nil, false},
 	} {
 		var kinds []string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -177,6 +179,9 @@ func TestSendLink(t *testing.T) {
 		isSent, err := client.SendLink(t.Context(), platform.SignInLink{Email: "jane@example.com", Page: "https://news.example.com/party/?a=b", MaySignUp: c.maySignUp, Sender: sender})
 		if (err != nil) != c.fails || c.err != nil && !errors.Is(err, c.err) || c.err == nil && (errors.Is(err, platform.ErrNoReader) || errors.Is(err, platform.ErrTooManyMails)) {
 			t.Errorf("%s: %v, want %v, and that it fails: %t", name, err, c.err, c.fails)
+		}
+		if err != nil && strings.Contains(strings.ToLower(err.Error()), "jane") {
+			t.Errorf("%s: the error is %q, want no personal data: it is logged", name, err)
 		}
 		if want := !c.fails && len(kinds) == 1 && kinds[0] == "signup"; isSent != want {
 			t.Errorf("%s: sent for sure %t, want %t", name, isSent, want)
