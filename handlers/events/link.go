@@ -47,14 +47,14 @@ func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) err
 		return errNotJSON
 	}
 	text, err := api.ReadBody(w, r, maxRegistrationBody)
-	if err != nil {
+	if errors.Is(err, api.ErrTooLarge) {
 		return err
 	}
 	var body struct {
 		Token string `json:"token"`
 		Email string `json:"email"`
 	}
-	if err := api.Unmarshal(text, &body); err != nil {
+	if err != nil || api.Unmarshal(text, &body) != nil { // who sends half a body is no trouble of ours
 		return errNoRegistrationBody
 	}
 	if r.Method == http.MethodPut {

@@ -3,10 +3,12 @@ package events
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,6 +105,24 @@ func TestMailsThatAreNotSent(t *testing.T) {
 		if text := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(text, "jane") {
 			t.Errorf("logged: %s, want no personal data", text)
 		}
+	}
+}
+
+// A stranger who leaves in the middle of a body writes no line of the log.
+func TestBodyThatEndsEarly(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
+	for _, method := range []string{"PUT", "POST"} {
+		r := httptest.NewRequestWithContext(t.Context(), method, "https://news.example.com/events/party/registration", io.MultiReader(strings.NewReader(`{"email":`), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		outcome := d.handler.Serve(w, r, d.site, netip.MustParseAddr("192.0.2.1"))
+		if w.Code != 422 || outcome != api.Other {
+			t.Errorf("%s: %d %s, want 422 %s", method, w.Code, outcome, api.Other)
+		}
+	}
+	if n := d.log.Len(); n > 0 {
+		t.Errorf("%d lines are logged, want none: %v", n, d.log.All())
 	}
 }
 
