@@ -34,8 +34,13 @@
 	};
 	phrases.no = phrases.nb;
 
-	const languages = [document.documentElement.lang, navigator.language].map(lang => lang.replace('_', '-'));
-	const language = languages.find(lang => phrases[lang.toLowerCase().split('-')[0]]) || 'en';
+	// Some themes write one that Intl does not take, such as en-US.UTF-8; its first part may be one.
+	const languages = [document.documentElement.lang, navigator.language].flatMap(lang => [lang.replace('_', '-'), lang.split(/[-_]/)[0]]);
+	const language = languages.find(lang => {
+		try {
+			return Intl.getCanonicalLocales(lang)[0] && phrases[lang.toLowerCase().split('-')[0]];
+		} catch {}
+	}) || 'en';
 	const texts = phrases[language.toLowerCase().split('-')[0]].split('|');
 	const say = (name, value) => texts[names.indexOf(name)].replace('*', () => value);
 
@@ -134,6 +139,9 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 	}
 	const linkTo = (href, text, part) => make('a', {href, part, target: '_blank', rel: 'noopener noreferrer'}, text);
 
+	const all = new Set(); // elements on the page
+	let own;
+
 	class LychgateEvent extends HTMLElement {
 		static observedAttributes = ['map'];
 
@@ -144,6 +152,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		#isBusy = false;
 		#tries = 0;
 		#timer;
+		#retry; // what the timer does
 		#ticker;
 		#registration = make('div', {part: 'registration'});
 		#message = make('p', {part: 'message', role: 'status', tabIndex: -1});
@@ -169,6 +178,8 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		get #takesPart() { return site.registration && !!this.#event.access; }
 
 		connectedCallback() {
+			all.add(this);
+			place();
 			try {
 				this.#event = JSON.parse(document.getElementById(tag).textContent);
 			} catch {
@@ -179,23 +190,27 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			if (this.#takesPart) {
 				const token = new URL(location).searchParams.get(parameter);
 				this.#tell();
-				token ? this.#ask('PUT', {token}) : this.#ask('GET');
+				/^[\w-]{1,99}$/.test(token ?? '') ? this.#ask('PUT', {token}) : this.#ask('GET');
 			}
 			addEventListener('pageshow', this.#again);
 			addEventListener('online', this.#again);
 		}
 
 		disconnectedCallback() {
+			all.delete(this);
 			clearTimeout(this.#timer);
 			clearTimeout(this.#ticker);
+			this.#retry = null;
 			removeEventListener('pageshow', this.#again);
 			removeEventListener('online', this.#again);
 		}
 
 		attributeChangedCallback() { this.isConnected && this.#draw(); }
 
-		#again = ({type, persisted}) => {
-			if (this.#takesPart && (type === 'online' ? this.#note : persisted)) this.#ask('GET');
+		// Once there is a network, or the reader comes back, what they pressed is asked again.
+		#again = ({persisted}) => {
+			if (persisted === false) return;
+			this.#retry ? this.#retry() : persisted && this.#takesPart && this.#ask('GET');
 		};
 
 		register() { return this.#ask('PUT'); }
@@ -210,9 +225,10 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		}
 
 		// Asks the edge, and again while it cannot say. The reader goes on waiting meanwhile.
-		async #ask(method, body) {
-			if (this.#isBusy && method !== 'GET') return false;
+		async #ask(method, body, isRetry) {
+			if (this.#isBusy) return false;
 			clearTimeout(this.#timer);
+			this.#retry = null;
 			this.#isBusy = true;
 			this.#tell();
 			let status = 0, wait, told;
@@ -232,19 +248,34 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 				this.#told = told;
 				this.#sentTo = status === 202 ? body.email : '';
 				this.#tries = 0;
-				if (body?.token) this.#forgetToken();
 			} else if (status === 404) {
 				this.#told = {state: ''};
-			} else if (told?.message && status < 500 && method !== 'GET') {
+				this.#sentTo = '';
+			} else if (told?.message && status < 500 && method !== 'GET' && !body?.token) {
 				this.#note = told.message;
 			} else {
 				this.#note = say('again');
 				const pause = Math.max(wait || 5, 2 ** this.#tries++);
-				this.#timer = setTimeout(() => this.#ask(method, body), Math.min(pause, 60) * 1e3 * (1 + Math.random() / 4));
+				if (this.isConnected) {
+					this.#retry = () => this.#ask(method, body, true);
+					this.#timer = setTimeout(this.#retry, Math.min(pause, 60) * 1e3 * (1 + Math.random() / 4));
+				}
 			}
+			const focused = this.shadowRoot.activeElement;
 			this.#tell();
-			if (method !== 'GET' && !body?.token) this.#message.focus();
-			return status > 199 && status < 300;
+			// A retry leaves the reader where they are, unless that is gone.
+			if (method !== 'GET' && !isRetry && !body?.token || focused && !this.shadowRoot.activeElement) this.#message.focus();
+			if (told?.state && method !== 'GET') {
+				for (const other of all) if (other !== this) other.#hear(told);
+			}
+			if (told?.state && body?.token) this.#forgetToken();
+			return !!told?.state && status > 199 && status < 300;
+		}
+
+		// What a reader does in one element of a page is so in the others.
+		#hear(told) {
+			this.#told = told;
+			this.#tell();
 		}
 
 		// Loading the page again, or sending its address on, does not register anew.
@@ -264,7 +295,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			this.shadowRoot.replaceChildren(make('div', {part: 'event'},
 				event.status === 'cancelled' && make('p', {part: 'cancelled'}, say('cancelled')),
 				slot('before'),
-				slot('when', here && make('p', {part: 'when'}, make('span', {part: 'reader-time'}, here, differ && make('small', {}, nameOf(zoneHere, from))),
+				slot('when', (here || there) && make('p', {part: 'when'}, here && make('span', {part: 'reader-time'}, here, differ && make('small', {}, nameOf(zoneHere, from))),
 					differ && there && make('small', {part: 'event-time'}, `${there} · ${nameOf(theirs, from)}`)), this.#countdown),
 				slot('place', place && make('p', {part: 'place'}, isLink(place) ? linkTo(place, place, 'map') : linkTo(map.replace('*', encodeURIComponent(place)), place, 'map'))),
 				slot('online', isLink(event.platform_url) && make('p', {part: 'online'}, linkTo(event.platform_url, say('online'), 'online-link'))),
@@ -325,10 +356,8 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 	customElements.define(tag, LychgateEvent);
 
 	// A theme that has no place for it gets it before the text of the post, as soon as that is there.
-	let own;
 	function place() {
-		const others = [...document.querySelectorAll(tag + ':not(script)')].filter(element => element !== own);
-		if (others.length) return own?.remove();
+		if ([...all].some(element => element !== own)) return own?.remove();
 		if (own || !document.getElementById(tag)) return;
 		const content = document.querySelector('.gh-content, .post-content, .post-full-content, .entry-content, [itemprop=articleBody]');
 		const title = document.readyState === 'loading' ? null : document.querySelector('article h1, main h1, h1');

@@ -76,6 +76,10 @@ func newStage(t *testing.T, registration bool, answers ...answer) *stage {
 		w.Header().Set("Content-Type", "text/css")
 		io.WriteString(w, s.css)
 	})
+	mux.HandleFunc("/nowhere.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		io.WriteString(w, "Intl.DateTimeFormat.prototype.resolvedOptions = () => ({timeZone: 'Etc/Nowhere'})")
+	})
 	mux.HandleFunc("/axe.js", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, filepath.Join(installed(t), "axe-core", "axe.min.js"))
 	})
@@ -294,6 +298,89 @@ func TestElementFlow(t *testing.T) {
 	diff(t, "address", "?a=b&action=signup#c", browser.JS[string](p, "location.search + location.hash"))
 }
 
+// A reader whose press has no answer yet goes on with other things meanwhile, and no press is lost.
+func TestElementRetries(t *testing.T) {
+	away := func(seconds string) answer {
+		return answer{503, map[string]any{"message": "Away."}, http.Header{"Retry-After": {seconds}}}
+	}
+	can, is := told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil)
+	const id = "aaaaaaaaaaaaaaaaaaaaaaaaaa lang=en"
+	s := newStage(t, true, can, away("1"), is)
+	s.page("en", party(nil), "", plainTheme+`<input id="comment">`)
+	p := s.open(browser.Look{Width: 1280, Height: 900})
+	press := func() {
+		p.Until("text(part('message')) === 'Come in.'")
+		p.Do("part('register').click()")
+	}
+	again := func(page string, answers ...answer) {
+		s.requests()
+		s.answers = answers
+		p.Must(p.Navigate(s.URL + page))
+	}
+	waits := "text(part('message')) === 'No response yet. Trying again…'"
+
+	press()
+	p.Until(waits)
+	p.Do("document.getElementById('comment').focus()")
+	p.Until("text(part('message')) === 'See you.'")
+	diff(t, "focus after a retry", "comment", browser.JS[string](p, "document.activeElement.id"))
+
+	again("/page", can, away("60"), is)
+	press()
+	p.Until(waits)
+	p.Do("dispatchEvent(new Event('online'))")
+	p.Until("text(part('message')) === 'See you.'")
+	diff(t, "asked with a network", []string{"GET " + id, "PUT " + id, "PUT " + id}, s.requests())
+
+	again("/page?lychgate-registration=TOKEN", answer{429, map[string]any{"message": "Too many."}, http.Header{"Retry-After": {"1"}}}, is)
+	p.Until("text(part('message')) === 'See you.'")
+	diff(t, "asked with a link", []string{"PUT " + id + ` {"token":"TOKEN"}`, "PUT " + id + ` {"token":"TOKEN"}`}, s.requests())
+	diff(t, "address", "", browser.JS[string](p, "location.search"))
+
+	again("/page?lychgate-registration="+strings.Repeat("x", 5000), can)
+	p.Until("text(part('message')) === 'Come in.'")
+	diff(t, "asked with a link that is none", []string{"GET " + id}, s.requests())
+
+	again("/page", can, away("1"))
+	p.Until("text(part('message')) === 'Come in.'")
+	diff(t, "done", false, browser.JS[bool](p, `(async () => {
+		const done = element.register();
+		element.remove();
+		const is = await done;
+		await new Promise(end => setTimeout(end, 1500)); // longer than until a retry
+		return is;
+	})()`))
+	diff(t, "asked by an element that is removed", []string{"GET " + id, "PUT " + id}, s.requests())
+
+	guest := told(200, "login_required_free", "For members.", nil)
+	again("/page", guest, told(202, "login_required_free", "For members.", nil), answer{404, map[string]any{"message": "x"}, nil})
+	p.Until("text(part('message')) === 'For members.'")
+	diff(t, "a mail, and none since the event is gone", []bool{true, false}, browser.JS[[]bool](p, "element.sendLink('jane@example.com').then(async is => [is, await element.sendLink('jane@example.com')])"))
+	diff(t, "state", "", browser.JS[string](p, "element.state.state + element.state.message"))
+}
+
+// A page may write its language in a way that no standard knows, and a browser may not know where
+// it is.
+func TestElementInOddPages(t *testing.T) {
+	soon := party(map[string]any{"start": time.Now().Add(3*time.Hour - time.Second).UTC().Format(time.RFC3339), "end": nil})
+	for lang, want := range map[string]string{
+		"": "Starts in 3 hours", "en-US.UTF-8": "Starts in 3 hours", "de_DE": "Beginnt in 3 Stunden", "de_": "Beginnt in 3 Stunden",
+		"{{@site.locale}}": "Starts in 3 hours", "en-x": "Starts in 3 hours", "no": "Starter om 3 timer",
+	} {
+		s := newStage(t, true, told(200, "can_register", "Come in.", nil))
+		s.page(lang, soon, "", plainTheme)
+		p := s.open(browser.Look{Width: 800, Height: 600})
+		p.Until("text(part('message')) === 'Come in.'")
+		diff(t, lang+": countdown", want, browser.JS[string](p, "parts().countdown ?? ''"))
+		diff(t, lang+": has a date", true, browser.JS[bool](p, "!!parts()['reader-time']"))
+	}
+	s := newStage(t, false, answer{500, nil, nil})
+	s.page("en", party(nil), "", `<script src="/nowhere.js"></script>`+plainTheme)
+	p := s.open(browser.Look{Width: 800, Height: 600})
+	p.Until("element?.shadowRoot.querySelector('[part=when]')")
+	diff(t, "nowhere", "Thursday, May 1, 2031, 7:00 – 9:00 PM · Central European Summer Time", browser.JS[string](p, "parts()['event-time'] ?? ''"))
+}
+
 // The last day counts down, and the calendars have the event.
 func TestElementTimes(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -358,6 +445,29 @@ func TestElementInThemes(t *testing.T) {
 	p.Must(p.Navigate(s.URL + "/page"))
 	p.Until("element?.state.message")
 	diff(t, "after the title", "H1", browser.JS[string](p, "element.previousElementSibling.tagName"))
+}
+
+// A theme may have several elements, add its own late, or in a shadow tree. All of them say the same.
+func TestElementsOfAPage(t *testing.T) {
+	s := newStage(t, true, told(200, "can_register", "Come in.", nil), told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil))
+	s.page("en", party(nil), "", `<h1>Party</h1><lychgate-event></lychgate-event><section class="gh-content"><p>Text</p></section><lychgate-event></lychgate-event>`)
+	p := s.open(browser.Look{Width: 800, Height: 600})
+	messages := "[...document.querySelectorAll('lychgate-event')].map(e => text(e.shadowRoot.querySelector('[part=message]'))).join()"
+	p.Until(messages + " === 'Come in.,Come in.'")
+	p.Do("part('register').click()")
+	p.Until(messages + " === 'See you.,See you.'")
+
+	s.answers = []answer{told(200, "can_register", "Come in.", nil)}
+	s.page("en", party(nil), "", `<div id="host"></div>`+plainTheme)
+	p.Must(p.Navigate(s.URL + "/page"))
+	p.Until("element?.state.message")
+	p.Do("document.getElementById('host').attachShadow({mode: 'open'}).append(document.createElement('lychgate-event'))")
+	inside := "document.getElementById('host').shadowRoot.firstChild"
+	p.Until(inside + ".state.message === 'Come in.'")
+	diff(t, "others", 0, browser.JS[int](p, "document.querySelectorAll('lychgate-event').length"))
+	p.Do("globalThis.moved = " + inside + "; moved.remove(); document.body.append(moved)")
+	p.Until("element.state.message === 'Come in.' && !element.state.loading")
+	diff(t, "elements after a move", 1, browser.JS[int](p, "document.querySelectorAll('lychgate-event').length"))
 }
 
 // shift waits until a page has come to rest, and returns by how much its layout has shifted
