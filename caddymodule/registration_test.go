@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -199,6 +200,28 @@ func TestRegistration(t *testing.T) {
 	has("registered", "Guest "+h.unique, "Party "+h.unique, "Staff's "+h.unique)
 	ask("DELETE", labelled, jane)
 	has("cancelled", "Staff's "+h.unique)
+
+	// Staff edit the member at the same moments, and nothing of that is lost.
+	id := h.ids("members", "email:'jane@"+p.domain+"'")[0]
+	for n := range 40 {
+		method, want := "PUT", []string{"Guest " + h.unique, "Party " + h.unique, "Staff's " + h.unique}
+		if n%2 == 1 {
+			method, want = "DELETE", want[2:]
+		}
+		note := fmt.Sprint("round ", n)
+		var staff sync.WaitGroup
+		staff.Go(func() { h.ghost("PUT", "/members/"+id+"/", `{"members":[{"note":"`+note+`"}]}`) })
+		ask(method, labelled, jane, "X-Forwarded-For", "198.51.100.9")
+		staff.Wait()
+		has(note, want...)
+		var found struct {
+			Members []struct{ Note, Email string }
+		}
+		h.decode(h.ghost("GET", "/members/"+id+"/", ""), &found)
+		if m := found.Members[0]; m.Note != note || m.Email != "jane@"+p.domain {
+			t.Fatalf("the member is %+v, want the note %q as staff wrote it", m, note)
+		}
+	}
 
 	// While Ghost hangs, its word of a moment ago counts. Whom it has not been asked about is to
 	// come again, and is no guest.
