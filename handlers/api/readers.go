@@ -82,6 +82,9 @@ func (s *Readers) SendLink(ctx context.Context, link platform.SignInLink) (isSen
 	}
 	defer s.mails.Release("")
 	isSent, err = s.platform.SendLink(ctx, link)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return false, errMailUnanswered.For(s.title).Because(err)
+	}
 	if err != nil && !errors.Is(err, platform.ErrNoReader) && !errors.Is(err, platform.ErrTooManyMails) {
 		err = errMailsAway.For(s.title).Because(err)
 	}
@@ -93,6 +96,10 @@ func (s *Readers) LinkKey() []byte { return s.platform.LinkKey() }
 
 // errMailsAway means that the platform did not send a mail.
 var errMailsAway = Unavailable("%s could not send the mail. Try again in a moment.", readerRetry)
+
+// errMailUnanswered means that the platform's mail server hangs, and may send the mail yet. Pages
+// try again by themselves: with each try the reader would get one more.
+var errMailUnanswered = Unavailable("%s did not answer in time. The mail may still arrive.", time.Minute)
 
 // errNobody means that a session has ended.
 var errNobody = errors.New("nobody's session")

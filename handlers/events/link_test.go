@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -95,6 +96,7 @@ func TestMailsThatAreNotSent(t *testing.T) {
 		{"no member, where nobody can sign up", platform.ErrNoReader, told{422, api.Rejected, `{"message":"No member has this address. Check it for typos.","reason":"unknown_email"}`}},
 		{"too many mails", platform.ErrTooManyMails, told{429, api.TooMany, `{"message":"Too many attempts. Try again later.","reason":"too_many"}`}},
 		{"a platform that is away", errors.New("connection refused"), told{503, api.Failed, `{"message":"Ghost could not send the mail. Try again in a moment."}`}},
+		{"a mail server that hangs", fmt.Errorf("asking: %w", context.DeadlineExceeded), told{503, api.Failed, `{"message":"Ghost did not answer in time. The mail may still arrive."}`}},
 	} {
 		d.members.mailErr = step.err
 		if diff := cmp.Diff(step.want, d.send("POST", "", "application/json", `{"email":"jane@example.com"}`)); diff != "" {
@@ -104,6 +106,23 @@ func TestMailsThatAreNotSent(t *testing.T) {
 	for _, entry := range d.log.All() {
 		if text := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(text, "jane") {
 			t.Errorf("logged: %s, want no personal data", text)
+		}
+	}
+}
+
+// Browsers ask again by themselves. Where a mail may be on its way, they wait, so that the reader does
+// not get one mail for each try.
+func TestMailsOfAServerThatHangs(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
+	for err, want := range map[error]string{errors.New("connection refused"): "5", fmt.Errorf("asking: %w", context.DeadlineExceeded): "60"} {
+		d.members.mailErr = err
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "https://news.example.com/events/party/registration", strings.NewReader(`{"email":"jane@example.com"}`))
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		d.handler.Serve(w, r, d.site, netip.MustParseAddr("192.0.2.1"))
+		if got := w.Header().Get("Retry-After"); got != want {
+			t.Errorf("%v: again after %q s, want %q", err, got, want)
 		}
 	}
 }
