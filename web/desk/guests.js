@@ -85,6 +85,7 @@ customElements.define('desk-door', class extends HTMLElement {
 		clearTimeout(this.#timer);
 		let problem = '';
 		try {
+			if (!this.#isRead) await this.#read(); // which says how far the clock of this phone is off
 			await this.#send();
 			await this.#read();
 		} catch (error) {
