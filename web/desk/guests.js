@@ -112,6 +112,7 @@ customElements.define('desk-door', class extends HTMLElement {
 			const late = isLate || Date.now() - at > lateTime ? `?at=${encodeURIComponent(new Date(at + this.#ahead).toISOString())}` : '';
 			const response = await this.#fetch(`${this.#list}/${encodeURIComponent(member)}/check-in${late}`, {method: isIn ? 'PUT' : 'DELETE'});
 			const answer = await response.json().catch(() => ({}));
+			if (response.ok && !answer.member) throw 'server'; // it is somebody else's answer, as of a hall's Wi-Fi
 			if (response.ok) {
 				this.#keep(answer);
 			} else {
@@ -129,8 +130,9 @@ customElements.define('desk-door', class extends HTMLElement {
 			const isWhole = this.#isRead && next === this.#changes;
 			const response = await this.#fetch(`${this.#list}?limit=1000&changed_after=${encodeURIComponent(next)}`, {headers: isWhole ? {'If-None-Match': this.#tag} : {}});
 			if (response.status === 304) return;
-			const answer = await response.json();
-			if (!response.ok) throw answer.message;
+			const answer = await response.json().catch(() => ({}));
+			if (!response.ok) throw answer.message ?? 'server';
+			if (!answer.registrations) throw 'server';
 			for (const guest of answer.registrations) this.#keep(guest);
 			next = answer.next;
 			this.#changes = answer.changes;

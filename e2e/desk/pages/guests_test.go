@@ -291,6 +291,22 @@ func TestCheckInWithoutNetwork(t *testing.T) {
 	diff(t, "after the session", 0, r.tally(t, id).CheckedIn)
 }
 
+// The network of a hall may answer with a page of its own until somebody signs in to it. A press is
+// kept then, too.
+func TestCheckInBehindAPortal(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 0)
+	r.withGuest(t, id, "jane@example.com", "Jane")
+	v := r.visit("Editor", "check-in?event="+id, phone)
+	v.Until("$('.door-list button[data-member]')")
+	v.Do(`window.real = fetch; window.fetch = async () => new Response('<h1>Welcome to our Wi-Fi</h1>', {headers: {'Content-Type': 'text/html'}})`)
+	v.tap("Check in Jane")
+	v.shows(".net", "The server does not answer as it should. One press is kept on this phone and sent later.")
+	v.Do("window.fetch = window.real")
+	v.Until("!localStorage['lychgate-door-" + id + "']")
+	diff(t, "on the server", 1, r.tally(t, id).CheckedIn)
+}
+
 // The clock of a phone may be slow. A press that it kept, and sends once the page is opened anew, counts
 // for when it was made all the same.
 func TestCheckInBySlowClock(t *testing.T) {
