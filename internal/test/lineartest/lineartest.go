@@ -37,7 +37,7 @@ const (
 // detector on, the sizes are an eighth of these.
 func Check[T any](t testing.TB, size int, input func(size int) T, work func(T)) {
 	t.Helper()
-	check(t, cpuTime, size/divisor, input, work)
+	check(t, cpuTime, size/Divisor, input, work)
 }
 
 func check[T any](t testing.TB, clock func() time.Duration, size int, input func(size int) T, work func(T)) {

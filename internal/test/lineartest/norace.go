@@ -2,4 +2,5 @@
 
 package lineartest
 
-const divisor = 1
+// Divisor is by what sizes are divided with the race detector.
+const Divisor = 1

@@ -2,6 +2,6 @@
 
 package lineartest
 
-// divisor is by what sizes are divided with the race detector, which slows work
+// Divisor is by what sizes are divided with the race detector, which slows work
 // down some ten times. The tests without it look at the whole.
-const divisor = 8
+const Divisor = 8
