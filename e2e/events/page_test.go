@@ -155,6 +155,8 @@ func TestSubdirectory(t *testing.T) {
 	s.publish("meetup", map[string]any{"name": "A day", "slug": "a-day", "event_date": "2031-12-31", "location": "The Pier", "access": "free"})
 	p := s.open("/a-day/")
 	p.Until("message() === 'Come in.'")
+	diff(t, "what a guest can press", []string{"login_required_free login_required_paid"}, browser.JS[[]string](p,
+		"[...document.querySelectorAll('[data-register] [data-state]')].filter(seen).map(e => e.dataset.state)"))
 	diff(t, "the calendar link", s.base+"/ghost/lychgate/events/a-day.ics", browser.JS[string](p, "find('.facts .button').href"))
 	p.Must(p.Navigate(s.base + "/"))
 	p.Until("[...document.querySelectorAll('[data-upcoming] li p')].some(line => text(line) === 'Wednesday, December 31, 2031')")
