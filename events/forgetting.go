@@ -2,7 +2,7 @@ package events
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -239,16 +239,8 @@ func (r *Registrar) forget(ctx context.Context, host platform.MemberFinder, site
 		if _, err := r.work.GiveUp(ctx, site, RegistrantsKind, member); err != nil { // which has the email
 			return err
 		}
-		err := r.db.InTx(ctx, func(tx *sql.Tx) error {
-			for _, text := range []string{forgetPerson, forgetMemberLabels} {
-				if _, err := tx.ExecContext(ctx, text, site, member); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return wrap("forgetting a registrant", err)
+		if err := errors.Join(r.exec(ctx, forgetMemberLabels, site, member), r.forgetPerson(ctx, site, member)); err != nil {
+			return err
 		}
 	}
 	return nil

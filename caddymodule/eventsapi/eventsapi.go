@@ -126,11 +126,11 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 	h.page = &eventhandlers.Page{Path: h.Path}
 	h.events.ServeReaders(h.page.Script())
 	limiter, err := h.on.Edge.LoadLimiter("events", h.Limit.Plain(), &h.on.Releases)
-	logger := edge.Sampled(ctx.Logger())
-	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: logger}
 	if err != nil {
 		return err
 	}
+	logger := edge.Sampled(ctx.Logger())
+	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: logger}
 	mails, err := h.on.Edge.LoadLimiter("registration mails", mailLimit, &h.on.Releases)
 	h.registration = eventhandlers.Registration{Path: h.Path, Limiter: limiter, Mails: mails, Logger: logger}
 	return err
