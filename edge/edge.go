@@ -278,8 +278,7 @@ func (e *Edge) current(name string) *Site {
 }
 
 // platformsOf returns a function that finds the platform of a site by its name, as the site is
-// now. It is nil for a site that is not served, and for a
-// platform that is no T.
+// now. It is nil for a site that is not served, and for a platform that is no T.
 func platformsOf[T any](e *Edge) func(name string) T {
 	return func(name string) (of T) {
 		if site := e.current(name); site != nil && site.Locked == nil {
