@@ -11,6 +11,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 // Events is what events of one configuration run on.
@@ -23,9 +24,9 @@ type Events struct {
 }
 
 type servingEvents struct {
-	service   *events.Service
-	feed      *events.Feed
-	registrar *events.Registrar
+	service       *events.Service
+	feed          *events.Feed
+	registrations *registration.Service
 }
 
 // readerLimit is the rate limit of each address for readers' sessions that are not valid. A
@@ -81,13 +82,15 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	if err != nil {
 		return err
 	}
-	service := events.New(store, s.store.work.Load(), platformsOf[platform.EventHost](s.edge), Sampled(s.edge.Logger))
+	feed, queue, logger := events.NewFeed(store), s.store.work.Load(), Sampled(s.edge.Logger)
+	registrations := registration.New(db, store, feed, queue, platformsOf[platform.MemberLabeler](s.edge), s.refreshMember, logger)
+	run(func(ctx context.Context) {
+		registrations.Forgetter.Run(ctx, platformsOf[platform.MemberFinder](s.edge))
+	})
+	service := events.New(store, queue, platformsOf[platform.EventHost](s.edge), logger, registrations)
 	service.UsePages(events.Pages{Script: s.script, TakesRegistrations: s.takeRegistrations})
 	run(service.Run)
-	feed := events.NewFeed(store)
-	registrar := events.NewRegistrar(store, feed, s.store.work.Load(), platformsOf[platform.MemberLabeler](s.edge), s.refreshMember, Sampled(s.edge.Logger))
-	run(func(ctx context.Context) { registrar.Run(ctx, platformsOf[platform.MemberFinder](s.edge)) })
-	s.serving.Store(&servingEvents{service, feed, registrar})
+	s.serving.Store(&servingEvents{service, feed, registrations})
 	return nil
 }
 
@@ -111,7 +114,7 @@ func (e *Edge) forgetRegistrants(site string, emails ...string) {
 		return
 	}
 	if serving := e.events.serving.Load(); serving != nil {
-		serving.registrar.Deleted(site, emails...)
+		serving.registrations.Forgetter.Deleted(site, emails...)
 	}
 }
 
@@ -151,11 +154,20 @@ func (s *Events) Feed() (*events.Feed, error) {
 	return nil, ErrStoreAway
 }
 
-// Registrar returns what registers readers. Errors: ErrStoreAway.
-func (s *Events) Registrar() (*events.Registrar, error) {
+// Registrations returns what registers readers. Errors: ErrStoreAway.
+func (s *Events) Registrations() (*registration.Readers, error) {
 	serving, err := opened(s.store, &s.serving)
 	if err != nil {
 		return nil, err
 	}
-	return serving.registrar, nil
+	return serving.registrations.Readers, nil
+}
+
+// Guests returns what shows staff who has registered. Errors: ErrStoreAway.
+func (s *Events) Guests() (*registration.GuestList, error) {
+	serving, err := opened(s.store, &s.serving)
+	if err != nil {
+		return nil, err
+	}
+	return serving.registrations.Guests, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/registration"
 	"github.com/lychgate/caddy-lychgate/sites"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
@@ -119,6 +120,7 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 		sites: store, now: db.Now, logger: s.edge.Logger, configured: s.edge.byName,
 		forgets: []func(context.Context, string) error{
 			members.Forget, themes.Forget, curation.Forget, events.Forget, s.edge.store.work.Load().Forget,
+			func(ctx context.Context, site string) error { return registration.Forget(ctx, db, site) },
 		},
 	}
 	s.members = members

@@ -74,8 +74,16 @@ func trimmed(key string, value any) any {
 	return value
 }
 
+// IsLine reports whether a text can be kept and shown, is one line, and has so many code points at
+// most.
+func IsLine(text string, most int) bool {
+	return isLine(text) && tooLong(text, most) == ""
+}
+
+func isLine(text string) bool { return isText(text) && !strings.ContainsAny(text, "\t\r\n") }
+
 func isKey(text string) bool {
-	return text != "" && len(text) <= maxKey && isText(text) && !strings.ContainsAny(text, "\t\r\n")
+	return text != "" && len(text) <= maxKey && isLine(text)
 }
 
 func isValue(value any) bool {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -77,7 +78,7 @@ func (s *Service) sitePage(ctx context.Context, host platform.EventHost, site st
 	if err != nil {
 		return sitePage{}, false, err
 	}
-	p = sitePage{script: s.pages.Script, language: defaultLanguage, register: settings.Messages[string(CanRegister)], takesRegistrations: true, now: s.store.Now()}
+	p = sitePage{script: s.pages.Script, language: messaging.DefaultLanguage, register: settings.Messages[string(messaging.CanRegister)], takesRegistrations: true, now: s.store.Now()}
 	if s.pages.TakesRegistrations != nil {
 		p.takesRegistrations = s.pages.TakesRegistrations(site)
 	}
@@ -92,7 +93,7 @@ func (s *Service) sitePage(ctx context.Context, host platform.EventHost, site st
 		}
 		s.languages.Put(site, tag, began)
 	}
-	if language, ok := Language(tag); ok {
+	if language, ok := messaging.Language(tag); ok {
 		p.language = language
 	}
 	return p, true, nil
@@ -126,7 +127,7 @@ func (e *Event) foot(of sitePage) string {
 	}
 	public := e.public(Post{}).values()
 	if e.Status == Cancelled {
-		add(of.language, "<strong>"+html.EscapeString(Message(of.language, RegistrationClosed, IsCancelled))+"</strong>")
+		add(of.language, "<strong>"+html.EscapeString(messaging.Message(of.language, messaging.RegistrationClosed, messaging.IsCancelled))+"</strong>")
 	}
 	if when := whenOf(public).text(); when != "" {
 		add("", html.EscapeString(when))
@@ -137,13 +138,12 @@ func (e *Event) foot(of sitePage) string {
 	if link := linkOf(textOf(public, "platform_url")); link != "" {
 		add("", link)
 	}
-	terms := e.terms()
-	if state, _ := terms.State(of.now, PaidMember, false, 0); of.takesRegistrations && terms.Access != "" && state == CanRegister {
+	if of.takesRegistrations && e.Terms().isOpen(of.now) {
 		switch {
 		case of.register != "":
 			add("", html.EscapeString(oneLine(of.register)))
 		case of.script != "":
-			add(of.language, html.EscapeString(phrasesOf[of.language].needsScript))
+			add(of.language, html.EscapeString(messaging.NeedsScript(of.language)))
 		}
 	}
 	if text.Len() == 0 {

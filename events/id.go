@@ -9,8 +9,8 @@ import (
 // idLength is that of an event's ID: 130 random bits.
 const idLength = 26
 
-// isID reports whether a text may be the ID of an event.
-func isID(text string) bool {
+// IsID reports whether a text may be the ID of an event.
+func IsID(text string) bool {
 	return len(text) == idLength && !strings.ContainsFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
 // This file lists events for the staff, and counts them.
@@ -25,35 +27,32 @@ func (s *SQL) CountMade(ctx context.Context, site string, span time.Duration) (d
 
 // List implements [Store].
 func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
-	var where statement
-	where.add(` WHERE site = ? AND status <> ?`, site, string(deleted))
+	var where database.Query
+	where.Add(` WHERE site = ? AND status <> ?`, site, string(deleted))
 	now := s.db.Now().UnixMilli()
 	order, beyond := "", ">"
 	switch q.View {
 	case Upcoming:
-		where.add(` AND status <> ? AND over_at > ?`, string(Draft), now)
+		where.Add(` AND status <> ? AND over_at > ?`, string(Draft), now)
 	case Past:
-		where.add(` AND status <> ? AND over_at <= ?`, string(Draft), now)
+		where.Add(` AND status <> ? AND over_at <= ?`, string(Draft), now)
 		order, beyond = " DESC", "<"
 	case Drafts:
-		where.add(` AND status = ?`, string(Draft))
+		where.Add(` AND status = ?`, string(Draft))
 	case AllEvents:
 	}
-	words := strings.Fields(strings.ToLower(q.Text))
-	for _, word := range words[:min(len(words), maxWords)] {
-		where.add(` AND name LIKE ? ESCAPE '!'`, "%"+likeEscaper.Replace(word)+"%")
-	}
+	where.AddSearch("name", q.Text)
 	page := Page{}
-	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*) FROM events`+where.text, where.args...).Scan(&page.Total); err != nil {
+	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*) FROM events`+where.Text, where.Args...).Scan(&page.Total); err != nil {
 		return Page{}, wrap("counting events", err)
 	}
 	if starts, id, ok := parseCursor(q.After); ok {
-		where.add(` AND (starts_at `+beyond+` ? OR starts_at = ? AND id `+beyond+` ?)`, starts, starts, id)
+		where.Add(` AND (starts_at `+beyond+` ? OR starts_at = ? AND id `+beyond+` ?)`, starts, starts, id)
 	}
-	where.add(` ORDER BY starts_at`+order+`, id`+order+` LIMIT ?`, q.Most+1)
+	where.Add(` ORDER BY starts_at`+order+`, id`+order+` LIMIT ?`, q.Most+1)
 	var err error
 	var hasMore bool
-	if page.Events, hasMore, err = s.list(ctx, maxListBytes, selectEvents+where.text, where.args...); err != nil {
+	if page.Events, hasMore, err = s.list(ctx, maxListBytes, selectEvents+where.Text, where.Args...); err != nil {
 		return Page{}, err
 	}
 	if len(page.Events) > q.Most {
@@ -67,10 +66,8 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 	return page, nil
 }
 
-var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_", "\x00", "")
-
 func parseCursor(text string) (starts int64, id string, ok bool) {
 	first, id, ok := strings.Cut(text, ".")
 	starts, err := strconv.ParseInt(first, 10, 64)
-	return starts, id, ok && err == nil && isID(id)
+	return starts, id, ok && err == nil && IsID(id)
 }

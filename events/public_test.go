@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -232,6 +235,28 @@ func FuzzWithHead(f *testing.F) {
 		without := strings.Trim(withHead(with, ""), "\n")
 		if diff := cmp.Diff(strings.Trim(html, "\n"), without); diff != "" {
 			t.Errorf("without its part, %q (-want +got): %s", html, diff)
+		}
+	})
+}
+
+// A page asks for its event by its ID, also after its slug has changed. A slug that is another
+// event's ID is that page's own.
+func TestBodyByID(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r := newRoom(t, db)
+		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01", "access": "free"})
+		if body := want[string](t)(r.store.Body(t.Context(), "daily", e.ID)); body != e.body {
+			t.Errorf("the event by its ID: %s, want %s", body, e.body)
+		}
+		other := r.published(map[string]any{"name": "Another", "event_date": "2031-05-01", "access": "paid", "slug": e.ID})
+		for what, key := range map[string]string{"the event with that slug": e.ID, "the event with that ID": other.ID} {
+			if body := want[string](t)(r.store.Body(t.Context(), "daily", key)); body != other.body {
+				t.Errorf("%s: %s, want %s", what, body, other.body)
+			}
+		}
+		want[Event](t)(r.Unpublish(t.Context(), "daily", e.ID, 0))
+		if _, err := r.store.Body(t.Context(), "daily", e.Post.Slug); !errors.Is(err, ErrNotFound) {
+			t.Errorf("a draft: %v, want %v", err, ErrNotFound)
 		}
 	})
 }

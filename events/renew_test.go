@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
@@ -103,7 +104,7 @@ func TestRenew(t *testing.T) {
 		wantChanges("staff have taken it away", 0, 0)
 
 		// A change of the text that says how to register comes to the posts.
-		if err := r.SaveSettings(t.Context(), "daily", Settings{Messages: map[string]string{string(CanRegister): "Write to us."}}); err != nil {
+		if err := r.SaveSettings(t.Context(), "daily", Settings{Messages: map[string]string{string(messaging.CanRegister): "Write to us."}}); err != nil {
 			t.Fatalf("r.SaveSettings: %v", err)
 		}
 		wantChanges("another text", maxRenewed, maxRenewed, maxRenewed, 5, 0)

@@ -32,9 +32,10 @@ type Service struct {
 	hosts  func(site string) platform.EventHost
 	logger *zap.Logger
 
-	work    *work.Queue
-	listing *limiter.Limiter
-	pages   Pages
+	work       *work.Queue
+	dependents dependents
+	listing    *limiter.Limiter
+	pages      Pages
 
 	languages *languages // of publications
 
@@ -50,8 +51,8 @@ type polled struct {
 
 // New returns a Service that needs Run, and has a queue sync events. hosts returns the
 // platform of a site, nil for a site that this process does not serve.
-func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger) *Service {
-	s := &Service{store: store, work: queue, hosts: hosts, logger: logger, listing: limiter.New(maxLists, 0), polled: make(map[string]polled)}
+func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents ...Dependent) *Service {
+	s := &Service{store: store, work: queue, hosts: hosts, logger: logger, dependents: dependents, listing: limiter.New(maxLists, 0), polled: make(map[string]polled)}
 	s.languages = newLanguages()
 	queue.Handle(s.kind())
 	return s
@@ -72,14 +73,7 @@ func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) 
 
 // Find returns an event. Errors: ErrNotFound.
 func (s *Service) Find(ctx context.Context, site, id string) (Event, error) {
-	if !isID(id) {
-		return Event{}, ErrNotFound
-	}
-	e, err := s.store.Find(ctx, site, id)
-	if err == nil && e.Status == deleted {
-		return Event{}, ErrNotFound
-	}
-	return e, err
+	return Find(ctx, s.store, site, id)
 }
 
 // Create keeps a new event, a draft. Errors: *InvalidError, ErrTooFast, ErrTooMany, those of the store.
@@ -167,7 +161,7 @@ func (s *Service) Duplicate(ctx context.Context, site, id string) (Event, error)
 // change changes an event that has a revision, gives it another, and has it synced if the
 // platform is to have it.
 func (s *Service) change(ctx context.Context, site, id string, revision int64, change func(*Event) error) (Event, error) {
-	if !isID(id) {
+	if !IsID(id) {
 		return Event{}, ErrNotFound
 	}
 	var task work.Task
@@ -188,7 +182,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 			e.body = ""
 		}
 		if e.Status == deleted {
-			if err := enqueueRegistrants(ctx, tx, s.work, site, id); err != nil {
+			if err := s.dependents.deleted(ctx, tx, e); err != nil {
 				return err
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,12 +81,10 @@ const (
 
 // findBodies has room for PublicBatch IDs.
 var findBodies = func() string {
-	var some statement
-	some.add(`SELECT id, public FROM events WHERE site = ? AND slug IS NOT NULL AND id IN (`, "")
-	for i := range PublicBatch {
-		some.add(strings.Repeat(", ", min(i, 1))+"?", "")
-	}
-	return some.text + `)`
+	var some database.Query
+	some.Add(`SELECT id, public FROM events WHERE site = ? AND slug IS NOT NULL AND `, "")
+	some.AddIn("id", make([]string, PublicBatch))
+	return some.Text
 }()
 
 // noDate is the start of an event without a date.
@@ -188,12 +186,8 @@ func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change 
 		return e, wrap("changing an event", err)
 	}
 	if e.isOver {
-		for _, text := range []string{removeEvent, removeRegistrations, removeTaken} {
-			if _, err := tx.ExecContext(ctx, text, site, id); err != nil {
-				return e, wrap("removing an event", err)
-			}
-		}
-		return e, nil
+		_, err := tx.ExecContext(ctx, removeEvent, site, id)
+		return e, wrap("removing an event", err)
 	}
 	if _, err := tx.ExecContext(ctx, updateEvent, e.args()...); err != nil {
 		return e, wrap("changing an event", err)
@@ -248,44 +242,27 @@ func (s *SQL) list(ctx context.Context, most int, query string, args ...any) (li
 	return list, false, wrap("listing events", rows.Err())
 }
 
-// statement is a statement that grows, with its parameters.
-type statement struct {
-	text string
-	args []any
-}
-
-// add adds a part, whose question marks stand for arguments.
-func (s *statement) add(part string, args ...any) {
-	for _, arg := range args {
-		s.args = append(s.args, arg)
-		part = strings.Replace(part, "?", "$"+strconv.Itoa(len(s.args)), 1)
-	}
-	s.text += part
-}
-
-// maxWords bounds the words of a search.
-const maxWords = 8
-
 // WithPosts implements [Store].
 func (s *SQL) WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error) {
 	if posts == nil {
 		list, _, err := s.list(ctx, 0, listPosted, site, after, withPostsAtOnce)
 		return list, err
 	}
-	var all []Event
-	for len(posts) > 0 {
-		n := min(len(posts), withPostsAtOnce)
-		var some statement
-		some.add(selectEvents+` WHERE site = ? AND post_id IN (`, site)
-		for i, post := range posts[:n] {
-			some.add(strings.Repeat(", ", min(i, 1))+"?", post)
-		}
-		some.add(`) ORDER BY id`)
-		list, _, err := s.list(ctx, 0, some.text, some.args...)
+	return s.in(ctx, site, "post_id", posts)
+}
+
+// in returns the events of a site of which a column has one of some texts, in parts by ID.
+func (s *SQL) in(ctx context.Context, site, column string, texts []string) (all []Event, err error) {
+	for part := range slices.Chunk(texts, withPostsAtOnce) {
+		var some database.Query
+		some.Add(selectEvents+` WHERE site = ? AND `, site)
+		some.AddIn(column, part)
+		some.Add(` ORDER BY id`)
+		list, _, err := s.list(ctx, 0, some.Text, some.Args...)
 		if err != nil {
 			return nil, err
 		}
-		all, posts = append(all, list...), posts[n:]
+		all = append(all, list...)
 	}
 	return all, nil
 }
@@ -439,7 +416,7 @@ func (s *SQL) Body(ctx context.Context, site, slug string) (string, error) {
 
 // Forget deletes all that is kept of a site that is not served any more.
 func (s *SQL) Forget(ctx context.Context, site string) error {
-	for _, text := range []string{forgetEvents, forgetSite, forgetAll, forgetRegistrations, forgetTaken, forgetLabels} {
+	for _, text := range []string{forgetEvents, forgetSite, forgetAll} {
 		if _, err := s.db.Write.ExecContext(ctx, text, site); err != nil {
 			return wrap("deleting the events of site "+site, err)
 		}

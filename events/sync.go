@@ -91,8 +91,11 @@ func (s *Service) sync(ctx context.Context, t work.Task) work.Result {
 		done.Outcome, done.At = work.Later, sent.lateAt
 	}
 	done.Settle = func(ctx context.Context, tx *sql.Tx) (err error) {
-		*now, err = s.store.ChangeIn(ctx, tx, t.Site, t.Key, func(_ *sql.Tx, e *Event) error {
+		*now, err = s.store.ChangeIn(ctx, tx, t.Site, t.Key, func(tx *sql.Tx, e *Event) error {
 			e.settle(&sent, p)
+			if e.isOver {
+				return s.dependents.removed(ctx, tx, e)
+			}
 			return nil
 		})
 		if errors.Is(err, ErrNotFound) {
@@ -172,11 +175,11 @@ func draftSlug(id string) string { return "event-" + id }
 
 // title is what the post of an event is called.
 func (e *Event) title() string {
-	return cmp.Or(e.text("name"), e.Shape.Label, "(Untitled)")
+	return cmp.Or(e.Text("name"), e.Shape.Label, "(Untitled)")
 }
 
-// text returns the value of a field that is text, "" if the type does not have the field.
-func (e *Event) text(key string) string {
+// Text returns the value of a field that is text, "" if the type does not have the field.
+func (e *Event) Text(key string) string {
 	if !e.has(key) {
 		return ""
 	}
@@ -195,10 +198,10 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	}
 	last := e.Post
 	p.Title = e.pick("name", e.title(), last.Title, p.Title)
-	p.Excerpt = e.pick("description", e.text("description"), last.Excerpt, p.Excerpt)
-	p.Picture = e.pick("feature_image", e.text("feature_image"), last.Picture, p.Picture)
+	p.Excerpt = e.pick("description", e.Text("description"), last.Excerpt, p.Excerpt)
+	p.Picture = e.pick("feature_image", e.Text("feature_image"), last.Picture, p.Picture)
 	p.Template = pick(e.Shape.Template, last.Template, p.Template)
-	switch slug := e.text("slug"); {
+	switch slug := e.Text("slug"); {
 	case slug != "" && slug != last.Slug:
 		p.Slug = slug
 	case strings.HasPrefix(p.Slug, draftSlug(e.ID)):
@@ -327,10 +330,13 @@ func postOf(p platform.EventPost, template string, tags []string) Post {
 	}
 }
 
+// Unanswered is what staff are told of a failure of the platform that has no other reason.
+const Unanswered = "It does not answer as it should."
+
 // problemOf returns what staff are told of a failure.
 func problemOf(err error) string {
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
 		return refusal.Reason
 	}
-	return "It does not answer as it should."
+	return Unanswered
 }

@@ -162,7 +162,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	if isRegistration {
 		site.Metrics.ServedEvents(h.registration.Serve(w, r, eventhandlers.RegistrationSite{
-			Name: site.Name, Readers: site.Readers, Registrar: h.events.Registrar, IsOff: !site.Config.TakesRegistrations(),
+			Name: site.Name, Readers: site.Readers, Registrations: h.events.Registrations, IsOff: !site.Config.TakesRegistrations(),
 		}, h.on.ClientAddr(r)))
 		return nil
 	}

@@ -197,7 +197,7 @@ func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
 	if !ok {
 		return nil
 	}
-	return &api.EventsSite{Site: site.Themes, Host: host, Events: h.events.Service, Registrar: h.events.Registrar, Members: site.Platform}
+	return &api.EventsSite{Site: site.Themes, Host: host, Events: h.events.Service, Guests: h.events.Guests, Members: site.Platform}
 }
 
 // changes reports whether a request is the one whose answer gets a script, and how.

@@ -10,6 +10,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/registration"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
@@ -22,25 +23,25 @@ type EventsSite struct {
 	// Events returns what keeps the events. An error means that the store is away.
 	Events func() (*events.Service, error)
 
-	// Registrar returns what registers readers, as Events does.
-	Registrar func() (*events.Registrar, error)
+	// Guests returns who has registered for the events, as Events does.
+	Guests func() (*registration.GuestList, error)
 
 	// Members has those whom staff register.
-	Members events.MemberHost
+	Members registration.MemberHost
 }
 
-// AddRegistrant registers somebody for an event, as [events.Registrar.Add] does. Errors are those
+// AddRegistrant registers somebody for an event, as [registration.GuestList.Add] does. Errors are those
 // of [FailureOf].
-func (s *EventsSite) AddRegistrant(ctx context.Context, event string, of events.Addition) (added events.Registrant, isNew bool, err error) {
-	registrar, err := s.Registrar()
+func (s *EventsSite) AddRegistrant(ctx context.Context, event string, of registration.Addition) (added registration.Registrant, isNew bool, err error) {
+	guests, err := s.Guests()
 	if err != nil {
-		return events.Registrant{}, false, err
+		return registration.Registrant{}, false, err
 	}
-	added, isNew, err = registrar.Add(ctx, s.Members, s.Name, event, of)
+	added, isNew, err = guests.Add(ctx, s.Members, s.Name, event, of)
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
 		return added, false, Invalid(s.Kind.Title + " refuses the member: " + refusal.Reason)
 	}
-	if _, ok := errors.AsType[*events.PlatformError](err); ok {
+	if _, ok := errors.AsType[*registration.PlatformError](err); ok {
 		err = s.Unanswered(err)
 	}
 	return added, isNew, err

@@ -11,8 +11,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 // StaffAPI is a JSON API for the staff of a site. Its routes are given what Prepare makes
@@ -182,8 +184,8 @@ func newStaffFailure(f Failure, err error) staffFailure {
 	if f.IsOfRepository() {
 		failure.Reason = string(f.Outcome)
 	}
-	if _, isFull := errors.AsType[*events.FullError](err); isFull {
-		failure.Reason = string(events.IsFull)
+	if _, isFull := errors.AsType[*registration.FullError](err); isFull {
+		failure.Reason = string(messaging.IsFull)
 	}
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
 		failure.Problems = invalid.Problems

@@ -9,6 +9,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 // This file checks guests in at the door (docs/registration.md#check-in).
@@ -16,7 +17,7 @@ import (
 // checkInPage is the page for the door.
 type checkInPage struct {
 	ID, Name, When string
-	Tally          events.Tally
+	Tally          registration.Tally
 	Query          string
 	Guests         []shownGuest // without the script: who is found
 	HasMore        bool
@@ -51,11 +52,11 @@ func changeCheckIn(ctx context.Context, v *view) (any, error) {
 	if do != "in" && do != "out" {
 		return nil, errForm
 	}
-	registrar, err := v.guests()
+	guests, err := v.guests()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := registrar.CheckIn(ctx, v.site.Name, form.Get("event"), form.Get("member"), do == "in", time.Time{}); err != nil {
+	if _, err := guests.CheckIn(ctx, v.site.Name, form.Get("event"), form.Get("member"), do == "in", time.Time{}); err != nil {
 		failure := api.FailureOf(err)
 		if errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled) {
 			return nil, v.explain(err)

@@ -49,11 +49,11 @@ func (r *eventsView) ask(ctx context.Context, id, do string) (any, error) {
 
 // lostWith says how many registrations are deleted with an event, "" for none.
 func (r *eventsView) lostWith(ctx context.Context, id string) (string, error) {
-	registrar, err := r.guests()
+	guests, err := r.guests()
 	if err != nil {
 		return "", err
 	}
-	of, err := registrar.Tally(ctx, r.site.Name, id)
+	of, err := guests.Tally(ctx, r.site.Name, id)
 	switch {
 	case err != nil:
 		return "", r.explain(err)

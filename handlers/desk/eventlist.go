@@ -61,7 +61,7 @@ func (r *eventsView) listed(e events.Event) listedEvent {
 
 // places says how many are registered for each of some events.
 func (r *eventsView) places(ctx context.Context, list ...events.Event) ([]*shownPlaces, error) {
-	registrar, err := r.guests()
+	guests, err := r.guests()
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +69,15 @@ func (r *eventsView) places(ctx context.Context, list ...events.Event) ([]*shown
 	for _, e := range list {
 		ids = append(ids, e.ID)
 	}
-	taken, err := registrar.Taken(ctx, r.site.Name, ids)
+	taken, err := guests.Taken(ctx, r.site.Name, ids)
 	if err != nil {
 		return nil, away(err)
 	}
 	places := make([]*shownPlaces, len(list))
 	for i, e := range list {
 		n, hasAny := taken[e.ID]
-		if most, isOpen := e.Places(); isOpen || hasAny {
-			places[i] = &shownPlaces{n, most}
+		if terms := e.Terms(); terms.Access != "" || hasAny {
+			places[i] = &shownPlaces{n, terms.Most}
 		}
 	}
 	return places, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 // This file shows who has registered for an event, and changes it (docs/registration.md#guest-list).
@@ -24,7 +25,7 @@ type guestPage struct {
 
 	ID, Name, When, Status string
 
-	Tally   events.Tally
+	Tally   registration.Tally
 	Query   string
 	After   string // where the page begins, "" for the first one
 	Guests  []shownGuest
@@ -49,7 +50,7 @@ type guestQuestion struct {
 
 // shownGuest is a row of the list.
 type shownGuest struct {
-	events.Registrant
+	registration.Registrant
 
 	Title       string // the name, or the email
 	Email       string // "" if it is the title
@@ -57,7 +58,7 @@ type shownGuest struct {
 	IsIn        bool
 }
 
-func shownGuestOf(r events.Registrant) shownGuest {
+func shownGuestOf(r registration.Registrant) shownGuest {
 	shown := shownGuest{Registrant: r, Title: clip.Text(cmp.Or(r.Name, r.Email, "A deleted member"), maxLabel), IsCancelled: !r.CancelledAt.IsZero(), IsIn: !r.CheckedInAt.IsZero()}
 	if r.Name != "" {
 		shown.Email = r.Email
@@ -65,10 +66,10 @@ func shownGuestOf(r events.Registrant) shownGuest {
 	return shown
 }
 
-// guests is what registers readers.
-func (v *view) guests() (*events.Registrar, error) {
-	registrar, err := v.site.Events.Registrar()
-	return registrar, away(err)
+// guests has who has registered.
+func (v *view) guests() (*registration.GuestList, error) {
+	guests, err := v.site.Events.Guests()
+	return guests, away(err)
 }
 
 // showGuestList shows a page of the list.
@@ -84,7 +85,7 @@ func showGuestList(ctx context.Context, v *view) (any, error) {
 
 // guestList reads a page of the list of an event.
 func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPage, error) {
-	registrar, err := v.guests()
+	guests, err := v.guests()
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPag
 		return nil, v.explain(err)
 	}
 	page := &guestPage{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e.Values), Status: string(e.Status), Query: clip.Text(text, maxTitle), After: clip.Text(after, maxTitle)}
-	found, err := registrar.Registrants(ctx, v.site.Name, id, events.RegistrantQuery{Text: page.Query, After: page.After, Most: maxListedGuests})
+	found, err := guests.Registrants(ctx, v.site.Name, id, registration.RegistrantQuery{Text: page.Query, After: page.After, Most: maxListedGuests})
 	if err != nil {
 		return nil, v.explain(err)
 	}
@@ -105,7 +106,7 @@ func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPag
 		page.Next = "guest-list?" + url.Values{"event": {id}, "q": {page.Query}, "after": {found.Next}}.Encode()
 	}
 	page.CSV = "events/" + id + "/registrations.csv"
-	if err := e.MayBeAdded(); err != nil {
+	if err := registration.MayBeAdded(e.Terms()); err != nil {
 		page.Refused = api.FailureOf(err).Message
 	}
 	return page, nil
@@ -126,12 +127,12 @@ func (v *view) guestDone(ctx context.Context, event string) (*notice, string, er
 	if !ok || !v.isOwnLink() {
 		return nil, "", nil
 	}
-	registrar, err := v.guests()
+	guests, err := v.guests()
 	if err != nil {
 		return nil, "", err
 	}
-	r, err := registrar.Registrant(ctx, v.site.Name, event, query.Get("member"))
-	if errors.Is(err, events.ErrNoRegistrant) {
+	r, err := guests.Registrant(ctx, v.site.Name, event, query.Get("member"))
+	if errors.Is(err, registration.ErrNoRegistrant) {
 		return nil, "", nil
 	}
 	if err != nil {
@@ -148,19 +149,19 @@ func (v *view) guestDone(ctx context.Context, event string) (*notice, string, er
 func changeGuestList(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
 	id, do, isOver := form.Get("event"), form.Get("do"), form.Get("over") != ""
-	registrar, err := v.guests()
+	guests, err := v.guests()
 	if err != nil {
 		return nil, err
 	}
-	var of events.Registrant
+	var of registration.Registrant
 	isNew := true
 	switch do {
 	case "add":
-		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, events.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver})
+		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, registration.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver})
 	case "remove":
-		of, err = registrar.Remove(ctx, v.site.Name, id, form.Get("member"), v.member.Name)
+		of, err = guests.Remove(ctx, v.site.Name, id, form.Get("member"), v.member.Name)
 	case "restore":
-		of, _, err = registrar.Restore(ctx, v.site.Name, id, form.Get("member"), isOver)
+		of, _, err = guests.Restore(ctx, v.site.Name, id, form.Get("member"), isOver)
 	default:
 		return nil, errForm
 	}
@@ -192,17 +193,17 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 		return nil, listErr
 	}
 	page.Email, page.NewName = clip.Text(form.Get("email"), maxTitle), clip.Text(form.Get("name"), maxTitle)
-	if full, isFull := errors.AsType[*events.FullError](err); isFull {
+	if full, isFull := errors.AsType[*registration.FullError](err); isFull {
 		page.Question = &guestQuestion{
 			ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Member: form.Get("member"),
 			Who: clip.Text(cmp.Or(page.NewName, page.Email), maxLabel), Query: page.Query, Cursor: page.After,
 		}
 		if member := page.Question.Member; member != "" {
-			registrar, err := v.guests()
+			guests, err := v.guests()
 			if err != nil {
 				return nil, err
 			}
-			r, err := registrar.Registrant(ctx, v.site.Name, page.ID, member)
+			r, err := guests.Registrant(ctx, v.site.Name, page.ID, member)
 			if err != nil {
 				return nil, v.explain(err)
 			}

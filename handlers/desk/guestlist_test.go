@@ -12,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 // withParty publishes a party for two, and adds a guest.
@@ -26,12 +27,12 @@ func withParty(t *testing.T) (h *house, e events.Event, member string) {
 
 func (h *house) addGuest(event, email, name string) {
 	h.T.Helper()
-	if _, _, err := h.Guests.Add(h.T.Context(), h.Ghost, "daily", event, events.Addition{Email: email, Name: name, By: "Ed"}); err != nil {
+	if _, _, err := h.Guests.Add(h.T.Context(), h.Ghost, "daily", event, registration.Addition{Email: email, Name: name, By: "Ed"}); err != nil {
 		h.T.Fatalf("h.Guests.Add: %v", err)
 	}
 }
 
-func (h *house) tally(event string) events.Tally {
+func (h *house) tally(event string) registration.Tally {
 	h.T.Helper()
 	of, err := h.Guests.Tally(h.T.Context(), "daily", event)
 	if err != nil {
@@ -59,7 +60,7 @@ func TestWhoSeesGuests(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(events.Tally{Registered: 1, Most: 2}, h.tally(e.ID)); diff != "" {
+	if diff := cmp.Diff(registration.Tally{Registered: 1, Most: 2}, h.tally(e.ID)); diff != "" {
 		t.Errorf("after all that, want -, got +: %s", diff)
 	}
 }

@@ -8,14 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
 
 // Whatever language has messages has the words of buttons too, all of them.
 func TestLabels(t *testing.T) {
 	for language := range strings.FieldsSeq("ar cs da de en es fi fr he it ja ko nb nl no pl pt ru sv tr uk zh") {
-		if _, ok := events.Language(language); !ok {
+		if _, ok := messaging.Language(language); !ok {
 			t.Errorf("%s has no messages", language)
 		}
 		of := reflect.ValueOf(labelsFor(language))

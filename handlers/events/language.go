@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 )
 
 // maxLanguages bounds the languages of a header that are read. Browsers send some five.
@@ -17,7 +17,7 @@ const maxLanguages = 20
 // parameter lang, else the first of Accept-Language (RFC 9110, section 12.5.4) in which there
 // are messages; "" for none.
 func languageOf(r *http.Request) string {
-	if language, ok := events.Language(r.URL.Query().Get("lang")); ok {
+	if language, ok := messaging.Language(r.URL.Query().Get("lang")); ok {
 		return language
 	}
 	type choice struct {
@@ -34,7 +34,7 @@ func languageOf(r *http.Request) string {
 		if q, ok := strings.CutPrefix(strings.TrimSpace(parameter), "q="); ok {
 			c.quality, _ = strconv.ParseFloat(q, 64)
 		}
-		if language, ok := events.Language(tag); ok && c.quality > 0 {
+		if language, ok := messaging.Language(tag); ok && c.quality > 0 {
 			c.language = language
 		}
 		choices = append(choices, c)

@@ -75,7 +75,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return h.fail(w, r, site, err)
 	}
 	if asked.reader.Member != "" { // they need none
-		found, err := asked.registrar.Find(ctx, site.Name, asked.slug, asked.reader)
+		found, err := asked.registrations.Find(ctx, site.Name, asked.slug, asked.reader)
 		if err != nil {
 			return h.fail(w, r, site, storeAway(err))
 		}
@@ -86,7 +86,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).unknownEmail, invalidEmail})
 		return api.Rejected
 	}
-	to, err := asked.registrar.Invite(ctx, site.Name, asked.slug, asked.email, asked.readers.LinkKey())
+	to, err := asked.registrations.Invite(ctx, site.Name, asked.slug, asked.email, asked.readers.LinkKey())
 	if err != nil {
 		return h.fail(w, r, site, storeAway(err))
 	}

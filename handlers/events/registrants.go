@@ -10,10 +10,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
+	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 // This file is the list of an event's registrants for the staff (docs/registration.md#for-programs).
@@ -56,18 +56,18 @@ type (
 const registrantsPerPage = 100
 
 var (
-	errLimit      = api.Invalid("The limit is a number from 1 to " + strconv.Itoa(events.MaxRegistrants) + ".")
+	errLimit      = api.Invalid("The limit is a number from 1 to " + strconv.Itoa(registration.MaxRegistrants) + ".")
 	errNoAddition = api.Invalid(`Send JSON such as {"email": "jane@example.com", "name": "Jane"}, or {"member": "…"} with the UUID of somebody who has cancelled.`)
 	errCheckTime  = api.Invalid("The at is a time such as 2031-05-01T17:00:00Z.")
 )
 
 // registrants answers with a page of those who have registered, or of those who have changed.
 func (a *eventRequest) registrants(ctx context.Context) (api.Response, error) {
-	registrar, err := a.site.Registrar()
+	guests, err := a.site.Guests()
 	if err != nil {
 		return api.Response{}, err
 	}
-	tag, err := registrar.ListTag(ctx, a.site.Name, a.id) // first: a later one could be of more than is listed
+	tag, err := guests.ListTag(ctx, a.site.Name, a.id) // first: a later one could be of more than is listed
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -80,15 +80,15 @@ func (a *eventRequest) registrants(ctx context.Context) (api.Response, error) {
 	query := a.URL.Query()
 	most := registrantsPerPage
 	if text := query.Get("limit"); text != "" {
-		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > events.MaxRegistrants {
+		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > registration.MaxRegistrants {
 			return api.Response{}, errLimit
 		}
 	}
-	var page events.RegistrantPage
+	var page registration.RegistrantPage
 	if query.Has("changed_after") {
-		page, err = registrar.Changes(ctx, a.site.Name, a.id, query.Get("changed_after"), most)
+		page, err = guests.Changes(ctx, a.site.Name, a.id, query.Get("changed_after"), most)
 	} else {
-		page, err = registrar.Registrants(ctx, a.site.Name, a.id, events.RegistrantQuery{
+		page, err = guests.Registrants(ctx, a.site.Name, a.id, registration.RegistrantQuery{
 			Text: clip.Text(query.Get("q"), maxLabelText), After: query.Get("after"), Most: most,
 		})
 	}
@@ -99,7 +99,7 @@ func (a *eventRequest) registrants(ctx context.Context) (api.Response, error) {
 	return api.Response{Body: registrantsOf(page)}, nil
 }
 
-func registrantsOf(page events.RegistrantPage) registrantsResponse {
+func registrantsOf(page registration.RegistrantPage) registrantsResponse {
 	response := registrantsResponse{
 		Registrations: []registrantResponse{}, Registered: page.Tally.Registered, Cancelled: page.Tally.Cancelled, CheckedIn: page.Tally.CheckedIn,
 		Next: textOrNull(page.Next), Changes: page.Changes,
@@ -113,7 +113,7 @@ func registrantsOf(page events.RegistrantPage) registrantsResponse {
 	return response
 }
 
-func registrantOf(r events.Registrant) registrantResponse {
+func registrantOf(r registration.Registrant) registrantResponse {
 	return registrantResponse{
 		Member: r.Member, Email: r.Email, Name: r.Name, RegisteredAt: api.Time(r.RegisteredAt), AddedBy: textOrNull(r.AddedBy),
 		CancelledAt: timeOrNull(r.CancelledAt), CancelledBy: textOrNull(r.CancelledBy), CheckedInAt: timeOrNull(r.CheckedInAt),
@@ -130,10 +130,10 @@ func (a *eventRequest) addRegistrant(ctx context.Context) (api.Response, error) 
 	if err != nil {
 		return api.Response{}, err
 	}
-	var added events.Registrant
+	var added registration.Registrant
 	var isNew bool
 	if body.Member == "" {
-		added, isNew, err = a.site.AddRegistrant(ctx, a.id, events.Addition{Email: body.Email, Name: body.Name, By: a.Member.Name, OverLimit: body.OverLimit})
+		added, isNew, err = a.site.AddRegistrant(ctx, a.id, registration.Addition{Email: body.Email, Name: body.Name, By: a.Member.Name, OverLimit: body.OverLimit})
 	} else {
 		added, isNew, err = a.restore(ctx, body)
 	}
@@ -147,18 +147,18 @@ func (a *eventRequest) addRegistrant(ctx context.Context) (api.Response, error) 
 	return api.Response{Status: status, Body: registrantOf(added)}, nil
 }
 
-func (a *eventRequest) restore(ctx context.Context, body additionBody) (events.Registrant, bool, error) {
-	registrar, err := a.site.Registrar()
+func (a *eventRequest) restore(ctx context.Context, body additionBody) (registration.Registrant, bool, error) {
+	guests, err := a.site.Guests()
 	if err != nil {
-		return events.Registrant{}, false, err
+		return registration.Registrant{}, false, err
 	}
-	return registrar.Restore(ctx, a.site.Name, a.id, body.Member, body.OverLimit)
+	return guests.Restore(ctx, a.site.Name, a.id, body.Member, body.OverLimit)
 }
 
 func (a *eventRequest) removeRegistrant(ctx context.Context) (api.Response, error) {
-	registrar, err := a.site.Registrar()
+	guests, err := a.site.Guests()
 	if err == nil {
-		_, err = registrar.Remove(ctx, a.site.Name, a.id, a.member, a.Member.Name)
+		_, err = guests.Remove(ctx, a.site.Name, a.id, a.member, a.Member.Name)
 	}
 	return api.Response{Status: http.StatusNoContent}, err
 }
@@ -181,11 +181,11 @@ func (a *eventRequest) changeCheckIn(ctx context.Context, isIn bool) (api.Respon
 			return api.Response{}, errCheckTime
 		}
 	}
-	registrar, err := a.site.Registrar()
+	guests, err := a.site.Guests()
 	if err != nil {
 		return api.Response{}, err
 	}
-	registrant, err := registrar.CheckIn(ctx, a.site.Name, a.id, a.member, isIn, at)
+	registrant, err := guests.CheckIn(ctx, a.site.Name, a.id, a.member, isIn, at)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -200,13 +200,13 @@ const csvColumns = "\ufeffEmail,Name,Registered (UTC),Added by,Cancelled (UTC),C
 // exportRegistrants writes all registrants as CSV, a page at a time. A client sees from the
 // connection if the end is missing.
 func (a *eventRequest) exportRegistrants(ctx context.Context) (api.Response, error) {
-	registrar, err := a.site.Registrar()
+	guests, err := a.site.Guests()
 	if err != nil {
 		return api.Response{}, err
 	}
 	isBegun := false
 	out := bufio.NewWriter(a.Response)
-	for page, err := range registrar.AllRegistrants(ctx, a.site.Name, a.id) {
+	for page, err := range guests.AllRegistrants(ctx, a.site.Name, a.id) {
 		switch {
 		case err != nil && isBegun:
 			a.logger.Error("cannot finish export of registrations", zap.String("site", a.site.Name), zap.Error(err))
@@ -241,7 +241,7 @@ func (a *eventRequest) beginCSV() {
 	a.Response.WriteHeader(http.StatusOK)
 }
 
-func writeCSV(out *bufio.Writer, r events.Registrant) {
+func writeCSV(out *bufio.Writer, r registration.Registrant) {
 	for i, value := range []string{r.Email, r.Name, csvTime(r.RegisteredAt), r.AddedBy, csvTime(r.CancelledAt), r.CancelledBy, csvTime(r.CheckedInAt)} {
 		if i > 0 {
 			_ = out.WriteByte(',')

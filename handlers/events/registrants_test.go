@@ -24,6 +24,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 const partyManifest = `
@@ -78,7 +79,7 @@ func (l *list) ask(role, method, path, body string, header ...string) *httptest.
 
 func (l *list) add(n int, name string) {
 	l.t.Helper()
-	if _, _, err := l.Guests.Add(l.t.Context(), l.Ghost, "daily", l.event.ID, events.Addition{Email: fmt.Sprintf("guest%d@example.com", n), Name: name, By: "Ed"}); err != nil {
+	if _, _, err := l.Guests.Add(l.t.Context(), l.Ghost, "daily", l.event.ID, registration.Addition{Email: fmt.Sprintf("guest%d@example.com", n), Name: name, By: "Ed"}); err != nil {
 		l.t.Fatalf("l.Guests.Add: %v", err)
 	}
 }
@@ -182,7 +183,7 @@ func TestWhoSeesRegistrants(t *testing.T) {
 		}
 	}
 	tally, err := l.Guests.Tally(t.Context(), "daily", l.event.ID)
-	if diff := cmp.Diff(events.Tally{Registered: 1}, tally); diff != "" || err != nil {
+	if diff := cmp.Diff(registration.Tally{Registered: 1}, tally); diff != "" || err != nil {
 		t.Errorf("after all that: %v, want -, got +: %s", err, diff)
 	}
 }

@@ -13,10 +13,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 // Registration answers readers who look at the page of an event, and register there
@@ -39,8 +41,8 @@ type RegistrationSite struct {
 	// Readers is nil while the site's platform cannot be asked, since its key cannot be opened.
 	Readers *api.Readers
 
-	// Registrar returns an error if the store is away.
-	Registrar func() (*events.Registrar, error)
+	// Registrations returns an error if the store is away.
+	Registrations func() (*registration.Readers, error)
 
 	// IsOff means that the operator wants no registrations.
 	IsOff bool
@@ -76,7 +78,7 @@ func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site Regist
 	if err != nil {
 		return h.fail(w, r, site, err)
 	}
-	status, outcome := registrationStatus(r.Method, reader.Membership == events.Guest, found)
+	status, outcome := registrationStatus(r.Method, reader.Membership == registration.Guest, found)
 	api.WriteJSON(w, status, h.shown(r, found))
 	return outcome
 }
@@ -126,15 +128,15 @@ const (
 var registrationMethods = []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodOptions}
 
 // answer does what a reader asks for.
-func (h *Registration) answer(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (reader events.Reader, found events.Registration, err error) {
-	var act func(*events.Registrar, context.Context, string, string, events.Reader) (events.Registration, error)
+func (h *Registration) answer(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (reader registration.Reader, found registration.Registration, err error) {
+	var act func(*registration.Readers, context.Context, string, string, registration.Reader) (registration.Registration, error)
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		act = (*events.Registrar).Find
+		act = (*registration.Readers).Find
 	case http.MethodPut:
-		act = (*events.Registrar).Register
+		act = (*registration.Readers).Register
 	case http.MethodDelete:
-		act = (*events.Registrar).Cancel
+		act = (*registration.Readers).Cancel
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
 	defer cancel()
@@ -143,21 +145,21 @@ func (h *Registration) answer(w http.ResponseWriter, r *http.Request, site Regis
 		return reader, found, err
 	}
 	if asked.token != "" {
-		act = func(registrar *events.Registrar, ctx context.Context, site, slug string, reader events.Reader) (events.Registration, error) {
-			return registrar.RegisterByLink(ctx, site, slug, reader, events.Link{Key: asked.readers.LinkKey(), Token: asked.token})
+		act = func(registrations *registration.Readers, ctx context.Context, site, slug string, reader registration.Reader) (registration.Registration, error) {
+			return registrations.RegisterByLink(ctx, site, slug, reader, registration.Link{Key: asked.readers.LinkKey(), Token: asked.token})
 		}
 	}
-	found, err = act(asked.registrar, ctx, site.Name, asked.slug, asked.reader)
+	found, err = act(asked.registrations, ctx, site.Name, asked.slug, asked.reader)
 	return asked.reader, found, storeAway(err)
 }
 
 // askedRegistration is a request that may be answered.
 type askedRegistration struct {
-	slug         string
-	reader       events.Reader
-	readers      *api.Readers
-	registrar    *events.Registrar
-	token, email string // of the body
+	slug          string
+	reader        registration.Reader
+	readers       *api.Readers
+	registrations *registration.Readers
+	token, email  string // of the body
 }
 
 // admit finds who asks about what.
@@ -174,7 +176,7 @@ func (h *Registration) admit(ctx context.Context, w http.ResponseWriter, r *http
 	case len(slug) > maxSlug || strings.Contains(slug, "/") || !api.IsText(slug):
 		return asked, events.ErrNotFound
 	case site.IsOff:
-		return asked, events.ErrNoRegistration
+		return asked, registration.ErrNoRegistration
 	case site.Readers == nil:
 		return asked, errNotServed
 	}
@@ -187,7 +189,7 @@ func (h *Registration) admit(ctx context.Context, w http.ResponseWriter, r *http
 	if err := asked.readBody(w, r); err != nil {
 		return asked, err
 	}
-	asked.registrar, err = site.Registrar()
+	asked.registrations, err = site.Registrations()
 	return asked, storeAway(err)
 }
 
@@ -205,30 +207,30 @@ var (
 	errNotServed = api.Unavailable("Registrations are not available on this site now.", time.Minute)
 )
 
-func readerOf(m platform.Reader) events.Reader {
-	reader := events.Reader{Member: m.UUID, Email: m.Email, Name: m.Name}
+func readerOf(m platform.Reader) registration.Reader {
+	reader := registration.Reader{Member: m.UUID, Email: m.Email, Name: m.Name}
 	switch {
 	case m.UUID == "":
 	case m.IsPaid:
-		reader.Membership = events.PaidMember
+		reader.Membership = registration.PaidMember
 	default:
-		reader.Membership = events.FreeMember
+		reader.Membership = registration.FreeMember
 	}
 	return reader
 }
 
 // registrationStatus is the status of an answer. Who only asks has a success; who wanted to
 // change something learns from it whether it is so.
-func registrationStatus(method string, isGuest bool, found events.Registration) (int, api.Outcome) {
+func registrationStatus(method string, isGuest bool, found registration.Registration) (int, api.Outcome) {
 	isDone := method == http.MethodGet || method == http.MethodHead ||
-		method == http.MethodPut && found.State == events.Registered ||
-		method == http.MethodDelete && !isGuest && found.RegisteredAt.IsZero() && found.State != events.EventPassed
+		method == http.MethodPut && found.State == messaging.Registered ||
+		method == http.MethodDelete && !isGuest && found.RegisteredAt.IsZero() && found.State != messaging.EventPassed
 	switch {
 	case isDone:
 		return http.StatusOK, api.Done
-	case isGuest && (method == http.MethodDelete || found.State == events.LoginRequiredFree || found.State == events.LoginRequiredPaid):
+	case isGuest && (method == http.MethodDelete || found.State == messaging.LoginRequiredFree || found.State == messaging.LoginRequiredPaid):
 		return http.StatusUnauthorized, api.Unauthorized
-	case found.State == events.UpgradeRequired:
+	case found.State == messaging.UpgradeRequired:
 		return http.StatusForbidden, api.Forbidden
 	}
 	return http.StatusConflict, api.Rejected
@@ -236,34 +238,34 @@ func registrationStatus(method string, isGuest bool, found events.Registration) 
 
 // registrationJSON is the body of an answer (docs/registration.md#the-answer).
 type registrationJSON struct {
-	State        events.State  `json:"state"`
-	Message      string        `json:"message"`
-	Reason       events.Reason `json:"reason,omitempty"`
-	PlacesLeft   *int          `json:"places_left"`
-	Deadline     *string       `json:"deadline"`
-	RegisteredAt *string       `json:"registered_at"`
-	PlatformURL  string        `json:"platform_url,omitempty"`
-	Calendars    *calendars    `json:"calendars,omitempty"`
-	Labels       *labels       `json:"labels,omitempty"` // for those who say a language
+	State        messaging.State  `json:"state"`
+	Message      string           `json:"message"`
+	Reason       messaging.Reason `json:"reason,omitempty"`
+	PlacesLeft   *int             `json:"places_left"`
+	Deadline     *string          `json:"deadline"`
+	RegisteredAt *string          `json:"registered_at"`
+	PlatformURL  string           `json:"platform_url,omitempty"`
+	Calendars    *calendars       `json:"calendars,omitempty"`
+	Labels       *labels          `json:"labels,omitempty"` // for those who say a language
 }
 
 type calendars struct {
 	ICS string `json:"ics"`
 }
 
-func (h *Registration) shown(r *http.Request, found events.Registration) registrationJSON {
+func (h *Registration) shown(r *http.Request, found registration.Registration) registrationJSON {
 	shown := registrationJSON{
 		State: found.State, Reason: found.Reason, Message: found.Message,
 		Deadline: timeOrNull(found.Terms.Deadline), RegisteredAt: timeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
 		Labels: labelsIn(r),
 	}
 	if shown.Message == "" {
-		shown.Message = events.Message(languageOf(r), found.State, found.Reason)
+		shown.Message = messaging.Message(languageOf(r), found.State, found.Reason)
 	}
 	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
 		shown.PlacesLeft = &left
 	}
-	if slug, ok := h.slug(r.URL.Path); ok && found.State == events.Registered {
+	if slug, ok := h.slug(r.URL.Path); ok && found.State == messaging.Registered {
 		shown.Calendars = &calendars{ICS: h.Path + "/" + url.PathEscape(slug) + ".ics"}
 	}
 	return shown

@@ -22,6 +22,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/registration"
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
@@ -89,13 +90,13 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	if err != nil {
 		t.Fatalf("work.New: %v", err)
 	}
-	registrar := events.NewRegistrar(store, events.NewFeed(store), queue, func(string) platform.MemberLabeler { return nil }, nil, zap.NewNop())
+	registrations := registration.New(db, store, events.NewFeed(store), queue, func(string) platform.MemberLabeler { return nil }, nil, zap.NewNop())
 	core, log := observer.New(zapcore.DebugLevel)
 	d := &door{t: t, members: new(membership), log: log}
 	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Mails: unlimited{}, Logger: zap.New(core)}
 	d.site = RegistrationSite{
 		Name: "daily", Readers: api.NewReaders("daily", "Ghost", d.members, api.NewAuthLimiter(limiter)),
-		Registrar: func() (*events.Registrar, error) { return registrar, nil },
+		Registrations: func() (*registration.Readers, error) { return registrations.Readers, nil },
 	}
 	return d
 }
@@ -234,7 +235,7 @@ func TestRegistrationWhileSomethingIsAway(t *testing.T) {
 	ask("not known", "session=john", unavailable("Ghost could not be asked who you are. Try again in a moment."), "5")
 	ask("a guest", "", told{401, api.Unauthorized, `{"state":"login_required_paid","message":"This event is for paying members. Sign in to register.","places_left":null,"deadline":null,"registered_at":null}`}, "")
 	d.members.isAway, d.members.paid = false, true
-	d.site.Registrar = func() (*events.Registrar, error) { return nil, errors.New("the store is away") }
+	d.site.Registrations = func() (*registration.Readers, error) { return nil, errors.New("the store is away") }
 	ask("without the store", "session=john", unavailable("Registrations are not available now. Try again in a moment."), "5")
 	d.site.Readers = nil
 	ask("without the key", "session=john", unavailable("Registrations are not available on this site now."), "60")

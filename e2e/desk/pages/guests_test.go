@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
-	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 // phone is how the check-in page is looked at.
@@ -38,7 +38,7 @@ func (r *room) withEvent(t *testing.T, most int) string {
 // withGuest adds somebody to an event, and returns the UUID.
 func (r *room) withGuest(t *testing.T, event, email, name string) string {
 	t.Helper()
-	added, _, err := r.Guests.Add(t.Context(), r.Ghost, "daily", event, events.Addition{Email: email, Name: name, By: "Ed Itor", OverLimit: true})
+	added, _, err := r.Guests.Add(t.Context(), r.Ghost, "daily", event, registration.Addition{Email: email, Name: name, By: "Ed Itor", OverLimit: true})
 	if err != nil {
 		t.Fatalf("r.Guests.Add: %v", err)
 	}
@@ -69,7 +69,7 @@ func (r *room) door(t *testing.T, event, member string, isIn bool) {
 }
 
 // tally counts the guests of an event in the store.
-func (r *room) tally(t *testing.T, event string) events.Tally {
+func (r *room) tally(t *testing.T, event string) registration.Tally {
 	t.Helper()
 	of, err := r.Guests.Tally(t.Context(), "daily", event)
 	if err != nil {
@@ -151,13 +151,13 @@ func TestGuestList(t *testing.T) {
 	diff(t, "the limit", "More are registered than there are places: 3 of 2. Everybody who is registered stays so. Readers can register again when fewer are.", js[string](v, "text($('.over'))"))
 	v.press("Remove Jane Doe")
 	v.says("Jane Doe was removed. Undo")
-	diff(t, "after removing", events.Tally{Registered: 2, Cancelled: 1, Most: 2}, r.tally(t, id))
+	diff(t, "after removing", registration.Tally{Registered: 2, Cancelled: 1, Most: 2}, r.tally(t, id))
 	diff(t, "who cancelled", true, js[bool](v, "text($('.guests td:nth-child(3)')).endsWith(' by Staff')"))
 	v.press("Undo")
 	v.Until("button('Add over the limit')")
 	v.press("Add over the limit")
 	v.says("Jane Doe is registered again.")
-	diff(t, "after it was taken back", events.Tally{Registered: 3, Most: 2}, r.tally(t, id))
+	diff(t, "after it was taken back", registration.Tally{Registered: 3, Most: 2}, r.tally(t, id))
 	v.Do("$('#q').value = 'JANE'")
 	v.press("Search")
 	v.Until("document.readyState === 'complete' && button('Show all')")
@@ -247,7 +247,7 @@ func TestTwoDoorsAgree(t *testing.T) {
 	v.shows(".counter", "0 of 2 checked in")
 	v.tap("Check in Max")
 	wait.Until(t, func() string {
-		if of := r.tally(t, id); of != (events.Tally{Registered: 2, Cancelled: 1, CheckedIn: 1}) {
+		if of := r.tally(t, id); of != (registration.Tally{Registered: 2, Cancelled: 1, CheckedIn: 1}) {
 			return fmt.Sprintf("%+v, want 1 of 2 who is checked in", of)
 		}
 		return ""
@@ -279,7 +279,7 @@ func TestCheckInWithoutNetwork(t *testing.T) {
 	v.goTo("check-in?event=" + id)
 	v.Until("!localStorage['lychgate-door-" + id + "']")
 	v.shows(".counter", "1 of 2 checked in")
-	diff(t, "on the server then", events.Tally{Registered: 2, CheckedIn: 1}, r.tally(t, id))
+	diff(t, "on the server then", registration.Tally{Registered: 2, CheckedIn: 1}, r.tally(t, id))
 
 	// The session ends: nothing is lost.
 	v.Until("button('Undo: Joe')")
@@ -373,12 +373,12 @@ func TestGuestsWithoutJavaScript(t *testing.T) {
 	v.Until("document.readyState === 'complete' && button('Check in jane@example.com')")
 	v.press("Check in jane@example.com")
 	v.Until("document.readyState === 'complete' && button('Undo: jane@example.com')")
-	diff(t, "checked in", events.Tally{Registered: 2, CheckedIn: 1, Most: 1}, r.tally(t, id))
+	diff(t, "checked in", registration.Tally{Registered: 2, CheckedIn: 1, Most: 1}, r.tally(t, id))
 	v.press("Undo: jane@example.com")
 	v.Until("document.readyState === 'complete' && button('Check in jane@example.com')")
 	v.goTo("guest-list?event=" + id)
 	v.Until("button('Remove jane@example.com')")
 	v.press("Remove jane@example.com")
 	v.Until("document.readyState === 'complete' && button('Undo')")
-	diff(t, "removed", events.Tally{Registered: 1, Cancelled: 1, Most: 1}, r.tally(t, id))
+	diff(t, "removed", registration.Tally{Registered: 1, Cancelled: 1, Most: 1}, r.tally(t, id))
 }

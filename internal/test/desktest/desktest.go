@@ -28,6 +28,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/pending"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/registration"
 	"github.com/lychgate/caddy-lychgate/themes"
 	"github.com/lychgate/caddy-lychgate/work"
 )
@@ -72,7 +73,7 @@ type House struct {
 	Themes  *themes.Service
 	Curator *curation.Curator
 	Events  *events.Service
-	Guests  *events.Registrar
+	Guests  *registration.GuestList
 	Work    *work.Queue
 	DB      *database.DB
 	Log     *observer.ObservedLogs
@@ -137,7 +138,10 @@ func New(t testing.TB) *House {
 	}
 	h.Work = queue
 	h.Curator = curation.New(moves, queue, func(string) platform.PostHost { return h.Ghost }, zap.NewNop())
-	h.Events = events.New(eventsStore, queue, func(string) platform.EventHost { return h.Ghost }, zap.NewNop())
+	registrations := registration.New(db, eventsStore, events.NewFeed(eventsStore), queue, func(string) platform.MemberLabeler { return nil },
+		func(context.Context, string, string) error { return nil }, zap.NewNop())
+	h.Guests = registrations.Guests
+	h.Events = events.New(eventsStore, queue, func(string) platform.EventHost { return h.Ghost }, zap.NewNop(), registrations)
 	running, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { h.Events.Run(running) })
@@ -158,11 +162,9 @@ func New(t testing.TB) *House {
 		Members: func() (*desk.Members, error) { return h.Members, h.Away },
 		Pending: func() (pending.View, error) { return pending.View{Outbox: h.Outbox, Work: h.Work}, h.Away },
 	}
-	h.Guests = events.NewRegistrar(eventsStore, events.NewFeed(eventsStore), queue, func(string) platform.MemberLabeler { return nil },
-		func(context.Context, string, string) error { return nil }, zap.NewNop())
 	h.Site.Events = &api.EventsSite{
 		Site: h.Site.Site, Host: h.Ghost, Members: h.Ghost,
-		Events: func() (*events.Service, error) { return h.Events, h.Away }, Registrar: func() (*events.Registrar, error) { return h.Guests, h.Away },
+		Events: func() (*events.Service, error) { return h.Events, h.Away }, Guests: func() (*registration.GuestList, error) { return h.Guests, h.Away },
 	}
 	return h
 }

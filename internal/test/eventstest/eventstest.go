@@ -10,6 +10,8 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Fill keeps published events of a site: event-0, event-1 and so on, an hour apart from the
@@ -46,4 +48,26 @@ func row(site string, n, size int) []any {
 		id, slug, n, slug, start.Format(time.DateOnly), start.Format("15:04"), start.Format(time.RFC3339), now.Format(time.RFC3339))
 	public = strings.Replace(public, "%s", strings.Repeat("About. ", max(1, (size-len(public))/len("About. "))), 1)
 	return []any{site, id, slug, public, start.UnixMilli(), start.UnixMilli(), now.UnixMilli()}
+}
+
+// Publish keeps an event with all fields that readers find, as the platform would have it.
+func Publish(ctx context.Context, db *database.DB, e events.Event) error {
+	store, err := events.NewSQL(ctx, db)
+	if err != nil {
+		return err
+	}
+	e.Status, e.Revision, e.Post.Status = events.Published, 1, platform.Published
+	e.CreatedAt = db.Now().UTC().Truncate(time.Millisecond)
+	e.UpdatedAt, e.Shape.Fields = e.CreatedAt, manifest.StandardFields()
+	if err := store.Insert(ctx, e); err != nil {
+		return err
+	}
+	_, err = db.Write.ExecContext(ctx, `UPDATE events SET slug = $1, public = '{}' WHERE site = $2 AND id = $3`, e.Post.Slug, e.Site, e.ID)
+	return err
+}
+
+// Hide has readers find an event no longer, which becomes a draft.
+func Hide(ctx context.Context, db *database.DB, site, id string) error {
+	_, err := db.Write.ExecContext(ctx, `UPDATE events SET slug = NULL, public = '', status = 'draft' WHERE site = $1 AND id = $2`, site, id)
+	return err
 }

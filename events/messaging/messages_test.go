@@ -1,4 +1,4 @@
-package events
+package messaging
 
 import (
 	"maps"
@@ -14,7 +14,7 @@ import (
 
 // Each language of the inbox button has each message, a sentence of its own.
 func TestPhrases(t *testing.T) {
-	script, err := os.ReadFile("../web/inbox-button.js")
+	script, err := os.ReadFile("../../web/inbox-button.js")
 	if err != nil {
 		t.Fatalf("os.ReadFile: %v", err)
 	}

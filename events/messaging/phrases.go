@@ -1,4 +1,4 @@
-package events
+package messaging
 
 // phrases are what readers are told about registering for an event, in a language.
 type phrases struct {

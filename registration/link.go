@@ -1,4 +1,4 @@
-package events
+package registration
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 )
 
@@ -74,13 +75,13 @@ const linkParameter = "lychgate-registration"
 
 // Invite returns how the event whose page has a slug stands for a guest, and what to mail them.
 // Errors: those of Find.
-func (r *Registrar) Invite(ctx context.Context, site, slug, email string, key []byte) (Invitation, error) {
+func (r *Readers) Invite(ctx context.Context, site, slug, email string, key []byte) (Invitation, error) {
 	found, err := r.Find(ctx, site, slug, Reader{})
 	if err != nil {
 		return Invitation{}, err
 	}
-	to := Invitation{Registration: found, MaySignUp: found.State == LoginRequiredFree}
-	if found.State != LoginRequiredFree && found.State != LoginRequiredPaid {
+	to := Invitation{Registration: found, MaySignUp: found.State == messaging.LoginRequiredFree}
+	if found.State != messaging.LoginRequiredFree && found.State != messaging.LoginRequiredPaid {
 		return to, nil
 	}
 	of, err := r.offer(ctx, site, slug)
@@ -99,14 +100,14 @@ func (r *Registrar) Invite(ctx context.Context, site, slug, email string, key []
 // RegisterByLink is Register for a reader who came by the link of a mail. A link that is not
 // theirs, or not of this event, changes nothing, and neither does one that is older than what the
 // reader did since, so that whoever cancels stays so when the page is loaded again.
-func (r *Registrar) RegisterByLink(ctx context.Context, site, slug string, reader Reader, link Link) (Registration, error) {
-	return r.register(ctx, site, slug, reader, func(tx *sql.Tx, event string) (bool, error) {
-		made, ok := link.opens(event, reader.Email, r.db.Now())
+func (r *Readers) RegisterByLink(ctx context.Context, site, slug string, reader Reader, link Link) (Registration, error) {
+	return r.register(ctx, site, slug, reader, func(b *booking) (bool, error) {
+		made, ok := link.opens(b.key.event, reader.Email, b.now)
 		if !ok {
 			return false, nil
 		}
 		var cancelled sql.NullInt64
-		err := tx.QueryRowContext(ctx, findCancelled, site, event, reader.Member).Scan(&cancelled)
+		err := b.tx.QueryRowContext(ctx, findCancelled, site, b.key.event, reader.Member).Scan(&cancelled)
 		if errors.Is(err, sql.ErrNoRows) {
 			return true, nil
 		}

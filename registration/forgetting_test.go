@@ -1,4 +1,4 @@
-package events
+package registration
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -41,7 +43,7 @@ func (f *finder) asks() []int {
 }
 
 // named returns the registrants of the event of openHouse that have an email or a name.
-func named(t *testing.T, r *Registrar) (members []string) {
+func named(t *testing.T, r *edge) (members []string) {
 	t.Helper()
 	list, err := database.List(t.Context(), r.db.Read, database.Text, `SELECT member FROM registrations WHERE email <> '' OR name <> '' OR search <> '' ORDER BY member`)
 	if err != nil {
@@ -55,10 +57,10 @@ func without(list []string, some ...string) []string {
 }
 
 // members registers some readers, and returns their UUIDs in order.
-func registerSome(t *testing.T, r *Registrar, count int) (members []string) {
+func registerSome(t *testing.T, r *edge, count int) (members []string) {
 	t.Helper()
 	for n := range count {
-		if got, err := r.Register(t.Context(), "daily", "party", reader(n)); err != nil || got.State != Registered {
+		if got, err := r.Register(t.Context(), "daily", "party", reader(n)); err != nil || got.State != messaging.Registered {
 			t.Fatalf("registering reader %d: %+v, %v", n, got, err)
 		}
 		members = append(members, reader(n).Member)
@@ -71,7 +73,7 @@ func registerSome(t *testing.T, r *Registrar, count int) (members []string) {
 // registered stays. While the platform is away, they are asked for again.
 func TestForgetSaid(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		_, edges := openHouse(t, db, 1, nil)
+		edges := openHouse(t, db, 1, nil)
 		r := edges[0]
 		all := registerSome(t, r, 4)
 		f := &finder{gone: []string{reader(1).Member}, isDown: true}
@@ -104,12 +106,12 @@ func TestForgetSaid(t *testing.T) {
 // All registrants are asked for in parts, once a day, and who is not on the platform is forgotten.
 func TestForgetRound(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		_, edges := openHouse(t, db, 1, nil)
+		edges := openHouse(t, db, 1, nil)
 		r := edges[0]
 		const count = 2*platform.MaxMembersOf + 20
 		all := registerSome(t, r, count)
 		f := &finder{gone: []string{all[0], all[70], all[count-1]}}
-		r.forgetting.rounds["daily"] = round{}
+		r.rounds["daily"] = round{}
 		look := func(what string, err error, want ...int) {
 			t.Helper()
 			if got := r.forgetSome(t.Context(), f, "daily"); !errors.Is(got, err) {
@@ -129,7 +131,7 @@ func TestForgetRound(t *testing.T) {
 		if diff := cmp.Diff(without(all, f.gone...), named(t, r)); diff != "" {
 			t.Errorf("who is known by name (-want +got): %s", diff)
 		}
-		r.forgetting.rounds["daily"] = round{next: db.Now().Add(-time.Second)}
+		r.rounds["daily"] = round{next: db.Now().Add(-time.Second)}
 		look("on the next day", nil, platform.MaxMembersOf)
 	})
 }
@@ -158,17 +160,17 @@ func TestForgetFromAnywhere(t *testing.T) {
 
 // However many are said to be deleted, what is kept of them is bounded.
 func TestSaidIsBounded(t *testing.T) {
-	r := &Registrar{forgetting: forgetting{said: make(map[string][]string)}}
+	r := &Forgetter{forgetting: forgetting{said: make(map[string][]string)}}
 	for n := range 2 * maxSaid {
 		r.Deleted(fmt.Sprint("site", n%3), strconv.Itoa(n))
 	}
 	kept := 0
 	for range maxSaid {
 		for site := range 3 {
-			kept += len(r.forgetting.take(fmt.Sprint("site", site)))
+			kept += len(r.take(fmt.Sprint("site", site)))
 		}
 	}
-	if kept != maxSaid || r.forgetting.isSaid() {
+	if kept != maxSaid || r.isSaid() {
 		t.Errorf("%d emails were kept, want %d", kept, maxSaid)
 	}
 }
@@ -176,9 +178,9 @@ func TestSaidIsBounded(t *testing.T) {
 // Run asks for those who are said to be deleted, and ends with its context.
 func TestForgettingRuns(t *testing.T) {
 	db := dbtest.SQLite(t)
-	store, edges := openHouse(t, db, 1, nil)
-	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
-		t.Fatalf("store.SaveSettings: %v", err)
+	edges := openHouse(t, db, 1, nil)
+	if err := edges[0].store.SaveSettings(t.Context(), "daily", events.Settings{}); err != nil {
+		t.Fatalf("edges[0].store.SaveSettings: %v", err)
 	}
 	r := edges[0]
 	registerSome(t, r, 1)
@@ -186,7 +188,7 @@ func TestForgettingRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		r.work.Run(ctx)
+		r.queue.Run(ctx)
 		close(ended)
 	}()
 	r.forgetSites(t.Context(), func(string) platform.MemberFinder { return f }, func(ctx context.Context, host platform.MemberFinder, site string) error {

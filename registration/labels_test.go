@@ -1,4 +1,4 @@
-package events
+package registration
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"go.uber.org/zap"
 	"pgregory.net/rapid"
 
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -60,40 +62,36 @@ func (l *labeler) RemoveLabel(_ context.Context, _, label string) error {
 	return l.call(func() { l.labels = slices.DeleteFunc(l.labels, func(has string) bool { return has == label }) })
 }
 
-// labelled is a registrar whose registrants are labelled.
+// labelled is an edge whose registrants are labelled.
 type labelled struct {
-	*Registrar
+	*edge
+
 	t       *testing.T
-	store   *SQL
 	member  *labeler
 	changed []string // IDs
 }
 
 func newLabelled(t *testing.T, db *database.DB, labels ...any) *labelled {
 	t.Helper()
-	store, _ := openHouse(t, db, 0, map[string]any{"rsvp_labels": labels})
-	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatalf("work.New: %v", err)
-	}
-	l := &labelled{t: t, store: store, member: new(labeler)}
-	l.Registrar = NewRegistrar(store, NewFeed(store), queue, func(string) platform.MemberLabeler { return l.member }, func(_ context.Context, _, id string) error {
+	openHouse(t, db, 0, map[string]any{"rsvp_labels": labels})
+	l := &labelled{t: t, member: new(labeler)}
+	l.edge = newEdge(t, db, func(string) platform.MemberLabeler { return l.member }, func(_ context.Context, _, id string) error {
 		l.changed = append(l.changed, id)
 		return nil
-	}, zap.NewNop())
+	})
 	return l
 }
 
 func (l *labelled) register(slug string) {
 	l.t.Helper()
-	if got, err := l.Register(l.t.Context(), "daily", slug, reader(1)); err != nil || got.State != Registered {
+	if got, err := l.Register(l.t.Context(), "daily", slug, reader(1)); err != nil || got.State != messaging.Registered {
 		l.t.Fatalf("l.Register: %+v, %v", got, err)
 	}
 }
 
 func (l *labelled) cancel(slug string) {
 	l.t.Helper()
-	if got, err := l.Cancel(l.t.Context(), "daily", slug, reader(1)); err != nil || got.State != CanRegister {
+	if got, err := l.Cancel(l.t.Context(), "daily", slug, reader(1)); err != nil || got.State != messaging.CanRegister {
 		l.t.Fatalf("l.Cancel: %+v, %v", got, err)
 	}
 }
@@ -102,7 +100,7 @@ func (l *labelled) cancel(slug string) {
 func (l *labelled) sync() {
 	l.t.Helper()
 	for range 20 {
-		if attempt, err := l.work.Sync(l.t.Context(), "daily", RegistrantsKind, reader(1).Member); err == nil && attempt.Task.Key == "" {
+		if attempt, err := l.queue.Sync(l.t.Context(), "daily", Kind, reader(1).Member); err == nil && attempt.Task.Key == "" {
 			return
 		}
 	}
@@ -123,12 +121,7 @@ func (l *labelled) has(what string, want ...string) {
 func TestLabelsOfRegistrants(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		l := newLabelled(t, db, "Guest", "Party")
-		other := want[[]Event](t)(l.store.WithPosts(t.Context(), "daily", nil, ""))[0]
-		other.ID, other.Values, other.Post = newID(), map[string]any{"name": "Ball", "access": "free", "rsvp_labels": []any{"guest", "Ball"}}, Post{ID: "p2", Slug: "ball", Status: "published"}
-		other.body = other.publicJSON()
-		if err := l.store.Insert(t.Context(), other); err != nil {
-			t.Fatalf("l.store.Insert: %v", err)
-		}
+		publish(t, db, ball, "ball", map[string]any{"name": "Ball", "access": "free", "rsvp_labels": []any{"guest", "Ball"}})
 		l.member.labels = []string{"Subscriber", "party"}
 		l.has("nothing yet", "Subscriber", "party")
 		l.register("party")
@@ -210,8 +203,8 @@ func TestRefusedLabel(t *testing.T) {
 	l := newLabelled(t, dbtest.SQLite(t), "Bad", "Guest")
 	l.member.refuses = "Bad"
 	l.register("party")
-	l.work.Sync(t.Context(), "daily", RegistrantsKind, reader(1).Member)
-	refused := want[[]work.Task](t)(l.work.Refused(t.Context(), "daily", 10))
+	l.queue.Sync(t.Context(), "daily", Kind, reader(1).Member)
+	refused := want[[]work.Task](t)(l.queue.Refused(t.Context(), "daily", 10))
 	if diff := cmp.Diff([]string{"Guest"}, l.member.labels); diff != "" || len(refused) != 1 || refused[0].Reason != "It is too long." {
 		t.Errorf("refused %+v, want one; the labels, want -, got +: %s", refused, diff)
 	}
@@ -226,16 +219,15 @@ func TestLabelsOfWhatIsNotThereAnyMore(t *testing.T) {
 		l := newLabelled(t, db, "Guest")
 		l.register("party")
 		l.has("registered", "Guest")
-		edit(t, l.store, func(e *Event) { delete(e.Values, "rsvp_labels") })
+		l.edit(t, func(e *events.Event) { delete(e.Values, "rsvp_labels") })
 		l.cancel("party")
 		l.has("the event has lost its labels")
 
-		edit(t, l.store, func(e *Event) { e.Values["rsvp_labels"] = []any{"Guest"} })
+		l.edit(t, func(e *events.Event) { e.Values["rsvp_labels"] = []any{"Guest"} })
 		l.register("party")
 		l.has("registered anew", "Guest")
-		id := want[[]Event](t)(l.store.WithPosts(t.Context(), "daily", nil, ""))[0].ID
-		service := New(l.store, l.work, func(string) platform.EventHost { return nil }, zap.NewNop())
-		if err := service.Delete(t.Context(), "daily", id, 0); err != nil {
+		service := events.New(l.store, l.queue, func(string) platform.EventHost { return nil }, zap.NewNop(), l.service)
+		if err := service.Delete(t.Context(), "daily", party, 0); err != nil {
 			t.Fatalf("service.Delete: %v", err)
 		}
 		l.has("the event is deleted")

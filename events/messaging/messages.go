@@ -1,9 +1,35 @@
-package events
+// Package messaging has the messaging states of a registration, and what readers are told of them
+// in many languages (docs/registration.md#states).
+package messaging
 
 import "strings"
 
-// defaultLanguage is for readers of other languages.
-const defaultLanguage = "en"
+// State is a messaging state, by its name in theme manifests.
+type State string
+
+// The states.
+const (
+	CanRegister        State = "can_register"
+	LoginRequiredFree  State = "login_required_free"
+	LoginRequiredPaid  State = "login_required_paid"
+	UpgradeRequired    State = "upgrade_required"
+	Registered         State = "registered"
+	RegistrationClosed State = "registration_closed"
+	EventPassed        State = "event_passed"
+)
+
+// Reason says why registration is closed.
+type Reason string
+
+// The reasons.
+const (
+	ByDeadline  Reason = "deadline"
+	IsFull      Reason = "full"
+	IsCancelled Reason = "cancelled"
+)
+
+// DefaultLanguage is for readers of other languages.
+const DefaultLanguage = "en"
 
 // Language returns the language of our messages that a BCP 47 tag names, such as pt for pt-BR,
 // and false if there are none in it.
@@ -19,7 +45,7 @@ func Language(tag string) (string, bool) {
 func Message(language string, state State, reason Reason) string {
 	in, ok := phrasesOf[language]
 	if !ok {
-		in = phrasesOf[defaultLanguage]
+		in = phrasesOf[DefaultLanguage]
 	}
 	switch reason {
 	case IsFull:
@@ -45,3 +71,7 @@ func Message(language string, state State, reason Reason) string {
 	}
 	return in.registrationClosed
 }
+
+// NeedsScript tells a reader without JavaScript how to register, in a language that [Language] has
+// named.
+func NeedsScript(language string) string { return phrasesOf[language].needsScript }

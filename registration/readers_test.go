@@ -1,4 +1,4 @@
-package events
+package registration
 
 import (
 	"context"
@@ -6,62 +6,99 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
-	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// openHouse keeps a published event of site daily with the slug party, in a year, and returns a
-// store and what registers readers there, of each of some edges.
-func openHouse(t *testing.T, db *database.DB, edges int, values map[string]any) (*SQL, []*Registrar) {
-	t.Helper()
-	store := want[*SQL](t)(NewSQL(t.Context(), db))
-	all := map[string]any{"name": "Party", "event_date": db.Now().AddDate(1, 0, 0).Format(dateFormat), "access": "free", "platform_url": "https://example.com/room"}
-	maps.Copy(all, values)
-	now := db.Now().UTC().Truncate(time.Millisecond)
-	e := Event{
-		Site: "daily", ID: newID(), Theme: "nightly", Type: "party", Values: all, Status: Published, Revision: 1, CreatedAt: now, UpdatedAt: now,
-		Shape: Shape{Fields: manifest.StandardFields()}, Post: Post{ID: "p1", Slug: "party", Status: "published"},
-	}
-	e.body = e.publicJSON()
-	if err := store.Insert(t.Context(), e); err != nil {
-		t.Fatalf("store.Insert: %v", err)
-	}
-	var registrars []*Registrar
-	for range edges {
-		queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
-		if err != nil {
-			t.Fatalf("work.New: %v", err)
-		}
-		registrars = append(registrars, NewRegistrar(store, NewFeed(store), queue, func(string) platform.MemberLabeler { return nil }, ignoreMember, zap.NewNop()))
-	}
-	return store, registrars
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-func ignoreMember(context.Context, string, string) error { return nil }
+// want returns a value, and ends the test if there is an error.
+func want[T any](t *testing.T) func(T, error) T {
+	return func(value T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// party and ball are IDs of events, and no event has the ID none.
+var party, ball, none = strings.Repeat("p", 26), strings.Repeat("b", 26), strings.Repeat("n", 26)
+
+// edge is a Service as a process has it.
+type edge struct {
+	*Readers
+	*GuestList
+	*Forgetter
+
+	service *Service
+	queue   *work.Queue
+	store   *events.SQL
+	db      *database.DB
+}
+
+// openHouse keeps a published event of site daily with the slug party, in a year, and returns some
+// edges.
+func openHouse(t *testing.T, db *database.DB, edges int, values map[string]any) []*edge {
+	t.Helper()
+	all := map[string]any{"name": "Party", "event_date": db.Now().AddDate(1, 0, 0).Format(time.DateOnly), "access": "free", "platform_url": "https://example.com/room"}
+	maps.Copy(all, values)
+	publish(t, db, party, "party", all)
+	list := make([]*edge, edges)
+	for i := range list {
+		list[i] = newEdge(t, db, func(string) platform.MemberLabeler { return nil }, func(context.Context, string, string) error { return nil })
+	}
+	return list
+}
+
+func newEdge(t *testing.T, db *database.DB, hosts LabelHosts, changed Changed) *edge {
+	t.Helper()
+	store, queue := want[*events.SQL](t)(events.NewSQL(t.Context(), db)), want[*work.Queue](t)(work.New(t.Context(), db, zap.NewNop(), nil))
+	s := New(db, store, events.NewFeed(store), queue, hosts, changed, zap.NewNop())
+	return &edge{s.Readers, s.Guests, s.Forgetter, s, queue, store, db}
+}
+
+func publish(t *testing.T, db *database.DB, id, slug string, values map[string]any) {
+	t.Helper()
+	e := events.Event{Site: "daily", ID: id, Theme: "nightly", Type: "party", Values: values, Post: events.Post{ID: "post of " + slug, Slug: slug}}
+	if err := eventstest.Publish(t.Context(), db, e); err != nil {
+		t.Fatalf("eventstest.Publish: %v", err)
+	}
+}
 
 // edit changes the event of openHouse.
-func edit(t *testing.T, store *SQL, change func(*Event)) {
+func (e *edge) edit(t *testing.T, change func(*events.Event)) {
 	t.Helper()
-	list := want[[]Event](t)(store.WithPosts(t.Context(), "daily", []string{"p1"}, ""))
-	if len(list) != 1 {
-		t.Fatalf("%d events, want 1", len(list))
-	}
-	if _, err := store.Change(t.Context(), "daily", list[0].ID, func(_ *sql.Tx, e *Event) error {
+	want[events.Event](t)(e.store.Change(t.Context(), "daily", party, func(_ *sql.Tx, e *events.Event) error {
 		change(e)
 		return nil
-	}); err != nil {
-		t.Fatalf("store.Change: %v", err)
+	}))
+}
+
+// hide has readers not find the event of openHouse.
+func (e *edge) hide(t *testing.T) {
+	t.Helper()
+	if err := eventstest.Hide(t.Context(), e.db, "daily", party); err != nil {
+		t.Fatalf("eventstest.Hide: %v", err)
 	}
 }
 
@@ -71,8 +108,8 @@ func reader(n int) Reader {
 
 // brief is what a reader is told, without what is the same for all.
 type brief struct {
-	State    State
-	Reason   Reason
+	State    messaging.State
+	Reason   messaging.Reason
 	Message  string
 	Taken    int
 	HasPlace bool
@@ -86,34 +123,34 @@ func briefOf(r Registration) brief {
 // A member registers once however often they ask, learns the link, cancels, and registers anew.
 func TestRegisterAndCancel(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, edges := openHouse(t, db, 2, map[string]any{"max_attendees": 2.0})
-		if err := store.SaveSettings(t.Context(), "daily", Settings{Messages: map[string]string{"registered": "See you there!"}}); err != nil {
-			t.Fatalf("store.SaveSettings: %v", err)
+		edges := openHouse(t, db, 2, map[string]any{"max_attendees": 2.0})
+		if err := edges[0].store.SaveSettings(t.Context(), "daily", events.Settings{Messages: map[string]string{"registered": "See you there!"}}); err != nil {
+			t.Fatalf("edges[0].store.SaveSettings: %v", err)
 		}
 		here := edges[0]
-		yes := brief{State: Registered, Message: "See you there!", Taken: 1, HasPlace: true, URL: "https://example.com/room"}
+		yes := brief{State: messaging.Registered, Message: "See you there!", Taken: 1, HasPlace: true, URL: "https://example.com/room"}
 		for _, step := range []struct {
 			name string
 			do   func(context.Context, string, string, Reader) (Registration, error)
 			who  Reader
 			want brief
 		}{
-			{"a guest asks", here.Find, Reader{}, brief{State: LoginRequiredFree}},
-			{"a guest registers", here.Register, Reader{}, brief{State: LoginRequiredFree}},
-			{"asks", here.Find, reader(1), brief{State: CanRegister}},
+			{"a guest asks", here.Find, Reader{}, brief{State: messaging.LoginRequiredFree}},
+			{"a guest registers", here.Register, Reader{}, brief{State: messaging.LoginRequiredFree}},
+			{"asks", here.Find, reader(1), brief{State: messaging.CanRegister}},
 			{"registers", here.Register, reader(1), yes},
 			{"registers again", here.Register, reader(1), yes},
 			{"registers at another edge", edges[1].Register, reader(1), yes},
 			{"asks again", here.Find, reader(1), yes},
-			{"another asks", here.Find, reader(2), brief{State: CanRegister, Taken: 1}},
-			{"another cancels", here.Cancel, reader(2), brief{State: CanRegister, Taken: 1}},
-			{"cancels", here.Cancel, reader(1), brief{State: CanRegister}},
-			{"cancels again", here.Cancel, reader(1), brief{State: CanRegister}},
+			{"another asks", here.Find, reader(2), brief{State: messaging.CanRegister, Taken: 1}},
+			{"another cancels", here.Cancel, reader(2), brief{State: messaging.CanRegister, Taken: 1}},
+			{"cancels", here.Cancel, reader(1), brief{State: messaging.CanRegister}},
+			{"cancels again", here.Cancel, reader(1), brief{State: messaging.CanRegister}},
 			{"registers anew", here.Register, reader(1), yes},
-			{"another registers", here.Register, reader(2), brief{State: Registered, Message: "See you there!", Taken: 2, HasPlace: true, URL: "https://example.com/room"}},
-			{"a third registers", here.Register, reader(3), brief{State: RegistrationClosed, Reason: IsFull, Taken: 2}},
-			{"another cancels at another edge", edges[1].Cancel, reader(2), brief{State: CanRegister, Taken: 1}},
-			{"a third registers then", here.Register, reader(3), brief{State: Registered, Message: "See you there!", Taken: 2, HasPlace: true, URL: "https://example.com/room"}},
+			{"another registers", here.Register, reader(2), brief{State: messaging.Registered, Message: "See you there!", Taken: 2, HasPlace: true, URL: "https://example.com/room"}},
+			{"a third registers", here.Register, reader(3), brief{State: messaging.RegistrationClosed, Reason: messaging.IsFull, Taken: 2}},
+			{"another cancels at another edge", edges[1].Cancel, reader(2), brief{State: messaging.CanRegister, Taken: 1}},
+			{"a third registers then", here.Register, reader(3), brief{State: messaging.Registered, Message: "See you there!", Taken: 2, HasPlace: true, URL: "https://example.com/room"}},
 		} {
 			got, err := step.do(t.Context(), "daily", "party", step.who)
 			if diff := cmp.Diff(step.want, briefOf(got)); err != nil || diff != "" {
@@ -121,15 +158,15 @@ func TestRegisterAndCancel(t *testing.T) {
 			}
 		}
 		for name, slug := range map[string]string{"another event": "gathering", "a path": "party/x", "no slug": ""} {
-			if _, err := here.Register(t.Context(), "daily", slug, reader(1)); !errors.Is(err, ErrNotFound) {
-				t.Errorf("%s: %v, want %v", name, err, ErrNotFound)
+			if _, err := here.Register(t.Context(), "daily", slug, reader(1)); !errors.Is(err, events.ErrNotFound) {
+				t.Errorf("%s: %v, want %v", name, err, events.ErrNotFound)
 			}
-			if _, err := here.Find(t.Context(), "daily", slug, reader(1)); !errors.Is(err, ErrNotFound) {
-				t.Errorf("%s: %v, want %v", name, err, ErrNotFound)
+			if _, err := here.Find(t.Context(), "daily", slug, reader(1)); !errors.Is(err, events.ErrNotFound) {
+				t.Errorf("%s: %v, want %v", name, err, events.ErrNotFound)
 			}
 		}
-		if _, err := here.Find(t.Context(), "weekly", "party", reader(1)); !errors.Is(err, ErrNotFound) {
-			t.Errorf("another site: %v, want %v", err, ErrNotFound)
+		if _, err := here.Find(t.Context(), "weekly", "party", reader(1)); !errors.Is(err, events.ErrNotFound) {
+			t.Errorf("another site: %v, want %v", err, events.ErrNotFound)
 		}
 	})
 }
@@ -138,7 +175,7 @@ func TestRegisterAndCancel(t *testing.T) {
 // who is registered, a cancelled event takes nobody, and one that is over leaves all as it is.
 func TestRegistrationFollowsTheEvent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, edges := openHouse(t, db, 1, map[string]any{"max_attendees": 3.0})
+		edges := openHouse(t, db, 1, map[string]any{"max_attendees": 3.0})
 		for n := range 3 {
 			want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", reader(n)))
 		}
@@ -155,26 +192,26 @@ func TestRegistrationFollowsTheEvent(t *testing.T) {
 			}
 		}
 		const room = "https://example.com/room"
-		edit(t, store, func(e *Event) { e.Values["max_attendees"] = 1.0 })
-		compare("registered, and the limit lowered", brief{State: Registered, Taken: 3, HasPlace: true, URL: room}, register(0))
-		compare("one leaves, and the event is full still", brief{State: RegistrationClosed, Reason: IsFull, Taken: 2}, cancel(0))
-		compare("who left finds it full", brief{State: RegistrationClosed, Reason: IsFull, Taken: 2}, register(0))
-		edit(t, store, func(e *Event) { delete(e.Values, "max_attendees") })
-		compare("without a limit", brief{State: Registered, Taken: 3, HasPlace: true, URL: room}, register(0))
-		edit(t, store, func(e *Event) { e.Values["access"] = "paid" })
-		compare("members have to pay now", brief{State: UpgradeRequired, Taken: 3}, register(9))
-		edit(t, store, func(e *Event) { e.Status = Cancelled })
-		compare("cancelled", brief{State: RegistrationClosed, Reason: IsCancelled, Taken: 3, HasPlace: true, URL: room}, register(1))
-		compare("nobody comes", brief{State: RegistrationClosed, Reason: IsCancelled, Taken: 2}, cancel(1))
-		edit(t, store, func(e *Event) { e.Status, e.Values["event_date"] = Published, "2020-01-01" })
-		compare("over", brief{State: EventPassed, Taken: 2, HasPlace: true, URL: room}, cancel(2))
-		edit(t, store, func(e *Event) { delete(e.Values, "access") })
+		edges[0].edit(t, func(e *events.Event) { e.Values["max_attendees"] = 1.0 })
+		compare("registered, and the limit lowered", brief{State: messaging.Registered, Taken: 3, HasPlace: true, URL: room}, register(0))
+		compare("one leaves, and the event is full still", brief{State: messaging.RegistrationClosed, Reason: messaging.IsFull, Taken: 2}, cancel(0))
+		compare("who left finds it full", brief{State: messaging.RegistrationClosed, Reason: messaging.IsFull, Taken: 2}, register(0))
+		edges[0].edit(t, func(e *events.Event) { delete(e.Values, "max_attendees") })
+		compare("without a limit", brief{State: messaging.Registered, Taken: 3, HasPlace: true, URL: room}, register(0))
+		edges[0].edit(t, func(e *events.Event) { e.Values["access"] = "paid" })
+		compare("members have to pay now", brief{State: messaging.UpgradeRequired, Taken: 3}, register(9))
+		edges[0].edit(t, func(e *events.Event) { e.Status = events.Cancelled })
+		compare("cancelled", brief{State: messaging.RegistrationClosed, Reason: messaging.IsCancelled, Taken: 3, HasPlace: true, URL: room}, register(1))
+		compare("nobody comes", brief{State: messaging.RegistrationClosed, Reason: messaging.IsCancelled, Taken: 2}, cancel(1))
+		edges[0].edit(t, func(e *events.Event) { e.Status, e.Values["event_date"] = events.Published, "2020-01-01" })
+		compare("over", brief{State: messaging.EventPassed, Taken: 2, HasPlace: true, URL: room}, cancel(2))
+		edges[0].edit(t, func(e *events.Event) { delete(e.Values, "access") })
 		if _, err := edges[0].Register(t.Context(), "daily", "party", reader(5)); !errors.Is(err, ErrNoRegistration) {
 			t.Errorf("without access: %v, want %v", err, ErrNoRegistration)
 		}
-		edit(t, store, func(e *Event) { e.Status, e.body = Draft, "" })
-		if _, err := edges[0].Register(t.Context(), "daily", "party", reader(5)); !errors.Is(err, ErrNotFound) {
-			t.Errorf("a draft: %v, want %v", err, ErrNotFound)
+		edges[0].hide(t)
+		if _, err := edges[0].Register(t.Context(), "daily", "party", reader(5)); !errors.Is(err, events.ErrNotFound) {
+			t.Errorf("a draft: %v, want %v", err, events.ErrNotFound)
 		}
 		count := func() (rows, taken int) {
 			t.Helper()
@@ -188,7 +225,11 @@ func TestRegistrationFollowsTheEvent(t *testing.T) {
 		if rows, taken := count(); rows != 3 || taken != 1 {
 			t.Errorf("%d registrations of %d events, want 3 of 1", rows, taken)
 		}
-		edit(t, store, func(e *Event) { e.isOver = true })
+		ghost := platformtest.New()
+		service := events.New(edges[0].store, edges[0].queue, func(string) platform.EventHost { return ghost }, zap.NewNop(), edges[0].service)
+		if err := service.Delete(t.Context(), "daily", party, 0); err != nil {
+			t.Fatalf("service.Delete: %v", err)
+		}
 		if rows, taken := count(); rows != 0 || taken != 0 {
 			t.Errorf("the event is removed: %d registrations of %d events, want none", rows, taken)
 		}
@@ -199,7 +240,7 @@ func TestRegistrationFollowsTheEvent(t *testing.T) {
 // told the truth, while a third of those who got a place give it back.
 func TestPlacesAreExact(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		_, edges := openHouse(t, db, 2, map[string]any{"max_attendees": 100.0})
+		edges := openHouse(t, db, 2, map[string]any{"max_attendees": 100.0})
 		var told, left, full atomic.Int64
 		var mu sync.Mutex
 		holds := make(map[string]bool)
@@ -213,20 +254,20 @@ func TestPlacesAreExact(t *testing.T) {
 				switch {
 				case err != nil:
 					t.Errorf("reader %d: %v", n, err)
-				case got.State == Registered && got.Taken > 100:
+				case got.State == messaging.Registered && got.Taken > 100:
 					t.Errorf("reader %d: %d are registered, want 100 at most", n, got.Taken)
-				case got.State == Registered && n%3 == 0:
+				case got.State == messaging.Registered && n%3 == 0:
 					told.Add(1)
 					if after, err := edges[(n+1)%2].Cancel(t.Context(), "daily", "party", who); err != nil || !after.RegisteredAt.IsZero() {
 						t.Errorf("reader %d cancels: %+v, %v", n, after, err)
 					}
 					left.Add(1)
-				case got.State == Registered:
+				case got.State == messaging.Registered:
 					told.Add(1)
 					mu.Lock()
 					holds[who.Member] = true
 					mu.Unlock()
-				case got.State == RegistrationClosed && got.Reason == IsFull:
+				case got.State == messaging.RegistrationClosed && got.Reason == messaging.IsFull:
 					full.Add(1)
 				default:
 					t.Errorf("reader %d: %s %s", n, got.State, got.Reason)
@@ -267,12 +308,12 @@ func TestPlacesAreExact(t *testing.T) {
 // One member who asks many times at once takes one place.
 func TestOneMemberTakesOnePlace(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		_, edges := openHouse(t, db, 2, map[string]any{"max_attendees": 5.0})
+		edges := openHouse(t, db, 2, map[string]any{"max_attendees": 5.0})
 		var wg sync.WaitGroup
 		for n := range 40 {
 			wg.Go(func() {
-				if got, err := edges[n%2].Register(t.Context(), "daily", "party", reader(1)); err != nil || got.State != Registered || got.RegisteredAt.IsZero() {
-					t.Errorf("%+v, %v, want %s", got, err, Registered)
+				if got, err := edges[n%2].Register(t.Context(), "daily", "party", reader(1)); err != nil || got.State != messaging.Registered || got.RegisteredAt.IsZero() {
+					t.Errorf("%+v, %v, want %s", got, err, messaging.Registered)
 				}
 			})
 		}
@@ -286,8 +327,7 @@ func TestOneMemberTakesOnePlace(t *testing.T) {
 // Staff page through all who have registered, in order, each once, and find some by words.
 func TestRegistrants(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, edges := openHouse(t, db, 1, map[string]any{"max_attendees": 30.0})
-		id := want[[]Event](t)(store.WithPosts(t.Context(), "daily", nil, ""))[0].ID
+		edges := openHouse(t, db, 1, map[string]any{"max_attendees": 30.0})
 		for n := range 25 {
 			want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", reader(n)))
 		}
@@ -297,7 +337,7 @@ func TestRegistrants(t *testing.T) {
 		list := func(q RegistrantQuery) (members []string, last RegistrantPage) {
 			t.Helper()
 			for {
-				page := want[RegistrantPage](t)(edges[0].Registrants(t.Context(), "daily", id, q))
+				page := want[RegistrantPage](t)(edges[0].Registrants(t.Context(), "daily", party, q))
 				for _, r := range page.Registrants {
 					members = append(members, r.Member)
 				}
@@ -321,13 +361,13 @@ func TestRegistrants(t *testing.T) {
 			}
 		}
 		for _, after := range []string{"x", "1", ".", "-1.x", "99999999999999999999.x"} {
-			if _, err := edges[0].Registrants(t.Context(), "daily", id, RegistrantQuery{After: after, Most: 10}); err != nil {
+			if _, err := edges[0].Registrants(t.Context(), "daily", party, RegistrantQuery{After: after, Most: 10}); err != nil {
 				t.Errorf("after %q: %v, want a page", after, err)
 			}
 		}
-		for _, of := range []string{"", "x", newID()} {
-			if _, err := edges[0].Registrants(t.Context(), "daily", of, RegistrantQuery{Most: 10}); !errors.Is(err, ErrNotFound) {
-				t.Errorf("event %q: %v, want %v", of, err, ErrNotFound)
+		for _, of := range []string{"", "x", none} {
+			if _, err := edges[0].Registrants(t.Context(), "daily", of, RegistrantQuery{Most: 10}); !errors.Is(err, events.ErrNotFound) {
+				t.Errorf("event %q: %v, want %v", of, err, events.ErrNotFound)
 			}
 		}
 	})
@@ -336,7 +376,7 @@ func TestRegistrants(t *testing.T) {
 // However many readers register at once, editors change the event in the meantime.
 func TestEditorsInARush(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, edges := openHouse(t, db, 2, nil)
+		edges := openHouse(t, db, 2, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for n := range 100 {
@@ -350,7 +390,7 @@ func TestEditorsInARush(t *testing.T) {
 		}
 		for range 5 {
 			began := time.Now()
-			edit(t, store, func(e *Event) { e.Values["location"] = began.String() })
+			edges[0].edit(t, func(e *events.Event) { e.Values["location"] = began.String() })
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("an editor waited for %s, want 5 s at most", took)
 			}
@@ -363,18 +403,17 @@ func TestEditorsInARush(t *testing.T) {
 // Staff find a name that is not in ASCII, in whatever case.
 func TestFindRegistrantByName(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, edges := openHouse(t, db, 1, nil)
-		id := want[[]Event](t)(store.WithPosts(t.Context(), "daily", nil, ""))[0].ID
+		edges := openHouse(t, db, 1, nil)
 		who := reader(1)
 		who.Name = "Özlem Ångström"
 		want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", who))
 		for _, text := range []string{"özlem", "ÅNGSTRÖM", "jane1@EXAMPLE"} {
-			page := want[RegistrantPage](t)(edges[0].Registrants(t.Context(), "daily", id, RegistrantQuery{Text: text, Most: 10}))
+			page := want[RegistrantPage](t)(edges[0].Registrants(t.Context(), "daily", party, RegistrantQuery{Text: text, Most: 10}))
 			if len(page.Registrants) != 1 {
 				t.Errorf("%q finds %d, want 1", text, len(page.Registrants))
 			}
 		}
-		if _, err := edges[0].Registrants(t.Context(), "daily", id, RegistrantQuery{After: "0.\x00", Most: 10}); err != nil {
+		if _, err := edges[0].Registrants(t.Context(), "daily", party, RegistrantQuery{After: "0.\x00", Most: 10}); err != nil {
 			t.Errorf("after a cursor that is no text: %v, want a page", err)
 		}
 	})
@@ -384,32 +423,16 @@ func TestFindRegistrantByName(t *testing.T) {
 // event's ID is that page's own.
 func TestFindByID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, edges := openHouse(t, db, 1, nil)
-		id := eventOf(t, store)
-		if _, err := edges[0].Register(t.Context(), "daily", id, reader(1)); err != nil {
+		edges := openHouse(t, db, 1, nil)
+		if _, err := edges[0].Register(t.Context(), "daily", party, reader(1)); err != nil {
 			t.Fatalf("Register: %v", err)
 		}
-		if got := want[Registration](t)(edges[0].Find(t.Context(), "daily", "party", reader(1))); got.State != Registered {
-			t.Errorf("who registered by the ID is %s by the slug, want %s", got.State, Registered)
+		if got := want[Registration](t)(edges[0].Find(t.Context(), "daily", "party", reader(1))); got.State != messaging.Registered {
+			t.Errorf("who registered by the ID is %s by the slug, want %s", got.State, messaging.Registered)
 		}
-		other := want[[]Event](t)(store.WithPosts(t.Context(), "daily", []string{"p1"}, ""))[0]
-		other.ID, other.Post.ID, other.Post.Slug, other.Values = newID(), "p2", id, map[string]any{"name": "Another", "access": "paid"}
-		other.body = other.publicJSON()
-		if err := store.Insert(t.Context(), other); err != nil {
-			t.Fatalf("store.Insert: %v", err)
-		}
-		if got := want[Registration](t)(edges[0].Find(t.Context(), "daily", other.ID, Reader{})); got.State != LoginRequiredPaid {
-			t.Errorf("another event by its ID: %s, want %s", got.State, LoginRequiredPaid)
-		}
-		if body := want[string](t)(store.Body(t.Context(), "daily", id)); body != other.body {
-			t.Errorf("the event with that slug: %s, want %s", body, other.body)
-		}
-		if body := want[string](t)(store.Body(t.Context(), "daily", other.ID)); body != other.body {
-			t.Errorf("the event with that ID: %s, want %s", body, other.body)
-		}
-		edit(t, store, func(e *Event) { e.Status, e.body = Draft, "" })
-		if _, err := store.Body(t.Context(), "daily", "party"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("a draft: %v, want %v", err, ErrNotFound)
+		publish(t, db, ball, party, map[string]any{"name": "Another", "access": "paid"})
+		if got := want[Registration](t)(edges[0].Find(t.Context(), "daily", ball, Reader{})); got.State != messaging.LoginRequiredPaid {
+			t.Errorf("another event by its ID: %s, want %s", got.State, messaging.LoginRequiredPaid)
 		}
 	})
 }

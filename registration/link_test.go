@@ -1,4 +1,4 @@
-package events
+package registration
 
 import (
 	"encoding/base64"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
@@ -71,9 +73,9 @@ func FuzzLinks(f *testing.F) {
 // open it, but not once they have cancelled since.
 func TestInvite(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, edges := openHouse(t, db, 2, map[string]any{"max_attendees": 2.0})
+		edges := openHouse(t, db, 2, map[string]any{"max_attendees": 2.0})
 		here, key := edges[0], []byte("a key")
-		edit(t, store, func(e *Event) { e.Post.URL = "https://news.example.com/party/" })
+		here.edit(t, func(e *events.Event) { e.Post.URL = "https://news.example.com/party/" })
 		invite := func(who Reader) (Invitation, Link) {
 			t.Helper()
 			to, err := here.Invite(t.Context(), "daily", "party", who.Email, key)
@@ -90,13 +92,13 @@ func TestInvite(t *testing.T) {
 				t.Errorf("%s: %v, want -, got +: %s", what, err, diff)
 			}
 		}
-		can := brief{State: CanRegister}
-		is := brief{State: Registered, Taken: 1, HasPlace: true, URL: "https://example.com/room"}
+		can := brief{State: messaging.CanRegister}
+		is := brief{State: messaging.Registered, Taken: 1, HasPlace: true, URL: "https://example.com/room"}
 		to, link := invite(reader(1))
-		if len(link.Token) != 32 || !to.MaySignUp || to.State != LoginRequiredFree {
-			t.Errorf("invited to %q, sign-up %t, state %s; want a token, true, %s", to.Page, to.MaySignUp, to.State, LoginRequiredFree)
+		if len(link.Token) != 32 || !to.MaySignUp || to.State != messaging.LoginRequiredFree {
+			t.Errorf("invited to %q, sign-up %t, state %s; want a token, true, %s", to.Page, to.MaySignUp, to.State, messaging.LoginRequiredFree)
 		}
-		by("nobody is signed in", Reader{}, link, brief{State: LoginRequiredFree})
+		by("nobody is signed in", Reader{}, link, brief{State: messaging.LoginRequiredFree})
 		by("somebody else", reader(2), link, can)
 		by("the reader", reader(1), link, is)
 		by("the reader again", reader(1), link, is)
@@ -104,23 +106,17 @@ func TestInvite(t *testing.T) {
 			t.Fatalf("here.Cancel: %v", err)
 		}
 		by("who has cancelled since", reader(1), link, can)
-		later := NewLink(key, eventOf(t, store), reader(1).Email, db.Now().Add(time.Second))
+		later := NewLink(key, party, reader(1).Email, db.Now().Add(time.Second))
 		by("by a later link", reader(1), later, is)
 		_, other := invite(reader(2))
-		by("another", reader(2), other, brief{State: Registered, Taken: 2, HasPlace: true, URL: "https://example.com/room"})
-		if to, _ := invite(reader(3)); to.Page != "" || to.Reason != IsFull {
-			t.Errorf("where it is full: invited to %q, reason %q; want nowhere, %s", to.Page, to.Reason, IsFull)
+		by("another", reader(2), other, brief{State: messaging.Registered, Taken: 2, HasPlace: true, URL: "https://example.com/room"})
+		if to, _ := invite(reader(3)); to.Page != "" || to.Reason != messaging.IsFull {
+			t.Errorf("where it is full: invited to %q, reason %q; want nowhere, %s", to.Page, to.Reason, messaging.IsFull)
 		}
-		edit(t, store, func(e *Event) { e.Values["access"], e.Values["max_attendees"] = "paid", 100.0 })
+		here.edit(t, func(e *events.Event) { e.Values["access"], e.Values["max_attendees"] = "paid", 100.0 })
 		here = edges[1] // which has not read it yet
 		if to, link := invite(reader(3)); link.Token == "" || to.MaySignUp {
 			t.Errorf("where members pay: invited to %q, sign-up %t; want a token, false", to.Page, to.MaySignUp)
 		}
 	})
-}
-
-// eventOf is the ID of the event of openHouse.
-func eventOf(t *testing.T, store *SQL) string {
-	t.Helper()
-	return want[[]Event](t)(store.WithPosts(t.Context(), "daily", []string{"p1"}, ""))[0].ID
 }

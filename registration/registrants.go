@@ -1,4 +1,4 @@
-package events
+package registration
 
 import (
 	"context"
@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
 // This file lists for the staff who has registered. guestlist.go has what they change.
@@ -22,6 +25,14 @@ type Registrant struct {
 	CancelledAt  time.Time // zero while they are registered
 	CancelledBy  string    // the name of the staff who cancelled for them, "" if they did it themselves
 	CheckedInAt  time.Time // zero while they are not checked in, or not registered
+}
+
+// registeredAt is zero for a registrant who has cancelled.
+func (r *Registrant) registeredAt() time.Time {
+	if !r.CancelledAt.IsZero() {
+		return time.Time{}
+	}
+	return r.RegisteredAt
 }
 
 // RegistrantQuery says which registrants are listed, in the order in which they registered.
@@ -40,7 +51,7 @@ type RegistrantPage struct {
 	Tally       Tally
 	Next        string // where the next page begins, "" for none
 
-	// Changes is what [Registrar.Changes] continues after.
+	// Changes is what [GuestList.Changes] continues after.
 	Changes string
 }
 
@@ -62,25 +73,21 @@ const (
 	findVersion       = `SELECT COALESCE((SELECT version FROM registrations_taken WHERE site = $1 AND event = $2), 0)`
 )
 
-// Registrants lists who has registered for an event, and who has cancelled. Errors: ErrNotFound,
+// Registrants lists who has registered for an event, and who has cancelled. Errors: events.ErrNotFound,
 // those of the store.
-func (r *Registrar) Registrants(ctx context.Context, site, event string, q RegistrantQuery) (RegistrantPage, error) {
-	page, err := r.emptyPage(ctx, site, event)
+func (g *GuestList) Registrants(ctx context.Context, site, event string, q RegistrantQuery) (RegistrantPage, error) {
+	page, err := g.emptyPage(ctx, site, event)
 	if err != nil {
 		return RegistrantPage{}, err
 	}
-	var list statement
-	list.add(selectRegistrants, site, event)
-	words := strings.Fields(strings.ToLower(q.Text))
-	for _, word := range words[:min(len(words), maxWords)] {
-		like := "%" + likeEscaper.Replace(word) + "%"
-		list.add(` AND search LIKE ? ESCAPE '!'`, like)
-	}
+	var list database.Query
+	list.Add(selectRegistrants, site, event)
+	list.AddSearch("search", q.Text)
 	if at, member, ok := cursorOf(q.After); ok {
-		list.add(` AND (registered_at, member) > (?, ?)`, at, member)
+		list.Add(` AND (registered_at, member) > (?, ?)`, at, member)
 	}
-	list.add(` ORDER BY registered_at, member LIMIT ?`, q.Most+1)
-	if page.Registrants, _, err = r.registrants(ctx, list); err != nil {
+	list.Add(` ORDER BY registered_at, member LIMIT ?`, q.Most+1)
+	if page.Registrants, _, err = g.registrants(ctx, list); err != nil {
 		return RegistrantPage{}, err
 	}
 	if len(page.Registrants) > q.Most {
@@ -94,18 +101,18 @@ func (r *Registrar) Registrants(ctx context.Context, site, event string, q Regis
 // Changes lists the registrants that were changed after a page of theirs, in the order of their
 // last change; most at most. after is the Changes of that page, "" for all registrants. Next says
 // whether there are more. Errors: those of Registrants.
-func (r *Registrar) Changes(ctx context.Context, site, event, after string, most int) (RegistrantPage, error) {
-	page, err := r.emptyPage(ctx, site, event)
+func (g *GuestList) Changes(ctx context.Context, site, event, after string, most int) (RegistrantPage, error) {
+	page, err := g.emptyPage(ctx, site, event)
 	if err != nil {
 		return RegistrantPage{}, err
 	}
-	var list statement
-	list.add(selectRegistrants, site, event)
+	var list database.Query
+	list.Add(selectRegistrants, site, event)
 	if version, member, ok := cursorOf(after); ok {
-		list.add(` AND (changed, member) > (?, ?)`, version, member)
+		list.Add(` AND (changed, member) > (?, ?)`, version, member)
 	}
-	list.add(` ORDER BY changed, member LIMIT ?`, most+1)
-	found, versions, err := r.registrants(ctx, list)
+	list.Add(` ORDER BY changed, member LIMIT ?`, most+1)
+	found, versions, err := g.registrants(ctx, list)
 	if err != nil {
 		return RegistrantPage{}, err
 	}
@@ -125,76 +132,70 @@ func cursor(n int64, member string) string { return strconv.FormatInt(n, 10) + "
 func cursorOf(text string) (n int64, member string, ok bool) {
 	number, member, ok := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(number, 10, 64)
-	return n, member, ok && err == nil && isText(member)
+	return n, member, ok && err == nil && isLine(member)
 }
 
 // emptyPage has the version of a list and its counts. The version is read first, so that what
 // changes meanwhile is listed again after it.
-func (r *Registrar) emptyPage(ctx context.Context, site, event string) (page RegistrantPage, err error) {
-	_, most, version, err := r.list(ctx, site, event)
+func (g *GuestList) emptyPage(ctx context.Context, site, event string) (page RegistrantPage, err error) {
+	_, most, version, err := g.list(ctx, site, event)
 	if err != nil {
 		return RegistrantPage{}, err
 	}
 	page.Changes = cursor(version+1, "")
-	page.Tally, err = r.tally(ctx, site, event, most)
+	page.Tally, err = g.tally(ctx, site, event, most)
 	return page, err
 }
 
 // Tally counts the registrants of an event. Errors: those of Registrants.
-func (r *Registrar) Tally(ctx context.Context, site, event string) (Tally, error) {
-	_, most, _, err := r.list(ctx, site, event)
+func (g *GuestList) Tally(ctx context.Context, site, event string) (Tally, error) {
+	_, most, _, err := g.list(ctx, site, event)
 	if err != nil {
 		return Tally{}, err
 	}
-	return r.tally(ctx, site, event, most)
+	return g.tally(ctx, site, event, most)
 }
 
-func (r *Registrar) tally(ctx context.Context, site, event string, most int) (Tally, error) {
+func (g *GuestList) tally(ctx context.Context, site, event string, most int) (Tally, error) {
 	of := Tally{Most: most}
 	var all int
-	err := r.db.Read.QueryRowContext(ctx, countRegistrants, site, event).Scan(&all, &of.Cancelled, &of.CheckedIn)
+	err := g.db.Read.QueryRowContext(ctx, countRegistrants, site, event).Scan(&all, &of.Cancelled, &of.CheckedIn)
 	of.Registered = all - of.Cancelled
-	return of, wrap("counting registrants", err)
+	return of, database.Wrap("counting registrants", err)
 }
 
 // ListTag changes whenever the list of an event's registrants does, or the event. It has letters,
 // digits and dots. Errors: those of Registrants.
-func (r *Registrar) ListTag(ctx context.Context, site, event string) (string, error) {
-	revision, _, version, err := r.list(ctx, site, event)
+func (g *GuestList) ListTag(ctx context.Context, site, event string) (string, error) {
+	revision, _, version, err := g.list(ctx, site, event)
 	return fmt.Sprintf("%d.%d", revision, version), err
 }
 
 // list reads what is known of a list without reading it.
-func (r *Registrar) list(ctx context.Context, site, event string) (revision int64, most int, version int64, err error) {
-	if !isID(event) {
-		return 0, 0, 0, ErrNotFound
-	}
-	e, err := scanEvent(r.db.Read.QueryRowContext(ctx, findEvent, site, event))
-	if err == nil && e.Status == deleted {
-		err = ErrNotFound
-	}
+func (g *GuestList) list(ctx context.Context, site, event string) (revision int64, most int, version int64, err error) {
+	e, err := events.Find(ctx, g.events, site, event)
 	if err != nil {
-		return 0, 0, 0, wrap("finding an event", notFound(err))
+		return 0, 0, 0, err
 	}
-	err = r.db.Read.QueryRowContext(ctx, findVersion, site, event).Scan(&version)
-	return e.Revision, e.terms().Most, version, wrap("finding the version of a list", err)
+	err = g.db.Read.QueryRowContext(ctx, findVersion, site, event).Scan(&version)
+	return e.Revision, e.Terms().Most, version, database.Wrap("finding the version of a list", err)
 }
 
 // registrants runs a query of selectRegistrants, and returns the version of each row.
-func (r *Registrar) registrants(ctx context.Context, list statement) (found []Registrant, versions []int64, err error) {
-	rows, err := r.db.Read.QueryContext(ctx, list.text, list.args...)
+func (g *GuestList) registrants(ctx context.Context, list database.Query) (found []Registrant, versions []int64, err error) {
+	rows, err := g.db.Read.QueryContext(ctx, list.Text, list.Args...)
 	if err != nil {
-		return nil, nil, wrap("listing registrants", err)
+		return nil, nil, database.Wrap("listing registrants", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		of, version, err := scanRegistrant(rows)
 		if err != nil {
-			return nil, nil, wrap("listing registrants", err)
+			return nil, nil, database.Wrap("listing registrants", err)
 		}
 		found, versions = append(found, of), append(versions, version)
 	}
-	return found, versions, wrap("listing registrants", rows.Err())
+	return found, versions, database.Wrap("listing registrants", rows.Err())
 }
 
 func scanRegistrant(row interface{ Scan(...any) error }) (of Registrant, version int64, err error) {
@@ -217,25 +218,25 @@ func registrant(ctx context.Context, from querier, key placeKey) (Registrant, er
 	if errors.Is(err, sql.ErrNoRows) {
 		return Registrant{}, ErrNoRegistrant
 	}
-	return of, wrap("finding a registrant", err)
+	return of, database.Wrap("finding a registrant", err)
 }
 
 // Registrant finds a member who has registered for an event, or has cancelled. Errors:
 // ErrNoRegistrant, those of the store.
-func (r *Registrar) Registrant(ctx context.Context, site, event, member string) (Registrant, error) {
-	if !isID(event) || !isLine(member) {
+func (g *GuestList) Registrant(ctx context.Context, site, event, member string) (Registrant, error) {
+	if !events.IsID(event) || !isLine(member) {
 		return Registrant{}, ErrNoRegistrant
 	}
-	return registrant(ctx, r.db.Read, placeKey{site, event, member})
+	return registrant(ctx, g.db.Read, placeKey{site, event, member})
 }
 
 // AllRegistrants reads all registrants of an event in pages, so that few are in memory. It ends
 // with the first error, which is one of Registrants.
-func (r *Registrar) AllRegistrants(ctx context.Context, site, event string) iter.Seq2[[]Registrant, error] {
+func (g *GuestList) AllRegistrants(ctx context.Context, site, event string) iter.Seq2[[]Registrant, error] {
 	return func(yield func([]Registrant, error) bool) {
 		q := RegistrantQuery{Most: MaxRegistrants}
 		for {
-			page, err := r.Registrants(ctx, site, event, q)
+			page, err := g.Registrants(ctx, site, event, q)
 			if !yield(page.Registrants, err) || err != nil || page.Next == "" {
 				return
 			}
@@ -245,35 +246,26 @@ func (r *Registrar) AllRegistrants(ctx context.Context, site, event string) iter
 }
 
 // Taken counts the registered of some events of a site, by ID. Events without any are left out.
-func (r *Registrar) Taken(ctx context.Context, site string, ids []string) (map[string]int, error) {
+func (g *GuestList) Taken(ctx context.Context, site string, ids []string) (map[string]int, error) {
 	taken := make(map[string]int)
 	if len(ids) == 0 {
 		return taken, nil
 	}
-	var find statement
-	find.add(`SELECT event, taken FROM registrations_taken WHERE site = ? AND event IN (`, site)
-	for i, id := range ids {
-		find.add(strings.Repeat(", ", min(i, 1))+"?", id)
-	}
-	rows, err := r.db.Read.QueryContext(ctx, find.text+`)`, find.args...)
+	var find database.Query
+	find.Add(`SELECT event, taken FROM registrations_taken WHERE site = ? AND `, site)
+	find.AddIn("event", ids)
+	rows, err := g.db.Read.QueryContext(ctx, find.Text, find.Args...)
 	if err != nil {
-		return nil, wrap("counting registrations", err)
+		return nil, database.Wrap("counting registrations", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var id string
 		var n int
 		if err := rows.Scan(&id, &n); err != nil {
-			return nil, wrap("counting registrations", err)
+			return nil, database.Wrap("counting registrations", err)
 		}
 		taken[id] = n
 	}
-	return taken, wrap("counting registrations", rows.Err())
-}
-
-// Places returns how many may register for an event, 0 for any number, and whether it takes
-// registrations.
-func (e *Event) Places() (most int, isOpen bool) {
-	terms := e.terms()
-	return terms.Most, terms.Access != ""
+	return taken, database.Wrap("counting registrations", rows.Err())
 }

@@ -1,8 +1,7 @@
-package events
+package registration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // This file removes the email and the name of registrants who were deleted on the platform
@@ -40,6 +40,19 @@ const (
 	maxSaidAtOnce = 2 * platform.MaxMembersOf
 )
 
+// Forgetter forgets registrants.
+type Forgetter struct {
+	db     *database.DB
+	work   *work.Queue
+	logger *zap.Logger
+
+	forgetting
+}
+
+func newForgetter(db *database.DB, queue *work.Queue, logger *zap.Logger) *Forgetter {
+	return &Forgetter{db, queue, logger, forgetting{said: make(map[string][]string), rounds: make(map[string]round)}}
+}
+
 // forgetting is whom the platforms of sites are to be asked for.
 type forgetting struct {
 	mu     sync.Mutex
@@ -56,8 +69,7 @@ type round struct {
 
 // Deleted says that members of a site were deleted on its platform, who had these emails. It
 // returns at once. Run asks the platform, whose word counts.
-func (r *Registrar) Deleted(site string, emails ...string) {
-	f := &r.forgetting
+func (f *Forgetter) Deleted(site string, emails ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	emails = emails[:min(len(emails), maxSaid-f.count)]
@@ -79,7 +91,7 @@ func (f *forgetting) take(site string) []string {
 }
 
 // Run forgets registrants whom the platforms do not have any more, until ctx is done.
-func (r *Registrar) Run(ctx context.Context, hosts func(site string) platform.MemberFinder) {
+func (f *Forgetter) Run(ctx context.Context, hosts func(site string) platform.MemberFinder) {
 	said, all := time.NewTicker(saidInterval), time.NewTicker(roundInterval)
 	defer said.Stop()
 	defer all.Stop()
@@ -88,11 +100,11 @@ func (r *Registrar) Run(ctx context.Context, hosts func(site string) platform.Me
 		case <-ctx.Done():
 			return
 		case <-said.C:
-			if r.forgetting.isSaid() {
-				r.forgetSites(ctx, hosts, r.forgetSaid)
+			if f.isSaid() {
+				f.forgetSites(ctx, hosts, f.forgetSaid)
 			}
 		case <-all.C:
-			r.forgetSites(ctx, hosts, r.forgetSome)
+			f.forgetSites(ctx, hosts, f.forgetSome)
 		}
 	}
 }
@@ -104,22 +116,22 @@ func (f *forgetting) isSaid() bool {
 }
 
 // forgetSites begins to ask the platform of each site that has registrants.
-func (r *Registrar) forgetSites(ctx context.Context, hosts func(site string) platform.MemberFinder, forget func(context.Context, platform.MemberFinder, string) error) {
-	sites, err := database.List(ctx, r.db.Read, database.Text, listRegistrantSites)
+func (f *Forgetter) forgetSites(ctx context.Context, hosts func(site string) platform.MemberFinder, forget func(context.Context, platform.MemberFinder, string) error) {
+	sites, err := database.List(ctx, f.db.Read, database.Text, listRegistrantSites)
 	if err != nil {
 		return // the store that is away says so elsewhere
 	}
-	r.forgetting.keep(sites)
+	f.keep(sites)
 	for _, site := range sites {
 		host := hosts(site)
 		if host == nil {
 			continue
 		}
-		r.work.Background(site, func(ctx context.Context) {
+		f.work.Background(site, func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
 			defer cancel()
 			if err := forget(ctx, host, site); err != nil {
-				r.logger.Debug("cannot look for deleted registrants", zap.String("site", site), zap.Error(err))
+				f.logger.Debug("cannot look for deleted registrants", zap.String("site", site), zap.Error(err))
 			}
 		})
 	}
@@ -144,17 +156,17 @@ func (f *forgetting) keep(sites []string) {
 
 // forgetSaid asks for those who are said to be deleted. After a failure they are asked for again
 // later.
-func (r *Registrar) forgetSaid(ctx context.Context, host platform.MemberFinder, site string) error {
-	said := r.forgetting.take(site)
+func (f *Forgetter) forgetSaid(ctx context.Context, host platform.MemberFinder, site string) error {
+	said := f.take(site)
 	for part := range slices.Chunk(said, platform.MaxMembersOf) {
-		list, err := r.registrantsOf(ctx, site, part)
+		list, err := f.registrantsOf(ctx, site, part)
 		for members := range slices.Chunk(list, platform.MaxMembersOf) {
 			if err == nil {
-				err = r.forget(ctx, host, site, members)
+				err = f.forget(ctx, host, site, members)
 			}
 		}
 		if err != nil {
-			r.Deleted(site, part...)
+			f.Deleted(site, part...)
 			return err
 		}
 	}
@@ -163,31 +175,32 @@ func (r *Registrar) forgetSaid(ctx context.Context, host platform.MemberFinder, 
 
 // registrantsOf returns the UUIDs of registrants who had one of some emails. SQLite compares ASCII
 // letters alone without case; others are found by the round.
-func (r *Registrar) registrantsOf(ctx context.Context, site string, emails []string) ([]string, error) {
-	var some statement
-	some.add(`SELECT DISTINCT member FROM registrations WHERE site = ? AND LOWER(email) IN (`, site)
+func (f *Forgetter) registrantsOf(ctx context.Context, site string, emails []string) ([]string, error) {
+	lower := make([]string, len(emails))
 	for i, email := range emails {
-		some.add(strings.Repeat(", ", min(i, 1))+"?", strings.ToLower(email))
+		lower[i] = strings.ToLower(email)
 	}
-	some.add(`)`)
-	list, err := database.List(ctx, r.db.Read, database.Text, some.text, some.args...)
-	return list, wrap("finding registrants by email", err)
+	var some database.Query
+	some.Add(`SELECT DISTINCT member FROM registrations WHERE site = ? AND `, site)
+	some.AddIn("LOWER(email)", lower)
+	list, err := database.List(ctx, f.db.Read, database.Text, some.Text, some.Args...)
+	return list, database.Wrap("finding registrants by email", err)
 }
 
 // forgetSome asks for some of a site's registrants, if their round is due.
-func (r *Registrar) forgetSome(ctx context.Context, host platform.MemberFinder, site string) error {
-	at, isDue := r.forgetting.begin(site, r.db.Now())
+func (f *Forgetter) forgetSome(ctx context.Context, host platform.MemberFinder, site string) error {
+	at, isDue := f.begin(site, f.db.Now())
 	if !isDue {
 		return nil
 	}
-	list, err := database.List(ctx, r.db.Read, database.Text, listRegistrantMembers, site, at.after, platform.MaxMembersOf)
+	list, err := database.List(ctx, f.db.Read, database.Text, listRegistrantMembers, site, at.after, platform.MaxMembersOf)
 	if err != nil {
-		return wrap("listing registrants", err)
+		return database.Wrap("listing registrants", err)
 	}
-	if err := r.forget(ctx, host, site, list); err != nil {
+	if err := f.forget(ctx, host, site, list); err != nil {
 		return err
 	}
-	r.forgetting.goOn(site, at, list)
+	f.goOn(site, at, list)
 	return nil
 }
 
@@ -224,7 +237,7 @@ func (f *forgetting) goOn(site string, at round, list []string) {
 
 // forget removes the email and the name of those of some registrants whom the platform does not
 // have. That they registered stays, without saying who they are.
-func (r *Registrar) forget(ctx context.Context, host platform.MemberFinder, site string, list []string) error {
+func (f *Forgetter) forget(ctx context.Context, host platform.MemberFinder, site string, list []string) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -236,10 +249,10 @@ func (r *Registrar) forget(ctx context.Context, host platform.MemberFinder, site
 		if slices.Contains(there, member) {
 			continue
 		}
-		if _, err := r.work.GiveUp(ctx, site, RegistrantsKind, member); err != nil { // which has the email
+		if _, err := f.work.GiveUp(ctx, site, Kind, member); err != nil { // which has the email
 			return err
 		}
-		if err := errors.Join(r.exec(ctx, forgetMemberLabels, site, member), r.forgetPerson(ctx, site, member)); err != nil {
+		if err := forgetMember(ctx, f.db, site, member); err != nil {
 			return err
 		}
 	}

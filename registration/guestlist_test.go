@@ -1,9 +1,10 @@
-package events
+package registration
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
@@ -20,20 +23,16 @@ import (
 
 // guestList is the list of the event of openHouse.
 type guestList struct {
-	*Registrar
+	*edge
 
 	t     *testing.T
-	db    *database.DB
-	store *SQL
 	event string
 	ghost *platformtest.Platform
 }
 
 func openList(t *testing.T, db *database.DB, values map[string]any) *guestList {
 	t.Helper()
-	store, edges := openHouse(t, db, 1, values)
-	id := want[[]Event](t)(store.WithPosts(t.Context(), "daily", nil, ""))[0].ID
-	return &guestList{edges[0], t, db, store, id, platformtest.New()}
+	return &guestList{openHouse(t, db, 1, values)[0], t, party, platformtest.New()}
 }
 
 func (l *guestList) add(email string, isOverLimit bool) (Registrant, bool, error) {
@@ -100,7 +99,7 @@ func TestStaffChangeTheList(t *testing.T) {
 		if _, isNew, err := l.add("max@example.com", true); !isNew || err != nil {
 			t.Errorf("over the limit: %t, %v, want a new one", isNew, err)
 		}
-		if got := want[Registration](t)(l.Register(t.Context(), "daily", "party", reader(1))); got.Reason != IsFull {
+		if got := want[Registration](t)(l.Register(t.Context(), "daily", "party", reader(1))); got.Reason != messaging.IsFull {
 			t.Errorf("a reader: %+v, want that the event is full", briefOf(got))
 		}
 		want[Registrant](t)(l.CheckIn(t.Context(), "daily", l.event, first.Member, true, time.Time{}))
@@ -122,7 +121,7 @@ func TestStaffChangeTheList(t *testing.T) {
 		}
 		l.shows("taken back", Tally{Registered: 3, CheckedIn: 1, Most: 2}, "jane@example.com added by Ed Itor in", "joe@example.com added by Ed Itor", "max@example.com added by Ed Itor")
 		want[Registrant](t)(l.Remove(t.Context(), "daily", l.event, first.Member, "Ann"))
-		edit(t, l.store, func(e *Event) { delete(e.Values, "max_attendees") })
+		l.edit(t, func(e *events.Event) { delete(e.Values, "max_attendees") })
 		want[Registration](t)(l.Register(t.Context(), "daily", "party", Reader{Member: first.Member, Email: "jane@example.com", Membership: FreeMember}))
 		l.shows("she registers herself", Tally{Registered: 3}, "joe@example.com added by Ed Itor", "max@example.com added by Ed Itor", "jane@example.com")
 	})
@@ -133,23 +132,24 @@ func TestStaffChangeTheList(t *testing.T) {
 func TestWhenStaffMayAdd(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		for name, test := range map[string]struct {
-			change func(*Event)
+			change func(*events.Event)
 			want   error
 		}{
-			"after the deadline": {func(e *Event) { e.Values["registration_deadline"] = "2020-01-01" }, nil},
-			"after the end":      {func(e *Event) { e.Values["event_date"] = "2020-01-01" }, nil},
-			"for paying members": {func(e *Event) { e.Values["access"] = "paid" }, nil},
-			"a draft":            {func(e *Event) { e.Status, e.body = Draft, "" }, nil},
-			"cancelled":          {func(e *Event) { e.Status = Cancelled }, ErrEventCancelled},
-			"without access":     {func(e *Event) { delete(e.Values, "access") }, ErrNoAccess},
-			"deleted":            {func(e *Event) { e.Status = deleted }, ErrNotFound},
+			"after the deadline": {func(e *events.Event) { e.Values["registration_deadline"] = "2020-01-01" }, nil},
+			"after the end":      {func(e *events.Event) { e.Values["event_date"] = "2020-01-01" }, nil},
+			"for paying members": {func(e *events.Event) { e.Values["access"] = "paid" }, nil},
+			"a draft":            {func(e *events.Event) { e.Status = events.Draft }, nil},
+			"cancelled":          {func(e *events.Event) { e.Status = events.Cancelled }, ErrEventCancelled},
+			"without access":     {func(e *events.Event) { delete(e.Values, "access") }, ErrNoAccess},
+			"deleted":            {func(e *events.Event) { e.Status = "deleted" }, events.ErrNotFound},
 		} {
 			t.Run(name, func(t *testing.T) {
-				if _, err := db.Write.ExecContext(t.Context(), `DELETE FROM events`); err != nil && !strings.Contains(err.Error(), "events") {
-					t.Fatalf("deleting events: %v", err)
+				store := want[*events.SQL](t)(events.NewSQL(t.Context(), db))
+				if err := errors.Join(store.Forget(t.Context(), "daily"), Forget(t.Context(), db, "daily")); err != nil {
+					t.Fatalf("forgetting the site: %v", err)
 				}
 				l := openList(t, db, nil)
-				edit(t, l.store, test.change)
+				l.edit(t, test.change)
 				_, isNew, err := l.add("jane@example.com", false)
 				if !errors.Is(err, test.want) || isNew != (test.want == nil) {
 					t.Errorf("%t, %v, want %v", isNew, err, test.want)
@@ -188,9 +188,9 @@ func TestStaffAddNobody(t *testing.T) {
 		if n := len(l.ghost.IDs()); n != 0 {
 			t.Errorf("%d members were made, want none", n)
 		}
-		for _, id := range []string{"", "x", newID()} {
-			if _, _, err := l.Add(t.Context(), l.ghost, "daily", id, Addition{Email: "jane@example.com"}); !errors.Is(err, ErrNotFound) {
-				t.Errorf("event %q: %v, want %v", id, err, ErrNotFound)
+		for _, id := range []string{"", "x", none} {
+			if _, _, err := l.Add(t.Context(), l.ghost, "daily", id, Addition{Email: "jane@example.com"}); !errors.Is(err, events.ErrNotFound) {
+				t.Errorf("event %q: %v, want %v", id, err, events.ErrNotFound)
 			}
 		}
 		hats := strings.Repeat("🎩", 191)
@@ -340,7 +340,7 @@ func TestChangesOfTheList(t *testing.T) {
 				_, err := l.CheckIn(t.Context(), "daily", l.event, reader(2).Member, false, time.Time{})
 				return err
 			}, 1},
-			{"a member who is deleted", func() error { return l.forgetPerson(t.Context(), "daily", reader(2).Member) }, 1},
+			{"a member who is deleted", func() error { return forgetMember(t.Context(), l.db, "daily", reader(2).Member) }, 1},
 		} {
 			if err := step.do(); err != nil {
 				t.Errorf("%s: %v", step.name, err)
@@ -355,7 +355,7 @@ func TestChangesOfTheList(t *testing.T) {
 			t.Errorf("a member who was deleted: %+v, want no email and no name", got)
 		}
 		before := tag()
-		edit(t, l.store, func(e *Event) { e.Revision++; e.Values["max_attendees"] = 9.0 })
+		l.edit(t, func(e *events.Event) { e.Revision++; e.Values["max_attendees"] = 9.0 })
 		if tag() == before {
 			t.Errorf("the event is changed, and the tag is %s still, want another", before)
 		}
@@ -387,7 +387,7 @@ func TestStaffBesideReaders(t *testing.T) {
 		}
 		all.Wait()
 		tally := want[Tally](t)(l.Tally(t.Context(), "daily", l.event))
-		taken := want[map[string]int](t)(l.Taken(t.Context(), "daily", []string{l.event, newID()}))
+		taken := want[map[string]int](t)(l.Taken(t.Context(), "daily", []string{l.event, none}))
 		if tally != (Tally{Registered: 20, Most: 20}) || taken[l.event] != 20 || len(taken) != 1 {
 			t.Errorf("counted %+v, and %v places; want 20 of 20", tally, taken)
 		}
@@ -398,23 +398,22 @@ func TestStaffBesideReaders(t *testing.T) {
 func TestLabelsOfAddedGuests(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		l := newLabelled(t, db, "Guest")
-		event := want[[]Event](t)(l.store.WithPosts(t.Context(), "daily", nil, ""))[0].ID
 		ghost := platformtest.New()
 		ghost.EditMember("m1", func(m *platform.Member) { m.UUID, m.Email = reader(1).Member, "jane1@example.com" })
-		if _, _, err := l.Add(t.Context(), ghost, "daily", event, Addition{Email: "jane1@example.com"}); err != nil {
+		if _, _, err := l.Add(t.Context(), ghost, "daily", party, Addition{Email: "jane1@example.com"}); err != nil {
 			t.Fatalf("l.Add: %v", err)
 		}
 		l.has("added", "Guest")
 		l.changed = nil // which the label was
-		if _, _, err := l.Add(t.Context(), ghost, "daily", event, Addition{Email: "new@example.com"}); err != nil {
+		if _, _, err := l.Add(t.Context(), ghost, "daily", party, Addition{Email: "new@example.com"}); err != nil {
 			t.Fatalf("l.Add: %v", err)
 		}
 		if diff := cmp.Diff([]string{"p-1"}, l.changed); diff != "" {
 			t.Errorf("the members that CRMs read anew, want -, got +: %s", diff)
 		}
-		want[Registrant](t)(l.Remove(t.Context(), "daily", event, reader(1).Member, "Ed"))
+		want[Registrant](t)(l.Remove(t.Context(), "daily", party, reader(1).Member, "Ed"))
 		l.has("removed")
-		if _, _, err := l.Restore(t.Context(), "daily", event, reader(1).Member, false); err != nil {
+		if _, _, err := l.Restore(t.Context(), "daily", party, reader(1).Member, false); err != nil {
 			t.Fatalf("l.Restore: %v", err)
 		}
 		l.has("taken back", "Guest")
@@ -429,7 +428,7 @@ func TestUpgradeOfRegistrations(t *testing.T) {
 		for n := range 2 {
 			want[Registration](t)(l.Register(t.Context(), "daily", "party", reader(n)))
 		}
-		text := string(want[[]byte](t)(migrations.ReadFile("migrations/00005_registrants.sql")))
+		text := string(want[[]byte](t)(fs.ReadFile(events.Schema.Files, "migrations/00005_registrants.sql")))
 		_, down, _ := strings.Cut(text, "-- +goose Down")
 		statements := append(strings.Split(strings.TrimSpace(down), ";\n"), `DELETE FROM migrations_events WHERE version_id >= 5`)
 		for _, statement := range statements {
@@ -437,8 +436,8 @@ func TestUpgradeOfRegistrations(t *testing.T) {
 				t.Fatalf("%s: %v", statement, err)
 			}
 		}
-		if err := Schema.Migrate(t.Context(), db); err != nil {
-			t.Fatalf("Schema.Migrate: %v", err)
+		if err := events.Schema.Migrate(t.Context(), db); err != nil {
+			t.Fatalf("events.Schema.Migrate: %v", err)
 		}
 		l.shows("after the upgrade", Tally{Registered: 2}, "jane0@example.com", "jane1@example.com")
 		page := want[RegistrantPage](t)(l.Changes(t.Context(), "daily", l.event, "", 1))

@@ -1,0 +1,53 @@
+package events
+
+import (
+	"strings"
+	"time"
+)
+
+// Terms are the conditions of registering for an event.
+type Terms struct {
+	Access      string    // AccessAnyone, AccessFree or AccessPaid; "" means that the event takes no registrations
+	End         time.Time // of the event: its start if it does not say, the end of its day without a time; zero for never
+	Deadline    time.Time // zero for none
+	Most        int       // registrations, 0 for any number
+	IsCancelled bool
+}
+
+// Terms leaves out what the event's type does not have.
+func (e *Event) Terms() Terms {
+	values := e.shown()
+	w := whenOf(values)
+	t := Terms{Access: accessOf(values), End: w.End, Deadline: w.Deadline, IsCancelled: e.Status == Cancelled}
+	if most, ok := wholeNumber(values["max_attendees"]).(int64); ok {
+		t.Most = int(most)
+	}
+	return t
+}
+
+// IsOver reports whether the event has ended.
+func (t Terms) IsOver(now time.Time) bool { return !t.End.IsZero() && !now.Before(t.End) }
+
+// IsLate reports whether the deadline has passed.
+func (t Terms) IsLate(now time.Time) bool { return !t.Deadline.IsZero() && !now.Before(t.Deadline) }
+
+// isOpen reports whether members whom the access admits can register while there are places.
+func (t Terms) isOpen(now time.Time) bool {
+	return t.Access != "" && !t.IsCancelled && !t.IsOver(now) && !t.IsLate(now)
+}
+
+// PlacesLeft returns how many more can register, and false if any number can.
+func (t Terms) PlacesLeft(taken int) (left int, isLimited bool) {
+	return max(t.Most-taken, 0), t.Most > 0
+}
+
+// RegistrantLabels are for the members who register, without the space around them.
+func (e *Event) RegistrantLabels() (labels []string) {
+	list, _ := e.shown()["rsvp_labels"].([]any)
+	for _, entry := range list {
+		if label, ok := entry.(string); ok && strings.TrimSpace(label) != "" {
+			labels = append(labels, strings.TrimSpace(label))
+		}
+	}
+	return labels
+}

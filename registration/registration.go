@@ -1,0 +1,64 @@
+// Package registration keeps who has registered for events (docs/registration.md).
+//
+// [Readers] is for readers, who register and cancel, and [GuestList] for the staff. Whoever changes
+// a registration does so in one way, in which the number of registrations is never more than
+// the event has places for. What follows from a change on the platform, the labels of members, is
+// work of the kind [Kind]. [Forgetter] removes who registrants were once their members are deleted.
+package registration
+
+import (
+	"context"
+	"database/sql"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/work"
+)
+
+// Service keeps the registrations of all sites of a process. It may be used by many goroutines,
+// and by several processes, at once.
+type Service struct {
+	Readers   *Readers
+	Guests    *GuestList
+	Forgetter *Forgetter // needs its Run
+
+	seats *seats
+}
+
+// Changed is told the platform's ID of a member whose labels were changed there, or who was made.
+type Changed func(ctx context.Context, site, id string) error
+
+// New returns a Service for the events of a store and of its feed, which are on a database, and
+// has a queue label registrants.
+func New(db *database.DB, store *events.SQL, feed *events.Feed, queue *work.Queue, hosts LabelHosts, changed Changed, logger *zap.Logger) *Service {
+	seats := newSeats(db, store, queue)
+	queue.Handle((&labels{db, store, hosts, changed, logger}).kind())
+	return &Service{
+		Readers: newReaders(seats, feed), Guests: &GuestList{seats, changed, logger},
+		Forgetter: newForgetter(db, queue, logger), seats: seats,
+	}
+}
+
+var _ events.Dependent = (*Service)(nil)
+
+// Deleted has the registrants of an event labelled anew who have labels from here.
+func (s *Service) Deleted(ctx context.Context, tx *sql.Tx, site, event string) error {
+	return enqueueLabelled(ctx, tx, s.seats.work, site, event)
+}
+
+// Removed deletes the registrations for an event.
+func (s *Service) Removed(ctx context.Context, tx *sql.Tx, site, event string) error {
+	return removeSeats(ctx, tx, site, event)
+}
+
+// Forget deletes all that is kept of a site that is not served any more.
+func Forget(ctx context.Context, db *database.DB, site string) error {
+	for _, text := range []string{forgetRegistrations, forgetTaken, forgetLabels} {
+		if _, err := db.Write.ExecContext(ctx, text, site); err != nil {
+			return database.Wrap("deleting the registrations of site "+site, err)
+		}
+	}
+	return nil
+}
