@@ -88,8 +88,8 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 		registrations.Forgetter.Run(ctx, platformsOf[platform.MemberFinder](s.edge))
 	})
 	service := events.New(store, queue, platformsOf[platform.EventHost](s.edge), logger, registrations)
-	service.UsePages(events.Pages{Script: s.script, TakesRegistrations: s.takeRegistrations})
-	run(service.Run)
+	service.Posts.UsePages(events.Pages{Script: s.script, TakesRegistrations: s.takeRegistrations})
+	run(service.Posts.Run)
 	s.serving.Store(&servingEvents{service, feed, registrations})
 	return nil
 }

@@ -21,7 +21,8 @@ func TestPendingAndToBeChecked(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := want[*SQL](t)(NewSQL(t.Context(), db))
 		queue := queueOf(t, store)
-		r := &room{New(store, queue, func(string) platform.EventHost { return nil }, zap.NewNop()), platformtest.New(), store, queue, t}
+		service := New(store, queue, func(string) platform.EventHost { return nil }, zap.NewNop())
+		r := &room{service, service.Posts, platformtest.New(), store, queue, t}
 		e := want[Event](t)(r.Create(t.Context(), "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
 		at := time.UnixMilli(1000).UTC()
 		r.enqueue(e.ID, at)
@@ -42,7 +43,8 @@ func TestPollSites(t *testing.T) {
 		store, h, ctx := want[*SQL](t)(NewSQL(t.Context(), db)), platformtest.New(), t.Context()
 		hosts := func(string) platform.EventHost { return h }
 		queue := queueOf(t, store)
-		r := &room{New(store, queue, hosts, zap.NewNop()), h, store, queue, t} // which does not run
+		service := New(store, queue, hosts, zap.NewNop())
+		r := &room{service, service.Posts, h, store, queue, t} // which does not run
 		r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 		want[Event](t)(r.Create(ctx, "idle", Edit{"solo", "webinar", nil}))
 		looked := func(at time.Time) {
@@ -63,7 +65,7 @@ func TestPollSites(t *testing.T) {
 
 		full := New(store, ended(t, store), hosts, zap.NewNop())
 		looked(now.Add(-time.Hour))
-		full.pollSites(ctx)
+		full.Posts.pollSites(ctx)
 		if list := want[[]string](t)(store.Sites(ctx, time.Minute)); len(list) != 1 {
 			t.Error("a look that was not made counts as one")
 		}

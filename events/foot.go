@@ -29,7 +29,7 @@ type Pages struct {
 }
 
 // UsePages sets what the posts of events have. It must be called before Run.
-func (s *Service) UsePages(p Pages) { s.pages = p }
+func (s *Posts) UsePages(p Pages) { s.pages = p }
 
 // sitePage is what the posts of a site's events have for readers beside the events.
 type sitePage struct {
@@ -73,7 +73,7 @@ func newLanguages() *languages { return recent.New[string, string](maxSites, lan
 
 // sitePage returns what the posts of a site have now. While the platform does not say its
 // language, that is English, and isKnown is false. Errors: those of the store.
-func (s *Service) sitePage(ctx context.Context, host platform.EventHost, site string) (p sitePage, isKnown bool, err error) {
+func (s *Posts) sitePage(ctx context.Context, host platform.EventHost, site string) (p sitePage, isKnown bool, err error) {
 	_, settings, err := s.store.Version(ctx, site)
 	if err != nil {
 		return sitePage{}, false, err

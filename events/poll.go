@@ -30,7 +30,7 @@ const (
 )
 
 // Run takes over what staff change on the platforms, until ctx is done.
-func (s *Service) Run(ctx context.Context) {
+func (s *Posts) Run(ctx context.Context) {
 	ticker := time.NewTicker(sitesInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -45,13 +45,13 @@ func (s *Service) Run(ctx context.Context) {
 // Refresh takes over what staff have changed of the posts of some events of a site: title,
 // slug, excerpt, picture, and whether they are published. It returns the events as they are
 // then. Errors: those of the platform and of the store, with the events as they were.
-func (s *Service) Refresh(ctx context.Context, site string, list []Event) ([]Event, error) {
+func (s *Posts) Refresh(ctx context.Context, site string, list []Event) ([]Event, error) {
 	polled, _, err := s.refresh(ctx, s.hosts(site), list)
 	return polled, err
 }
 
 // refresh is Refresh, and returns the posts too, by ID.
-func (s *Service) refresh(ctx context.Context, host platform.EventHost, list []Event) ([]Event, map[string]platform.EventPost, error) {
+func (s *Posts) refresh(ctx context.Context, host platform.EventHost, list []Event) ([]Event, map[string]platform.EventPost, error) {
 	var ids []string
 	for _, e := range list {
 		if e.Post.ID != "" {
@@ -84,7 +84,7 @@ func (s *Service) refresh(ctx context.Context, host platform.EventHost, list []E
 var errSame = errors.New("nothing was changed")
 
 // takeOver takes over what staff have changed of the post of an event, nil if it is gone.
-func (s *Service) takeOver(ctx context.Context, e Event, p *platform.EventPost) (Event, error) {
+func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (Event, error) {
 	if e.Post.ID == "" || e.Pending != nil || p != nil && e.Post.same(*p) {
 		return e, nil
 	}
@@ -154,7 +154,7 @@ func (e *Event) follow(p platform.EventPost) {
 
 // pollSites takes over what staff have changed of posts since the last poll, of the sites
 // for which it is time, and finds posts that are gone.
-func (s *Service) pollSites(ctx context.Context) {
+func (s *Posts) pollSites(ctx context.Context) {
 	sites, err := s.store.Sites(ctx, pollInterval)
 	if err != nil {
 		return // the store that is away says so elsewhere
@@ -180,7 +180,7 @@ func (s *Service) pollSites(ctx context.Context) {
 
 // poll reads the posts of a site that were changed since a time, or since one at which they
 // could not be read, and some others: one that is deleted is in no list of changes.
-func (s *Service) poll(ctx context.Context, host platform.EventHost, site string, since time.Time) error {
+func (s *Posts) poll(ctx context.Context, host platform.EventHost, site string, since time.Time) error {
 	from := s.polledAt(site)
 	if !from.missed.IsZero() && from.missed.Before(since) {
 		since = from.missed
@@ -211,7 +211,7 @@ func (s *Service) poll(ctx context.Context, host platform.EventHost, site string
 
 // pollChanges reads the posts of a site that were changed since a time. It returns how far it
 // came, zero if it has read all of them.
-func (s *Service) pollChanges(ctx context.Context, host platform.EventHost, site string, since time.Time) (reached time.Time, err error) {
+func (s *Posts) pollChanges(ctx context.Context, host platform.EventHost, site string, since time.Time) (reached time.Time, err error) {
 	for range maxChanges {
 		changed, err := host.ChangedPosts(ctx, since)
 		if err != nil {
@@ -244,13 +244,13 @@ func (s *Service) pollChanges(ctx context.Context, host platform.EventHost, site
 	return since, nil
 }
 
-func (s *Service) polledAt(site string) polled {
+func (s *Posts) polledAt(site string) polled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.polled[site]
 }
 
-func (s *Service) goOn(site string, from polled) {
+func (s *Posts) goOn(site string, from polled) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.polled[site] = from

@@ -16,7 +16,7 @@ const maxRenewed = 20
 // would get now, such as those that were published before there was one. Each is written once:
 // what staff change of its code afterwards stays. An edge that serves no readers leaves this to
 // those that do.
-func (s *Service) renew(ctx context.Context, host platform.EventHost, site string, list []Event, posts map[string]platform.EventPost) error {
+func (s *Posts) renew(ctx context.Context, host platform.EventHost, site string, list []Event, posts map[string]platform.EventPost) error {
 	if s.pages.Script == "" || len(posts) == 0 {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (s *Service) renew(ctx context.Context, host platform.EventHost, site strin
 }
 
 // unlessChanged changes an event unless somebody else has done so since it was read.
-func (s *Service) unlessChanged(ctx context.Context, e Event, change func(*sql.Tx, *Event) error) error {
+func (s *Posts) unlessChanged(ctx context.Context, e Event, change func(*sql.Tx, *Event) error) error {
 	_, err := s.store.Change(ctx, e.Site, e.ID, func(tx *sql.Tx, now *Event) error {
 		if now.Revision != e.Revision || now.Pending != nil || now.Post.ID != e.Post.ID {
 			return errSame

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -28,34 +27,22 @@ import (
 // another one. An event that is returned with Pending is kept, and synced to the platform
 // later.
 type Service struct {
-	store  Store
-	hosts  func(site string) platform.EventHost
-	logger *zap.Logger
+	// Posts are those of the events.
+	Posts *Posts
 
+	store      Store
 	work       *work.Queue
 	dependents dependents
 	listing    *limiter.Limiter
-	pages      Pages
-
-	languages *languages // of publications
-
-	mu     sync.Mutex
-	polled map[string]polled // by site
 }
 
-// polled is where the next poll of a site begins.
-type polled struct {
-	last   string    // the ID of the event that was polled last, "" for none
-	missed time.Time // since when changes could not be asked for, zero if they could
-}
-
-// New returns a Service that needs Run, and has a queue sync events. hosts returns the
+// New returns a Service whose Posts need Run, and has a queue sync events. hosts returns the
 // platform of a site, nil for a site that this process does not serve.
 func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents ...Dependent) *Service {
-	s := &Service{store: store, work: queue, hosts: hosts, logger: logger, dependents: dependents, listing: limiter.New(maxLists, 0), polled: make(map[string]polled)}
-	s.languages = newLanguages()
-	queue.Handle(s.kind())
-	return s
+	return &Service{
+		Posts: newPosts(store, queue, hosts, logger, dependents),
+		store: store, work: queue, dependents: dependents, listing: limiter.New(maxLists, 0),
+	}
 }
 
 // maxLists bounds the lists that are read at once, for all sites of a process. One is read in
@@ -195,7 +182,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 	if err != nil || task.Key == "" {
 		return e, err
 	}
-	return s.await(ctx, e, task), nil
+	return s.Posts.await(ctx, e, task), nil
 }
 
 // task is the work of syncing an event.
@@ -247,26 +234,19 @@ func (s *Service) shape(e *Event, t *Type) error {
 		return &InvalidError{[]manifest.Problem{{Field: "type", Message: "The theme has no such event type any more. Choose another one."}}}
 	}
 	isTheirs := e.Post.Slug != "" && textOf(e.Values, "slug") == e.Post.Slug // such as snake_case
-	problems := slices.DeleteFunc(t.Problems(e.Values, s.limits(e.Site)), func(p manifest.Problem) bool { return isTheirs && p.Field == "slug" })
+	problems := slices.DeleteFunc(t.Problems(e.Values, s.Posts.limits(e.Site)), func(p manifest.Problem) bool { return isTheirs && p.Field == "slug" })
 	if len(problems) > 0 {
 		return &InvalidError{problems}
 	}
-	if problems := t.postProblems(e.Values, s.limits(e.Site)); len(problems) > 0 {
+	if problems := t.postProblems(e.Values, s.Posts.limits(e.Site)); len(problems) > 0 {
 		return &InvalidError{problems}
 	}
 	e.Shape = t.shape()
 	e.Shape.Checked = e.Status
-	if most := s.limits(e.Site).Head; most > 0 && len(e.head(s.pages.Script)) > most {
+	if most := s.Posts.limits(e.Site).Head; most > 0 && len(e.head(s.Posts.pages.Script)) > most {
 		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
 	}
 	return nil
-}
-
-func (s *Service) limits(site string) platform.PostLimits {
-	if host := s.hosts(site); host != nil {
-		return host.PostLimits()
-	}
-	return platform.PostLimits{}
 }
 
 // Problems returns why an event cannot be published as a type of its theme, nil if the

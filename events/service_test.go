@@ -58,6 +58,7 @@ func typeOf(t *testing.T, key string) *Type {
 // room is a service with a platform.
 type room struct {
 	*Service
+	*Posts
 	ghost *platformtest.Platform
 	store *SQL
 	queue *work.Queue
@@ -135,13 +136,13 @@ func roomWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *r
 	}, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { s.Run(ctx) })
+	running.Go(func() { s.Posts.Run(ctx) })
 	running.Go(func() { queue.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})
-	return &room{s, h, store, queue, t}
+	return &room{s, s.Posts, h, store, queue, t}
 }
 
 // published returns an event that was published.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -29,7 +30,45 @@ const (
 	lateInterval = time.Minute
 )
 
-func (s *Service) kind() work.Kind {
+// Posts syncs events to their posts, and takes over what staff change of these.
+type Posts struct {
+	store      Store
+	hosts      func(site string) platform.EventHost
+	work       *work.Queue
+	dependents dependents
+	logger     *zap.Logger
+
+	pages     Pages
+	languages *languages // of publications
+
+	mu     sync.Mutex
+	polled map[string]polled // by site
+}
+
+// polled is where the next poll of a site begins.
+type polled struct {
+	last   string    // the ID of the event that was polled last, "" for none
+	missed time.Time // since when changes could not be asked for, zero if they could
+}
+
+func newPosts(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents dependents) *Posts {
+	s := &Posts{
+		store: store, hosts: hosts, work: queue, dependents: dependents, logger: logger,
+		languages: newLanguages(), polled: make(map[string]polled),
+	}
+	queue.Handle(s.kind())
+	return s
+}
+
+// limits are the platform's, none for a site that this process does not serve.
+func (s *Posts) limits(site string) platform.PostLimits {
+	if host := s.hosts(site); host != nil {
+		return host.PostLimits()
+	}
+	return platform.PostLimits{}
+}
+
+func (s *Posts) kind() work.Kind {
 	return work.Kind{Name: Kind, Do: s.sync, Timeout: syncTimeout, Platform: func(site string) any {
 		if host := s.hosts(site); host != nil {
 			return host
@@ -39,7 +78,7 @@ func (s *Service) kind() work.Kind {
 }
 
 // await has an event synced that was enqueued, waits a while, and returns it as it is then.
-func (s *Service) await(ctx context.Context, e Event, t work.Task) Event {
+func (s *Posts) await(ctx context.Context, e Event, t work.Task) Event {
 	attempt, _ := s.work.Try(ctx, t)
 	if now, ok := attempt.Value.(*Event); ok {
 		return *now
@@ -58,7 +97,7 @@ func (s *Service) await(ctx context.Context, e Event, t work.Task) Event {
 }
 
 // sync writes the latest of an event to its post.
-func (s *Service) sync(ctx context.Context, t work.Task) work.Result {
+func (s *Posts) sync(ctx context.Context, t work.Task) work.Result {
 	host := s.hosts(t.Site)
 	sent, err := s.store.Find(ctx, t.Site, t.Key)
 	switch {
@@ -113,7 +152,7 @@ func (e *Event) needsPlatform(now time.Time) bool {
 
 // apply has the platform take an event. It returns the post as it is then, which is nil if
 // there is none any more.
-func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event, t work.Task) (*platform.EventPost, error) {
+func (s *Posts) apply(ctx context.Context, host platform.EventHost, e *Event, t work.Task) (*platform.EventPost, error) {
 	if !e.lateAt.IsZero() && !s.store.Now().Before(e.lateAt) {
 		if err := host.DeleteDrafts(ctx, draftSlug(e.ID), e.Post.ID); err != nil {
 			return nil, err
@@ -161,7 +200,7 @@ func (s *Service) apply(ctx context.Context, host platform.EventHost, e *Event, 
 
 // note keeps which post an event has, before the post gets another slug, by which it would
 // not be found. Errors: work.ErrLost, those of the store.
-func (s *Service) note(ctx context.Context, e *Event, t work.Task) error {
+func (s *Posts) note(ctx context.Context, e *Event, t work.Task) error {
 	_, err := s.store.Change(ctx, e.Site, e.ID, func(tx *sql.Tx, now *Event) error {
 		now.Post, now.lateAt = e.Post, e.lateAt
 		return s.work.Holds(ctx, tx, t)

@@ -148,7 +148,7 @@ func (r *eventsView) labelOf(key string) string {
 // current takes over what staff changed in the platform. If that does not respond, events
 // are shown as they are stored.
 func (r *eventsView) current(ctx context.Context, list []events.Event) []events.Event {
-	refreshed, err := r.events.Refresh(ctx, r.site.Name, list)
+	refreshed, err := r.events.Posts.Refresh(ctx, r.site.Name, list)
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
 			r.desk.Logger.Warn("cannot poll posts of events", zap.String("site", r.site.Name), zap.Error(err))

@@ -219,7 +219,7 @@ func (a *eventRequest) list(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if refreshed, err := a.service.Refresh(ctx, a.site.Name, page.Events); err == nil { // else as they are kept
+	if refreshed, err := a.service.Posts.Refresh(ctx, a.site.Name, page.Events); err == nil { // else as they are kept
 		page.Events = refreshed
 	}
 	response := eventsResponse{Events: []eventResponse{}, Total: page.Total}
@@ -336,7 +336,7 @@ func (a *eventRequest) show(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if refreshed, err := a.service.Refresh(ctx, a.site.Name, []events.Event{e}); err == nil { // else as it is kept
+	if refreshed, err := a.service.Posts.Refresh(ctx, a.site.Name, []events.Event{e}); err == nil { // else as it is kept
 		e = refreshed[0]
 	}
 	return a.respond(ctx, http.StatusOK, e)

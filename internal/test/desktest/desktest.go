@@ -144,7 +144,7 @@ func New(t testing.TB) *House {
 	h.Events = events.New(eventsStore, queue, func(string) platform.EventHost { return h.Ghost }, zap.NewNop(), registrations)
 	running, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { h.Events.Run(running) })
+	done.Go(func() { h.Events.Posts.Run(running) })
 	done.Go(func() { queue.Run(running) })
 	t.Cleanup(func() {
 		cancel()
