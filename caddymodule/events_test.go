@@ -141,11 +141,14 @@ func TestEvents(t *testing.T) {
 	if page.Status != 200 || !strings.Contains(page.Body, "<p>A webinar</p>") || len(data) != 2 {
 		t.Fatalf("%v", page)
 	}
-	want := fmt.Sprintf(`{"@context":"https://schema.org","@type":"Event","name":%q,"description":"With wine.",`+
+	address := published.Post.URL
+	want := fmt.Sprintf(`{"@context":"https://schema.org","@type":"Event","name":"An evening \u0026 \u003cb\u003emore\u003c/b\u003e %s","description":"With wine.",`+
 		`"startDate":"2031-05-01T19:00:00+02:00","endDate":"2031-05-01T21:00:00+02:00","eventStatus":"https://schema.org/EventScheduled",`+
-		`"eventAttendanceMode":"https://schema.org/OfflineEventAttendanceMode","location":[{"@type":"Place","name":"The Pier","address":"The Pier"}],`+
-		`"isAccessibleForFree":true}`, "An evening \\u0026 \\u003cb\\u003emore\\u003c/b\\u003e "+h.unique)
-	if diff := cmp.Diff(strings.ReplaceAll(want, `\\u`, `\u`), data[1]); diff != "" {
+		`"eventAttendanceMode":"https://schema.org/MixedEventAttendanceMode",`+
+		`"location":[{"@type":"Place","name":"The Pier","address":"The Pier"},{"@type":"VirtualLocation","url":%q}],`+
+		`"isAccessibleForFree":true,"offers":{"@type":"Offer","url":%[2]q,"availability":"https://schema.org/InStock"},"url":%[2]q,`+
+		`"organizer":{"@type":"Organization","name":"Daily","url":%[3]q}}`, h.unique, address, strings.TrimSuffix(address, slug+"/"))
+	if diff := cmp.Diff(want, data[1]); diff != "" {
 		t.Errorf("data[1] (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(page.Body, `<script src=/ghost/lychgate/event.js async blocking="render"></script>`) {

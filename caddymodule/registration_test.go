@@ -73,7 +73,7 @@ func TestRegistration(t *testing.T) {
 		ids[path] = draft.ID
 		return path
 	}
-	free := publish("Free", map[string]any{"access": "free", "max_attendees": 1})
+	free := publish("Free", map[string]any{"access": "free", "max_attendees": 1, "platform_url": "https://meet.example.com/room"})
 	paid := publish("Paid", map[string]any{"access": "paid"})
 	none := publish("None", nil)
 	over := publish("Over", map[string]any{"access": "free", "event_date": "2020-05-01"})
@@ -87,7 +87,7 @@ func TestRegistration(t *testing.T) {
 		t.Helper()
 		got := h.do(method, path, append([]string{"Cookie", cookie, "Sec-Fetch-Site", "same-origin", "Origin", h.base}, header...)...)
 		var body struct{ State string }
-		if method != "HEAD" && got.Status != http.StatusNoContent {
+		if method != "HEAD" && got.Status != http.StatusNoContent && !strings.HasPrefix(got.Header["Content-Type"], "text/calendar") {
 			h.decode(got.Body, &body)
 		}
 		return told{got.Status, body.State}, got
@@ -101,10 +101,19 @@ func TestRegistration(t *testing.T) {
 		{"a guest who registers", "PUT", free, "", told{401, "login_required_free"}},
 		{"a free member where members pay", "PUT", paid, jane, told{403, "upgrade_required"}},
 		{"a free member", "GET", free, jane, told{200, "can_register"}},
+		{"a free member's own calendar file", "GET", free + ".ics", jane, told{403, ""}},
+		{"a guest's", "GET", free + ".ics", "", told{401, ""}},
+		{"a guest's, without the answer", "HEAD", free + ".ics", "", told{401, ""}},
 		{"a free member who registers", "PUT", free, jane, told{200, "registered"}},
+		{"the calendar file then", "GET", free + ".ics", jane, told{200, ""}},
+		{"without the answer", "HEAD", free + ".ics", jane, told{200, ""}},
+		{"the calendar file, another method", "PUT", free + ".ics", jane, told{405, ""}},
+		{"its methods", "OPTIONS", free + ".ics", "", told{204, ""}},
 		{"again", "PUT", free, jane, told{200, "registered"}},
 		{"by the event's ID", "PUT", "/ghost/lychgate/events/" + ids[free] + "/registration", jane, told{200, "registered"}},
 		{"another, who is late", "PUT", free, john, told{409, "registration_closed"}},
+		{"whose calendar file it is not", "GET", free + ".ics", john, told{403, ""}},
+		{"without the answer", "HEAD", free + ".ics", john, told{403, ""}},
 		{"who has a gift", "PUT", paid, john, told{200, "registered"}},
 		{"who cancels", "DELETE", free, jane, told{200, "can_register"}},
 		{"a guest who cancels", "DELETE", free, "", told{401, "login_required_free"}},
@@ -119,6 +128,15 @@ func TestRegistration(t *testing.T) {
 			t.Errorf("%s: %v, want %v", step.name, answer, step.want)
 		}
 	}
+	ask("PUT", free, jane)
+	if got := h.do("GET", free+".ics", "Cookie", jane, "Sec-Fetch-Site", "same-origin"); !strings.Contains(got.Body, "CONFERENCE;VALUE=URI:https://meet.example.com/room") ||
+		got.Header["Cache-Control"] != "private, no-store" {
+		t.Errorf("the calendar file of who is registered: %v, want the link, and that no cache keeps it", got)
+	}
+	if got := h.do("GET", strings.TrimSuffix(free, "/registration")+".ics"); got.Status != 200 || strings.Contains(got.Body, "meet.example.com") {
+		t.Errorf("the calendar file of everybody: %v, want it without the link", got)
+	}
+	ask("DELETE", free, jane)
 	if _, answer := ask("GET", free+"?lang=de", ""); !strings.Contains(answer.Body, `"Diese Veranstaltung ist für Mitglieder.`) {
 		t.Errorf("in German: %v, want the German message", answer)
 	}
@@ -140,8 +158,21 @@ func TestRegistration(t *testing.T) {
 	if got := h.do("PUT", free, "Sec-Fetch-Site", "same-site", "Cookie", jane); got.Status != 403 {
 		t.Errorf("a page of a subdomain: %v, want 403", got)
 	}
-	if got := h.do("OPTIONS", free, "Host", "elsewhere.example.com"); got.Status != 404 {
-		t.Errorf("the methods at another site: %v, want 404", got)
+	for _, path := range []string{free, free + ".ics"} {
+		if got := h.do("OPTIONS", path, "Host", "elsewhere.example.com"); got.Status != 404 {
+			t.Errorf("the methods of %s at another site: %v, want 404", path, got)
+		}
+	}
+	for _, method := range []string{"GET", "HEAD"} {
+		if got := h.do(method, free+".ics", "Sec-Fetch-Site", "cross-site", "Cookie", jane); got.Status != 403 {
+			t.Errorf("%s of a calendar file by a page of another site: %v, want 403", method, got)
+		}
+		if got, answer := ask(method, "/ghost/lychgate/events/none/registration.ics", jane); got.Status != 404 {
+			t.Errorf("%s of the calendar file of no event: %v, want 404", method, answer)
+		}
+		if got := h.do(method, free+".ics", "Host", "elsewhere.example.com"); got.Status != 404 {
+			t.Errorf("%s of a calendar file at another site: %v, want 404", method, got)
+		}
 	}
 
 	// Staff see who has registered, and who has cancelled.
@@ -240,6 +271,11 @@ func TestRegistration(t *testing.T) {
 			t.Errorf("%s of who is not known: %v, want 503 and Retry-After 5", method, answer)
 		}
 	}
+	for _, method := range []string{"GET", "HEAD"} {
+		if _, answer := ask(method, free+".ics", "ghost-members-ssr=new; ghost-members-ssr.sig=new"); answer.Status != 503 {
+			t.Errorf("%s of the calendar file of who is not known: %v, want 503", method, answer)
+		}
+	}
 	p.fix()
 
 	// A guest asks for a mail, which Ghost sends.
@@ -312,6 +348,11 @@ func TestRegistration(t *testing.T) {
 	for _, method := range append(methods, "PATCH") {
 		if got, answer := ask(method, free, "", "X-Forwarded-For", "198.51.100.8"); got.Status != 429 || answer.Header["Retry-After"] == "" {
 			t.Errorf("%s of who asks too much: %v, want 429 and Retry-After", method, answer)
+		}
+	}
+	for _, method := range []string{"GET", "HEAD", "PATCH"} {
+		if _, answer := ask(method, free+".ics", "", "X-Forwarded-For", "198.51.100.8"); answer.Status != 429 {
+			t.Errorf("%s of a calendar file of who asks too much: %v, want 429", method, answer)
 		}
 	}
 }

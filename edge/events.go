@@ -20,7 +20,7 @@ type Events struct {
 	store    *openStore
 	failures *api.AuthLimiter              // of readers' sessions
 	serving  atomic.Pointer[servingEvents] // nil while the store is away
-	script   string                        // as ServeReaders says
+	pages    events.Pages                  // as ServeReaders says
 }
 
 type servingEvents struct {
@@ -55,12 +55,12 @@ func (e *Edge) UseEvents() (*Events, error) {
 	return state, nil
 }
 
-// ServeReaders has the pages of events load the script at a path. Of several paths, the first
-// in alphabetical order is taken, so that all edges take the same. It is called before the edge
-// starts.
-func (s *Events) ServeReaders(script string) {
-	if s.script == "" || script < s.script {
-		s.script = script
+// ServeReaders has the pages of events load the script at a path, and the desk name the calendar
+// beside the list at another. Of several, those of the first script in alphabetical order are
+// taken, so that all edges take the same. It is called before the edge starts.
+func (s *Events) ServeReaders(script, list string) {
+	if s.pages.Script == "" || script < s.pages.Script {
+		s.pages.Script, s.pages.List = script, list
 	}
 }
 
@@ -88,7 +88,9 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 		registrations.Forgetter.Run(ctx, platformsOf[platform.MemberFinder](s.edge))
 	})
 	service := events.New(store, queue, platformsOf[platform.EventHost](s.edge), logger, registrations)
-	service.Posts.UsePages(events.Pages{Script: s.script, TakesRegistrations: s.takeRegistrations})
+	pages := s.pages
+	pages.TakesRegistrations = s.takeRegistrations
+	service.Posts.UsePages(pages)
 	run(service.Posts.Run)
 	s.serving.Store(&servingEvents{service, feed, registrations})
 	return nil

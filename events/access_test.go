@@ -64,7 +64,7 @@ func TestAccessIsOneThingEverywhere(t *testing.T) {
 				t.Fatalf("calendarEntry: %v", err)
 			}
 			got.Calendar = strings.Contains(entry, "meet.example.com")
-			got.Free = linkedData(public).values()["isAccessibleForFree"]
+			got.Free = (linkedEvent{public: public}).object().values()["isAccessibleForFree"]
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("access %#v (-want +got): %s", test.value, diff)
 			}

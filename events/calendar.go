@@ -30,9 +30,23 @@ func calendarFrame(name string) (start, end string) {
 	return strings.TrimSuffix(calendar.Serialize(serialization), end), end
 }
 
+// defaultLength is how long an event is in a calendar that does not say when it ends. Calendars
+// show one of no length badly, or not at all.
+const defaultLength = time.Hour
+
+// withLink returns an event, as JSON for readers, with its online link for one who may have it.
+func withLink(body, link string) (string, error) {
+	var public map[string]any
+	if err := json.Unmarshal([]byte(body), &public); err != nil {
+		return "", err
+	}
+	public["platform_url"] = link
+	return encode(public), nil
+}
+
 // calendarEntry returns an event, as JSON for readers, as it stands in a calendar file: ""
 // for one without a date. Times are in UTC, so that no calendar needs the rules of a time
-// zone.
+// zone (docs/events.md#calendars).
 func calendarEntry(body string) (string, error) {
 	var public map[string]any
 	if err := json.Unmarshal([]byte(body), &public); err != nil || textOf(public, "start") == "" {
@@ -50,10 +64,12 @@ func calendarEntry(body string) (string, error) {
 		e.SetAllDayStartAt(dateIn(when.Start))
 		e.SetAllDayEndAt(dateIn(when.End))
 	} else {
-		e.SetStartAt(when.Start.UTC())
-		if when.End.After(when.Start) { // DTEND must be later (RFC 5545, section 3.8.2.2)
-			e.SetEndAt(when.End.UTC())
+		end := when.End
+		if !end.After(when.Start) { // DTEND must be later (RFC 5545, section 3.8.2.2)
+			end = when.Start.Add(defaultLength)
 		}
+		e.SetStartAt(when.Start.UTC())
+		e.SetEndAt(end.UTC())
 	}
 	e.SetSummary("") // which each entry has, also of an event without a name
 	for _, f := range standardFields {
@@ -68,11 +84,29 @@ func calendarEntry(body string) (string, error) {
 	if url := textOf(public, "url"); url != "" {
 		e.SetURL(url)
 	}
+	addLink(e, oneLine(textOf(public, "platform_url")))
 	e.SetStatus(ical.ObjectStatusConfirmed)
 	if textOf(public, "status") == string(Cancelled) {
 		e.SetStatus(ical.ObjectStatusCancelled)
 	}
 	return e.Serialize(serialization), nil
+}
+
+// addLink adds the online link of an event, "" for none. Many programs do not know CONFERENCE
+// (RFC 7986, section 5.11), so the link is also in the description, unless it is the place.
+func addLink(e *ical.VEvent, link string) {
+	if link == "" {
+		return
+	}
+	e.AddProperty(ical.ComponentProperty("CONFERENCE"), link, ical.WithValue("URI"))
+	if place := e.GetProperty(ical.ComponentPropertyLocation); place != nil && place.Value == link {
+		return
+	}
+	var description string
+	if p := e.GetProperty(ical.ComponentPropertyDescription); p != nil {
+		description = p.Value + "\n\n"
+	}
+	e.SetProperty(ical.ComponentPropertyDescription, description+link)
 }
 
 // sequence returns a number that grows with the changes of the event, by which a calendar that

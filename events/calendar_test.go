@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
 
 // A calendar has the events that have a date, in lines that each program takes.
@@ -39,6 +41,7 @@ LOCATION:A\, b\; c\\
 ` + after + `STATUS:CONFIRMED
 END:VEVENT`,
 		before + `DTSTART:20260501T100000Z
+DTEND:20260501T110000Z
 SUMMARY:Gates
 ` + after + `STATUS:CONFIRMED
 END:VEVENT`,
@@ -49,9 +52,11 @@ DESCRIPTION:One\ntwo\nthree\nfour\, ` + strings.Repeat("é", 40) + `
 ` + after + `STATUS:CONFIRMED
 END:VEVENT`,
 		before + `DTSTART:20261025T023000Z
+DTEND:20261025T033000Z
 SUMMARY:Gates
 LOCATION:https://meet.example.com/?a\,b\;c
-` + after + `STATUS:CANCELLED
+` + after + `CONFERENCE;VALUE=URI:https://meet.example.com/?a,b;c
+STATUS:CANCELLED
 END:VEVENT`,
 	}
 	for name, head := range map[string]string{
@@ -76,5 +81,60 @@ END:VEVENT`,
 		if diff := cmp.Diff(want, unfolded); diff != "" {
 			t.Errorf("named %q (-want +got): %s", name, diff)
 		}
+	}
+}
+
+// A reader who may have the online link gets it, beside the place too; nobody else does.
+func TestCalendarWithLink(t *testing.T) {
+	const link = "https://meet.example.com/?a,b"
+	for _, test := range []struct {
+		name         string
+		values       map[string]any
+		link         string
+		lines, place string
+	}{
+		{"for nobody", map[string]any{}, "", "", ""},
+		{"for a registrant", map[string]any{}, link, "CONFERENCE;VALUE=URI:" + link, `LOCATION:https://meet.example.com/?a\,b`},
+		{
+			"at a place too",
+			map[string]any{"location": "The Pier"},
+			link, "CONFERENCE;VALUE=URI:" + link + ` DESCRIPTION:https://meet.example.com/?a\,b`,
+			"LOCATION:The Pier",
+		},
+		{
+			"at a place, and described",
+			map[string]any{"location": "The Pier", "description": "Wine."},
+			link,
+			"CONFERENCE;VALUE=URI:" + link + ` DESCRIPTION:Wine.\n\nhttps://meet.example.com/?a\,b`, "LOCATION:The Pier",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store := want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))
+			e := newEvent(test.values)
+			e.Values["event_date"], e.Values["access"], e.Values["platform_url"] = "2031-05-01", "free", link
+			e.Site, e.body = "daily", e.publicJSON()
+			if err := store.Insert(t.Context(), *e); err != nil {
+				t.Fatalf("store.Insert: %v", err)
+			}
+			file, name, err := NewFeed(store).CalendarWith(t.Context(), "daily", "gates", test.link)
+			if err != nil || name != "Gates" {
+				t.Fatalf("the calendar file of %q, %v; want that of Gates", name, err)
+			}
+			var lines []string
+			place := ""
+			for line := range strings.Lines(strings.ReplaceAll(file, "\r\n ", "")) {
+				line = strings.TrimSpace(line)
+				if strings.HasPrefix(line, "LOCATION") {
+					place = line
+				}
+				if strings.HasPrefix(line, "DESCRIPTION") || strings.HasPrefix(line, "CONFERENCE") {
+					lines = append(lines, line)
+				}
+			}
+			slices.Sort(lines)
+			if diff := cmp.Diff([]string{test.lines, test.place}, []string{strings.Join(lines, " "), place}); diff != "" {
+				t.Errorf("link and place (-want +got): %s", diff)
+			}
+		})
 	}
 }

@@ -44,11 +44,11 @@ func Find(ctx context.Context, store Store, site, id string) (Event, error) {
 	if !IsID(id) {
 		return Event{}, ErrNotFound
 	}
-	return kept(store.Find(ctx, site, id))
+	return undeleted(store.Find(ctx, site, id))
 }
 
-// kept has ErrNotFound for an event that somebody has deleted.
-func kept(e Event, err error) (Event, error) {
+// undeleted has ErrNotFound for an event that somebody has deleted.
+func undeleted(e Event, err error) (Event, error) {
 	if err == nil && e.Status == deleted {
 		return Event{}, ErrNotFound
 	}
@@ -73,7 +73,7 @@ func (s *SQL) Hold(ctx context.Context, tx *sql.Tx, site, id string) (Event, err
 }
 
 func found(row database.Row) (Event, error) {
-	e, err := kept(scanEvent(row))
+	e, err := undeleted(scanEvent(row))
 	return e, wrap("finding an event", notFound(err))
 }
 

@@ -43,7 +43,7 @@ func (d Edit) checked() (map[string]any, error) {
 	}
 	values := make(map[string]any)
 	for key, value := range d.Values {
-		value = trimmed(key, value)
+		value = kept(key, value)
 		switch {
 		case !isKey(key):
 			wrong("values", "The key of a field must have 1 to 200 bytes, and no control characters.")
@@ -64,14 +64,19 @@ func (d Edit) checked() (map[string]any, error) {
 	return values, nil
 }
 
-// trimmed returns a value without white space around it, if it is one of a standard field:
-// there it means nothing. Custom fields are the theme's to read.
-func trimmed(key string, value any) any {
+// kept returns a value as it is kept. White space around a text of a standard field means nothing,
+// and a time zone may be typed in any case. Custom fields are the theme's to read.
+func kept(key string, value any) any {
 	text, isText := value.(string)
-	if _, isStandard := StandardField(key); isText && isStandard {
-		return strings.TrimSpace(text)
+	f, isStandard := StandardField(key)
+	if !isText || !isStandard {
+		return value
 	}
-	return value
+	text = strings.TrimSpace(text)
+	if f.spell != nil {
+		text = f.spell(text)
+	}
+	return text
 }
 
 // IsLine reports whether a text can be kept and shown, is one line, and has so many code points at

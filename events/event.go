@@ -57,6 +57,10 @@ type Shape struct {
 	Tags     []string `json:"tags"`
 	Fields   []string `json:"fields"` // that the type has
 
+	// Own are the keys of custom fields that are also those of standard ones: manifests may
+	// name a field like one that comes with another.
+	Own []string `json:"own,omitempty"`
+
 	// Checked is what becomes of the event when staff publish its post on the platform,
 	// "" if its values were changed since they were last checked.
 	Checked Status `json:"checked,omitempty"`
@@ -94,6 +98,10 @@ type Post struct {
 	// Page is the sum of what its page has beside the event, "" for a page that was written
 	// before there was one, and for none.
 	Page string `json:"page,omitempty"`
+
+	// Start is the start of the event that readers were first told since it was published, as
+	// JSON has it, "" for none.
+	Start string `json:"start,omitempty"`
 
 	// IsLost means that there was a post, which somebody has deleted.
 	IsLost bool `json:"is_lost,omitempty"`

@@ -139,6 +139,33 @@ func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (*Respon
 	})
 }
 
+// CalendarWith returns the calendar file of an event as Event does, with a link for a reader who
+// may have it, and the event's name. Errors: those of Event.
+func (f *Feed) CalendarWith(ctx context.Context, site, slug, link string) (file, name string, err error) {
+	response, err := f.Event(ctx, site, slug, JSON)
+	if err != nil {
+		return "", "", err
+	}
+	defer response.Close()
+	body, err := io.ReadAll(response)
+	if err != nil {
+		return "", "", err
+	}
+	event := string(body)
+	if link != "" {
+		if event, err = withLink(event, link); err != nil {
+			return "", "", err
+		}
+	}
+	entry, err := calendarEntry(event)
+	if err != nil {
+		return "", "", err
+	}
+	start, end := calendarFrame("")
+	name, err = nameIn(event)
+	return start + entry + end, name, err
+}
+
 // maxName is as much of an event's name as a file can be called, in code points.
 const maxName = 100
 

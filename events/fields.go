@@ -6,6 +6,7 @@ import (
 
 	ical "github.com/arran4/golang-ical"
 
+	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -25,11 +26,23 @@ type Field struct {
 	// Lychgate keeps.
 	limit func(platform.PostLimits) int
 
-	// date is the key of the date that a TimeKind is a time of.
-	date string
+	// with is the key of the field that it comes with: a type that has that field has this one
+	// too, unless it has a custom field with the key. "" is a field that manifests name.
+	with string
+
+	// More is what a button says that shows the input, "" for an input that is always there.
+	More string
+
+	// date is the key of the date that a TimeKind is a time of. If isEnd, it may be a time of
+	// a later day.
+	date  string
+	isEnd bool
 
 	// isUnique means that a duplicate of the event does not get the value.
 	isUnique bool
+
+	// spell returns a text as it is kept. It is nil for one that is kept as it is typed.
+	spell func(text string) string
 
 	// check says what is wrong with a text that its kind allows, "" for nothing.
 	check func(text string, values map[string]any) string
@@ -44,7 +57,7 @@ type Field struct {
 
 	// linked adds the field to schema.org's Event, out of what readers get. value is the
 	// field's there. It is nil for none.
-	linked func(to *object, value any, public map[string]any)
+	linked func(to *object, value any, of linkedEvent)
 }
 
 // Choice is a value that editors choose.
@@ -65,19 +78,22 @@ const (
 	AccessPaid   = "paid"
 )
 
-// standardFields are in the order in which readers get them. The editor has the order of
-// manifest.StandardFields.
+// endDate is the key of the date on which an event ends. Manifests do not know it.
+const endDate = "event_date_end"
+
+// standardFields are in the order in which readers get them. The editor has that of
+// [Type.Fields].
 var standardFields = []Field{
 	{
 		Key: "name", Label: "Name", Kind: "text", limit: func(l platform.PostLimits) int { return l.Title },
 		public: publicText, calendar: ical.ComponentPropertySummary,
-		linked: func(to *object, value any, _ map[string]any) { to.add("name", value) },
+		linked: func(to *object, value any, _ linkedEvent) { to.add("name", value) },
 	},
 	{
 		Key: "description", Label: "Description", Kind: "textarea", Help: "Shown in lists of posts and in search results.",
 		limit:  func(l platform.PostLimits) int { return l.Excerpt },
 		public: publicText, calendar: ical.ComponentPropertyDescription,
-		linked: func(to *object, value any, _ map[string]any) { to.addFilled("description", value) },
+		linked: func(to *object, value any, _ linkedEvent) { to.addFilled("description", value) },
 	},
 	{
 		Key: "slug", Label: "URL slug", Kind: "text", Help: "The end of the page's address. Left empty, it is made from the name.",
@@ -87,17 +103,17 @@ var standardFields = []Field{
 	{
 		Key: "feature_image", Label: "Featured image", Kind: "image", limit: func(l platform.PostLimits) int { return l.Picture },
 		public: publicText,
-		linked: func(to *object, value any, _ map[string]any) {
-			if value != "" {
-				to.add("image", []any{value})
-			}
-		},
+		linked: linkedImages,
 	},
 	{Key: "event_date", Label: "Date", Kind: "date", isUnique: true, public: publicText, linked: linkedSchedule},
 	{Key: "event_time_start", Label: "Start time", Kind: TimeKind, date: "event_date", public: publicText},
-	{Key: "event_time_end", Label: "End time", Kind: TimeKind, date: "event_date", check: checkEnd, public: publicText},
+	{Key: "event_time_end", Label: "End time", Kind: TimeKind, date: "event_date", isEnd: true, check: checkEnd, public: publicText},
 	{
-		Key: "event_time_zone", Label: "Time zone", Kind: ZoneKind, public: publicZone,
+		Key: endDate, Label: "End date", Kind: "date", with: "event_date", More: "Ends on another day", isUnique: true, check: checkEndDate, public: publicText,
+		Help: "Leave it empty for an end after midnight: an end time before the start time is on the next day.",
+	},
+	{
+		Key: "event_time_zone", Label: "Time zone", Kind: ZoneKind, spell: spellZone, public: publicZone,
 		Help: "An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.",
 	},
 	{
@@ -122,20 +138,41 @@ var standardFields = []Field{
 	{
 		Key: "max_attendees", Label: "Maximum attendees", Kind: "number", Help: "Leave it empty for no limit.",
 		public: func(to *object, key string, of shownEvent) { to.add(key, wholeNumber(of.values[key])) },
-		linked: func(to *object, value any, _ map[string]any) { to.addFilled("maximumAttendeeCapacity", value) },
+		linked: func(to *object, value any, _ linkedEvent) { to.addFilled("maximumAttendeeCapacity", value) },
 	},
 	{
 		Key: "access", Label: "Access", Kind: AccessKind, Help: "Who may register.",
 		Choices: []Choice{{AccessAnyone, "Anyone"}, {AccessFree, "Members, free ones too"}, {AccessPaid, "Paid members"}},
 		public:  func(to *object, key string, of shownEvent) { to.add(key, accessOf(of.values)) },
-		linked: func(to *object, value any, _ map[string]any) {
-			if value != "" {
-				to.add("isAccessibleForFree", value != AccessPaid)
-			}
-		},
+		linked:  linkedOffer,
 	},
 	{Key: "rsvp_labels", Label: "Labels for registrants", Kind: LabelsKind, Help: "For the members who register."}, // never public
 }
+
+// editorFields are in the order of the editor: that of manifest.StandardFields, and a field that
+// comes with another behind the one before it in the table.
+var editorFields = func() (fields []*Field) {
+	for _, key := range manifest.StandardFields() {
+		for i := slices.IndexFunc(standardFields, func(f Field) bool { return f.Key == key }); i >= 0 && i < len(standardFields); i++ {
+			if f := &standardFields[i]; f.Key != key && f.with == "" {
+				break
+			}
+			fields = append(fields, &standardFields[i])
+		}
+	}
+	return fields
+}()
+
+// EditorKeys returns the keys of all standard fields, in the order of the editor.
+func EditorKeys() (keys []string) {
+	for _, f := range editorFields {
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
+
+// IsEnd reports whether the field says at which time the event ends.
+func (f *Field) IsEnd() bool { return f.isEnd }
 
 // StandardField returns the standard field with a key, and false if there is none.
 func StandardField(key string) (*Field, bool) {
@@ -187,7 +224,7 @@ func publicText(to *object, key string, of shownEvent) { to.add(key, textOf(of.v
 // publicZone also adds the times that the fields before it say: of the whole day as dates, whose
 // last is the day after.
 func publicZone(to *object, key string, of shownEvent) {
-	publicText(to, key, of)
+	to.add(key, spellZone(textOf(of.values, key)))
 	w := of.when
 	end := w.format(w.End)
 	if !w.AllDay && !w.HasEnd {
@@ -196,38 +233,4 @@ func publicZone(to *object, key string, of shownEvent) {
 	to.add("start", w.format(w.Start))
 	to.add("end", end)
 	to.add("all_day", w.AllDay)
-}
-
-const schemaOrg = "https://schema.org/"
-
-// linkedSchedule adds when an event is, and whether it takes place then.
-func linkedSchedule(to *object, _ any, public map[string]any) {
-	to.addFilled("startDate", textOf(public, "start"))
-	if public["all_day"] == false { // of the whole day, the one date says it
-		to.addFilled("endDate", textOf(public, "end"))
-	}
-	status := "EventScheduled"
-	if textOf(public, "status") == string(Cancelled) {
-		status = "EventCancelled"
-	}
-	to.add("eventStatus", schemaOrg+status)
-}
-
-// linkedPlaces adds where an event is: at a location, online, or both.
-func linkedPlaces(to *object, _ any, public map[string]any) {
-	var places []any
-	mode := "OfflineEventAttendanceMode"
-	if name := textOf(public, "location"); name != "" {
-		places = append(places, object{{"@type", "Place"}, {"name", name}, {"address", name}})
-	}
-	if link := textOf(public, "platform_url"); link != "" {
-		if mode = "OnlineEventAttendanceMode"; len(places) > 0 {
-			mode = "MixedEventAttendanceMode"
-		}
-		places = append(places, object{{"@type", "VirtualLocation"}, {"url", link}})
-	}
-	if len(places) > 0 {
-		to.add("eventAttendanceMode", schemaOrg+mode)
-		to.add("location", places)
-	}
 }

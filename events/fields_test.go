@@ -14,7 +14,11 @@ import (
 func TestTableHasTheFieldsOfTheManifest(t *testing.T) {
 	var keys []string
 	for _, f := range standardFields {
-		keys = append(keys, f.Key)
+		if f.with == "" {
+			keys = append(keys, f.Key)
+		} else if with, ok := StandardField(f.with); !ok || with.with != "" {
+			t.Errorf("%s comes with %q, want a field of the manifest", f.Key, f.with)
+		}
 		if f.Label == "" || f.Kind == "" {
 			t.Errorf("%s has the label %q and the kind %q, want both", f.Key, f.Label, f.Kind)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
-	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -20,8 +19,9 @@ import (
 
 // Pages says what the posts of events have for readers beside the events.
 type Pages struct {
-	// Script is the path of the script that shows an event to readers, "" for none.
-	Script string
+	// Script is the path of the script that shows an event to readers, and List that of the list
+	// of events. Both are "" if no readers are served.
+	Script, List string
 
 	// TakesRegistrations reports whether readers may register for events of a site. Nil means
 	// that they may at each.
@@ -41,12 +41,14 @@ type sitePage struct {
 	register           string
 	takesRegistrations bool
 
+	publication platform.Publication
+
 	now time.Time // when they are written
 }
 
 // pageVersion changes when posts are written in another way: those that were published before
 // are then written anew, some at a time.
-const pageVersion = "1"
+const pageVersion = "2"
 
 // sum tells apart pages that are written in another way, whenever.
 func (p sitePage) sum() string {
@@ -54,25 +56,12 @@ func (p sitePage) sum() string {
 	if p.takesRegistrations {
 		takes = "takes registrations"
 	}
-	sum := sha256.Sum256([]byte(encode([]string{pageVersion, p.script, p.language, p.register, takes})))
+	sum := sha256.Sum256([]byte(encode([]string{pageVersion, p.script, p.language, p.register, takes, p.publication.Title, p.publication.URL})))
 	return hex.EncodeToString(sum[:8])
 }
 
-const (
-	// languageTTL is how long the language of a publication is taken to be the same.
-	languageTTL = 10 * time.Minute
-
-	// languageTimeout bounds the question for it, which Ghost answers in some 20 ms.
-	languageTimeout = 3 * time.Second
-)
-
-// languages caches those of publications, by site.
-type languages = recent.Cache[string, string]
-
-func newLanguages() *languages { return recent.New[string, string](maxSites, languageTTL) }
-
-// sitePage returns what the posts of a site have now. While the platform does not say its
-// language, that is English, and isKnown is false. Errors: those of the store.
+// sitePage returns what the posts of a site have now. While the platform does not say what its
+// publication is, that is English and has no name, and isKnown is false. Errors: those of the store.
 func (s *Posts) sitePage(ctx context.Context, host platform.EventHost, site string) (p sitePage, isKnown bool, err error) {
 	_, settings, err := s.store.Version(ctx, site)
 	if err != nil {
@@ -82,18 +71,10 @@ func (s *Posts) sitePage(ctx context.Context, host platform.EventHost, site stri
 	if s.pages.TakesRegistrations != nil {
 		p.takesRegistrations = s.pages.TakesRegistrations(site)
 	}
-	tag, isKnown := s.languages.Get(site)
-	if !isKnown {
-		ctx, cancel := context.WithTimeout(ctx, languageTimeout)
-		defer cancel()
-		began := time.Now()
-		var err error
-		if tag, err = host.Language(ctx); err != nil {
-			return p, false, nil
-		}
-		s.languages.Put(site, tag, began)
+	if p.publication, err = s.publication(ctx, host, site); err != nil {
+		return p, false, nil //nolint:nilerr // isKnown says so
 	}
-	if language, ok := messaging.Language(tag); ok {
+	if language, ok := messaging.Language(p.publication.Language); ok {
 		p.language = language
 	}
 	return p, true, nil
@@ -168,15 +149,25 @@ var unquotedText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `
 // text says when an event is, in its time zone and in a way that is read alike in all
 // languages (ISO 8601): 2031-05-01 19:00–21:00 (Europe/Berlin); "" without a date.
 func (w When) text() string {
+	const format = dateFormat + " " + clockFormat
+	last := w.LastDay().Format(dateFormat)
+	isLater := last > w.Start.Format(dateFormat)
+	var text string
 	switch {
 	case w.Start.IsZero():
 		return ""
+	case w.AllDay && isLater:
+		return w.Start.Format(dateFormat) + " – " + last
 	case w.AllDay:
 		return w.Start.Format(dateFormat)
-	}
-	text := w.Start.Format(dateFormat + " " + clockFormat)
-	if w.HasEnd && w.End.After(w.Start) {
-		text += "–" + w.End.Format(clockFormat)
+	case w.EndsWithDay:
+		text = w.Start.Format(format) + " – " + last
+	case isLater:
+		text = w.Start.Format(format) + " – " + w.End.Format(format)
+	case w.HasEnd && w.End.After(w.Start):
+		text = w.Start.Format(format) + "–" + w.End.Format(clockFormat)
+	default:
+		text = w.Start.Format(format)
 	}
 	return text + " (" + w.Start.Location().String() + ")"
 }

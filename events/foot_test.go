@@ -102,7 +102,7 @@ func TestFootOfAPost(t *testing.T) {
 	h := platformtest.New()
 	asked, isDown := 0, true
 	h.Fail(func(call, _ string) error {
-		if call != "language" {
+		if call != "publication" {
 			return nil
 		}
 		if asked++; isDown {

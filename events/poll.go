@@ -145,6 +145,9 @@ func (e *Event) follow(p platform.EventPost) {
 	}
 	e.Post = postOf(p, last.Template, last.Tags)
 	e.Post.Page = last.Page
+	if e.Status.isPublic() {
+		e.Post.Start = last.Start
+	}
 	e.Revision = newRevision()
 	e.body = ""
 	if e.Status.isPublic() && e.Post.isShown() {

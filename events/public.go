@@ -1,9 +1,9 @@
 package events
 
 import (
-	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -13,16 +13,14 @@ import (
 // a post: the zero value for that page itself, which does without its address. Fields that the
 // event's type does not have are left out.
 func (e *Event) public(page Post) object {
-	values := e.shown()
+	values, custom := e.valuesShown()
 	of := shownEvent{values, whenOf(values), page}
 	var public object
 	public.add("id", e.ID)
 	public.addFilled("slug", page.Slug)
 	public.add("type", e.Type)
 	public.add("status", string(e.Status))
-	custom := maps.Clone(values)
 	for _, f := range standardFields {
-		delete(custom, f.Key)
 		if f.public != nil {
 			f.public(&public, f.Key, of)
 		}
@@ -40,15 +38,26 @@ func (e *Event) publicJSON() string {
 	return string(text)
 }
 
-// shown returns the values of fields that the type of an event has.
+// shown returns the values of standard fields that the type of an event has.
 func (e *Event) shown() map[string]any {
-	values := make(map[string]any, len(e.Values))
+	standard, _ := e.valuesShown()
+	return standard
+}
+
+// valuesShown returns the values of fields that the type of an event has: of standard fields,
+// and of the theme's own.
+func (e *Event) valuesShown() (standard, custom map[string]any) {
+	standard, custom = make(map[string]any, len(e.Values)), make(map[string]any)
 	for key, value := range e.Values {
+		into := custom
+		if _, ok := StandardField(key); ok && !slices.Contains(e.Shape.Own, key) {
+			into = standard
+		}
 		if e.has(key) {
-			values[key] = value
+			into[key] = value
 		}
 	}
-	return values
+	return standard, custom
 }
 
 // These enclose what an event puts into the head of its page. What staff write around it
@@ -66,13 +75,18 @@ const (
 )
 
 // head returns what an event puts into the head of its page: schema.org's Event for search
-// engines, the event as JSON for scripts, and the script at a path, "" for none, that shows it.
-func (e *Event) head(path string) string {
+// engines, the event as JSON for scripts, and the script that shows it. address is that of the
+// page, "" while nobody knows it.
+func (e *Event) head(of sitePage, address string) string {
 	public := e.public(Post{})
-	part := headStart + "\n" + script(`type="application/ld+json"`, linkedData(public.values())) + "\n" +
+	linked := linkedEvent{
+		public: public.values(), announced: e.announced(), address: address, publication: of.publication, takesRegistrations: of.takesRegistrations,
+		hasHiddenLink: e.Text("platform_url") != "" && accessOf(e.shown()) != AccessAnyone,
+	}
+	part := headStart + "\n" + script(`type="application/ld+json"`, linked.object()) + "\n" +
 		script(`type="application/json" `+headID, public) + "\n"
-	if path != "" {
-		part += `<script src=` + unquoted.Replace((&url.URL{Path: path}).EscapedPath()) + scriptEnd + "</script>\n"
+	if of.script != "" {
+		part += `<script src=` + unquoted.Replace((&url.URL{Path: of.script}).EscapedPath()) + scriptEnd + "</script>\n"
 	}
 	return part + headEnd
 }
@@ -85,15 +99,13 @@ var shownScript = regexp.MustCompile(`^\n<script src=[^"<> ]*` + regexp.QuoteMet
 // be the one that a reader is at.
 var unquoted = strings.NewReplacer("&", "%26", "=", "%3D")
 
-// linkedData returns what readers get in the vocabulary of https://schema.org/Event.
-func linkedData(public map[string]any) object {
-	linked := object{{"@context", "https://schema.org"}, {"@type", "Event"}}
-	for _, f := range standardFields {
-		if f.linked != nil {
-			f.linked(&linked, public[f.Key], public)
-		}
+// announced returns the start that readers were first told since the event was published, as JSON
+// has it, "" for none.
+func (e *Event) announced() string {
+	if e.Post.Start != "" {
+		return e.Post.Start
 	}
-	return linked
+	return startOf(e.body) // of an event that was published before that was kept
 }
 
 // script returns a script element with JSON, in which nothing ends the element: <, > and &

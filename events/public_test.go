@@ -12,11 +12,10 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
-	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // shape has all standard fields, and three of a theme's own.
-var shape = Shape{Fields: append(manifest.StandardFields(), "speaker", "price", "captions")}
+var shape = Shape{Fields: append(EditorKeys(), "speaker", "price", "captions")}
 
 var updatedAt = time.Date(2026, time.May, 4, 15, 0, 0, 123456789, time.UTC)
 
@@ -43,7 +42,7 @@ func TestPublic(t *testing.T) {
 		"without a date": {
 			values: map[string]any{"event_time_start": "19:00", "location": " "},
 			public: `{ALWAYS,"description":"","url":"https://example.com/gates/","feature_image":"","event_date":"","event_time_start":"19:00","event_time_end":"",` +
-				`"event_time_zone":"","start":null,"end":null,"all_day":false,"deadline":null,"location":"","max_attendees":null,"access":"","fields":{},AFTER}`,
+				`"event_date_end":"","event_time_zone":"","start":null,"end":null,"all_day":false,"deadline":null,"location":"","max_attendees":null,"access":"","fields":{},AFTER}`,
 			linked: `{LINKED,"eventStatus":"https://schema.org/EventScheduled"}`,
 		},
 		"at a place, with every field": {
@@ -54,12 +53,12 @@ func TestPublic(t *testing.T) {
 				"former": "which the type has no more",
 			},
 			public: `{ALWAYS,"description":"Old\nand new","url":"https://example.com/gates/","feature_image":"https://example.com/a.jpg","event_date":"2026-05-01",` +
-				`"event_time_start":"19:00","event_time_end":"21:30:15","event_time_zone":"Europe/Berlin","start":"2026-05-01T19:00:00+02:00",` +
+				`"event_time_start":"19:00","event_time_end":"21:30:15","event_date_end":"","event_time_zone":"Europe/Berlin","start":"2026-05-01T19:00:00+02:00",` +
 				`"end":"2026-05-01T21:30:00+02:00","all_day":false,"deadline":"2026-05-01T00:00:00+02:00","location":"The Pier","max_attendees":1200,"access":"paid",` +
 				`"fields":{"captions":false,"price":12.5,"speaker":"Ada"},AFTER}`,
 			linked: `{LINKED,"description":"Old\nand new","image":["https://example.com/a.jpg"],"startDate":"2026-05-01T19:00:00+02:00",` +
 				`"endDate":"2026-05-01T21:30:00+02:00","eventStatus":"https://schema.org/EventScheduled","eventAttendanceMode":"https://schema.org/OfflineEventAttendanceMode",` +
-				`"location":[{"@type":"Place","name":"The Pier","address":"The Pier"}],"maximumAttendeeCapacity":1200,"isAccessibleForFree":false}`,
+				`"location":[{"@type":"Place","name":"The Pier","address":"The Pier"}],"maximumAttendeeCapacity":1200}`,
 		},
 		"online, for anyone": {
 			values: map[string]any{
@@ -67,7 +66,7 @@ func TestPublic(t *testing.T) {
 				"platform_url": "https://meet.example.com/?a=b&c=d", "registration_deadline": "2026-11-30", "deadline_time_end": "12:00",
 			},
 			public: `{ALWAYS,"description":"","url":"https://example.com/gates/","feature_image":"","event_date":"2026-12-01","event_time_start":"19:00","event_time_end":"",` +
-				`"event_time_zone":"America/New_York","start":"2026-12-01T19:00:00-05:00","end":null,"all_day":false,"deadline":"2026-11-30T12:00:00-05:00","location":"",` +
+				`"event_date_end":"","event_time_zone":"America/New_York","start":"2026-12-01T19:00:00-05:00","end":null,"all_day":false,"deadline":"2026-11-30T12:00:00-05:00","location":"",` +
 				`"platform_url":"https://meet.example.com/?a=b&c=d","max_attendees":null,"access":"anyone","fields":{},AFTER}`,
 			linked: `{LINKED,"startDate":"2026-12-01T19:00:00-05:00","eventStatus":"https://schema.org/EventScheduled",` +
 				`"eventAttendanceMode":"https://schema.org/OnlineEventAttendanceMode","location":[{"@type":"VirtualLocation","url":"https://meet.example.com/?a=b\u0026c=d"}],` +
@@ -76,16 +75,18 @@ func TestPublic(t *testing.T) {
 		"online, for members alone": {
 			values: map[string]any{"event_date": "2026-12-01", "event_time_start": "19:00", "access": "free", "platform_url": "https://meet.example.com/secret"},
 			public: `{ALWAYS,"description":"","url":"https://example.com/gates/","feature_image":"","event_date":"2026-12-01","event_time_start":"19:00","event_time_end":"",` +
-				`"event_time_zone":"","start":"2026-12-01T19:00:00Z","end":null,"all_day":false,"deadline":null,"location":"","max_attendees":null,"access":"free",` +
+				`"event_date_end":"","event_time_zone":"","start":"2026-12-01T19:00:00Z","end":null,"all_day":false,"deadline":null,"location":"","max_attendees":null,"access":"free",` +
 				`"fields":{},AFTER}`,
-			linked: `{LINKED,"startDate":"2026-12-01T19:00:00Z","eventStatus":"https://schema.org/EventScheduled","isAccessibleForFree":true}`,
+			linked: `{LINKED,"startDate":"2026-12-01T19:00:00Z","eventStatus":"https://schema.org/EventScheduled",` +
+				`"eventAttendanceMode":"https://schema.org/OnlineEventAttendanceMode","isAccessibleForFree":true}`,
 		},
 		"online, where nothing says for whom": {
 			values: map[string]any{"event_date": "2026-12-01", "platform_url": "https://meet.example.com/secret"},
 			public: `{ALWAYS,"description":"","url":"https://example.com/gates/","feature_image":"","event_date":"2026-12-01","event_time_start":"","event_time_end":"",` +
-				`"event_time_zone":"","start":"2026-12-01","end":"2026-12-02","all_day":true,"deadline":null,"location":"","max_attendees":null,"access":"",` +
+				`"event_date_end":"","event_time_zone":"","start":"2026-12-01","end":"2026-12-02","all_day":true,"deadline":null,"location":"","max_attendees":null,"access":"",` +
 				`"fields":{},AFTER}`,
-			linked: `{LINKED,"startDate":"2026-12-01","eventStatus":"https://schema.org/EventScheduled"}`,
+			linked: `{LINKED,"startDate":"2026-12-01","eventStatus":"https://schema.org/EventScheduled",` +
+				`"eventAttendanceMode":"https://schema.org/OnlineEventAttendanceMode"}`,
 		},
 		"at a place and online, and cancelled": {
 			change: func(e *Event) { e.Status = Cancelled },
@@ -94,7 +95,7 @@ func TestPublic(t *testing.T) {
 				"platform_url": "https://meet.example.com/",
 			},
 			public: `{ALWAYS,"description":"","url":"https://example.com/gates/","feature_image":"","event_date":"2026-05-01","event_time_start":"19:00",` +
-				`"event_time_end":"19:00","event_time_zone":"","start":"2026-05-01T19:00:00Z","end":"2026-05-01T19:00:00Z","all_day":false,"deadline":null,` +
+				`"event_time_end":"19:00","event_date_end":"","event_time_zone":"","start":"2026-05-01T19:00:00Z","end":"2026-05-01T19:00:00Z","all_day":false,"deadline":null,` +
 				`"location":"The Pier","platform_url":"https://meet.example.com/","max_attendees":null,"access":"anyone","fields":{},AFTER}`,
 			linked: `{LINKED,"startDate":"2026-05-01T19:00:00Z","endDate":"2026-05-01T19:00:00Z","eventStatus":"https://schema.org/EventCancelled",` +
 				`"eventAttendanceMode":"https://schema.org/MixedEventAttendanceMode","location":[{"@type":"Place","name":"The Pier","address":"The Pier"},` +
@@ -103,14 +104,14 @@ func TestPublic(t *testing.T) {
 		"the whole of a day at which the clocks change": {
 			values: map[string]any{"event_date": "2026-03-29", "event_time_zone": "Europe/Berlin", "event_time_end": "12:00"},
 			public: `{ALWAYS,"description":"","url":"https://example.com/gates/","feature_image":"","event_date":"2026-03-29","event_time_start":"",` +
-				`"event_time_end":"12:00","event_time_zone":"Europe/Berlin","start":"2026-03-29","end":"2026-03-30","all_day":true,"deadline":null,"location":"",` +
+				`"event_time_end":"12:00","event_date_end":"","event_time_zone":"Europe/Berlin","start":"2026-03-29","end":"2026-03-30","all_day":true,"deadline":null,"location":"",` +
 				`"max_attendees":null,"access":"","fields":{},AFTER}`,
 			linked: `{LINKED,"startDate":"2026-03-29","eventStatus":"https://schema.org/EventScheduled"}`,
 		},
 		"with what would end a script": {
 			values: map[string]any{"location": "</script>\u2028<!--", "speaker": `<b>"&`},
 			public: `{ALWAYS,"description":"","url":"https://example.com/gates/","feature_image":"","event_date":"","event_time_start":"","event_time_end":"",` +
-				`"event_time_zone":"","start":null,"end":null,"all_day":false,"deadline":null,"location":"</script>\u2028<!--","max_attendees":null,"access":"",` +
+				`"event_date_end":"","event_time_zone":"","start":null,"end":null,"all_day":false,"deadline":null,"location":"</script>\u2028<!--","max_attendees":null,"access":"",` +
 				`"fields":{"speaker":"<b>\"&"},AFTER}`,
 			linked: `{LINKED,"eventStatus":"https://schema.org/EventScheduled","eventAttendanceMode":"https://schema.org/OfflineEventAttendanceMode",` +
 				`"location":[{"@type":"Place","name":"\u003c/script\u003e\u2028\u003c!--","address":"\u003c/script\u003e\u2028\u003c!--"}]}`,
@@ -126,7 +127,7 @@ func TestPublic(t *testing.T) {
 			if diff := cmp.Diff(public, e.publicJSON()); diff != "" {
 				t.Errorf("for scripts (-want +got): %s", diff)
 			}
-			scripts := scriptsOf(t, e.head(""))
+			scripts := scriptsOf(t, e.head(sitePage{}, ""))
 			if diff := cmp.Diff(strings.Replace(test.linked, "LINKED", linked, 1), scripts[`type="application/ld+json"`]); diff != "" {
 				t.Errorf("for search engines (-want +got): %s", diff)
 			}
@@ -176,8 +177,8 @@ func TestHeadWithScript(t *testing.T) {
 		{"a path with markup", `/"'><b>&=` + "` /event.js", `<script src=/%22%27%3E%3Cb%3E%26%3D%60%20/event.js async blocking="render"></script>` + "\n"},
 		{"none", "", ""},
 	} {
-		want := strings.TrimSuffix(e.head(""), headEnd) + test.want + headEnd
-		if diff := cmp.Diff(want, e.head(test.path)); diff != "" {
+		want := strings.TrimSuffix(e.head(sitePage{}, ""), headEnd) + test.want + headEnd
+		if diff := cmp.Diff(want, e.head(sitePage{script: test.path}, "")); diff != "" {
 			t.Errorf("%s: the head (-want +got): %s", test.name, diff)
 		}
 	}
@@ -195,10 +196,10 @@ func TestWithHead(t *testing.T) {
 		{"in its place", "a\n" + part + "b", other, "a\n" + other + "b"},
 		{"in place of one that was cut off", "a\n" + strings.TrimSuffix(part, headEnd), other, "a\n" + other},
 		{"away with one that was cut off", headStart + "\nold", "", ""},
-		{"before what follows one without its end", "a\n" + strings.TrimSuffix(new(Event).head(""), headEnd) + "<meta>\n<script>x</script>", other, "a\n" + other + "\n<meta>\n<script>x</script>"},
+		{"before what follows one without its end", "a\n" + strings.TrimSuffix(new(Event).head(sitePage{}, ""), headEnd) + "<meta>\n<script>x</script>", other, "a\n" + other + "\n<meta>\n<script>x</script>"},
 		{
 			"before what follows one with a script and without its end",
-			"a\n" + strings.TrimSuffix(new(Event).head("/event.js"), headEnd) + `<script src="/event.js"></script>`,
+			"a\n" + strings.TrimSuffix(new(Event).head(sitePage{script: "/event.js"}, ""), headEnd) + `<script src="/event.js"></script>`,
 			other, "a\n" + other + "\n" + `<script src="/event.js"></script>`,
 		},
 	}
@@ -217,7 +218,7 @@ func TestWithHead(t *testing.T) {
 
 // Whatever staff write there, it stays, an event has one part of it, and that can be taken away.
 func FuzzWithHead(f *testing.F) {
-	part := newEvent(map[string]any{}).head("/ghost/lychgate/event.js")
+	part := newEvent(map[string]any{}).head(sitePage{script: "/ghost/lychgate/event.js"}, "")
 	for _, html := range []string{"", "<meta>", part, "a" + part + "b", headEnd + headStart, headStart + headID + "</script>", "\n" + part + "\n\n"} {
 		f.Add(html)
 	}

@@ -129,9 +129,9 @@ func TestNotRenewed(t *testing.T) {
 	}
 	other := r.published(map[string]any{"name": "Ball", "event_date": "2031-05-01"})
 	r.UsePages(Pages{Script: "/other.js"})
-	r.languages = newLanguages()
+	r.publications = newPublications()
 	r.ghost.Fail(func(call, _ string) error {
-		if call == "language" {
+		if call == "publication" {
 			return platformtest.ErrDown
 		}
 		return nil

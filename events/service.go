@@ -243,11 +243,19 @@ func (s *Service) shape(e *Event, t *Type) error {
 	}
 	e.Shape = t.shape()
 	e.Shape.Checked = e.Status
-	if most := s.Posts.limits(e.Site).Head; most > 0 && len(e.head(s.Posts.pages.Script)) > most {
+	if most := s.Posts.limits(e.Site).Head; most > 0 && len(e.head(sitePage{script: s.Posts.pages.Script}, ""))+maxKnownLater > most {
 		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
 	}
 	return nil
 }
+
+const (
+	// maxAddress bounds the address of a page that its head names, in bytes, and maxKnownLater
+	// what it adds to the head in three places, with the name and the address of the
+	// publication.
+	maxAddress    = 500
+	maxKnownLater = 4 << 10
+)
 
 // Problems returns why an event cannot be published as a type of its theme, nil if the
 // theme has no such type any more.

@@ -109,10 +109,7 @@ func (e *Event) args() []any {
 
 // span returns when an event starts and is over, as lists have it.
 func (e *Event) span() (starts, over time.Time) {
-	w := whenOf(e.Values)
-	if e.Status.isPublic() {
-		w = whenOf(e.shown())
-	}
+	w := e.When()
 	if w.Start.IsZero() {
 		return noDate, noDate
 	}

@@ -39,7 +39,7 @@ type Posts struct {
 	logger     *zap.Logger
 
 	pages     Pages
-	languages *languages // of publications
+	publications *publications
 
 	mu     sync.Mutex
 	polled map[string]polled // by site
@@ -54,7 +54,7 @@ type polled struct {
 func newPosts(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents dependents) *Posts {
 	s := &Posts{
 		store: store, hosts: hosts, work: queue, dependents: dependents, logger: logger,
-		languages: newLanguages(), polled: make(map[string]polled),
+		publications: newPublications(), polled: make(map[string]polled),
 	}
 	queue.Handle(s.kind())
 	return s
@@ -189,6 +189,9 @@ func (s *Posts) apply(ctx context.Context, host platform.EventHost, e *Event, t 
 		}
 		return nil, nil
 	}
+	if err == nil {
+		p, err = e.withAddress(ctx, host, p, page)
+	}
 	if errors.Is(err, platform.ErrNoPost) {
 		return nil, nil
 	}
@@ -196,6 +199,21 @@ func (s *Posts) apply(ctx context.Context, host platform.EventHost, e *Event, t 
 		return nil, err
 	}
 	return &p, nil
+}
+
+// withAddress writes the address of a page into its head, which nobody knows before the post is
+// published. Errors: those of ChangePost.
+func (e *Event) withAddress(ctx context.Context, host platform.EventHost, p platform.EventPost, page sitePage) (platform.EventPost, error) {
+	if p.Status != platform.Published || !e.Status.isPublic() {
+		return p, nil
+	}
+	published := e.with(p)
+	published.Post = postOf(p, e.Shape.Template, e.Shape.Tags)
+	published.Post.Start = e.announced()
+	if published.onto(p, page).Head == p.Head {
+		return p, nil
+	}
+	return host.ChangePost(ctx, p.ID, func(p platform.EventPost) platform.EventPost { return published.onto(p, page) })
 }
 
 // note keeps which post an event has, before the post gets another slug, by which it would
@@ -235,7 +253,7 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 		p.Head, p.Foot = withHead(p.Head, ""), withFoot(p.Foot, "") // a draft can be seen by who has its address
 		return p
 	}
-	last := e.Post
+	last, was := e.Post, p
 	p.Title = e.pick("name", e.title(), last.Title, p.Title)
 	p.Excerpt = e.pick("description", e.Text("description"), last.Excerpt, p.Excerpt)
 	p.Picture = e.pick("feature_image", e.Text("feature_image"), last.Picture, p.Picture)
@@ -254,8 +272,12 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	if p.Status != platform.Sent {
 		p.Status = platform.Published
 	}
+	address := "" // which the platform gives a post that it publishes, or whose slug changes
+	if was.Status == platform.Published && p.Slug == was.Slug && len(was.URL) <= maxAddress {
+		address = was.URL
+	}
 	merged := e.with(p)
-	p.Head, p.Foot = withHead(p.Head, merged.head(page.script)), withFoot(p.Foot, merged.foot(page))
+	p.Head, p.Foot = withHead(p.Head, merged.head(page, address)), withFoot(p.Foot, merged.foot(page))
 	return p
 }
 
@@ -355,6 +377,9 @@ func (e *Event) takePost(sent *Event, p platform.EventPost) {
 	}
 	e.Post = postOf(p, template, tags)
 	e.Post.Page = sent.Post.Page
+	if sent.Status.isPublic() {
+		e.Post.Start = cmp.Or(sent.announced(), textOf(merged.public(Post{}).values(), "start"))
+	}
 	e.body = ""
 	if e.Status.isPublic() && sent.Status.isPublic() && e.Post.isShown() {
 		merged.Post = e.Post

@@ -3,8 +3,10 @@ package events
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -26,12 +28,50 @@ func NewType(declared *manifest.Events, key string) (*Type, bool) {
 	return &Type{t, declared.EventTags(t)}, true
 }
 
-func (t *Type) shape() Shape {
-	fields := slices.Clone(t.SupportedFields)
-	for _, custom := range t.CustomFields {
-		fields = append(fields, custom.Key)
+// Has reports whether the type has a standard field: one that its manifest names, or one that
+// comes with such a field.
+func (t *Type) Has(f *Field) bool {
+	if f.with != "" {
+		return slices.Contains(t.SupportedFields, f.with) && !t.isOwn(f.Key)
 	}
-	return Shape{Label: t.Label, Template: t.PostTemplate, Tags: t.Tags, Fields: fields}
+	return slices.Contains(t.SupportedFields, f.Key)
+}
+
+// Fields returns the standard fields that the type has, in the order of the editor.
+func (t *Type) Fields() []*Field {
+	return slices.DeleteFunc(slices.Clone(editorFields), func(f *Field) bool { return !t.Has(f) })
+}
+
+func (t *Type) isOwn(key string) bool {
+	return slices.ContainsFunc(t.CustomFields, func(c manifest.CustomField) bool { return c.Key == key })
+}
+
+func (t *Type) shape() Shape {
+	s := Shape{Label: t.Label, Template: t.PostTemplate, Tags: t.Tags}
+	for _, f := range t.Fields() {
+		s.Fields = append(s.Fields, f.Key)
+	}
+	for _, custom := range t.CustomFields {
+		s.Fields = append(s.Fields, custom.Key)
+		if _, isStandard := StandardField(custom.Key); isStandard {
+			s.Own = append(s.Own, custom.Key)
+		}
+	}
+	return s
+}
+
+// standard returns values without those of custom fields, one of which may have the key of a
+// standard field.
+func (t *Type) standard(values map[string]any) map[string]any {
+	own := maps.Clone(values)
+	maps.DeleteFunc(own, func(key string, _ any) bool { return t.isOwn(key) })
+	return own
+}
+
+// EndsOn returns the date on which an event with some values ends, as a time in UTC, and false
+// if that is the date on which it starts.
+func (t *Type) EndsOn(values map[string]any) (date time.Time, ok bool) {
+	return laterDay(t.standard(values))
 }
 
 // Problems returns why an event with some values cannot be published: what the manifest
@@ -40,21 +80,21 @@ func (t *Type) shape() Shape {
 // order of the fields in the editor.
 func (t *Type) Problems(values map[string]any, limits platform.PostLimits) []manifest.Problem {
 	found := []manifest.Problem{}
-	for _, key := range manifest.StandardFields() {
-		f, _ := StandardField(key)
+	standard := t.standard(values)
+	for _, f := range t.Fields() {
 		wrong := ""
-		switch isFilled := manifest.IsFilled(values[key]); {
-		case isFilled && slices.Contains(t.SupportedFields, key):
-			wrong = f.wrong(values, limits)
-		case !isFilled && slices.Contains(t.RequiredFields, key):
+		switch isFilled := manifest.IsFilled(standard[f.Key]); {
+		case isFilled:
+			wrong = f.wrong(standard, limits)
+		case slices.Contains(t.RequiredFields, f.Key):
 			wrong = "is required"
 		}
 		if wrong != "" {
-			found = append(found, manifest.Problem{Field: key, Message: f.Label + " " + wrong + "."})
+			found = append(found, manifest.Problem{Field: f.Key, Message: f.Label + " " + wrong + "."})
 		}
 	}
 	for _, p := range t.Publish(values) {
-		if _, isStandard := StandardField(p.Field); !isStandard {
+		if _, isStandard := StandardField(p.Field); !isStandard || t.isOwn(p.Field) {
 			found = append(found, p)
 		}
 	}
@@ -149,6 +189,9 @@ func (f *Field) wrongTime(text string, values map[string]any) string {
 		return "must be a time of day, such as 19:30"
 	}
 	date, ok := parseDate(textOf(values, f.date))
+	if ok && f.isEnd {
+		date, _ = lastDate(values)
+	}
 	switch {
 	case !ok && !manifest.IsFilled(values[f.date]):
 		of, _ := StandardField(f.date)

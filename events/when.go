@@ -1,27 +1,32 @@
 package events
 
 import (
-	"path"
-	"sync"
 	"time"
-	_ "time/tzdata" // an edge may be in a container without time zones
+
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // When is when an event is, as far as its values say. Times are in the event's time zone.
 type When struct {
 	// Start and End are zero if the event has no date. An event without a start time lasts
-	// the whole day, and End is the day after it. One without an end time ends when it
-	// starts.
+	// whole days, and End is the day after the last. One without an end time and without an
+	// end date ends when it starts.
 	Start, End time.Time
 	AllDay     bool
 
-	// HasEnd means that the event says when it ends.
-	HasEnd bool
+	zone *time.Location
+
+	// HasEnd means that the event says when it ends. If it says so by an end date alone, End is
+	// the end of that day, and EndsWithDay is true.
+	HasEnd, EndsWithDay bool
 
 	// Deadline is the last moment to register, zero for none. One without a time is the
 	// end of its day.
 	Deadline time.Time
 }
+
+// Zone returns the time zone of the event, UTC if it has none that is known.
+func (w When) Zone() *time.Location { return w.zone }
 
 // Over returns when the event is over: at its end, or with its day if it does not say.
 func (w When) Over() time.Time {
@@ -29,6 +34,15 @@ func (w When) Over() time.Time {
 		return w.End
 	}
 	return at(dateIn(w.Start).AddDate(0, 0, 1), 0, w.Start.Location())
+}
+
+// When returns when an event is. Readers do not get what its type does not have, and a draft has
+// no type yet.
+func (e *Event) When() When {
+	if e.Status.isPublic() {
+		return whenOf(e.shown())
+	}
+	return whenOf(e.Values)
 }
 
 // These are how dates and clock times are written (RFC 3339, section 5.6, without seconds).
@@ -41,17 +55,19 @@ const (
 // and a time zone that nobody knows as UTC.
 func whenOf(values map[string]any) When {
 	zone := zoneOf(values)
-	var w When
+	w := When{zone: zone}
 	if date, ok := parseDate(textOf(values, "event_date")); ok {
 		start, hasStart := parseClock(textOf(values, "event_time_start"))
 		end, hasEnd := parseClock(textOf(values, "event_time_end"))
-		w.AllDay, w.HasEnd = !hasStart, hasStart && hasEnd
+		last, isGiven := lastDate(values)
+		w.AllDay, w.HasEnd = !hasStart, hasStart && (hasEnd || isGiven)
+		w.EndsWithDay = hasStart && isGiven && !hasEnd
 		w.Start = at(date, start, zone)
 		switch {
-		case w.AllDay:
-			w.Start, w.End = at(date, 0, zone), at(date.AddDate(0, 0, 1), 0, zone)
+		case w.AllDay, w.EndsWithDay:
+			w.End = at(last.AddDate(0, 0, 1), 0, zone)
 		case hasEnd:
-			w.End = at(date, end, zone)
+			w.End = at(last, end, zone)
 		default:
 			w.End = w.Start
 		}
@@ -64,6 +80,29 @@ func whenOf(values map[string]any) When {
 		}
 	}
 	return w
+}
+
+// lastDate returns the date on which an event ends that has a date, and whether its end date
+// says so. Without one, an end time before the start is on the next day.
+func lastDate(values map[string]any) (date time.Time, isGiven bool) {
+	first, _ := parseDate(textOf(values, "event_date"))
+	if last, ok := parseDate(textOf(values, endDate)); ok && !last.Before(first) {
+		return last, true
+	}
+	start, hasStart := parseClock(textOf(values, "event_time_start"))
+	end, hasEnd := parseClock(textOf(values, "event_time_end"))
+	if hasStart && hasEnd && end < start {
+		return first.AddDate(0, 0, 1), false
+	}
+	return first, false
+}
+
+// laterDay returns the date on which an event ends, as a time in UTC, and false if that is the
+// date on which it starts.
+func laterDay(values map[string]any) (date time.Time, ok bool) {
+	first, hasDate := parseDate(textOf(values, "event_date"))
+	last, _ := lastDate(values)
+	return last, hasDate && last.After(first)
 }
 
 // at returns a time of day on a date in a zone. A time that the clocks leave out counts as
@@ -81,6 +120,14 @@ func at(date time.Time, clock time.Duration, zone *time.Location) time.Time {
 func dateIn(t time.Time) time.Time {
 	year, month, day := t.Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// LastDay returns the date on which an event ends that has a date, as a time in UTC.
+func (w When) LastDay() time.Time {
+	if w.AllDay || w.EndsWithDay {
+		return dateIn(w.End.Add(-1))
+	}
+	return dateIn(w.End)
 }
 
 // format returns a time of the event as JSON has it: of the whole day its date alone.
@@ -105,50 +152,6 @@ func isSkipped(date time.Time, clock time.Duration, zone *time.Location) bool {
 	return time.Duration(t.Hour())*time.Hour+time.Duration(t.Minute())*time.Minute != clock
 }
 
-// zoneOf returns the time zone of an event, UTC if it has none that is known.
-func zoneOf(values map[string]any) *time.Location {
-	if zone, ok := parseZone(textOf(values, "event_time_zone")); ok {
-		return zone
-	}
-	return time.UTC
-}
-
-// maxZone is longer than any name of a time zone.
-const maxZone = 64
-
-// zones caches time zones, which would be read from a file each time, for an hour: their rules
-// change. Some file systems know a zone by any number of names.
-var zones struct {
-	sync.Mutex
-	known map[string]*time.Location
-	until time.Time
-}
-
-const (
-	maxZones = 1000
-	zoneTTL  = time.Hour
-)
-
-// parseZone reads the IANA name of a time zone.
-func parseZone(name string) (*time.Location, bool) {
-	zones.Lock()
-	defer zones.Unlock()
-	if now := time.Now(); len(zones.known) >= maxZones || !now.Before(zones.until) {
-		zones.known, zones.until = make(map[string]*time.Location), now.Add(zoneTTL)
-	}
-	if zone, ok := zones.known[name]; ok {
-		return zone, true
-	}
-	if name == "" || name == "Local" || len(name) > maxZone || path.Clean(name) != name || name[0] == '.' {
-		return nil, false
-	}
-	zone, err := time.LoadLocation(name)
-	if err == nil {
-		zones.known[name] = zone
-	}
-	return zone, err == nil
-}
-
 // parseDate reads a date of a year from 1000 on.
 func parseDate(text string) (time.Time, bool) {
 	date, err := time.Parse(dateFormat, text)
@@ -165,26 +168,42 @@ func parseClock(text string) (time.Duration, bool) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err == nil
 }
 
-// checkEnd says what is wrong with the end of an event that has a date.
+// checkEnd says what is wrong with the end time of an event that has a date.
 func checkEnd(text string, values map[string]any) string {
 	end, _ := parseClock(text)
 	start, hasStart := parseClock(textOf(values, "event_time_start"))
-	switch _, hasDate := parseDate(textOf(values, "event_date")); {
+	first, hasDate := parseDate(textOf(values, "event_date"))
+	last, isGiven := lastDate(values)
+	switch {
 	case !hasDate: // the date says so
 	case !hasStart:
 		return "needs a start time too"
-	case end < start:
-		return "must not be before the start time. An event that goes past midnight can end at 23:59, and say more in its description"
+	case isGiven && last.Equal(first) && end < start:
+		return "must not be before the start time on the same day. Without an end date, it is on the next day"
+	}
+	return ""
+}
+
+// checkEndDate says what is wrong with the end date of an event.
+func checkEndDate(text string, values map[string]any) string {
+	last, _ := parseDate(text)
+	first, hasDate := parseDate(textOf(values, "event_date"))
+	switch {
+	case !hasDate && !manifest.IsFilled(values["event_date"]):
+		return "needs a date too: fill in date"
+	case hasDate && last.Before(first):
+		return "must not be before the date"
 	}
 	return ""
 }
 
 // checkDeadline says what is wrong with the last day to register. Without a time of day it may
-// be the day of the event.
+// be the last day of the event.
 func checkDeadline(text string, values map[string]any) string {
 	date, _ := parseDate(text)
-	day, hasDay := parseDate(textOf(values, "event_date"))
-	isLate := hasDay && date.After(day)
+	_, hasDay := parseDate(textOf(values, "event_date"))
+	last, _ := lastDate(values)
+	isLate := hasDay && date.After(last)
 	if _, hasClock := parseClock(textOf(values, "deadline_time_end")); hasDay && hasClock {
 		w := whenOf(values)
 		isLate = w.Deadline.After(w.Over())

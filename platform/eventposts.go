@@ -44,15 +44,20 @@ type EventHost interface {
 	// PostLimits returns how long the texts of a post may be.
 	PostLimits() PostLimits
 
-	// TimeZone returns the site's time zone, by its IANA name.
-	TimeZone(ctx context.Context) (string, error)
-
-	// Language returns the language of the publication, as its staff have set it: a BCP 47 tag
-	// if they did so as they should.
-	Language(ctx context.Context) (string, error)
+	// Publication returns what the publication is called, and how its staff have set it.
+	Publication(ctx context.Context) (Publication, error)
 
 	// Labels returns the names of members' labels that contain a text, at most 100, by name.
 	Labels(ctx context.Context, text string) ([]string, error)
+}
+
+// Publication is a publication as its staff have set it. What they have not set as they should
+// is "".
+type Publication struct {
+	Title    string // what readers know it by
+	URL      string // of its homepage
+	Language string // a BCP 47 tag
+	TimeZone string // an IANA name
 }
 
 // EventPost is a post that shows an event.

@@ -15,8 +15,10 @@ export interface PublicEvent {
 	event_date: string;
 	event_time_start: string;
 	event_time_end: string;
+	/** Missing in pages that were written before there was one. */
+	event_date_end?: string;
 	event_time_zone: string;
-	/** RFC 3339, or a date if `all_day`. */
+	/** RFC 3339, or a date if `all_day`: then `end` is the day after the last one. */
 	start: string | null;
 	end: string | null;
 	all_day: boolean;

@@ -23,7 +23,18 @@ type EventOptions struct {
 // optionsLine is where the script has its options.
 var optionsLine = regexp.MustCompile(`(?m)^const site = .*$`)
 
-var eventScript = minified(eventSource)
+var eventScript = withoutSpace(minified(eventSource))
+
+// styleText is the style of the script, and styleSpace the space in it that means nothing.
+var (
+	styleText  = regexp.MustCompile("(?s)replaceSync\\(`.*?`\\)")
+	styleSpace = regexp.MustCompile(`\s*([{};,])\s*`)
+)
+
+// withoutSpace leaves out space of the script's style.
+func withoutSpace(script []byte) []byte {
+	return styleText.ReplaceAllFunc(script, func(style []byte) []byte { return styleSpace.ReplaceAll(style, []byte("$1")) })
+}
 
 // EventScript is the script that draws an event on its page and registers readers.
 func EventScript(options EventOptions) []byte {

@@ -48,10 +48,11 @@
 	const isLink = text => /^https?:\/\//i.test(text);
 
 	// The moments of an event, or its first and its last day.
-	const momentsOf = ({all_day, start, end}) => {
+	const momentsOf = ({all_day, start, end, event_time_end: clock}) => {
 		if (!start) return [];
 		const to = new Date(end || start);
-		if (all_day && end) to.setUTCDate(to.getUTCDate() - 1);
+		// The end of a day is the last minute of it.
+		if (end && (all_day || !clock)) to.setTime(to - (all_day ? 864e5 : 6e4));
 		return [new Date(start), to];
 	};
 
@@ -77,18 +78,20 @@
 		return say('starts', minutes > 99 ? format.format(Math.round(minutes / 60), 'hour') : format.format(minutes, 'minute'));
 	}
 
-	function calendarsOf(event, place) {
+	function calendarsOf(event, url) {
 		const [from, to] = momentsOf(event);
 		if (!from) return {};
-		if (event.all_day) to.setUTCDate(to.getUTCDate() + 1);
+		if (event.all_day) to.setTime(+to + 864e5);
+		else if (to <= from) to.setTime(+from + 36e5);
 		const [start, end] = [from, to].map(at => at.toISOString().replace(event.all_day ? /T.*/ : /\.\d+/, ''));
 		const [short, shortEnd] = [start, end].map(text => text.replace(/[-:]/g, ''));
 		const link = (page, values) => `https://${page}?${new URLSearchParams(values)}`;
+		const place = event.location || url, details = event.description + (url && place !== url ? '\n\n' + url : '');
 		return {
 			ics: `${site.events}/${event.id}.ics`,
-			google: link('calendar.google.com/calendar/render', {action: 'TEMPLATE', text: event.name, dates: `${short}/${shortEnd}`, location: place, details: event.description}),
-			outlook: link('outlook.live.com/calendar/0/action/compose', {rru: 'addevent', subject: event.name, startdt: start, enddt: end, allday: event.all_day, location: place, body: event.description}),
-			yahoo: link('calendar.yahoo.com/', {v: 60, title: event.name, st: short, ...(event.all_day ? {dur: 'allday'} : {et: shortEnd}), in_loc: place, desc: event.description}),
+			google: link('calendar.google.com/calendar/render', {action: 'TEMPLATE', text: event.name, dates: `${short}/${shortEnd}`, location: place, details}),
+			outlook: link('outlook.live.com/calendar/0/action/compose', {rru: 'addevent', subject: event.name, startdt: start, enddt: end, allday: event.all_day, location: place, body: details}),
+			yahoo: link('calendar.yahoo.com/', {v: 60, title: event.name, st: short, ...(event.all_day ? {dur: 'allday'} : {et: shortEnd}), in_loc: place, desc: details}),
 		};
 	}
 
@@ -158,6 +161,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		#message = make('p', {part: 'message', role: 'status', tabIndex: -1});
 		#controls = make('div', {part: 'actions'});
 		#countdown = make('p', {part: 'countdown'});
+		#links = make('ul');
 
 		constructor() {
 			super();
@@ -167,8 +171,8 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 
 		// What themes draw it from. It is another object after each change.
 		get state() {
-			const place = this.#told?.platform_url || this.#event.location || this.#event.platform_url || '';
-			return Object.freeze({event: this.#event, calendars: calendarsOf(this.#event, place), loading: this.#isBusy, ...this.#told, message: this.#text});
+			const event = this.#event, told = this.#told, link = told?.platform_url || event.platform_url || '';
+			return Object.freeze({event, loading: this.#isBusy, ...told, calendars: {...calendarsOf(event, link), ...told?.calendars}, message: this.#text});
 		}
 
 		get #text() {
@@ -291,19 +295,24 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			const differ = here !== there && !event.all_day;
 			const slot = (name, ...content) => make('slot', {name}, ...content);
 			const place = event.location, map = this.getAttribute('map') || 'https://www.google.com/maps/search/?api=1&query=*';
-			const {ics, google, outlook, yahoo} = this.state.calendars;
 			this.shadowRoot.replaceChildren(make('div', {part: 'event'},
 				event.status === 'cancelled' && make('p', {part: 'cancelled'}, say('cancelled')),
 				slot('before'),
 				slot('when', (here || there) && make('p', {part: 'when'}, here && make('span', {part: 'reader-time'}, here, differ && make('small', {}, nameOf(zoneHere, from))),
 					differ && there && make('small', {part: 'event-time'}, `${there} · ${nameOf(theirs, from)}`)), this.#countdown),
-				slot('place', place && make('p', {part: 'place'}, isLink(place) ? linkTo(place, place, 'map') : linkTo(map.replace('*', encodeURIComponent(place)), place, 'map'))),
+				slot('place', place && make('p', {part: 'place'}, linkTo(isLink(place) ? place : map.replace('*', encodeURIComponent(place)), place, 'map'))),
 				slot('online', isLink(event.platform_url) && make('p', {part: 'online'}, linkTo(event.platform_url, say('online'), 'online-link'))),
 				this.#takesPart && slot('registration', this.#registration),
-				ics && event.status !== 'cancelled' && slot('calendar', make('details', {part: 'calendar'}, make('summary', {part: 'calendar-title'}, say('calendar')),
-					make('ul', {}, ...[[ics, say('file')], [google, 'Google'], [outlook, 'Outlook'], [yahoo, 'Yahoo']]
-						.map(([url, text]) => make('li', {}, url === ics ? make('a', {href: url, part: 'calendar-link', download: ''}, text) : linkTo(url, text, 'calendar-link')))))),
+				from && event.status !== 'cancelled' && slot('calendar', make('details', {part: 'calendar'}, make('summary', {part: 'calendar-title'}, say('calendar')), this.#links)),
 				slot('after')));
+			this.#link();
+		}
+
+		// A reader who is registered has other calendar links, which have the online link.
+		#link() {
+			const {ics, google, outlook, yahoo} = this.state.calendars;
+			ics && this.#links.replaceChildren(...[[ics, say('file')], [google, 'Google'], [outlook, 'Outlook'], [yahoo, 'Yahoo']]
+				.map(([url, text]) => make('li', {}, url === ics ? make('a', {href: url, part: 'calendar-link', download: ''}, text) : linkTo(url, text, 'calendar-link'))));
 		}
 
 		// Says how the event stands for the reader, to them and to the theme.
@@ -319,6 +328,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			if (this.#controls.dataset.key !== key) {
 				this.#controls.dataset.key = key;
 				this.#controls.replaceChildren(...this.#controlsOf(told ?? {}).filter(Boolean));
+				this.#link();
 			}
 			for (const control of this.#controls.querySelectorAll('button')) control.disabled = this.#isBusy;
 			this.dispatchEvent(new CustomEvent('statechange', {bubbles: true}));

@@ -124,7 +124,7 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 		return h.on.Lines.Explain(err)
 	}
 	h.page = &eventhandlers.Page{Path: h.Path}
-	h.events.ServeReaders(h.page.Script())
+	h.events.ServeReaders(h.page.Script(), h.Path)
 	limiter, err := h.on.Edge.LoadLimiter("events", h.Limit.Plain(), &h.on.Releases)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	if isRegistration {
 		site.Metrics.ServedEvents(h.registration.Serve(w, r, eventhandlers.RegistrationSite{
-			Name: site.Name, Readers: site.Readers, Registrations: h.events.Registrations, IsOff: !site.Config.TakesRegistrations(),
+			Name: site.Name, Readers: site.Readers, Registrations: h.events.Registrations, Feed: h.events.Feed, IsOff: !site.Config.TakesRegistrations(),
 		}, h.on.ClientAddr(r)))
 		return nil
 	}

@@ -420,6 +420,71 @@ func TestElementTimes(t *testing.T) {
 		browser.JS[string](p, "element.state.calendars.google"))
 }
 
+// A reader sees on which day an event ends, in their zone and in the event's, also in the night in
+// which the clocks change. Calendars get an hour where nothing says when it ends.
+func TestElementEnds(t *testing.T) {
+	type ends struct{ Here, There, Dates string }
+	s := newStage(t, false, answer{500, nil, nil})
+	for name, c := range map[string]struct {
+		event map[string]any
+		want  ends
+	}{
+		"past midnight, as the clocks go back": {
+			map[string]any{"start": "2031-10-25T22:00:00+02:00", "end": "2031-10-26T04:00:00+01:00", "event_time_end": "04:00"},
+			ends{
+				"Saturday, October 25, 2031, 4:00 – 11:00 PM", "Saturday, October 25, 2031, 10:00 PM – Sunday, October 26, 2031, 4:00 AM",
+				"20311025T200000Z/20311026T030000Z",
+			},
+		},
+		"days later": {
+			map[string]any{"start": "2031-05-01T19:00:00+02:00", "end": "2031-05-03T12:00:00+02:00", "event_time_end": "12:00", "event_date_end": "2031-05-03"},
+			ends{
+				"Thursday, May 1, 2031, 1:00 PM – Saturday, May 3, 2031, 6:00 AM", "Thursday, May 1, 2031, 7:00 PM – Saturday, May 3, 2031, 12:00 PM",
+				"20310501T170000Z/20310503T100000Z",
+			},
+		},
+		"with its last day": {
+			map[string]any{"start": "2031-05-01T19:00:00+02:00", "end": "2031-05-04T00:00:00+02:00", "event_time_end": "", "event_date_end": "2031-05-03"},
+			ends{
+				"Thursday, May 1, 2031, 1:00 PM – Saturday, May 3, 2031, 5:59 PM", "Thursday, May 1, 2031, 7:00 PM – Saturday, May 3, 2031, 11:59 PM",
+				"20310501T170000Z/20310503T215900Z",
+			},
+		},
+		"whole days": {
+			map[string]any{"start": "2031-05-01", "end": "2031-05-04", "all_day": true, "event_time_start": "", "event_time_end": "", "event_date_end": "2031-05-03"},
+			ends{"Thursday, May 1 – Saturday, May 3, 2031", "", "20310501/20310504"},
+		},
+		"no end": {
+			map[string]any{"end": nil, "event_time_end": ""},
+			ends{"Thursday, May 1, 2031, 1:00 PM", "Thursday, May 1, 2031, 7:00 PM", "20310501T170000Z/20310501T180000Z"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.page("en", party(c.event), "", plainTheme)
+			p := s.open(browser.Look{Width: 800, Height: 600})
+			p.Until("element?.shadowRoot.querySelector('[part=when]')")
+			diff(t, "when", c.want, browser.JS[ends](p, `({
+				Here: (parts()['reader-time'] ?? '').split('\n')[0], There: (parts()['event-time'] ?? '').split(' · ')[0],
+				Dates: new URL(element.state.calendars.google).searchParams.get('dates'),
+			})`))
+		})
+	}
+}
+
+// A reader who is registered has calendar links with the online link, and the file of their own.
+func TestElementCalendarsOfRegistrants(t *testing.T) {
+	const link, own = "https://meet.example.com/room", "/ghost/lychgate/events/aaaaaaaaaaaaaaaaaaaaaaaaaa/registration.ics"
+	s := newStage(t, true, told(200, "registered", "You are in.", map[string]any{"platform_url": link, "calendars": map[string]string{"ics": own}}))
+	s.page("en", party(nil), "", plainTheme)
+	p := s.open(browser.Look{Width: 800, Height: 600})
+	p.Until("element?.state.state === 'registered'")
+	diff(t, "the file", own, browser.JS[string](p, "element.state.calendars.ics"))
+	diff(t, "place and text for Google", "The Pier|An evening\n\n"+link,
+		browser.JS[string](p, "['location', 'details'].map(name => new URL(element.state.calendars.google).searchParams.get(name)).join('|')"))
+	diff(t, "links in the page", []string{own, "calendar.google.com", "outlook.live.com", "calendar.yahoo.com"},
+		browser.JS[[]string](p, "[...element.shadowRoot.querySelectorAll('[part=calendar-link]')].map(a => a.origin === location.origin ? a.pathname : a.host)"))
+}
+
 // A theme has its own place for the element, styles it, fills its slots, or draws it itself.
 func TestElementInThemes(t *testing.T) {
 	s := newStage(t, true, told(200, "can_register", "Come in.", nil))

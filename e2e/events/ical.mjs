@@ -16,7 +16,7 @@ const events = calendar.getAllSubcomponents('vevent').map(event => {
 		return time.toString();
 	};
 	return {
-		UID: text('uid'), Summary: text('summary'), Description: text('description'), Location: text('location'),
+		UID: text('uid'), Summary: text('summary'), Description: text('description'), Location: text('location'), Conference: text('conference'),
 		URL: text('url'), Status: text('status'), Start: moment('dtstart'), End: moment('dtend'), Changed: moment('last-modified'),
 	};
 });

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // installed returns the node_modules of e2e/events/install.
 func installed(t *testing.T) string {
 	t.Helper()
-	return harness.Modules(t, "events", "gscan, ical.js, axe-core and schema-dts: run e2e/events/install")
+	return harness.Modules(t, "events", "gscan, ical.js, node-ical, axe-core and schema-dts: run e2e/events/install")
 }
 
 // program runs a program of [installed] in a folder, and returns what it prints.

@@ -284,9 +284,16 @@ func (s *site) addMember(email string, isPaid bool) (id, path string) {
 	var made struct{ Members []struct{ ID string } }
 	s.send("POST", "/ghost/api/admin/members/", map[string]any{"members": []any{member}}, &made)
 	id = made.Members[0].ID
+	return id, s.signInPath(id)
+}
+
+// signInPath returns a path with which a member signs in once: Ghost with MySQL refuses a second
+// time.
+func (s *site) signInPath(id string) string {
+	s.t.Helper()
 	var link struct {
 		URLs []struct{ URL string } `json:"member_signin_urls"`
 	}
 	s.send(http.MethodGet, "/ghost/api/admin/members/"+id+"/signin_urls/", nil, &link)
-	return id, strings.TrimPrefix(link.URLs[0].URL, s.base)
+	return strings.TrimPrefix(link.URLs[0].URL, s.base)
 }

@@ -86,7 +86,7 @@ func TestReadersRegister(t *testing.T) {
 	_, johnLink := s.addMember("john@example.com", true)
 	maryID, maryLink := s.addMember("mary@example.com", true)
 	guest, jane, john, mary := s.newReader("/"), s.newReader(janeLink), s.newReader(johnLink), s.newReader(maryLink)
-	second := s.newReader(maryLink)
+	second := s.newReader(s.signInPath(maryID))
 
 	registered := registration{Status: 200, State: "registered", PlacesLeft: none, PlatformURL: "https://example.com/room"}
 	full := registration{Status: 409, State: "registration_closed", Reason: "full", PlacesLeft: none}

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strconv"
 
-	"go.uber.org/zap"
-
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -58,10 +56,8 @@ func (r *eventsView) editNew(ctx context.Context, typeKey string) (any, error) {
 		typeKey = r.declared.Types[max(i, 0)].Key
 	}
 	values := make(map[string]any)
-	if zone, err := r.site.Events.Host.TimeZone(ctx); err == nil && zone != "" {
-		values["event_time_zone"] = zone
-	} else if err != nil {
-		r.desk.Logger.Warn("the site's time zone is not known", zap.String("site", r.site.Name), zap.Error(err))
+	if zone, isKnown := r.siteZone(ctx); isKnown {
+		values["event_time_zone"] = zone.String()
 	}
 	return r.editor(ctx, input{event: events.Event{Status: events.Draft}, typeKey: typeKey, values: values})
 }
@@ -69,6 +65,7 @@ func (r *eventsView) editNew(ctx context.Context, typeKey string) (any, error) {
 // editor shows the editor.
 func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	e := in.event
+	r.zone = e.When().Zone()
 	shown := &eventEditor{
 		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
 		Pending: pendingOf(e), Post: postOf(e), Conflict: in.conflict, IsSaved: in.isSaved,
@@ -135,7 +132,7 @@ const maxShownValue = 2000
 
 // shownValues writes all values as text, the standard ones first. t may be nil.
 func shownValues(values map[string]any, t *events.Type) (list []shownValue) {
-	keys := manifest.StandardFields()
+	keys := events.EditorKeys()
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if _, isStandard := events.StandardField(key); !isStandard {
 			keys = append(keys, key)

@@ -40,6 +40,14 @@ type eventField struct {
 
 	Min, Max string // of a number, "" for none
 
+	// More is what the button says that shows the input, "" for one that is always shown.
+	More string
+
+	// IsEnd means that it is the time at which an event ends. Ends then says on which day, if
+	// that is another one than it starts on.
+	IsEnd bool
+	Ends  string
+
 	// Crop is how a picture is cut.
 	Crop    cropping
 	Picture string // where a browser finds it, "" if it would ask another site
@@ -79,10 +87,8 @@ type fieldsOf struct {
 
 // list returns the fields in the order of the editor.
 func (o fieldsOf) list() (fields []eventField) {
-	for _, key := range manifest.StandardFields() {
-		if f, ok := events.StandardField(key); ok && slices.Contains(o.eventType.SupportedFields, key) {
-			fields = append(fields, o.standard(f))
-		}
+	for _, f := range o.eventType.Fields() {
+		fields = append(fields, o.standard(f))
 	}
 	for _, custom := range o.eventType.CustomFields {
 		fields = append(fields, o.custom(custom))
@@ -96,7 +102,10 @@ func (o fieldsOf) list() (fields []eventField) {
 func (o fieldsOf) standard(field *events.Field) eventField {
 	f := o.field(field.Key, field.Label, field.Kind)
 	f.IsRequired = slices.Contains(o.eventType.RequiredFields, f.Key)
-	f.Help = field.Help
+	f.Help, f.More, f.IsEnd = field.Help, field.More, field.IsEnd()
+	if last, ok := o.eventType.EndsOn(o.values); ok && f.IsEnd {
+		f.Ends = "Ends on " + last.Format("Monday, 2 January 2006") + "."
+	}
 	advised := o.eventType.FieldConstraints.Of(f.Key)
 	if field.Kind == "image" {
 		phrase := cmp.Or(advised.ImagePhrase(), o.imageSize, manifest.BuiltInImageSize)
@@ -316,8 +325,9 @@ func valueOf(form url.Values, f eventField) any {
 func keptOf(values map[string]any, t *events.Type) map[string]any {
 	kept := make(map[string]any)
 	for key, value := range values {
+		f, isStandard := events.StandardField(key)
 		isCustom := slices.ContainsFunc(t.CustomFields, func(c manifest.CustomField) bool { return c.Key == key })
-		if !isCustom && !slices.Contains(t.SupportedFields, key) {
+		if !isCustom && (!isStandard || !t.Has(f)) {
 			kept[key] = value
 		}
 	}

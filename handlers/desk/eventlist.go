@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"net/url"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
@@ -39,8 +40,10 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	zone, isKnown := r.siteZone(ctx)
+	shown.Zone, shown.IsZoneKnown, r.zone = zone.String(), isKnown, zone
 	for i, e := range list {
-		of := r.listed(e)
+		of := r.listed(e, zone)
 		of.Guests = places[i]
 		shown.Events = append(shown.Events, of)
 	}
@@ -50,10 +53,18 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 	return eventsPage{List: shown, Notice: r.eventDone("")}, nil
 }
 
-func (r *eventsView) listed(e events.Event) listedEvent {
-	shown := listedEvent{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e.Values), Type: r.labelOf(e.Type), Status: string(e.Status), Post: postOf(e), Pending: pendingOf(e)}
+// listed shows an event whose date is in a time zone.
+func (r *eventsView) listed(e events.Event, zone *time.Location) listedEvent {
+	shown := listedEvent{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e), Type: r.labelOf(e.Type), Status: string(e.Status), Post: postOf(e), Pending: pendingOf(e)}
 	if shown.When == "" {
 		shown.When = "No date"
+	}
+	if w := e.When(); !w.Start.IsZero() {
+		here, there := dateIn(w, zone), dateIn(w, w.Start.Location())
+		if here != there {
+			shown.There = shown.When
+		}
+		shown.When = here
 	}
 	shown.View, shown.Text = r.addressesOf(e)
 	return shown

@@ -131,9 +131,12 @@ func inputs(page shown) (list []string) {
 func TestFieldsOfEditor(t *testing.T) {
 	h := newHouse(t)
 	h.declareEvents()
-	const required = " * , required to publish:"
+	const (
+		required = " * , required to publish:"
+		end      = "End date: input type=date f.event_date_end (Leave it empty for an end after midnight: an end time before the start time is on the next day.)"
+	)
 	for target, want := range map[string][]string{
-		"events?new=meetup": {"Name: input type=text f.name data-most=255", "Date" + required + " input type=date f.event_date"},
+		"events?new=meetup": {"Name: input type=text f.name data-most=255", "Date" + required + " input type=date f.event_date", end},
 		"events?new=": {
 			"Name" + required + " input type=text f.name data-most=255 data-advised=60 (Recommended: 60 characters at most.)",
 			"URL slug: input type=text f.slug data-most=185 (The end of the page's address. Left empty, it is made from the name.)",
@@ -141,6 +144,7 @@ func TestFieldsOfEditor(t *testing.T) {
 			"Date: input type=date f.event_date",
 			"Start time: input type=time f.event_time_start",
 			"End time: input type=time f.event_time_end",
+			end,
 			"Time zone: input type=text f.event_time_zone value=Europe/Berlin list=zones (An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.)",
 			"Location: input type=text f.location",
 			"Online event link: input type=url f.platform_url (Readers see it on the page only where everybody may register.)",
@@ -320,7 +324,7 @@ func TestListOfEvents(t *testing.T) {
 		return list
 	}
 	for target, want := range map[string][]string{
-		"events":                       {"New party Date 1 Jun 2100, 19:30–22:00 Europe/Berlin Type Summer party Status Published Edit text of New party View New party"},
+		"events":                       {"New party Date 1 Jun 2100, 19:30–22:00 Type Summer party Status Published Edit text of New party View New party"},
 		"events?view=past":             {"Old party Date 1 Jun 2020 Type Summer party Status Published Edit text of Old party View Old party"},
 		"events?view=drafts&q=some+da": {"Some day Date No date Type Summer party Status Draft"},
 		"events?view=past&q=new":       nil,
@@ -347,6 +351,37 @@ func TestListOfEvents(t *testing.T) {
 	}
 }
 
+// The editor says on which day an event ends, if it is another one, and shows the end date where
+// there is one.
+func TestEndsOnAnotherDay(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	for _, test := range []struct {
+		name, start, end, date, want string
+		isOpen                       bool
+	}{
+		{"the same day", "19:00", "21:00", "", "", false},
+		{"after midnight", "22:00", "02:00", "", "Ends on Wednesday, 2 June 2100.", false},
+		{"days later", "22:00", "21:00", "2100-06-04", "Ends on Friday, 4 June 2100.", true},
+	} {
+		e := h.create(map[string]any{"name": "Party", "event_date": "2100-06-01", "event_time_start": test.start, "event_time_end": test.end, "event_date_end": test.date})
+		page := h.get("events?event="+e.ID, "Editor")
+		var got string
+		isOpen := false
+		for n := range page.body.Descendants() {
+			if attribute(n, "class") == "ends" {
+				got = textOf(n)
+			}
+			if attribute(n, "class") == "more" {
+				isOpen = slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "open" })
+			}
+		}
+		if got != test.want || isOpen != test.isOpen {
+			t.Errorf("%s: the editor says %q, and shows the end date: %v; want %q, %v", test.name, got, isOpen, test.want, test.isOpen)
+		}
+	}
+}
+
 // An event whose type is gone can still be read, and be given another type.
 func TestEventWithoutType(t *testing.T) {
 	h := newHouse(t)
@@ -359,7 +394,7 @@ func TestEventWithoutType(t *testing.T) {
 			t.Errorf("without %q: %s", want, got)
 		}
 	}
-	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 15 || got[0] != "Name: input type=text f.name value=Party data-most=255" {
+	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 16 || got[0] != "Name: input type=text f.name value=Party data-most=255" {
 		t.Errorf("as another type: %q", got)
 	}
 	h.Ghost.Do(func() {
@@ -421,6 +456,22 @@ func TestEventSettings(t *testing.T) {
 	}
 }
 
+// The address to subscribe to is in the settings, with a button that copies it.
+func TestAddressOfCalendar(t *testing.T) {
+	h := newHouse(t)
+	page := h.get("event-settings", "Editor")
+	got := make(map[string]string)
+	for code := range elements(page.body, "code") {
+		got[attribute(code, "id")] = textOf(code)
+	}
+	for button := range elements(page.body, "desk-copy") {
+		got["copied"] = attribute(button, "for")
+	}
+	if diff := cmp.Diff(map[string]string{"calendar": "https://news.example.com/ghost/lychgate/events.ics", "copied": "calendar"}, got); diff != "" {
+		t.Errorf("the address, and what the button copies (-want +got): %s", diff)
+	}
+}
+
 // What the pages need fails: each says so, and shows no more than that.
 func TestEventsAway(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -432,7 +483,7 @@ func TestEventsAway(t *testing.T) {
 		"the store, later":          {func(h *house) { h.CloseStore() }, "events", http.StatusServiceUnavailable},
 		"the settings":              {func(h *house) { h.Away = desktest.ErrGone }, "event-settings", http.StatusServiceUnavailable},
 		"Ghost's list of themes":    {func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "installed") }, "events", http.StatusBadGateway},
-		"the time zone, not needed": {func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "timezone") }, "events?new=", http.StatusOK},
+		"the time zone, not needed": {func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "publication") }, "events?new=", http.StatusOK},
 		"an event":                  {func(*house) {}, "events?event=nothing", http.StatusNotFound},
 		"a question":                {func(*house) {}, "events?event=nothing&confirm=nothing", http.StatusNotFound},
 	} {

@@ -17,6 +17,7 @@ type eventSettings struct {
 	Texts    []eventField // the size of pictures, and the name of the calendar
 	Messages []eventField
 	Problems []eventField
+	Calendar string // to which readers subscribe, "" for none
 }
 
 // messagingStates are what readers can be told of an event, with who is told.
@@ -41,7 +42,7 @@ func showEventSettings(ctx context.Context, v *view) (any, error) {
 	if err != nil {
 		return nil, away(err)
 	}
-	shown := settingsPage(v.site.Name, settings, nil)
+	shown := v.settingsPage(ctx, settings, nil)
 	if v.request.URL.Query().Has("done") {
 		shown.Notice = &notice{Text: "The settings were saved."}
 	}
@@ -62,7 +63,7 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	}
 	err := v.events.SaveSettings(ctx, v.site.Name, settings)
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
-		return settingsPage(v.site.Name, settings, invalid.Problems), nil
+		return v.settingsPage(ctx, settings, invalid.Problems), nil
 	}
 	if err != nil {
 		return nil, away(err)
@@ -70,7 +71,7 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	return redirection(url.Values{"done": {"save"}}.Encode()), nil
 }
 
-func settingsPage(site string, settings events.Settings, problems []manifest.Problem) *eventSettings {
+func (v *view) settingsPage(ctx context.Context, settings events.Settings, problems []manifest.Problem) *eventSettings {
 	of := fieldsOf{
 		problems: problems, picture: func(string) string { return "" },
 		values: map[string]any{imageSizeField: settings.ImageSize, calendarNameField: settings.CalendarName},
@@ -78,7 +79,7 @@ func settingsPage(site string, settings events.Settings, problems []manifest.Pro
 	for state, text := range settings.Messages {
 		of.values[state] = text
 	}
-	shown := &eventSettings{}
+	shown := &eventSettings{Calendar: v.events.Posts.Calendar(ctx, v.site.Name, v.origin())}
 	add := func(key, label, kind, help string) eventField {
 		f := of.field(key, label, kind)
 		f.Name, f.ID, f.Help = key, "field-"+key, clip.Text(help, maxMessage)
@@ -91,7 +92,7 @@ func settingsPage(site string, settings events.Settings, problems []manifest.Pro
 		add(imageSizeField, "Default Featured Image Size", "text",
 			"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+"."),
 		add(calendarNameField, "Name of the calendar", "text",
-			"Readers who subscribe to all events see it. Left empty, it is "+site+"."),
+			"Readers who subscribe to all events see it. Left empty, it is "+v.site.Name+"."),
 	}
 	for _, state := range messagingStates {
 		shown.Messages = append(shown.Messages, add(state.name, state.label, "textarea", "Shown to "+state.shownTo+". Left empty, the theme chooses."))

@@ -34,11 +34,16 @@ type eventList struct {
 	Theme    string
 	HasTypes bool
 	HasMore  bool // this is not the first page
+
+	Zone        string // of the dates
+	IsZoneKnown bool   // it is the site's
 }
 
 // listedEvent is an event in the list.
 type listedEvent struct {
 	ID, Name, When, Type, Status string
+
+	There string // when it is in its own time zone, "" if that is no other
 
 	Pending    *shownPending
 	Post       string // what is not as it should be with its post, see postOf
@@ -198,27 +203,6 @@ func nameOf(values map[string]any) string {
 		return clip.Text(name, maxTitle)
 	}
 	return "Without a name"
-}
-
-// dateOf is "" without a date.
-func dateOf(values map[string]any) string {
-	text := textOfValue(values["event_date"])
-	if date, err := time.Parse(time.DateOnly, text); err == nil {
-		text = date.Format("2 Jan 2006")
-	}
-	if text = clip.Text(text, maxLabel); text == "" {
-		return ""
-	}
-	if start := textOfValue(values["event_time_start"]); start != "" {
-		text += ", " + clip.Text(start, maxLabel)
-		if end := textOfValue(values["event_time_end"]); end != "" {
-			text += "–" + clip.Text(end, maxLabel)
-		}
-		if zone := textOfValue(values["event_time_zone"]); zone != "" {
-			text += " " + clip.Text(zone, maxLabel)
-		}
-	}
-	return text
 }
 
 // eventDone reads from the query what was just done, nil for nothing.

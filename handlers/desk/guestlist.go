@@ -93,7 +93,8 @@ func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPag
 	if err != nil {
 		return nil, v.explain(err)
 	}
-	page := &guestPage{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e.Values), Status: string(e.Status), Query: clip.Text(text, maxTitle), After: clip.Text(after, maxTitle)}
+	v.zone = e.When().Zone()
+	page := &guestPage{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e), Status: string(e.Status), Query: clip.Text(text, maxTitle), After: clip.Text(after, maxTitle)}
 	found, err := guests.Registrants(ctx, v.site.Name, id, registration.RegistrantQuery{Text: page.Query, After: page.After, Most: maxListedGuests})
 	if err != nil {
 		return nil, v.explain(err)

@@ -164,7 +164,7 @@ var known = map[string]string{
 	"input": "type name value id required maxlength pattern autocomplete spellcheck checked placeholder enterkeyhint inputmode autocapitalize accept list min max step", "label": "for", "fieldset": "", "legend": "",
 	"textarea": "name rows", "select": "name", "option": "value selected", "datalist": "",
 	"desk-event": "event theme status platform saved conflict", "desk-labels": "", "desk-image": "to label ratio min-width min-height phrase",
-	"template": "", "progress": "max value", "desk-page": "", "desk-picker": "", "desk-slots": "theme", "desk-upload": "to platform",
+	"template": "", "progress": "max value", "desk-page": "zone", "desk-picker": "", "desk-slots": "theme", "desk-upload": "to platform",
 	"desk-door": "event list", "desk-activate": "to theme", "desk-copy": "for what",
 }
 

@@ -19,6 +19,9 @@ type view struct {
 	member  platform.StaffMember
 	members *Members        // on pages that need them
 	events  *events.Service // on pages that need them
+
+	// zone is the time zone of the times on the page, nil for that of the browser.
+	zone *time.Location
 }
 
 // page is a page of the desk. Those of a site are in pages.

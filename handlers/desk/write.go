@@ -58,6 +58,7 @@ type frame struct {
 	Pages                  []link
 	Body                   template.HTML // made by a template
 	Assets                 string        // the name of its script and its style, without the extension
+	Zone                   string        // of its times, "" for that of the browser
 
 	path string
 }
@@ -77,6 +78,9 @@ func (v *view) frame(title, name string) frame {
 		if page := pages[other]; page.isFor(v.site) && page.may(v.member.Permissions) {
 			f.Pages = append(f.Pages, link{page.title, f.path + "/" + other, other == cmp.Or(pages[name].of, name)})
 		}
+	}
+	if v.zone != nil {
+		f.Zone = v.zone.String()
 	}
 	if len(f.Pages) > 0 { // the visitor is one of the staff
 		f.Site = v.site.Name

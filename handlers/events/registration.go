@@ -41,14 +41,16 @@ type RegistrationSite struct {
 	// Readers is nil while the site's platform cannot be asked, since its key cannot be opened.
 	Readers *api.Readers
 
-	// Registrations returns an error if the store is away.
+	// Registrations and Feed return an error if the store is away.
 	Registrations func() (*registration.Readers, error)
+	Feed          func() (*events.Feed, error)
 
 	// IsOff means that the operator wants no registrations.
 	IsOff bool
 }
 
-// registrationPath is behind the slug of an event.
+// registrationPath is behind the slug of an event. With calendarSuffix it is the calendar file of
+// a reader who is registered.
 const registrationPath = "/registration"
 
 // Handles reports whether a path is that of an event's registration.
@@ -59,17 +61,27 @@ func (h *Registration) Handles(path string) bool {
 
 func (h *Registration) slug(path string) (string, bool) {
 	rest, below := strings.CutPrefix(strings.TrimSuffix(path, "/"), h.Path+"/")
+	if h.isCalendar(path) {
+		rest = strings.TrimSuffix(rest, calendarSuffix)
+	}
 	slug, is := strings.CutSuffix(rest, registrationPath)
 	return slug, below && is && slug != ""
+}
+
+func (*Registration) isCalendar(path string) bool {
+	return strings.HasSuffix(path, registrationPath+calendarSuffix)
 }
 
 // Serve answers a request of a reader.
 func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) api.Outcome {
 	sameOriginOnly(w)
 	if r.Method == http.MethodOptions { // no page of another origin is let in
-		api.Allow(w.Header(), registrationMethods...)
+		api.Allow(w.Header(), h.methods(r)...)
 		w.WriteHeader(http.StatusNoContent)
 		return api.Done
+	}
+	if h.isCalendar(r.URL.Path) {
+		return h.serveCalendar(w, r, site, address)
 	}
 	if r.Method == http.MethodPost {
 		return h.serveLink(w, r, site, address)
@@ -125,7 +137,17 @@ const (
 	maxSlug = 4 * 191
 )
 
-var registrationMethods = []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodOptions}
+var (
+	registrationMethods = []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodOptions}
+	calendarMethods     = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+)
+
+func (h *Registration) methods(r *http.Request) []string {
+	if h.isCalendar(r.URL.Path) {
+		return calendarMethods
+	}
+	return registrationMethods
+}
 
 // answer does what a reader asks for.
 func (h *Registration) answer(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (reader registration.Reader, found registration.Registration, err error) {
@@ -167,8 +189,8 @@ func (h *Registration) admit(ctx context.Context, w http.ResponseWriter, r *http
 	if wait := h.Limiter.Take(ctx, ratelimit.AddrKey(address)); wait > 0 {
 		return asked, api.RateLimited("requests", wait)
 	}
-	if !slices.Contains(registrationMethods, r.Method) {
-		api.Allow(w.Header(), registrationMethods...)
+	if methods := h.methods(r); !slices.Contains(methods, r.Method) {
+		api.Allow(w.Header(), methods...)
 		return asked, api.ErrNotAllowed
 	}
 	slug, _ := h.slug(r.URL.Path)
@@ -266,7 +288,7 @@ func (h *Registration) shown(r *http.Request, found registration.Registration) r
 		shown.PlacesLeft = &left
 	}
 	if slug, ok := h.slug(r.URL.Path); ok && found.State == messaging.Registered {
-		shown.Calendars = &calendars{ICS: h.Path + "/" + url.PathEscape(slug) + ".ics"}
+		shown.Calendars = &calendars{ICS: h.Path + "/" + url.PathEscape(slug) + registrationPath + calendarSuffix}
 	}
 	return shown
 }

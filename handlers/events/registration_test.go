@@ -70,6 +70,9 @@ type door struct {
 	log     *observer.ObservedLogs
 }
 
+// partyBody is what all readers get of the event, which lacks the link.
+const partyBody = `{"id":"party","name":"The party","event_date":"2031-05-01","start":"2031-05-01","updated_at":"2031-03-02T10:11:12Z"}`
+
 func newDoor(t *testing.T, db *database.DB, values string) *door {
 	t.Helper()
 	store, err := events.NewSQL(t.Context(), db)
@@ -78,7 +81,7 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	}
 	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO events (site, id, slug, public, starts_at, over_at, updated_at, created_at, theme, type, content, status, revision,
 			shape, post, late_at, post_id, name)
-		VALUES ('daily', 'aaaaaaaaaaaaaaaaaaaaaaaaaa', 'party', '{}', 0, 0, 0, 0, 'solo', 'webinar', $1, 'published', 1,
+		VALUES ('daily', 'aaaaaaaaaaaaaaaaaaaaaaaaaa', 'party', '`+partyBody+`', 0, 0, 0, 0, 'solo', 'webinar', $1, 'published', 1,
 			'{"fields":["name","access","max_attendees","registration_deadline","event_date","platform_url"]}', '{"url":"https://news.example.com/party/"}', 0, 'p1', 'event')`, values); err != nil {
 		t.Fatalf("db.Write.ExecContext: %v", err)
 	}
@@ -90,13 +93,15 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	if err != nil {
 		t.Fatalf("work.New: %v", err)
 	}
-	registrations := registration.New(db, store, events.NewFeed(store), queue, func(string) platform.MemberLabeler { return nil }, nil, zap.NewNop())
+	feed := events.NewFeed(store)
+	registrations := registration.New(db, store, feed, queue, func(string) platform.MemberLabeler { return nil }, nil, zap.NewNop())
 	core, log := observer.New(zapcore.DebugLevel)
 	d := &door{t: t, members: new(membership), log: log}
 	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Mails: unlimited{}, Logger: zap.New(core)}
 	d.site = RegistrationSite{
 		Name: "daily", Readers: api.NewReaders("daily", "Ghost", d.members, api.NewAuthLimiter(limiter)),
 		Registrations: func() (*registration.Readers, error) { return registrations.Readers, nil },
+		Feed:          func() (*events.Feed, error) { return feed, nil },
 	}
 	return d
 }
@@ -137,7 +142,7 @@ func TestRegistration(t *testing.T) {
 		return fmt.Sprintf(`{"state":"can_register","message":"You can register for this event.","places_left":%d,"deadline":null,"registered_at":null}`, left)
 	}
 	const full = `{"state":"registration_closed","message":"All places are taken.","reason":"full","places_left":0,"deadline":null,"registered_at":null}`
-	const is = `{"state":"registered","message":"You are registered.","places_left":0,"deadline":null,"registered_at":"NOW","platform_url":"https://example.com/room","calendars":{"ics":"/events/party.ics"}}`
+	const is = `{"state":"registered","message":"You are registered.","places_left":0,"deadline":null,"registered_at":"NOW","platform_url":"https://example.com/room","calendars":{"ics":"/events/party/registration.ics"}}`
 	failure := func(message string) string { return fmt.Sprintf(`{"message":%q}`, message) }
 	for _, step := range []struct {
 		name, method, target, cookie string

@@ -355,9 +355,9 @@ func TestEndlessEventPosts(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"settings":[{"key":"lang","value":true},{"key":"timezone","value":%s}]}`, value)
 		}))
-		zone, err := newClient(t, Config{URL: server.URL, AdminKey: testKey}).TimeZone(t.Context())
-		if zone != want || (err == nil) != (want != "") {
-			t.Errorf("%.30s: %q, %v", value, zone, err)
+		got, err := newClient(t, Config{URL: server.URL, AdminKey: testKey}).Publication(t.Context())
+		if got.TimeZone != want || err != nil {
+			t.Errorf("%.30s: the zone is %q, %v; want %q", value, got.TimeZone, err, want)
 		}
 		server.Close()
 	}
@@ -376,8 +376,8 @@ func TestLanguage(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"settings":[%s]}`, settings)
 		}))
-		if got, err := newClient(t, Config{URL: server.URL, AdminKey: testKey}).Language(t.Context()); got != want || err != nil {
-			t.Errorf("%.50s: %q, %v, want %q", settings, got, err, want)
+		if got, err := newClient(t, Config{URL: server.URL, AdminKey: testKey}).Publication(t.Context()); got.Language != want || err != nil {
+			t.Errorf("%.50s: %q, %v, want %q", settings, got.Language, err, want)
 		}
 		server.Close()
 	}

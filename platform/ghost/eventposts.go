@@ -202,42 +202,51 @@ func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, e
 // timeZone is how names of time zones look.
 var timeZone = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,99}$`)
 
-func (c *eventClient) TimeZone(ctx context.Context) (string, error) {
-	name, err := c.setting(ctx, timeZone, "timezone")
-	if err == nil && name == "" {
-		err = &Error{Status: http.StatusOK, Message: "without a time zone"}
-	}
-	return name, err
-}
-
 // language is how language tags look (RFC 5646, section 2.1).
 var language = regexp.MustCompile(`^[A-Za-z0-9]{1,8}([-_][A-Za-z0-9]{1,8}){0,3}$`)
 
-// A Ghost that was set up long ago calls the setting lang.
-func (c *eventClient) Language(ctx context.Context) (string, error) {
-	return c.setting(ctx, language, "locale", "lang")
-}
+// filled is how a title looks.
+var filled = regexp.MustCompile(`\S`)
 
-// setting returns the first of some settings whose value is as it should be, "" for none.
-func (c *eventClient) setting(ctx context.Context, valid *regexp.Regexp, keys ...string) (string, error) {
+// A Ghost that was set up long ago calls the language lang. The address is not among the settings.
+func (c *eventClient) Publication(ctx context.Context) (platform.Publication, error) {
 	var response struct {
-		Settings []struct {
-			Key   string          `json:"key"`
-			Value json.RawMessage `json:"value"`
-		} `json:"settings"`
+		Settings []setting `json:"settings"`
 	}
 	if err := c.call(ctx, http.MethodGet, "/settings/", nil, nil, &response); err != nil {
-		return "", err
+		return platform.Publication{}, err
 	}
+	var site json.RawMessage
+	if err := c.call(ctx, http.MethodGet, sitePath, nil, nil, &site); err != nil {
+		return platform.Publication{}, err
+	}
+	p := platform.Publication{
+		Title:    atMost(first(response.Settings, filled, "title"), maxName),
+		Language: first(response.Settings, language, "locale", "lang"),
+		TimeZone: first(response.Settings, timeZone, "timezone"),
+	}
+	if address := publicURL(site); address != nil && len(address.String()) <= maxAddress {
+		p.URL = address.String()
+	}
+	return p, nil
+}
+
+type setting struct {
+	Key   string          `json:"key"`
+	Value json.RawMessage `json:"value"`
+}
+
+// first returns the first of some settings whose value is as it should be, "" for none.
+func first(settings []setting, valid *regexp.Regexp, keys ...string) string {
 	for _, key := range keys {
-		for _, setting := range response.Settings {
+		for _, setting := range settings {
 			var value string
 			if setting.Key == key && json.Unmarshal(setting.Value, &value) == nil && valid.MatchString(value) {
-				return value, nil
+				return value
 			}
 		}
 	}
-	return "", nil
+	return ""
 }
 
 func (c *eventClient) Labels(ctx context.Context, text string) ([]string, error) {

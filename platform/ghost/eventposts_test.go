@@ -195,11 +195,10 @@ func TestRealChangedPosts(t *testing.T) {
 // Editors get the site's time zone, and labels by any part of their names.
 func TestRealSite(t *testing.T) {
 	c := newClient(t, realConfig(t))
-	if zone, err := c.TimeZone(t.Context()); zone != "Etc/UTC" || err != nil {
-		t.Errorf("%q, %v", zone, err)
-	}
-	if language, err := c.Language(t.Context()); language != "en" || err != nil {
-		t.Errorf("the language is %q, %v, want en", language, err)
+	publication, err := c.Publication(t.Context())
+	if want := (platform.Publication{Title: publication.Title, URL: publication.URL, Language: "en", TimeZone: "Etc/UTC"}); publication != want ||
+		err != nil || publication.Title == "" || !strings.HasPrefix(publication.URL, "http") {
+		t.Errorf("the publication is %+v, %v; want a title, an address, en and Etc/UTC", publication, err)
 	}
 	id := strconv.FormatInt(time.Now().UnixNano(), 10)
 	names := []string{"100% a\\b 'c' " + id, "Ärzte " + id}

@@ -31,11 +31,17 @@ const refusalOf = page => {
 	return notice;
 };
 
-// showTimes writes times as they are where the browser is.
+// showTimes writes times as they are in the time zone of the page, or where the browser is.
 const showTimes = root => {
 	const times = root.querySelectorAll('time');
 	if (!times.length) return; // what follows is slow
-	const format = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23'});
+	const timeZone = root.closest('desk-page')?.getAttribute('zone') ?? undefined;
+	let format;
+	try {
+		format = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone});
+	} catch {
+		return; // a zone that the browser does not know: they stay in UTC, and say so
+	}
 	for (const time of times) {
 		const at = new Date(time.dateTime);
 		if (!Number.isNaN(at.getTime())) {
@@ -97,6 +103,8 @@ customElements.define('desk-page', class extends HTMLElement {
 				notice ??= refusal;
 			} else {
 				this.replaceChildren(...fresh.childNodes);
+				if (fresh.hasAttribute('zone')) this.setAttribute('zone', fresh.getAttribute('zone'));
+				else this.removeAttribute('zone');
 				document.title = answer.title;
 				history.replaceState(null, '', response.redirected ? response.url : address);
 				showTimes(this);

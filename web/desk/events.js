@@ -64,6 +64,7 @@ customElements.define('desk-event', class extends HTMLElement {
 		this.#form.addEventListener('input', event => {
 			if (event.target === type) return;
 			this.#clear(event.target.closest('.field'));
+			this.#ends();
 			this.#changed();
 		});
 		type.addEventListener('change', () => this.#form.requestSubmit(type.nextElementSibling));
@@ -165,6 +166,7 @@ customElements.define('desk-event', class extends HTMLElement {
 				else input.value = kept[input.name];
 				input.dispatchEvent(new Event('input', {bubbles: true}));
 				input.dispatchEvent(new Event('restore'));
+				input.closest('details')?.setAttribute('open', '');
 			}
 			notice.remove();
 			inputs[0].focus();
@@ -361,9 +363,28 @@ customElements.define('desk-event', class extends HTMLElement {
 		show();
 	}
 
+	// ends says on which day the event ends, if that is another one than it starts on.
+	#ends() {
+		const line = this.querySelector('.ends');
+		if (!line) return;
+		const value = selector => this.querySelector(`${selector} [name]`)?.value ?? '';
+		const first = value('[data-key=event_date]'), last = value('[data-key=event_date_end] .more');
+		const start = value('[data-key=event_time_start]'), end = value('[data-key=event_time_end]');
+		const day = new Date(`${last >= first ? last : first}T00:00Z`);
+		if (!(last >= first) && start && end && end < start) day.setUTCDate(day.getUTCDate() + 1);
+		const isLater = day > new Date(`${first}T00:00Z`);
+		const format = options => new Intl.DateTimeFormat('en-GB', {timeZone: 'UTC', ...options}).format(day);
+		const text = isLater ? `Ends on ${format({weekday: 'long'})}, ${format({day: 'numeric', month: 'long', year: 'numeric'})}.` : '';
+		if (line.textContent !== text) line.textContent = text;
+	}
+
 	#fillZones() {
 		if (!Intl.supportedValuesOf) return;
-		this.querySelector('#zones').append(...Intl.supportedValuesOf('timeZone').map(name => Object.assign(document.createElement('option'), {value: name})));
+		const names = Intl.supportedValuesOf('timeZone');
+		this.querySelector('#zones').append(...names.map(name => Object.assign(document.createElement('option'), {value: name})));
+		this.querySelector('[list=zones]').addEventListener('change', ({target}) => { // what the server keeps
+			target.value = names.find(name => name.toLowerCase() === target.value.trim().toLowerCase()) ?? target.value;
+		});
 	}
 });
 

@@ -24,7 +24,15 @@ const lateTime = 2000; // milliseconds, after which the server is told when a bu
 const maxShown = 50; // guests
 
 const collator = new Intl.Collator();
-const clockOf = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
+// The time zone is that of the event. A browser may not know it.
+const clockOf = (() => {
+	const style = {hour: '2-digit', minute: '2-digit'};
+	try {
+		return new Intl.DateTimeFormat('en-GB', {...style, timeZone: document.querySelector('desk-page').getAttribute('zone')});
+	} catch {
+		return new Intl.DateTimeFormat('en-GB', style);
+	}
+})();
 
 // desk-door checks guests in. It has the whole list, so that it finds guests without a network,
 // and learns every few seconds what other doors did.

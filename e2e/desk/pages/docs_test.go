@@ -158,7 +158,7 @@ func TestPicturesOfEvents(t *testing.T) {
 	for _, event := range [][]string{{"The lychgate is painted", "2100-05-04", "10:00"}, {"Choir practice for everybody", "2100-05-12", "19:30"}, {"Summer party", "2100-06-19", ""}} {
 		values := map[string]any{"name": event[0], "event_date": event[1], "menu": "Cake"}
 		if event[2] != "" {
-			values["event_time_start"], values["event_time_zone"], values["access"], values["max_attendees"] = event[2], "Europe/London", "free", 120.0
+			values["event_time_start"], values["event_time_zone"], values["access"], values["max_attendees"] = event[2], "Europe/Berlin", "free", 120.0
 		}
 		if _, err := r.Events.Publish(t.Context(), "daily", r.create(t, values).ID, 0, party); err != nil {
 			t.Fatalf("r.Events.Publish: %v", err)
@@ -166,9 +166,9 @@ func TestPicturesOfEvents(t *testing.T) {
 	}
 	v := r.visit("Editor", "events", docsLook)
 	v.Until("$('table')")
-	v.picture(t, "events_list", "$('desk-page')", "New event Event Settings Upcoming Past Drafts Words in the name Search Event Date Type Status Guests Actions "+
-		"The lychgate is painted Date 4 May 2100, 10:00 Europe/London Type Summer party Status Published Guests 0 of 120 for The lychgate is painted Edit text of The lychgate is painted View The lychgate is painted "+
-		"Choir practice for everybody Date 12 May 2100, 19:30 Europe/London Type Summer party Status Published Guests 0 of 120 for Choir practice for everybody Edit text of Choir practice for everybody View Choir practice for everybody "+
+	v.picture(t, "events_list", "$('desk-page')", "New event Event Settings Upcoming Past Drafts Words in the name Search Times are in Europe/Berlin, the time zone of the site. Event Date Type Status Guests Actions "+
+		"The lychgate is painted Date 4 May 2100, 10:00 Type Summer party Status Published Guests 0 of 120 for The lychgate is painted Edit text of The lychgate is painted View The lychgate is painted "+
+		"Choir practice for everybody Date 12 May 2100, 19:30 Type Summer party Status Published Guests 0 of 120 for Choir practice for everybody Edit text of Choir practice for everybody View Choir practice for everybody "+
 		"Summer party Date 19 Jun 2100 Type Summer party Status Published Edit text of Summer party View Summer party")
 	v.goTo("events?new=party")
 	v.typed("name", "Harvest supper")

@@ -211,6 +211,62 @@ func TestEventIsTyped(t *testing.T) {
 	diff(t, "nothing is offered", nil, js[any](v, "text($('desk-event > .notice'))"))
 }
 
+// The editor says on which day an event ends while somebody types, and takes a last day and a time
+// zone in any case.
+func TestEndIsTyped(t *testing.T) {
+	r := open(t).withParties()
+	e := r.create(t, map[string]any{"name": "Lychgate night", "menu": "Cake"})
+	v := r.visit("Editor", "events?event="+e.ID, browser.Look{})
+	set := func(key, value string) {
+		t.Helper()
+		v.Do(field(key) + fmt.Sprintf(".value = %q; ", value) + field(key) + ".dispatchEvent(new Event('input', {bubbles: true}))")
+	}
+	ends := func(what, want string) {
+		t.Helper()
+		diff(t, what, want, js[string](v, "text($('.ends')) ?? ''"))
+	}
+	set("event_date", "2100-05-01")
+	set("event_time_start", "22:00")
+	set("event_time_end", "23:00")
+	ends("on the same day", "")
+	set("event_time_end", "02:00")
+	ends("after midnight", "Ends on Sunday, 2 May 2100.")
+	diff(t, "the end date is shown", false, js[bool](v, "$('[data-key=event_date_end] details').open"))
+	v.Do("$('[data-key=event_date_end] summary').click()")
+	set("event_date_end", "2100-05-04")
+	ends("days later", "Ends on Tuesday, 4 May 2100.")
+	v.Do(field("event_time_zone") + ".focus()")
+	v.Until(`$('#zones').options.length`)
+	set("event_time_zone", "america/new_york")
+	v.Do(field("event_time_zone") + ".dispatchEvent(new Event('change'))")
+	diff(t, "the time zone", "America/New_York", js[string](v, field("event_time_zone")+".value"))
+	v.press("Publish")
+	v.says("The event is published.")
+	diff(t, "kept", []any{"2100-05-04", "02:00", "America/New_York"}, func() []any {
+		values := r.only(t).Values
+		return []any{values["event_date_end"], values["event_time_end"], values["event_time_zone"]}
+	}())
+	ends("once it is published", "Ends on Tuesday, 4 May 2100.")
+	diff(t, "the end date is shown then", true, js[bool](v, "$('[data-key=event_date_end] details').open"))
+
+	// The list has it in the site's time zone, whatever that of the browser is.
+	v.goTo("events")
+	v.Until("$('table')")
+	diff(t, "in the list", "2 May 2100, 04:00 – 4 May 2100, 08:00|1 May 2100, 22:00 – 4 May 2100, 02:00 America/New_York",
+		js[string](v, "[...$('td:nth-child(2) div').querySelectorAll('bdi')].map(text).join('|')"))
+}
+
+// The address of the calendar is copied.
+func TestCalendarIsCopied(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "event-settings", browser.Look{})
+	v.Until("button('Copy the address of the calendar')")
+	diff(t, "the address", "https://news.example.com/ghost/lychgate/events.ics", js[string](v, "text($('#calendar'))"))
+	v.press("Copy the address of the calendar")
+	v.Until("/Copied|Selected/.test(text($('desk-copy [role=status]')) ?? '')")
+	diff(t, "what is selected", "https://news.example.com/ghost/lychgate/events.ics", js[string](v, "getSelection().toString()"))
+}
+
 // Changing the type reloads the form, and keeps what was typed, also in fields that the
 // other type does not have.
 func TestTypeIsChanged(t *testing.T) {

@@ -29,11 +29,16 @@
             return '';
         }
         if (event.all_day) {
-            return day(event.start);
+            const last = new Date(new Date(event.end) - 86400000).toISOString().slice(0, 10);
+            return [...new Set([event.start, last])].map(day).join(' – ');
         }
         const parts = [moment(event.start, zone)];
         if (event.end) {
-            parts.push(format(new Date(event.end), {timeStyle: 'short', timeZone: zone}));
+            // The end of a day is the last minute of it.
+            const end = new Date(new Date(event.end) - (event.event_time_end ? 0 : 60000));
+            const date = at => format(at, {dateStyle: 'full', timeZone: zone});
+            const isSameDay = date(new Date(event.start)) === date(end);
+            parts.push(format(end, {...!isSameDay && {dateStyle: 'full'}, timeStyle: 'short', timeZone: zone}));
         }
         return parts.join(' – ');
     };

@@ -142,6 +142,7 @@ func New(t testing.TB) *House {
 		func(context.Context, string, string) error { return nil }, zap.NewNop())
 	h.Guests = registrations.Guests
 	h.Events = events.New(eventsStore, queue, func(string) platform.EventHost { return h.Ghost }, zap.NewNop(), registrations)
+	h.Events.Posts.UsePages(events.Pages{List: "/ghost/lychgate/events"})
 	running, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { h.Events.Posts.Run(running) })

@@ -163,14 +163,10 @@ func (p *Platform) ChangedPosts(ctx context.Context, since time.Time) (changed [
 	return changed, err
 }
 
-// TimeZone is that of Berlin.
-func (p *Platform) TimeZone(ctx context.Context) (string, error) {
-	return "Europe/Berlin", p.call(ctx, "timezone", "", func() error { return nil })
-}
-
-// Language is German.
-func (p *Platform) Language(ctx context.Context) (string, error) {
-	return "de-AT", p.call(ctx, "language", "", func() error { return nil })
+// Publication is in Berlin, and in German.
+func (p *Platform) Publication(ctx context.Context) (platform.Publication, error) {
+	return platform.Publication{Title: "The Daily", URL: "https://news.example.com/", Language: "de-AT", TimeZone: "Europe/Berlin"},
+		p.call(ctx, "publication", "", func() error { return nil })
 }
 
 // Labels searches three, without case.

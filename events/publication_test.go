@@ -1,0 +1,56 @@
+package events
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+)
+
+// What a publication is called is asked for once, and its time zone and the address of its
+// calendar go by it. Another address and UTC stand in for them while it does not say.
+func TestPublication(t *testing.T) {
+	for _, test := range []struct {
+		name              string
+		list              string
+		isDown            bool
+		wantZone, wantURL string
+		asked             int
+	}{
+		{name: "known", list: "/blog/events", wantZone: "Europe/Berlin", wantURL: "https://news.example.com/blog/events.ics", asked: 1},
+		{name: "away", list: "/events", isDown: true, wantZone: "UTC", wantURL: "https://desk.example.com/events.ics", asked: 4},
+		{name: "without readers", wantZone: "Europe/Berlin", asked: 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := platformtest.New()
+			asked := 0
+			h.Fail(func(call, _ string) error {
+				if call != "publication" {
+					return nil
+				}
+				if asked++; test.isDown {
+					return platformtest.ErrDown
+				}
+				return nil
+			})
+			r := roomOf(t, want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), h)
+			r.pages.List = test.list
+			for range 2 {
+				zone, err := r.Zone(t.Context(), "daily")
+				if zone.String() != test.wantZone || (err != nil) != test.isDown {
+					t.Errorf("the zone is %v, %v; want %s, and an error: %t", zone, err, test.wantZone, test.isDown)
+				}
+				if got := r.Calendar(t.Context(), "daily", "https://desk.example.com"); got != test.wantURL {
+					t.Errorf("the calendar is at %q, want %q", got, test.wantURL)
+				}
+			}
+			if zone, err := r.Zone(t.Context(), "gone"); zone != time.UTC || err != nil {
+				t.Errorf("the zone of a site that is not served is %v, %v; want UTC", zone, err)
+			}
+			if h.Do(func() {}); asked != test.asked {
+				t.Errorf("the platform was asked %d times, want %d", asked, test.asked)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package events
+
+import (
+	_ "embed"
+	"path"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // an edge may be in a container without time zones
+)
+
+// zoneNames are the IANA names of time zones, one on each line: those in Go's zoneinfo.zip.
+//
+//go:embed zones.txt
+var zoneNames string
+
+// spelled has the names of time zones by their names in lower case.
+var spelled = sync.OnceValue(func() map[string]string {
+	names := make(map[string]string)
+	for name := range strings.FieldsSeq(zoneNames) {
+		names[strings.ToLower(name)] = name
+	}
+	return names
+})
+
+// spellZone returns the name of a time zone as IANA spells it, and others as they are.
+func spellZone(name string) string {
+	if known, ok := spelled()[strings.ToLower(name)]; ok {
+		return known
+	}
+	return name
+}
+
+// zoneOf returns the time zone of an event, UTC if it has none that is known.
+func zoneOf(values map[string]any) *time.Location {
+	if zone, ok := parseZone(textOf(values, "event_time_zone")); ok {
+		return zone
+	}
+	return time.UTC
+}
+
+// maxZone is longer than any name of a time zone.
+const maxZone = 64
+
+// zones caches time zones, which would be read from a file each time, for an hour: their rules
+// change. Some file systems know a zone by any number of names.
+var zones struct {
+	sync.Mutex
+	known map[string]*time.Location
+	until time.Time
+}
+
+const (
+	maxZones = 1000
+	zoneTTL  = time.Hour
+)
+
+// parseZone reads the IANA name of a time zone, in any case.
+func parseZone(name string) (*time.Location, bool) {
+	if len(name) > maxZone {
+		return nil, false
+	}
+	name = spellZone(name)
+	zones.Lock()
+	defer zones.Unlock()
+	if now := time.Now(); len(zones.known) >= maxZones || !now.Before(zones.until) {
+		zones.known, zones.until = make(map[string]*time.Location), now.Add(zoneTTL)
+	}
+	if zone, ok := zones.known[name]; ok {
+		return zone, true
+	}
+	if name == "" || name == "Local" || path.Clean(name) != name || name[0] == '.' {
+		return nil, false
+	}
+	zone, err := time.LoadLocation(name)
+	if err == nil {
+		zones.known[name] = zone
+	}
+	return zone, err == nil
+}

@@ -1,0 +1,67 @@
+package desk
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/clip"
+)
+
+// This file says when events are: in a list in the time zone of the site, so that its times can
+// be compared, and on the pages of one event in that event's. The browser's counts nowhere.
+
+// siteZone returns the time zone of the site, and UTC and false while the platform does not say
+// it.
+func (v *view) siteZone(ctx context.Context) (zone *time.Location, isKnown bool) {
+	zone, err := v.events.Posts.Zone(ctx, v.site.Name)
+	if err != nil && ctx.Err() == nil {
+		v.desk.Logger.Warn("cannot read the site's time zone", zap.String("site", v.site.Name), zap.Error(err))
+	}
+	return zone, err == nil
+}
+
+// dateOf says when an event is in its own time zone, "" without a date.
+func dateOf(e events.Event) string {
+	w := e.When()
+	if w.Start.IsZero() {
+		return clip.Text(textOfValue(e.Values["event_date"]), maxLabel)
+	}
+	text := dateIn(w, w.Start.Location())
+	if !w.AllDay {
+		text += " " + w.Start.Location().String()
+	}
+	return text
+}
+
+const (
+	dayFormat   = "2 Jan 2006"
+	clockFormat = "15:04"
+)
+
+// dateIn says when an event that has a date is in a time zone. Days are the same in each.
+func dateIn(w events.When, zone *time.Location) string {
+	if w.AllDay {
+		first, last := w.Start.Format(dayFormat), w.LastDay().Format(dayFormat)
+		if first == last {
+			return first
+		}
+		return first + " – " + last
+	}
+	start, end := w.Start.In(zone), w.End.In(zone)
+	if w.EndsWithDay { // the last minute of it
+		end = end.Add(-time.Minute)
+	}
+	day := start.Format(dayFormat)
+	text := day + ", " + start.Format(clockFormat)
+	switch {
+	case !w.HasEnd:
+	case end.Format(dayFormat) == day:
+		text += "–" + end.Format(clockFormat)
+	default:
+		text += " – " + end.Format(dayFormat+", "+clockFormat)
+	}
+	return text
+}

@@ -1,0 +1,81 @@
+package desk_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
+)
+
+// The list has dates in the time zone of the site, and those of another zone in that too. The
+// pages of an event have its own.
+func TestDatesOfEvents(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	const berlin, newYork = "Europe/Berlin", "America/New_York"
+	for _, test := range []struct {
+		name, date, start, end, last, zone string
+		list, zoneOf, guests               string
+	}{
+		{"no date", "", "", "", "", berlin, "No date", berlin, ""},
+		{"no date that exists", "2100-02-30", "", "", "", berlin, "2100-02-30", berlin, "2100-02-30"},
+		{"a day", "2100-06-01", "", "", "", newYork, "1 Jun 2100", newYork, "1 Jun 2100"},
+		{"days", "2100-06-01", "", "", "2100-06-03", newYork, "1 Jun 2100 – 3 Jun 2100", newYork, "1 Jun 2100 – 3 Jun 2100"},
+		{"in the site's zone", "2100-06-01", "19:30", "22:00", "", berlin, "1 Jun 2100, 19:30–22:00", berlin, "1 Jun 2100, 19:30–22:00 Europe/Berlin"},
+		{
+			"past midnight there", "2100-06-01", "19:30", "22:00", "", newYork,
+			"2 Jun 2100, 01:30–04:00 1 Jun 2100, 19:30–22:00 America/New_York", newYork, "1 Jun 2100, 19:30–22:00 America/New_York",
+		},
+		{
+			"past midnight", "2100-03-27", "22:00", "04:00", "", berlin,
+			"27 Mar 2100, 22:00 – 28 Mar 2100, 04:00", berlin, "27 Mar 2100, 22:00 – 28 Mar 2100, 04:00 Europe/Berlin",
+		},
+		{
+			"with its last day", "2100-06-01", "19:30", "", "2100-06-03", berlin,
+			"1 Jun 2100, 19:30 – 3 Jun 2100, 23:59", berlin, "1 Jun 2100, 19:30 – 3 Jun 2100, 23:59 Europe/Berlin",
+		},
+		{"without a zone", "2100-12-01", "12:00", "", "", "", "1 Dec 2100, 13:00 1 Dec 2100, 12:00 UTC", "UTC", "1 Dec 2100, 12:00 UTC"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := h.create(map[string]any{
+				"name": test.name, "event_date": test.date, "event_time_start": test.start, "event_time_end": test.end, "event_date_end": test.last,
+				"event_time_zone": test.zone,
+			})
+			page := h.get("events?view=drafts&q="+strings.ReplaceAll(test.name, " ", "+"), "Editor")
+			if got := page.text(t); !strings.Contains(got, "Date "+test.list+" Type") {
+				t.Errorf("the list says %q, want the date %q in it", got, test.list)
+			}
+			zones := []string{zoneOf(page), zoneOf(h.get("events?event="+e.ID, "Editor")), zoneOf(h.get("guest-list?event="+e.ID, "Editor"))}
+			if diff := cmp.Diff([]string{berlin, test.zoneOf, test.zoneOf}, zones); diff != "" {
+				t.Errorf("time zones of the list, the editor and the guest list (-want +got): %s", diff)
+			}
+			if got := h.get("guest-list?event="+e.ID, "Editor").text(t); !strings.Contains(got, test.guests) {
+				t.Errorf("the guest list says %q, want the date %q in it", got, test.guests)
+			}
+		})
+	}
+}
+
+// While the platform does not say its time zone, the list is in UTC, and says so.
+func TestDatesWithoutTheZone(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	h.create(map[string]any{"name": "Party", "event_date": "2100-06-01", "event_time_start": "19:30", "event_time_zone": "Europe/Berlin"})
+	h.Ghost.BreakCalls(desktest.ErrGone, "publication")
+	got := h.get("events?view=drafts", "Editor").text(t)
+	for _, want := range []string{"Times are in UTC.", "Date 1 Jun 2100, 17:30 1 Jun 2100, 19:30 Europe/Berlin Type"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the list says %q, want %q in it", got, want)
+		}
+	}
+}
+
+// zoneOf returns the time zone of the times on a page.
+func zoneOf(page shown) string {
+	for n := range elements(page.body, "desk-page") {
+		return attribute(n, "zone")
+	}
+	return ""
+}
