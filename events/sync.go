@@ -38,7 +38,7 @@ type Posts struct {
 	dependents dependents
 	logger     *zap.Logger
 
-	pages     Pages
+	pages        Pages
 	publications *publications
 
 	mu     sync.Mutex
