@@ -109,7 +109,7 @@ func scan(row database.Row) (t Task, err error) {
 	return t, err
 }
 
-// timeOf returns the zero time for 0.
+// timeOf reads Unix milliseconds; 0 is the zero time.
 func timeOf(milliseconds int64) time.Time {
 	if milliseconds == 0 {
 		return time.Time{}
@@ -190,7 +190,7 @@ func (s store) endTurn(ctx context.Context, site, kind, holder string) error {
 	return one(s.db.Write.ExecContext(ctx, endTurn, site, kind, holder))
 }
 
-// one returns ErrLost unless a statement has changed a row.
+// one fails with ErrLost unless a statement has changed a row.
 func one(result sql.Result, err error) error {
 	if err != nil {
 		return wrap("changing work", err)
@@ -238,8 +238,8 @@ type dueSite struct {
 	since int64 // when the first of it was due, in Unix milliseconds
 }
 
-// dueSites returns sites that have something due, those first that have had it longest, and of
-// them only the ones behind another, which may be zero.
+// dueSites lists sites that have something due, those first that have had it longest, and
+// of them only the ones behind another, which may be zero.
 func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) {
 	sites, err := database.List(ctx, s.db.Read, func(row database.Row) (d dueSite, err error) {
 		err = row.Scan(&d.site, &d.since)
@@ -248,7 +248,7 @@ func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) 
 	return sites, wrap("finding sites with due work", err)
 }
 
-// due returns what is due at a site by a time, the longest due first.
+// due lists what is due at a site by a time, the longest due first.
 func (s store) due(ctx context.Context, site, kind string, by time.Time, most int) ([]Task, error) {
 	return s.list(ctx, listDue, by.UnixMilli(), site, kind, most)
 }
@@ -258,7 +258,7 @@ func (s store) list(ctx context.Context, query string, args ...any) ([]Task, err
 	return list, wrap("listing work", err)
 }
 
-// count returns how much is pending by site and kind.
+// count groups by site and kind.
 func (s store) count(ctx context.Context, query string, args ...any) (map[string]map[string]int, error) {
 	counts := make(map[string]map[string]int)
 	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
