@@ -41,6 +41,10 @@ type Kind struct {
 	IsSerial bool
 }
 
+// Unanswered is the reason of a failure of which the platform itself says none. Staff read it, who
+// make nothing of "context deadline exceeded".
+const Unanswered = "It does not answer as it should."
+
 // Task is the work for one key of a site.
 type Task struct {
 	Site, Kind, Key string

@@ -205,7 +205,7 @@ func TestPicker(t *testing.T) {
 		"top/lead":                                  {"Recent: 5 posts", "Roads", "Bridges, new", "The third, on bridges", "The second", "The first"},
 		"top/lead&view=search":                      {"Search: "},
 		"top/lead&view=search&q=BRIDGES":            {"Search: 2 posts", "Bridges, new", "The third, on bridges"},
-		"top/lead&view=search&q=+on++bridges+":      {"Search: 1 posts", "The third, on bridges"},
+		"top/lead&view=search&q=+on++bridges+":      {"Search: 1 post", "The third, on bridges"},
 		"top/lead&view=search&q=tunnels":            {"Search: No published post has all these words in its title."},
 		"top/lead&view=all":                         {"Recent: 5 posts", "Roads", "Bridges, new", "The third, on bridges", "The second", "The first"},
 		"more/news":                                 {"Search: "},
