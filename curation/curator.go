@@ -89,7 +89,7 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	if len(tag) > maxKey {
 		return &platform.Refusal{Reason: "The tag of this slot is too long."}
 	}
-	if post != "" {
+	if post != "" && !work.AskerOf(ctx).IsUnanswered {
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		switch p, err := posts.Post(bounded, post); {

@@ -50,6 +50,7 @@ type Task struct {
 	Site, Kind, Key string
 
 	Title    string    // for people
+	AskedBy  string    // the name of the member of the staff who asked for it, "" for none
 	Since    time.Time // when it was enqueued last; zero if nothing is pending, but for a check
 	Attempts int       // that failed, or ended in the middle
 	DueAt    time.Time // zero if it was refused for good

@@ -13,6 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // newsroom is a house with two sections, whose first two slots are filled.
@@ -318,7 +319,7 @@ func TestPendingMoves(t *testing.T) {
 	if want := "Lead story is kept, and sent to Ghost as soon as it responds. Undo"; notice != want {
 		t.Errorf("%q, want %q", notice, want)
 	}
-	if want := "Lead story Kept, and sent to Ghost as soon as it responds. " + desktest.ErrGone.Error() + " The first"; !strings.HasPrefix(shown[0], want) {
+	if want := "Lead story Kept, and sent to Ghost as soon as it responds. " + work.Unanswered + " The first"; !strings.HasPrefix(shown[0], want) {
 		t.Errorf("%q, want %q", shown[0], want)
 	}
 	h.Ghost.Fix()
