@@ -394,13 +394,10 @@ func postOf(p platform.EventPost, template string, tags []string) Post {
 	}
 }
 
-// Unanswered is what staff are told of a failure of the platform that has no other reason.
-const Unanswered = "It does not answer as it should."
-
 // problemOf returns what staff are told of a failure.
 func problemOf(err error) string {
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
 		return refusal.Reason
 	}
-	return Unanswered
+	return work.Unanswered
 }

@@ -108,6 +108,9 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.visitor.IsRecalled && do == "save" && e.Status == events.Draft { // which is for this store alone
+		return nil, api.ErrStaffUnknown.For(r.site.Kind.Title)
+	}
 	draft := events.Edit{Theme: r.theme, Type: of.typeKey, Values: of.values}
 	shown := input{event: e, typeKey: of.typeKey, values: of.values, once: of.once}
 	if of.id == "" {
@@ -129,9 +132,19 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 		}
 	}
 	if err == nil {
-		return redirection(url.Values{"event": {e.ID}, "done": {do}}.Encode()), nil
+		return r.done(ctx, e, do)
 	}
 	return r.refused(ctx, shown, of, err)
+}
+
+// done shows an event to which something was done. That is another request, unless the platform
+// would be asked in vain whose that is.
+func (r *eventsView) done(ctx context.Context, e events.Event, do string) (any, error) {
+	if !r.visitor.IsRecalled {
+		return redirection(url.Values{"event": {e.ID}, "done": {do}}.Encode()), nil
+	}
+	said := &notice{Text: strings.ReplaceAll("%s does not answer. What you did is kept here, and sent to %s as soon as it responds.", "%s", r.site.Kind.Title)}
+	return r.editor(ctx, input{event: e, typeKey: e.Type, values: e.Values, notice: said, isSaved: true})
 }
 
 // refused shows the editor with what was typed, and why it was not kept or published.
@@ -165,22 +178,21 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var e events.Event
 	switch do {
 	case "unpublish":
-		_, err = r.events.Unpublish(ctx, site, id, revision)
+		e, err = r.events.Unpublish(ctx, site, id, revision)
 	case "cancel":
-		_, err = r.events.Cancel(ctx, site, id, revision)
+		e, err = r.events.Cancel(ctx, site, id, revision)
 	case "duplicate":
-		var e events.Event
 		e, err = r.events.Duplicate(ctx, site, id)
-		id = e.ID
 	case "delete":
 		if err = r.events.Delete(ctx, site, id, revision); err == nil {
 			return redirection(url.Values{"done": {do}}.Encode()), nil
 		}
 	}
 	if err == nil {
-		return redirection(url.Values{"event": {id}, "done": {do}}.Encode()), nil
+		return r.done(ctx, e, do)
 	}
 	return r.unchanged(ctx, id, err)
 }

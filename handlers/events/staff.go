@@ -104,9 +104,9 @@ var (
 		{Operation: "delete_event", Method: http.MethodDelete, Do: (*eventRequest).remove},
 	}
 	actionRoutes = map[string][]route{
-		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish}},
-		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish}},
-		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel}},
+		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish, IsQueued: true}},
+		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish, IsQueued: true}},
+		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel, IsQueued: true}},
 		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
 		"presence":  {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
 		"registrations": {

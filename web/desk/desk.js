@@ -25,7 +25,7 @@ const noticeOf = (isProblem, ...parts) => {
 const refusalOf = page => {
 	const message = page.querySelector('.message');
 	if (!message) return null;
-	const notice = noticeOf(true, ...message.childNodes);
+	const notice = noticeOf(!message.classList.contains('kept'), ...message.childNodes);
 	const signIn = page.querySelector('.sign-in');
 	if (signIn) notice.append(signIn);
 	return notice;

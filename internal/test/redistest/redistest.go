@@ -176,7 +176,7 @@ func (s *Server) start() error {
 	}
 }
 
-// PID returns the process's ID.
+// PID is that of Redis's process.
 func (s *Server) PID() int { return s.process.Process.Pid }
 
 // Kill ends it with SIGKILL.
