@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -103,8 +104,8 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 		before := now.body
 		now.UpdatedAt = s.store.Now().UTC().Truncate(time.Millisecond)
 		now.follow(*p)
-		isOut := now.Status == Draft && now.Post.isOut() // and its page says nothing of the event
-		if isOut || now.Status.isPublic() && (before == "" || now.Post.isShown()) {
+		hasLeft := now.Status == Draft && now.Post.isOut() && strings.Contains(p.Head+p.Foot, partStart) // of the event
+		if hasLeft || now.Status.isPublic() && (before == "" || now.Post.isShown()) {
 			task, err := s.work.Enqueue(ctx, tx, now.task())
 			now.Pending = &Pending{Since: task.Since, Tries: task.Attempts}
 			return err
