@@ -94,7 +94,7 @@ func (r *eventsView) started(ctx context.Context, of typed) (events.Event, error
 	return made, err
 }
 
-// save keeps what was typed, and publishes it if that is to be done.
+// save keeps what was typed, and publishes it or gives it a post for its text if that is to be done.
 func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	of, err := r.read(r.request.PostForm)
 	if err != nil {
@@ -127,11 +127,18 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	if err == nil {
 		shown.event = e
 		shown.isSaved = true
-		if do == "publish" {
+		switch do {
+		case "publish":
 			e, err = r.events.Publish(ctx, r.site.Name, e.ID, e.Revision, t)
+		case "write":
+			e, err = r.events.Write(ctx, r.site.Name, e.ID, e.Revision, t)
 		}
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case do == "write" && e.Post.ID != "" && e.Post.Edit != "":
+		return adminPath(e.Post.Edit), nil
+	default:
 		return r.done(ctx, e, do)
 	}
 	return r.refused(ctx, shown, of, err)

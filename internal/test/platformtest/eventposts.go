@@ -35,7 +35,8 @@ func (*eventPosts) PostLimits() platform.PostLimits { return Limits }
 
 // AddPost makes a post as Ghost does: of two under one slug, the later one has another.
 func (p *eventPosts) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
-	draft := platform.EventPost{Title: change(platform.EventPost{Slug: slug, Status: platform.Draft}).Title, Slug: slug, Status: platform.Draft}
+	first := change(platform.EventPost{Slug: slug, Status: platform.Draft})
+	draft := platform.EventPost{Title: first.Title, Slug: slug, Status: platform.Draft, Author: first.Author}
 	p.Mu.Lock()
 	p.Firsts = append(p.Firsts, isFirst)
 	first, ok := p.firstUnder(slug)
@@ -119,10 +120,14 @@ func (p *eventPosts) ChangePost(ctx context.Context, id string, change func(plat
 			return platform.ErrNoPost
 		}
 		post = change(before)
+		if before.Status == platform.Draft && post.Slug == before.Slug && before.Slug == slugOf(before.Title) {
+			post.Slug = slugOf(post.Title) // that of a draft follows its title
+		}
 		if post.Slug == "" {
-			post.Slug = strings.ReplaceAll(strings.ToLower(post.Title), " ", "-")
+			post.Slug = slugOf(post.Title)
 		}
 		post.Slug = p.freeSlug(id, post.Slug)
+		post.URL = "https://news.example.com/p/" + post.ID + "/"
 		if post.Status == platform.Published {
 			post.URL = "https://news.example.com/" + post.Slug + "/"
 		}
@@ -132,6 +137,8 @@ func (p *eventPosts) ChangePost(ctx context.Context, id string, change func(plat
 	})
 	return post, err
 }
+
+func slugOf(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }
 
 // EditPost changes a post as staff do.
 func (p *eventPosts) EditPost(id string, change func(*platform.EventPost)) {
