@@ -412,11 +412,10 @@ func (p post) carries(wanted tag) bool {
 }
 
 // What is kept of a post is bounded, in code points and authors: a page may have thousands.
-// Titles have up to 255 in Ghost, addresses 2,000, and names 191.
+// Titles have up to 255 in Ghost, and addresses 2,000.
 const (
 	maxTitle   = 300
 	maxAddress = 2000
-	maxName    = 200
 	maxAuthors = 20
 )
 
