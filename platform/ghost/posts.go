@@ -392,13 +392,17 @@ func (c *postClient) tagsCalled(ctx context.Context, name string) (ids []string,
 	if !mayBeTag(name) {
 		return nil, nil
 	}
-	filter := []string{"name:" + quote(strings.TrimSpace(name))}
-	if slug := tagSlug(name); slug != "" {
+	name = strings.TrimSpace(name)
+	slug := tagSlug(name)
+	filter := []string{"(name:~^" + quote(name) + "+name:~$" + quote(name) + ")"} // as name: is, but without case
+	if slug != "" {
 		filter = append(filter, "slug:"+quote(slug))
 	}
 	list, err := c.listTags(ctx, filter)
 	for _, t := range list {
-		ids = append(ids, t.ID)
+		if t.Slug == slug || strings.EqualFold(t.Name, name) {
+			ids = append(ids, t.ID)
+		}
 	}
 	return ids, err
 }
