@@ -125,7 +125,7 @@ func TestHostileTexts(t *testing.T) {
 				"themes", "themes?as=valid&refreshed=" + said, "themes?as=" + said,
 				"integrations", "integrations?revoked=" + said, "integrations?rotate=" + url.QueryEscape(title), "integrations?revoke=" + said,
 				"sync", "sync?tried=" + said,
-				"events", "events?view=drafts", "events?view=" + said + "&q=" + said + "&after=" + said, "events?new=" + said, "events?new=" + url.QueryEscape(label),
+				"events", "events?view=drafts", "events?view=" + said + "&q=" + said + "&after=" + said, "events?from=" + said + "&q=" + said + "&type=" + said + "&month=" + said, "events?view=month&type=" + said, "events?view=month&month=2100-06", "events?new=" + said, "events?new=" + url.QueryEscape(label),
 				"events?event=" + said, "events?event=" + e.ID, "events?event=" + e.ID + "&confirm=delete", "events?event=" + e.ID + "&confirm=" + said, "events?event=" + gone.ID, "events?done=" + said,
 				"event-settings",
 				"guest-list?event=" + e.ID, "guest-list?event=" + e.ID + "&q=" + said + "&after=" + said, "guest-list?event=" + e.ID + "&done=remove&member=m2", "guest-list?event=" + said,
@@ -164,12 +164,12 @@ var known = map[string]string{
 	"input": "type name value id required maxlength pattern autocomplete spellcheck checked placeholder enterkeyhint inputmode autocapitalize accept list min max step", "label": "for", "fieldset": "", "legend": "",
 	"textarea": "name rows", "select": "name", "option": "value selected", "datalist": "",
 	"desk-event": "event theme status platform saved conflict", "desk-labels": "", "desk-image": "to label ratio min-width min-height phrase",
-	"template": "", "progress": "max value", "desk-page": "zone", "desk-picker": "", "desk-slots": "theme", "desk-upload": "to platform",
+	"template": "", "progress": "max value", "desk-page": "zone", "desk-search": "focus", "desk-slots": "theme", "desk-upload": "to platform",
 	"desk-door": "event list", "desk-activate": "to theme", "desk-copy": "for what",
 }
 
 const anyElement = " id class role tabindex hidden data-focus aria-label aria-labelledby aria-describedby aria-hidden aria-current aria-invalid " +
-	"data-key data-kind data-most data-advised data-for data-discard "
+	"data-key data-kind data-most data-advised data-for data-discard data-found "
 
 // isPlain checks that a page has no element, attribute or address but the desk's own, and
 // shows no text that is long or of others outside of what isolates it.
