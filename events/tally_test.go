@@ -61,26 +61,35 @@ func TestNarrowedLists(t *testing.T) {
 			tally Tally
 		}{
 			"all, the latest first": {
-				Query{IsLatestFirst: true}, time.UTC, []int{5, 6, 4, 3, 2, 1},
+				Query{IsLatestFirst: true},
+				time.UTC,
+				[]int{5, 6, 4, 3, 2, 1},
 				Tally{
-					map[View]int{AllEvents: 6, Upcoming: 2, Past: 2, Drafts: 2}, map[string]int{"concert": 4, "webinar": 2},
+					map[View]int{AllEvents: 6, Upcoming: 2, Past: 2, Drafts: 2},
+					map[string]int{"concert": 4, "webinar": 2},
 					map[string]int{"2020-05": 1, "2020-06": 1, "2100-05": 3},
 				},
 			},
 			"a type of what is coming up": {
-				Query{View: Upcoming, Type: "webinar"}, time.UTC, []int{4},
+				Query{View: Upcoming, Type: "webinar"},
+				time.UTC,
+				[]int{4},
 				Tally{map[View]int{AllEvents: 2, Upcoming: 1, Past: 1}, map[string]int{"concert": 1, "webinar": 1}, map[string]int{"2100-05": 1}},
 			},
 			"words, in all": {
-				Query{Text: "CONCERT"}, time.UTC, []int{1, 3, 6, 5},
+				Query{Text: "CONCERT"},
+				time.UTC,
+				[]int{1, 3, 6, 5},
 				Tally{map[View]int{AllEvents: 4, Upcoming: 1, Past: 1, Drafts: 2}, map[string]int{"concert": 4}, map[string]int{"2020-05": 1, "2100-05": 2}},
 			},
 			"a month": {
-				month(Query{}, "2100-05", time.UTC), time.UTC, []int{3, 4, 6},
+				month(Query{}, "2100-05", time.UTC), time.UTC,
+				[]int{3, 4, 6},
 				Tally{map[View]int{AllEvents: 3, Upcoming: 2, Drafts: 1}, map[string]int{"concert": 2, "webinar": 1}, map[string]int{"2020-05": 1, "2020-06": 1, "2100-05": 3}},
 			},
 			"a month elsewhere, in which an event is past midnight": {
-				month(Query{View: Past}, "2020-06", kolkata), kolkata, []int{2, 1},
+				month(Query{View: Past}, "2020-06", kolkata), kolkata,
+				[]int{2, 1},
 				Tally{map[View]int{AllEvents: 2, Past: 2}, map[string]int{"concert": 1, "webinar": 1}, map[string]int{"2020-06": 2}},
 			},
 		} {

@@ -23,8 +23,11 @@ const (
 
 // eventViews are the tabs of the list.
 var eventViews = []choice{
-	{Value: string(events.Upcoming), Label: "Upcoming"}, {Value: string(events.Past), Label: "Past"}, {Value: string(events.Drafts), Label: "Drafts"},
-	{Value: allTab, Label: "All"}, {Value: monthTab, Label: "Month"},
+	{Value: string(events.Upcoming), Label: "Upcoming"},
+	{Value: string(events.Past), Label: "Past"},
+	{Value: string(events.Drafts), Label: "Drafts"},
+	{Value: allTab, Label: "All"},
+	{Value: monthTab, Label: "Month"},
 }
 
 // eventFilter is what an address says about which events are listed.

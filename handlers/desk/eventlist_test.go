@@ -58,8 +58,11 @@ func TestNarrowedListOfEvents(t *testing.T) {
 	all, june := []string{"All types", "Meetup (0)", "Summer party (4)"}, []string{"All months", "June 2100 (2)", "May 2100 (1)", "June 2020 (1)"}
 	for target, want := range map[string]listShown{
 		"events": {
-			[]string{"[Upcoming 2]", "Past 1", "Drafts 1", "All 4", "Month"}, "2 events." + zone, []string{"Night of the party", "New party"},
-			[]string{"All types", "Meetup (0)", "Summer party (2)"}, []string{"All months", "June 2100 (1)", "May 2100 (1)"},
+			[]string{"[Upcoming 2]", "Past 1", "Drafts 1", "All 4", "Month"},
+			"2 events." + zone,
+			[]string{"Night of the party", "New party"},
+			[]string{"All types", "Meetup (0)", "Summer party (2)"},
+			[]string{"All months", "June 2100 (1)", "May 2100 (1)"},
 		},
 		"events?view=all": {
 			[]string{"Upcoming 2", "Past 1", "Drafts 1", "[All 4]", "Month"}, "4 events." + zone, []string{"Supper", "New party", "Night of the party", "Old party"}, all, june,
@@ -74,8 +77,11 @@ func TestNarrowedListOfEvents(t *testing.T) {
 			[]string{"Upcoming 2", "[Past 1]", "Drafts 0", "All 3", "Month"}, "1 event." + zone, []string{"Old party"}, nil, nil,
 		},
 		"events?view=all&month=2100-06": {
-			[]string{"Upcoming 2", "Past 0", "Drafts 1", "[All 3]", "Month"}, "3 events." + zone, []string{"Supper", "New party", "Night of the party"},
-			nil, []string{"All months", "[June 2100 (2)]", "May 2100 (1)", "June 2020 (1)"},
+			[]string{"Upcoming 2", "Past 0", "Drafts 1", "[All 3]", "Month"},
+			"3 events." + zone,
+			[]string{"Supper", "New party", "Night of the party"},
+			nil,
+			[]string{"All months", "[June 2100 (2)]", "May 2100 (1)", "June 2020 (1)"},
 		},
 		"events?view=all&type=concert": {
 			[]string{"Upcoming 0", "Past 0", "Drafts 0", "[All 0]", "Month"}, "", nil, []string{"All types", "Meetup (0)", "Summer party (4)", "[concert (0)]"}, []string{"All months"},
