@@ -138,13 +138,13 @@ func TestThemesWithGhost(t *testing.T) {
 		errors                 string // of Ghost's answer
 		status, section        string // afterwards
 	}{
-		{"findings at first", "", warnedManifest("A"), oneFinding, "1 warnings", ""},
+		{"findings at first", "", warnedManifest("A"), oneFinding, "1 warning", ""},
 		{"none", "", cleanManifest("B"), noFindings, "Valid", "B"},
-		{"findings, in a top folder", theme + "/", warnedManifest("C"), oneFinding, "1 warnings", "B"},
+		{"findings, in a top folder", theme + "/", warnedManifest("C"), oneFinding, "1 warning", "B"},
 		{"none, in a top folder", "any/", cleanManifest("D"), noFindings, "Valid", "D"},
-		{"a syntax error", "", brokenYAML, `"field":"manifest"`, "1 warnings", "D"},
-		{"an unknown version", "", "manifest_version: 2\n", `"field":"manifest_version"`, "1 warnings", "D"},
-		{"too large", "", "manifest_version: 1\n#" + strings.Repeat("x", 256<<10), `"field":"manifest"`, "1 warnings", "D"},
+		{"a syntax error", "", brokenYAML, `"field":"manifest"`, "1 warning", "D"},
+		{"an unknown version", "", "manifest_version: 2\n", `"field":"manifest_version"`, "1 warning", "D"},
+		{"too large", "", "manifest_version: 1\n#" + strings.Repeat("x", 256<<10), `"field":"manifest"`, "1 warning", "D"},
 		{"none again", "", cleanManifest("E"), noFindings, "Valid", "E"},
 	} {
 		answer := e.uploadTheme(theme, sourceZip(t, step.folder, step.manifest), "Cookie", owner)

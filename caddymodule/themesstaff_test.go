@@ -263,7 +263,7 @@ func TestRefreshWithGit(t *testing.T) {
 			`,"homepage_curation":"` + curation + `","updated_at":"TIME"}]}` + "\n"
 	}
 	none := `{"themes":[]}` + "\n"
-	clean, warned := listed("Valid", "0", "active"), listed("1 warnings", "1", "active")
+	clean, warned := listed("Valid", "0", "active"), listed("1 warning", "1", "active")
 	failure := func(message, reason string) string { return `{"message":"` + message + `","reason":"` + reason + `"}` }
 	for _, test := range []struct {
 		name, repository, options string
@@ -274,10 +274,10 @@ func TestRefreshWithGit(t *testing.T) {
 		{"gone at first", "http://" + gone + "/theme", "", 502, failure("the repository cannot be reached: dial tcp "+gone+": connect: connection refused", "unreachable"), none},
 		{"no such branch at first", address + "/theme", token + "\nbranch nowhere", 502, failure(`reading the repository failed: there is no branch \"nowhere\"`, "request_failed"), none},
 		{"no manifest at first", address + "/theme", token + "\nbranch removed", 200, `{"status":"No manifest","_errors":[],"manifest":null}`, none},
-		{"findings at first", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warnings",` + oneFinding + `,"manifest":{"manifest_version":1,`, listed("1 warnings", "1", "inactive")},
+		{"findings at first", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warning",` + oneFinding + `,"manifest":{"manifest_version":1,`, listed("1 warning", "1", "inactive")},
 		{"valid", address + "/theme", token, 200, `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,`, clean},
 		{"the default branch by name", address + "/theme", token + "\nbranch main", 200, `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,`, clean},
-		{"findings", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warnings",` + oneFinding + `,"manifest":{"manifest_version":1,`, warned},
+		{"findings", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warning",` + oneFinding + `,"manifest":{"manifest_version":1,`, warned},
 		{"gone", "http://" + gone + "/theme", token, 502, failure("the repository cannot be reached: dial tcp "+gone+": connect: connection refused", "unreachable"), warned},
 		{"a wrong token", address + "/theme", "token wrong", 502, failure("the repository does not let us in: it rejects the token (status 401)", "token_rejected"), warned},
 		{"no token", address + "/theme", "", 502, failure("the repository does not let us in: it asks for a token, and none is set (status 401)", "token_rejected"), warned},
@@ -288,7 +288,7 @@ func TestRefreshWithGit(t *testing.T) {
 		{"large", address + "/large", token, 200, `{"status":"Valid",`, clean},
 		{"removed", address + "/theme", token + "\nbranch removed", 200, `{"status":"No manifest","_errors":[],"manifest":null}`, none},
 		{"restored", address + "/theme", token, 200, `{"status":"Valid",`, clean},
-		{"too large", address + "/theme", token + "\nbranch too-large", 200, `{"status":"1 warnings","_errors":[{"field":"manifest",`, ""},
+		{"too large", address + "/theme", token + "\nbranch too-large", 200, `{"status":"1 warning","_errors":[{"field":"manifest",`, ""},
 	} {
 		got := refresh(test.repository, test.options)
 		if got.Status != test.status || !strings.HasPrefix(got.Body, test.body) {

@@ -427,7 +427,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	for n, want := range map[int]string{0: "Valid", 1: "1 warnings", 2: "2 warnings"} {
+	for n, want := range map[int]string{0: "Valid", 1: "1 warning", 2: "2 warnings"} {
 		if got := Status(n); got != want {
 			t.Errorf("%d: Status = %s, want %v", n, got, want)
 		}

@@ -175,7 +175,7 @@ func (q *Queue) Try(ctx context.Context, t Task) (Attempt, bool) {
 	done := make(chan Attempt, 1)
 	var hasLeft atomic.Bool
 	defer hasLeft.Store(true)
-	isBegun := isServed && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) {
+	isBegun := isServed && !AskerOf(ctx).IsUnanswered && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) {
 		defer close(done)
 		if a, err := q.sync(ctx, t, waiter{waits: true, isTold: func(done Task) bool { return !hasLeft.Load() && done.IsSame(t) }}); err == nil {
 			done <- a

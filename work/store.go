@@ -33,7 +33,7 @@ const (
 	// maxDueSites is how many sites are read at once that have something due.
 	maxDueSites = 1000
 
-	// maxTitle bounds a title, in code points: it is for lists.
+	// maxTitle bounds a title and a name, in code points: they are for lists.
 	maxTitle = 200
 )
 
@@ -41,7 +41,7 @@ const (
 var ErrLost = errors.New("another process does this")
 
 const (
-	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until`
+	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until, asked_by`
 
 	// An expired lease that has its holder still is an attempt that ended in the middle.
 	attemptsAfter = `work.attempts + CASE WHEN work.holder <> '' AND work.leased_until <= %[1]s AND work.since > 0 THEN 1 ELSE 0 END`
@@ -85,9 +85,9 @@ const (
 )
 
 var (
-	enqueueTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until)
-		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, '', $7, $8) ON CONFLICT (site, kind, key) DO UPDATE SET
-		title = excluded.title, revision = excluded.revision, since = excluded.since, due_at = excluded.due_at, reason = '',
+	enqueueTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, '', $7, $8, $9) ON CONFLICT (site, kind, key) DO UPDATE SET
+		title = excluded.title, revision = excluded.revision, since = excluded.since, due_at = excluded.due_at, reason = '', asked_by = excluded.asked_by,
 		attempts = ` + fmt.Sprintf(attemptsAfter, "excluded.since") + `,
 		holder = CASE WHEN work.leased_until <= excluded.since THEN excluded.holder ELSE work.holder END,
 		leased_until = CASE WHEN work.leased_until <= excluded.since THEN excluded.leased_until ELSE work.leased_until END
@@ -104,7 +104,7 @@ type store struct {
 
 func scan(row database.Row) (t Task, err error) {
 	var since, due, until int64
-	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until)
+	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until, &t.AskedBy)
 	t.Since, t.DueAt, t.until = timeOf(since), timeOf(due), timeOf(until)
 	return t, err
 }
@@ -121,7 +121,7 @@ func timeOf(milliseconds int64) time.Time {
 // lease, the caller has the lease afterwards, unless somebody else has it.
 func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Task, error) {
 	now := s.now().UTC().Truncate(time.Millisecond)
-	t.Title = clip.Text(t.Title, maxTitle)
+	t.Title, t.AskedBy = clip.Text(t.Title, maxTitle), clip.Text(AskerOf(ctx).Name, maxTitle)
 	t.Since, t.DueAt, t.revision = now, now, mathrand.Int64()
 	var holder string
 	if lease {
@@ -131,7 +131,7 @@ func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Tas
 	if lease {
 		until = t.until.UnixMilli()
 	}
-	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until).Scan(&t.Attempts, &t.holder)
+	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until, t.AskedBy).Scan(&t.Attempts, &t.holder)
 	if t.holder != holder { // of another's lease
 		t.holder = ""
 	}

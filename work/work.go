@@ -41,11 +41,16 @@ type Kind struct {
 	IsSerial bool
 }
 
+// Unanswered is the reason of a failure of which the platform itself says none. Staff read it, who
+// make nothing of "context deadline exceeded".
+const Unanswered = "It does not answer as it should."
+
 // Task is the work for one key of a site.
 type Task struct {
 	Site, Kind, Key string
 
 	Title    string    // for people
+	AskedBy  string    // the name of the member of the staff who asked for it, "" for none
 	Since    time.Time // when it was enqueued last; zero if nothing is pending, but for a check
 	Attempts int       // that failed, or ended in the middle
 	DueAt    time.Time // zero if it was refused for good

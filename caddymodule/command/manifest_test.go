@@ -192,7 +192,7 @@ const (
 `
 
 	syntaxJSON = `{
-  "status": "1 warnings",
+  "status": "1 warning",
   "_errors": [
     {
       "field": "manifest",

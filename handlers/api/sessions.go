@@ -92,6 +92,13 @@ func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address n
 	return whose, nil
 }
 
+// forget has the platform asked anew whose a session is.
+func (s *sessions[T]) forget(key [sha256.Size]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, key)
+}
+
 // ask puts a question to the platform for an address, and counts it unless the
 // response is that the credentials are valid. Errors: ErrRateLimited, errTooManyQuestions,
 // those of the question.

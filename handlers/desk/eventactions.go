@@ -94,7 +94,7 @@ func (r *eventsView) started(ctx context.Context, of typed) (events.Event, error
 	return made, err
 }
 
-// save keeps what was typed, and publishes it if that is to be done.
+// save keeps what was typed, and publishes it or gives it a post for its text if that is to be done.
 func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	of, err := r.read(r.request.PostForm)
 	if err != nil {
@@ -107,6 +107,9 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	e, err := r.started(ctx, of)
 	if err != nil {
 		return nil, err
+	}
+	if r.visitor.IsRecalled && do == "save" && e.Status == events.Draft { // which is for this store alone
+		return nil, api.ErrStaffUnknown.For(r.site.Kind.Title)
 	}
 	draft := events.Edit{Theme: r.theme, Type: of.typeKey, Values: of.values}
 	shown := input{event: e, typeKey: of.typeKey, values: of.values, once: of.once}
@@ -124,14 +127,31 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	if err == nil {
 		shown.event = e
 		shown.isSaved = true
-		if do == "publish" {
+		switch do {
+		case "publish":
 			e, err = r.events.Publish(ctx, r.site.Name, e.ID, e.Revision, t)
+		case "write":
+			e, err = r.events.Write(ctx, r.site.Name, e.ID, e.Revision, t)
 		}
 	}
-	if err == nil {
-		return redirection(url.Values{"event": {e.ID}, "done": {do}}.Encode()), nil
+	switch {
+	case err != nil:
+	case do == "write" && e.Post.ID != "" && e.Post.Edit != "":
+		return adminPath(e.Post.Edit), nil
+	default:
+		return r.done(ctx, e, do)
 	}
 	return r.refused(ctx, shown, of, err)
+}
+
+// done shows an event to which something was done. That is another request, unless the platform
+// would be asked in vain whose that is.
+func (r *eventsView) done(ctx context.Context, e events.Event, do string) (any, error) {
+	if !r.visitor.IsRecalled {
+		return redirection(url.Values{"event": {e.ID}, "done": {do}}.Encode()), nil
+	}
+	said := &notice{Text: strings.ReplaceAll("%s does not answer. What you did is kept here, and sent to %s as soon as it responds.", "%s", r.site.Kind.Title)}
+	return r.editor(ctx, input{event: e, typeKey: e.Type, values: e.Values, notice: said, isSaved: true})
 }
 
 // refused shows the editor with what was typed, and why it was not kept or published.
@@ -165,22 +185,21 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var e events.Event
 	switch do {
 	case "unpublish":
-		_, err = r.events.Unpublish(ctx, site, id, revision)
+		e, err = r.events.Unpublish(ctx, site, id, revision)
 	case "cancel":
-		_, err = r.events.Cancel(ctx, site, id, revision)
+		e, err = r.events.Cancel(ctx, site, id, revision)
 	case "duplicate":
-		var e events.Event
 		e, err = r.events.Duplicate(ctx, site, id)
-		id = e.ID
 	case "delete":
 		if err = r.events.Delete(ctx, site, id, revision); err == nil {
 			return redirection(url.Values{"done": {do}}.Encode()), nil
 		}
 	}
 	if err == nil {
-		return redirection(url.Values{"event": {id}, "done": {do}}.Encode()), nil
+		return r.done(ctx, e, do)
 	}
 	return r.unchanged(ctx, id, err)
 }

@@ -73,7 +73,8 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	if e.ID == "" {
 		shown.Once = cmp.Or(in.once, rand.Text())
 	}
-	shown.View, shown.Text = r.addressesOf(e)
+	shown.View, shown.Preview, shown.Text = r.addressesOf(e)
+	shown.PublishAt, shown.Missing = e.Post.PublishAt, r.missing(e)
 	if e.ID != "" {
 		places, err := r.places(ctx, e)
 		if err != nil {

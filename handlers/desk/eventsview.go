@@ -46,8 +46,11 @@ type listedEvent struct {
 	There string // when it is in its own time zone, "" if that is no other
 
 	Pending    *shownPending
-	Post       string // what is not as it should be with its post, see postOf
-	View, Text string // addresses of its page and of its text, "" for none
+	Post       string    // what is not as it should be with its post, see postOf
+	View, Text string    // addresses of its page and of its text, "" for none
+	Preview    string    // the address of the preview of a post that is not published, "" for none
+	PublishAt  time.Time // of a scheduled post, zero for others
+	Missing    string    // why the event of a post that is published cannot be published, "" for nothing
 
 	Guests *shownPlaces // nil if it takes no registrations and has none
 }
@@ -82,8 +85,11 @@ type eventEditor struct {
 	More     int
 
 	Pending    *shownPending
-	Post       string // see postOf
-	View, Text string // addresses of its page and of its text, "" for none
+	Post       string    // see postOf
+	View, Text string    // addresses of its page and of its text, "" for none
+	Preview    string    // the address of the preview of a post that is not published, "" for none
+	PublishAt  time.Time // of a scheduled post, zero for others
+	Missing    []string  // why it cannot be published, of a draft that has a post
 	Guests     *shownPlaces
 	Elsewhere  string // the theme that the event was made for, if that is another
 
@@ -163,15 +169,30 @@ func (r *eventsView) current(ctx context.Context, list []events.Event) []events.
 	return refreshed
 }
 
-// addressesOf says where an event's page and its text are, "" for none.
-func (r *eventsView) addressesOf(e events.Event) (view, text string) {
+// addressesOf says where an event's page, the preview of it and its text are, "" for none.
+func (r *eventsView) addressesOf(e events.Event) (view, preview, text string) {
 	if e.Post.ID == "" || e.Post.IsLost {
-		return "", ""
+		return "", "", ""
 	}
-	if e.Status != events.Draft && e.Post.Status == platform.Published {
+	switch {
+	case e.Status != events.Draft && e.Post.Status == platform.Published:
 		view = e.Post.URL
+	case e.Post.Status == platform.Draft || e.Post.Status == platform.Scheduled:
+		preview = e.Post.URL
 	}
-	return view, r.desk.Path + e.Post.Edit
+	return view, preview, r.desk.Path + e.Post.Edit
+}
+
+// missing says why a draft that has a post cannot be published.
+func (r *eventsView) missing(e events.Event) (list []string) {
+	if e.Status != events.Draft || e.Post.ID == "" {
+		return nil
+	}
+	t, _ := events.NewType(r.declared, e.Type)
+	for _, p := range r.events.Problems(e, t) {
+		list = append(list, clip.Text(p.Message, maxMessage))
+	}
+	return list
 }
 
 // postOf says what is not as it should be with the post of an event, and what the pages
@@ -185,7 +206,7 @@ func postOf(e events.Event) string {
 		return ""
 	case e.Status == events.Draft && e.Post.Status == platform.Published:
 		return "out"
-	case e.Status != events.Draft && e.Post.Status == platform.Sent:
+	case e.Post.Status == platform.Sent:
 		return "sent"
 	}
 	return ""
@@ -225,6 +246,7 @@ func (v *view) isOwnLink() bool {
 // eventsDone are what was done, in words.
 var eventsDone = map[string]string{
 	"save":      "The event was saved.",
+	"write":     "The event was saved. Its post is made as soon as %s responds. Then you can write its text there.",
 	"publish":   "The event is published.",
 	"unpublish": "The event is not published any more. Its post is a draft in %s, with its text.",
 	"cancel":    "The event is cancelled. Its page stays, and says so.",

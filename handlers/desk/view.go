@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/events"
@@ -40,6 +41,11 @@ type page struct {
 	// isLong means that its forms may take long.
 	isLong bool
 
+	// isQueued reports whether what a form asks for is kept here and brought to the platform
+	// later, so that the platform need not answer now ([api.Staff.AuthorizeQueued]). It is nil
+	// for a page without such forms.
+	isQueued func(form url.Values) bool
+
 	// maxForm bounds the body of a request, in bytes, if it is not 0.
 	maxForm int64
 
@@ -65,6 +71,10 @@ func (p page) isFor(site *Site) bool {
 
 // redirection is the query with which a page is asked for again, after a form.
 type redirection string
+
+// adminPath is a page of the platform's admin that is shown after a form, behind the path of the
+// admin.
+type adminPath string
 
 // notice is what a page says at its top, of what was done.
 type notice struct {

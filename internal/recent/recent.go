@@ -36,6 +36,13 @@ func (c *Cache[K, V]) Get(key K) (V, bool) {
 	return e.value, true
 }
 
+// Forget drops what is cached under a key.
+func (c *Cache[K, V]) Forget(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, key)
+}
+
 // Put caches a value that a read returned which began at a time, unless what is cached is newer:
 // so a slow read does not undo what was written meanwhile. A cache that is full forgets all
 // others, which cost a read each.

@@ -152,7 +152,7 @@ func (s *Sync) HasCredentials(site, cookie, authorization string) bool {
 		return false
 	}
 	staff, ok := found.Platform.(platform.Authenticator)
-	return ok && (staff.HasSession(cookie) || staff.HasToken(authorization))
+	return ok && (staff.StaffSession(cookie) != "" || staff.HasToken(authorization))
 }
 
 var _ members.Inbound = (*Sync)(nil)

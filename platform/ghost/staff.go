@@ -30,7 +30,7 @@ const (
 // it tells anyone. Strangers can cause such requests.
 type visitorClient struct{ api }
 
-func (*visitorClient) HasSession(cookie string) bool { return session(cookie) != "" }
+func (*visitorClient) StaffSession(cookie string) string { return session(cookie) }
 
 func (*visitorClient) HasToken(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
@@ -131,7 +131,7 @@ func (c *visitorClient) CheckToken(ctx context.Context, authorization string) er
 
 // ask asks Ghost on behalf of a visitor, with their headers. Such requests have
 // connections of their own: however many are sent, those about members do not wait
-// for them. Errors: platform.ErrNotStaff, *platform.SessionError.
+// for them. Errors: platform.ErrNotStaff, *platform.SessionError, platform.ErrUnanswered.
 func (c *visitorClient) ask(ctx context.Context, path string, header map[string]string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(c.timeout, staffTimeout))
 	defer cancel()
@@ -148,12 +148,12 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
+		return nil, unanswered(err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
+		return nil, unanswered(err)
 	}
 	switch status := response.StatusCode; {
 	case status == http.StatusOK:
@@ -165,9 +165,16 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 		return nil, sessionError(answer)
 	case status >= 400 && status < 500:
 		return nil, platform.ErrNotStaff
+	case status >= 500:
+		return nil, unanswered(refusal(status, answer))
 	default:
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
 	}
+}
+
+// unanswered makes an error one of a Ghost that says neither yes nor no.
+func unanswered(err error) error {
+	return fmt.Errorf("asking Ghost who a visitor is: %w: %w", platform.ErrUnanswered, err)
 }
 
 // wrongOrigin starts the message with which Ghost refuses a session for its origin.

@@ -163,8 +163,8 @@ func TestStaffIsAskedAboutSessions(t *testing.T) {
 	} {
 		asked = nil
 		member, err := client.Staff(t.Context(), platform.Visitor{Cookie: cookie, Origin: "https://a.example", Referer: long, UserAgent: long})
-		if client.HasSession(cookie) != (want != "") {
-			t.Errorf("%.60s: HasSession %v", cookie, want == "")
+		if (client.StaffSession(cookie) != "") != (want != "") {
+			t.Errorf("%.60s: StaffSession %q", cookie, client.StaffSession(cookie))
 		}
 		if want == "" {
 			if !errors.Is(err, platform.ErrNotStaff) || asked != nil {

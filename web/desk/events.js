@@ -186,7 +186,7 @@ customElements.define('desk-event', class extends HTMLElement {
 		sent = {key: this.#key, typed: JSON.stringify(keep.get(this.#key))};
 		if (!this.#saving) {
 			this.#stopped = true; // the page is replaced, unless it is refused
-			setTimeout(() => this.#resume(), 100);
+			if (!event.submitter?.hasAttribute('data-leave')) setTimeout(() => this.#resume(), 100);
 			return;
 		}
 		event.preventDefault();

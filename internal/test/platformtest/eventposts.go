@@ -22,7 +22,8 @@ func (*Platform) PostLimits() platform.PostLimits { return Limits }
 
 // AddPost makes a post as Ghost does: of two under one slug, the later one has another.
 func (p *Platform) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
-	draft := platform.EventPost{Title: change(platform.EventPost{Slug: slug, Status: platform.Draft}).Title, Slug: slug, Status: platform.Draft}
+	first := change(platform.EventPost{Slug: slug, Status: platform.Draft})
+	draft := platform.EventPost{Title: first.Title, Slug: slug, Status: platform.Draft, Author: first.Author}
 	p.Mu.Lock()
 	p.Firsts = append(p.Firsts, isFirst)
 	first, ok := p.firstUnder(slug)
@@ -106,10 +107,14 @@ func (p *Platform) ChangePost(ctx context.Context, id string, change func(platfo
 			return platform.ErrNoPost
 		}
 		post = change(before)
+		if before.Status == platform.Draft && post.Slug == before.Slug && before.Slug == slugOf(before.Title) {
+			post.Slug = slugOf(post.Title) // that of a draft follows its title
+		}
 		if post.Slug == "" {
-			post.Slug = strings.ReplaceAll(strings.ToLower(post.Title), " ", "-")
+			post.Slug = slugOf(post.Title)
 		}
 		post.Slug = p.freeSlug(id, post.Slug)
+		post.URL = "https://news.example.com/p/" + post.ID + "/"
 		if post.Status == platform.Published {
 			post.URL = "https://news.example.com/" + post.Slug + "/"
 		}
@@ -119,6 +124,8 @@ func (p *Platform) ChangePost(ctx context.Context, id string, change func(platfo
 	})
 	return post, err
 }
+
+func slugOf(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }
 
 // EditPost changes a post as staff do.
 func (p *Platform) EditPost(id string, change func(*platform.EventPost)) {

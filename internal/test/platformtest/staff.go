@@ -2,6 +2,8 @@ package platformtest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -24,8 +26,8 @@ var Staff = map[string]platform.StaffMember{
 	"contributor":   {Roles: []string{"Contributor"}},
 }
 
-// HasSession takes every cookie for a session.
-func (*Platform) HasSession(cookie string) bool { return cookie != "" }
+// StaffSession takes every cookie for a session.
+func (*Platform) StaffSession(cookie string) string { return cookie }
 
 // HasToken takes everything for a token.
 func (*Platform) HasToken(authorization string) bool { return authorization != "" }
@@ -52,6 +54,9 @@ func (p *Platform) Staff(ctx context.Context, visitor platform.Visitor) (member 
 		}
 		return nil
 	})
+	if err != nil && !errors.Is(err, platform.ErrNotStaff) {
+		err = fmt.Errorf("%w: %w", platform.ErrUnanswered, err)
+	}
 	return member, err
 }
 
