@@ -208,7 +208,7 @@ func (h *House) Declare(sections ...manifest.Section) {
 	h.Manifest("nightly", manifest.Manifest{Version: 1, Curation: &manifest.Curation{Sections: sections}})
 	kept, err := h.Themes.Find(h.T.Context(), "nightly")
 	if err != nil || len(kept.Findings) > 0 {
-		h.T.Fatal(kept.Findings, err)
+		h.T.Fatalf("Find = %v, %v, want no findings, no error", kept.Findings, err)
 	}
 }
 
