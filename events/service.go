@@ -64,6 +64,18 @@ func New(store Store, queue *work.Queue, hosts func(site string) platform.EventH
 // some milliseconds, and has at most maxListBytes and one event.
 const maxLists = 4
 
+// Now returns the time by the store's clock.
+func (s *Service) Now() time.Time { return s.store.Now() }
+
+// Tally counts events for the lists of a site, whose months are in a time zone.
+func (s *Service) Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error) {
+	if err := s.listing.Acquire(ctx, site); err != nil {
+		return Tally{}, err
+	}
+	defer s.listing.Release(site)
+	return s.store.Tally(ctx, site, q, zone)
+}
+
 // List returns events of a site.
 func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) {
 	if err := s.listing.Acquire(ctx, site); err != nil {

@@ -80,7 +80,7 @@ func Start(t testing.TB) (box Mailbox, port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	box = make(Mailbox, 100)
 	server := smtp.NewServer(box)

@@ -25,9 +25,11 @@ type eventsPage struct {
 
 // eventList is a page of the list of events.
 type eventList struct {
-	View     string // of views
-	Views    []choice
-	Query    string
+	Filter   eventFilter
+	Tabs     []eventTab
+	Types    []choice
+	Months   []choice
+	Month    *shownMonth // nil on the other tabs
 	Events   []listedEvent
 	Total    int
 	Next     string // the address of the next page, "" for none

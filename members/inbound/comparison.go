@@ -64,8 +64,8 @@ type walk struct {
 	left int // members of the platform that are still to come
 }
 
-// list reads a page of the platform's members, with retries. left is how many there are from the page
-// on.
+// list reads a page of the platform's members, with retries. left is how many there are
+// from the page on.
 func (s *site) list(ctx context.Context, after string) (page []platform.Member, left int, err error) {
 	pause := listPause
 	for attempt := 1; ; attempt++ {

@@ -155,7 +155,7 @@ func New(t testing.TB) *House {
 		CurationSite: &desk.CurationSite{
 			Site: &api.Site{
 				Name: "daily", Platform: h.Ghost, Staff: api.NewStaff("daily", "Ghost", h.Ghost, api.NewAuthLimiter(platformtest.StaffLimiter(t))),
-				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", ImagesAPI: "/api/admin/images/upload/"},
+				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", SmallPictures: "/content/images/size/w600/", ImagesAPI: "/api/admin/images/upload/"},
 				Themes: func() (*themes.Service, error) { return h.Themes, h.Away },
 			},
 			Posts: h.Ghost, Curator: func() (*curation.Curator, error) { return h.Curator, h.Away },
@@ -208,7 +208,7 @@ func (h *House) Declare(sections ...manifest.Section) {
 	h.Manifest("nightly", manifest.Manifest{Version: 1, Curation: &manifest.Curation{Sections: sections}})
 	kept, err := h.Themes.Find(h.T.Context(), "nightly")
 	if err != nil || len(kept.Findings) > 0 {
-		h.T.Fatal(kept.Findings, err)
+		h.T.Fatalf("Find = %v, %v, want no findings, no error", kept.Findings, err)
 	}
 }
 

@@ -31,7 +31,7 @@ func binary(t testing.TB) string {
 	name, err := exec.LookPath("git")
 	if err != nil {
 		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal(err)
+			t.Fatalf("exec.LookPath: %v", err)
 		}
 		t.Skip("needs git: apt-get install git")
 	}
