@@ -327,14 +327,6 @@ func (s *Service) shape(e *Event, t *Type) error {
 	return nil
 }
 
-const (
-	// maxAddress bounds the address of a page that its head names, in bytes, and maxKnownLater
-	// what it adds to the head in three places, with the name and the address of the
-	// publication.
-	maxAddress    = 500
-	maxKnownLater = 4 << 10
-)
-
 // Problems returns why an event cannot be published as a type of its theme, nil if the
 // theme has no such type any more.
 func (s *Service) Problems(e Event, t *Type) []manifest.Problem {

@@ -113,6 +113,14 @@ type Page struct {
 	Next   string // where the next page begins, "" for none
 }
 
+// Tally says how many events a list would have with another choice of its view, its type or its
+// month. Each counts what the other two, and the words, leave.
+type Tally struct {
+	Views  map[View]int
+	Types  map[string]int
+	Months map[string]int // as 2006-01, of the starts of events; those without a date are in none
+}
+
 // PublicQuery says which of the entries of a site readers get.
 type PublicQuery struct {
 	Past bool

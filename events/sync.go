@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// Kind is the kind of work that syncs an event to its post. Its keys are events' IDs.
-	Kind = "events"
-
 	// syncTimeout bounds an attempt to sync an event: Ghost takes some 300 ms for the four
 	// requests of a publishing, and a loaded one some seconds for each.
 	syncTimeout = 20 * time.Second
