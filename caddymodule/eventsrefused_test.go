@@ -29,6 +29,7 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 		{"HEAD", one, ""},
 		{"PUT", one, body},
 		{"DELETE", one, ""},
+		{"POST", one + "/write", ""},
 		{"POST", one + "/publish", ""},
 		{"POST", one + "/unpublish", ""},
 		{"POST", one + "/cancel", ""},
@@ -105,6 +106,7 @@ func TestEventsRefused(t *testing.T) {
 		{"no such view, without the answer", "HEAD", "?view=old", "", nil, 422, ""},
 		{"another method", "PATCH", "", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"another method of an event", "POST", "/" + draft.ID, body, nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading what is written", "GET", "/" + draft.ID + "/write", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what publishes", "GET", "/" + draft.ID + "/publish", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what unpublishes", "GET", "/" + draft.ID + "/unpublish", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what cancels", "GET", "/" + draft.ID + "/cancel", "", nil, 405, `{"message":"The method is not allowed here."}`},
@@ -137,6 +139,8 @@ func TestEventsRefused(t *testing.T) {
 		{"no event's ID", "GET", "/%2e%2e", "", nil, 404, noEvent},
 		{"saving none", "PUT", noID, body, nil, 404, noEvent},
 		{"deleting none", "DELETE", noID, "", nil, 404, noEvent},
+		{"writing none", "POST", noID + "/write", "", nil, 404, noEvent},
+		{"writing an old one", "POST", "/" + draft.ID + "/write", "", as("If-Match", `"1"`), 412, changed},
 		{"publishing none", "POST", noID + "/publish", "", nil, 404, noEvent},
 		{"copying none", "POST", noID + "/duplicate", "", nil, 404, noEvent},
 		{"unpublishing a draft", "POST", "/" + draft.ID + "/unpublish", "", nil, 409, notPublished},
@@ -355,6 +359,17 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		"done, and the answers are lost": writes(applyAndClose),
 	} {
 		body := h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"})
+		text, _ := h.events(201, "POST", "", body)
+		p.begin(fault)
+		if got, answer := h.events(202, "POST", "/"+text.ID+"/write", ""); got.Pending == nil {
+			t.Errorf("%s: write: %v", name, answer)
+		}
+		h.events(202, "PUT", "/"+text.ID, strings.Replace(body, "Ada", "Bea", 1))
+		p.fix()
+		posts++
+		if got := settled(text.ID); got.Status != "draft" || got.Post == nil || got.Post.Status != "draft" || got.Values["speaker"] != "Bea" {
+			t.Errorf("%s: %+v, want a draft with a post", name, got)
+		}
 		draft, _ := h.events(201, "POST", "", body)
 		p.begin(fault)
 		for _, action := range []string{"publish", "cancel", "publish"} {
