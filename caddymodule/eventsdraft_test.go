@@ -56,6 +56,17 @@ func TestTextOfADraft(t *testing.T) {
 		t.Errorf("published in Ghost: got %s, want it published", got.Body)
 	}
 
+	copies := func() string {
+		t.Helper()
+		_, got := h.events(201, "POST", "/"+draft.ID+"/copies", `{"date":"2031-05-08","until":"2031-05-15"}`, "Idempotency-Key", "weekly")
+		return got.Body
+	}
+	if first := copies(); strings.Count(first, `"status":"draft"`) != 2 || !strings.Contains(first, h.unique+`, 2031-05-15"`) {
+		t.Errorf("got %s, want two drafts", first)
+	} else if again := copies(); again != first {
+		t.Errorf("asked again: got %s, want %s", again, first)
+	}
+
 	// An event of a type that the theme does not have.
 	other, _ := h.events(201, "POST", "", h.eventBody(values))
 	h.events(200, "PUT", "/"+other.ID, strings.Replace(h.eventBody(values), `"webinar"`, `"ball"`, 1))
