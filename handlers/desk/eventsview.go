@@ -124,6 +124,14 @@ type eventQuestion struct {
 	Button   string
 	Lost     string // what else is deleted, "" for nothing
 	IsSafe   bool   // nothing is taken away
+	Copy     *eventCopy
+}
+
+// eventCopy is what is asked of a copy of an event.
+type eventCopy struct {
+	Date string // that is offered, "" for none
+	Once string // names the form, should it be sent twice
+	Most int    // copies
 }
 
 // eventsView is what the pages of events know of their site.
@@ -232,7 +240,7 @@ func nameOf(values map[string]any) string {
 func (v *view) eventDone(id string) *notice {
 	query := v.request.URL.Query()
 	text, ok := eventsDone[query.Get("done")]
-	if !ok || !v.isOwnLink() || (query.Get("done") == "delete") != (id == "") {
+	if !ok || !v.isOwnLink() || isOfList[query.Get("done")] != (id == "") {
 		return nil
 	}
 	return &notice{Text: strings.ReplaceAll(text, "%s", v.site.Kind.Title)}
@@ -245,6 +253,9 @@ func (v *view) isOwnLink() bool {
 	return site == "" || site == "same-origin"
 }
 
+// isOfList has what is said on the list once it was done.
+var isOfList = map[string]bool{"delete": true, "copies": true}
+
 // eventsDone are what was done, in words.
 var eventsDone = map[string]string{
 	"save":      "The event was saved.",
@@ -254,4 +265,6 @@ var eventsDone = map[string]string{
 	"cancel":    "The event is cancelled. Its page stays, and says so.",
 	"delete":    "The event was deleted. Its post, if it had one, stays in %s as a draft.",
 	"duplicate": "This is the copy, a draft without slug and date.",
+	"copy":      "This is the copy, a draft.",
+	"copies":    "The copies were made. They are drafts, with their dates in their names.",
 }

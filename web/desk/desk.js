@@ -170,7 +170,7 @@ customElements.define('desk-search', class extends HTMLElement {
 		signal.addEventListener('abort', end);
 		const address = `${form.action}?${new URLSearchParams(new FormData(form))}`;
 		try {
-			const response = await fetch(address, {signal});
+			const response = await fetch(address, {signal, headers: {Accept: 'text/html'}}); // the address of events has JSON too
 			const answer = new DOMParser().parseFromString(await response.text(), 'text/html');
 			if (signal.aborted) return;
 			this.#show(answer);
