@@ -1,40 +1,15 @@
 package events
 
 import (
-	"context"
 	"html"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // This file writes what a post of an event says to readers without JavaScript
 // (docs/events.md#what-a-page-gets).
-
-// UsePages sets what the posts of events have. It must be called before Run.
-func (s *Posts) UsePages(p Pages) { s.pages = p }
-
-// sitePage returns what the posts of a site have now. While the platform does not say what its
-// publication is, that is English and has no name, and isKnown is false. Errors: those of the store.
-func (s *Posts) sitePage(ctx context.Context, host platform.EventHost, site string) (p sitePage, isKnown bool, err error) {
-	_, settings, err := s.store.Version(ctx, site)
-	if err != nil {
-		return sitePage{}, false, err
-	}
-	p = sitePage{script: s.pages.Script, language: messaging.DefaultLanguage, register: settings.Messages[string(messaging.CanRegister)], takesRegistrations: true, now: s.store.Now()}
-	if s.pages.TakesRegistrations != nil {
-		p.takesRegistrations = s.pages.TakesRegistrations(site)
-	}
-	if p.publication, err = s.publication(ctx, host, site); err != nil {
-		return p, false, nil //nolint:nilerr // isKnown says so
-	}
-	if language, ok := messaging.Language(p.publication.Language); ok {
-		p.language = language
-	}
-	return p, true, nil
-}
 
 // These enclose what an event puts at the end of its page. What staff write around it stays.
 const (

@@ -8,6 +8,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
+// This file is what a post has of its site (docs/events.md#what-a-page-gets).
+
 // Pages says what the posts of events have for readers beside the events.
 type Pages struct {
 	// Script is the path of the script that shows an event to readers, and List that of the list
@@ -18,8 +20,6 @@ type Pages struct {
 	// that they may at each.
 	TakesRegistrations func(site string) bool
 }
-
-// This file is what a post has of its site (docs/events.md#what-a-page-gets).
 
 // sitePage is what the posts of a site's events have for readers beside the events.
 type sitePage struct {

@@ -27,14 +27,11 @@ const (
 
 // Posts syncs events to their posts, and takes over what staff change of these.
 type Posts struct {
-	store      Store
-	hosts      func(site string) platform.EventHost
+	*sitePages
+
 	work       *work.Queue
 	dependents dependents
 	logger     *zap.Logger
-
-	pages        Pages
-	publications *publications
 
 	mu     sync.Mutex
 	polled map[string]polled // by site
@@ -48,8 +45,8 @@ type polled struct {
 
 func newPosts(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents dependents) *Posts {
 	s := &Posts{
-		store: store, hosts: hosts, work: queue, dependents: dependents, logger: logger,
-		publications: newPublications(), polled: make(map[string]polled),
+		sitePages: &sitePages{store: store, hosts: hosts, publications: newPublications()},
+		work:      queue, dependents: dependents, logger: logger, polled: make(map[string]polled),
 	}
 	queue.Handle(s.kind())
 	return s
