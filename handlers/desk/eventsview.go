@@ -95,6 +95,7 @@ type eventEditor struct {
 	Once      string // names the form of a new event, should it be sent twice
 	Upload    string // where pictures are sent
 	PostTitle string // of the type's template
+	Owner     string // a name for who edits it, and the site, for what a browser keeps
 }
 
 // conflict is that somebody else has changed an event meanwhile.

@@ -114,7 +114,7 @@ func TestTypedWhileTheFormIsOnItsWay(t *testing.T) {
 	v.Do(field("location") + ".value = 'The parish hall'; " + field("location") + ".dispatchEvent(new Event('input', {bubbles: true}))")
 	close(let)
 	v.says("The event was saved.")
-	v.Until("text($('desk-event > .notice'))?.startsWith('In this tab something was typed here that was not saved.')")
+	v.Until("text($('desk-event > .notice'))?.startsWith('Something was typed here earlier that was not saved.')")
 	v.press("Restore it")
 	v.state("Saved at ")
 	diff(t, "kept", any("The parish hall"), r.only(t).Values["location"])
