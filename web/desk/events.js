@@ -150,7 +150,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	// remember keeps in the browser what is typed and not saved, and on what it was typed.
 	#remember() {
 		const fields = Object.entries(this.#fields()).filter(([name, value]) => value !== this.#kept[name]);
-		if (fields.length) this.#keep.set(this.#key, {...keep.get(this.#key), ...Object.fromEntries(fields), revision: this.#form.elements.revision.value});
+		if (fields.length) this.#keep.set(this.#key, {...this.#keep.get(this.#key), ...Object.fromEntries(fields), revision: this.#form.elements.revision.value});
 	}
 
 	// offer offers what was typed earlier, and not saved.
