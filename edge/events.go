@@ -88,6 +88,7 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 		registrations.Forgetter.Run(ctx, platformsOf[platform.MemberFinder](s.edge))
 	})
 	service := events.New(store, queue, platformsOf[platform.EventHost](s.edge), logger, registrations)
+	feed.UseTitles(service.Posts.Title)
 	pages := s.pages
 	pages.TakesRegistrations = s.takeRegistrations
 	service.Posts.UsePages(pages)

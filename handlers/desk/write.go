@@ -83,7 +83,7 @@ func (v *view) frame(title, name string) frame {
 		f.Zone = v.zone.String()
 	}
 	if len(f.Pages) > 0 { // the visitor is one of the staff
-		f.Site = v.site.Name
+		f.Site = cmp.Or(clip.Text(v.title, maxLabel), v.site.Name)
 	}
 	return f
 }
