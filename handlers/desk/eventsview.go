@@ -71,6 +71,7 @@ type eventEditor struct {
 	Type     string // "" if there is none for the event
 	Types    []choice
 	Fields   []eventField
+	Groups   []fieldGroup // of the fields
 	Kept     string // values that the type has no fields for, as JSON
 	Revision int64
 	Status   string

@@ -63,6 +63,7 @@ type Asset struct {
 // Assets are the files that pages load, by name.
 var Assets = map[string]Asset{
 	"desk.css":   asset("text/css; charset=utf-8", "desk.css", "curation.css"),
+	"dark.css":   asset("text/css; charset=utf-8", "dark.css"),
 	"desk.js":    asset("text/javascript; charset=utf-8", "desk.js", "curation.js"),
 	"events.css": asset("text/css; charset=utf-8", "desk.css", "curation.css", "events.css"),
 	"events.js":  asset("text/javascript; charset=utf-8", "desk.js", "kept.js", "events.js", "images.js", "crop.js"),
