@@ -86,6 +86,7 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 		registrations.Forgetter.Run(ctx, platformsOf[platform.MemberFinder](s.sites))
 	})
 	service := events.New(store, queue, platformsOf[platform.EventHost](s.sites), logger, registrations)
+	feed.UseTitles(service.Posts.Title)
 	pages := s.pages
 	pages.TakesRegistrations = s.takeRegistrations
 	service.Posts.UsePages(pages)

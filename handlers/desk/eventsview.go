@@ -76,6 +76,7 @@ type eventEditor struct {
 	Type     string // "" if there is none for the event
 	Types    []choice
 	Fields   []eventField
+	Groups   []fieldGroup // of the fields
 	Kept     string // values that the type has no fields for, as JSON
 	Revision int64
 	Status   string
@@ -103,6 +104,7 @@ type eventEditor struct {
 	Once      string // names the form of a new event, should it be sent twice
 	Upload    string // where pictures are sent
 	PostTitle string // of the type's template
+	Owner     string // a name for who edits it, and the site, for what a browser keeps
 }
 
 // conflict is that somebody else has changed an event meanwhile.
