@@ -8,6 +8,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 const (
@@ -43,6 +44,7 @@ func newPublications() *publications {
 type sitePages struct {
 	store        Store
 	hosts        func(site string) platform.EventHost
+	work         *work.Queue
 	pages        Pages
 	publications *publications
 }
@@ -90,7 +92,7 @@ func (s *sitePages) publication(ctx context.Context, host platform.EventHost, si
 // Title returns what readers know the publication of a site by, "" while that is not known. The
 // platform is asked once a minute at most, and whoever asks waits for it only if there is no
 // earlier title.
-func (s *Posts) Title(ctx context.Context, site string) string {
+func (s *sitePages) Title(ctx context.Context, site string) string {
 	title, isKnown := s.publications.titles.Get(site)
 	_, isAsked := s.publications.asked.Get(site)
 	host := s.hosts(site)

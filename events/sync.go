@@ -29,7 +29,6 @@ const (
 type Posts struct {
 	*sitePages
 
-	work       *work.Queue
 	dependents dependents
 	logger     *zap.Logger
 
@@ -45,8 +44,8 @@ type polled struct {
 
 func newPosts(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents dependents) *Posts {
 	s := &Posts{
-		sitePages: &sitePages{store: store, hosts: hosts, publications: newPublications()},
-		work:      queue, dependents: dependents, logger: logger, polled: make(map[string]polled),
+		sitePages:  &sitePages{store: store, hosts: hosts, work: queue, publications: newPublications()},
+		dependents: dependents, logger: logger, polled: make(map[string]polled),
 	}
 	queue.Handle(s.kind())
 	return s
