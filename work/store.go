@@ -38,7 +38,7 @@ const (
 )
 
 // ErrLost means that the lease of a task was lost: another process may be at it.
-var ErrLost = errors.New("another process does this")
+var ErrLost = errors.New("another process has the lease")
 
 const (
 	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until, asked_by`
@@ -165,8 +165,8 @@ func (s store) lease(ctx context.Context, t Task, early bool) (Task, error) {
 // Reasons for which a task is not leased.
 var (
 	errGone  = errors.New("the platform has it, or has refused it")
-	errHeld  = errors.New("somebody else has the lease")
-	errEarly = errors.New("it is not due")
+	errHeld  = errors.New("the task is leased")
+	errEarly = errors.New("the task is not due")
 )
 
 // prolong prolongs a lease until a time. Errors: ErrLost.

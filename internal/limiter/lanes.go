@@ -9,7 +9,7 @@ import (
 )
 
 // ErrTooLong is the cause with which a call is canceled that found no slot in the slow lane.
-var ErrTooLong = errors.New("it took long, while many other platforms do not answer")
+var ErrTooLong = errors.New("the call took too long, while many other platforms do not respond")
 
 // Lanes bounds calls of which some hang. What takes long in the quick lane goes on in the
 // slow one, and is canceled if that is full. What is known to hang starts in the slow lane.

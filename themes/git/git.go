@@ -97,7 +97,7 @@ func New(cfg Config) (*Repository, error) {
 	address, err := url.Parse(cfg.URL)
 	switch {
 	case overSSH.MatchString(cfg.URL):
-		return nil, errors.New("only HTTPS is spoken here: write the address that git clones from over HTTPS, such as https://git.example.com/acme/nightly.git, and a token if the repository is private")
+		return nil, errors.New("only HTTPS is supported: write the address that git clones from over HTTPS, such as https://git.example.com/acme/nightly.git, and a token if the repository is private")
 	case err != nil || address.Hostname() == "" || address.Scheme != "https" && address.Scheme != "http":
 		return nil, errors.New("not the address of a git repository, such as https://git.example.com/acme/nightly.git")
 	case address.User != nil:
