@@ -86,7 +86,7 @@ type Config struct {
 // many goroutines at once; one reads, and the others wait.
 type Repository struct {
 	cfg      Config
-	turn     chan struct{} // held by whoever reads
+	lock     chan struct{} // held by who reads; a caller may give up waiting for it
 	host     string        // of the URL, with its port
 	requests *requests.Transport
 }
@@ -111,7 +111,7 @@ func New(cfg Config) (*Repository, error) {
 	cfg.Timeout, cfg.MaxBytes = cmp.Or(cfg.Timeout, defaultTimeout), cmp.Or(cfg.MaxBytes, defaultMaxBytes)
 	return &Repository{
 		cfg:  cfg,
-		turn: make(chan struct{}, 1),
+		lock: make(chan struct{}, 1),
 		host: address.Host,
 		requests: requests.New(requests.Config{
 			Proxy:       http.ProxyFromEnvironment,
@@ -136,8 +136,8 @@ func mayBeSent(address *url.URL) bool {
 func (r *Repository) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	x := &exchange{repository: r, left: r.cfg.MaxBytes}
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.lock <- struct{}{}:
+		defer func() { <-r.lock }()
 	case <-ctx.Done():
 		return nil, r.explain(ctx, x, ctx.Err())
 	}
