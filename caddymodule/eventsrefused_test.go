@@ -29,10 +29,12 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 		{"HEAD", one, ""},
 		{"PUT", one, body},
 		{"DELETE", one, ""},
+		{"POST", one + "/write", ""},
 		{"POST", one + "/publish", ""},
 		{"POST", one + "/unpublish", ""},
 		{"POST", one + "/cancel", ""},
 		{"POST", one + "/duplicate", ""},
+		{"POST", one + "/copies", `{"date":"2031-05-08"}`},
 		{"POST", one + "/presence", ""},
 		{"GET", one + "/registrations", ""},
 		{"HEAD", one + "/registrations", ""},
@@ -105,10 +107,17 @@ func TestEventsRefused(t *testing.T) {
 		{"no such view, without the answer", "HEAD", "?view=old", "", nil, 422, ""},
 		{"another method", "PATCH", "", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"another method of an event", "POST", "/" + draft.ID, body, nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading what is written", "GET", "/" + draft.ID + "/write", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what publishes", "GET", "/" + draft.ID + "/publish", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what unpublishes", "GET", "/" + draft.ID + "/unpublish", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what cancels", "GET", "/" + draft.ID + "/cancel", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what copies", "GET", "/" + draft.ID + "/duplicate", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading copies", "GET", "/" + draft.ID + "/copies", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"copies of none", "POST", noID + "/copies", `{"date":"2031-05-08"}`, nil, 404, noEvent},
+		{"copies without JSON", "POST", "/" + draft.ID + "/copies", "date=2031-05-08", as("Content-Type", "text/plain"), 415, notJSON},
+		{"too large for copies", "POST", "/" + draft.ID + "/copies", large, nil, 413, `{"message":"The request's body is too large."}`},
+		{"copies on no date", "POST", "/" + draft.ID + "/copies", `{"date":"2031-05-08","until":"2031-05-07"}`, nil, 422, `{"message":"The last date of the copies must not be before the first one.",` +
+			`"problems":[{"field":"until","message":"The last date of the copies must not be before the first one."}]}`},
 		{"reading who is there", "GET", "/" + draft.ID + "/presence", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"registrations of none", "GET", noID + "/registrations", "", nil, 404, noEvent},
 		{"changing registrations", "PUT", "/" + draft.ID + "/registrations", "", nil, 405, `{"message":"The method is not allowed here."}`},
@@ -137,6 +146,8 @@ func TestEventsRefused(t *testing.T) {
 		{"no event's ID", "GET", "/%2e%2e", "", nil, 404, noEvent},
 		{"saving none", "PUT", noID, body, nil, 404, noEvent},
 		{"deleting none", "DELETE", noID, "", nil, 404, noEvent},
+		{"writing none", "POST", noID + "/write", "", nil, 404, noEvent},
+		{"writing an old one", "POST", "/" + draft.ID + "/write", "", as("If-Match", `"1"`), 412, changed},
 		{"publishing none", "POST", noID + "/publish", "", nil, 404, noEvent},
 		{"copying none", "POST", noID + "/duplicate", "", nil, 404, noEvent},
 		{"unpublishing a draft", "POST", "/" + draft.ID + "/unpublish", "", nil, 409, notPublished},
@@ -355,6 +366,17 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		"done, and the answers are lost": writes(applyAndClose),
 	} {
 		body := h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"})
+		text, _ := h.events(201, "POST", "", body)
+		p.begin(fault)
+		if got, answer := h.events(202, "POST", "/"+text.ID+"/write", ""); got.Pending == nil {
+			t.Errorf("%s: write: %v", name, answer)
+		}
+		h.events(202, "PUT", "/"+text.ID, strings.Replace(body, "Ada", "Bea", 1))
+		p.fix()
+		posts++
+		if got := settled(text.ID); got.Status != "draft" || got.Post == nil || got.Post.Status != "draft" || got.Values["speaker"] != "Bea" {
+			t.Errorf("%s: %+v, want a draft with a post", name, got)
+		}
 		draft, _ := h.events(201, "POST", "", body)
 		p.begin(fault)
 		for _, action := range []string{"publish", "cancel", "publish"} {

@@ -36,10 +36,18 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 		where.Add(` AND status <> ? AND over_at > ?`, string(Draft), now)
 	case Past:
 		where.Add(` AND status <> ? AND over_at <= ?`, string(Draft), now)
-		order, beyond = " DESC", "<"
 	case Drafts:
 		where.Add(` AND status = ?`, string(Draft))
 	case AllEvents:
+	}
+	if q.View == Past || q.IsLatestFirst {
+		order, beyond = " DESC", "<"
+	}
+	if q.Type != "" {
+		where.Add(` AND type = ?`, q.Type)
+	}
+	if !q.From.IsZero() {
+		where.Add(` AND starts_at < ? AND over_at > ?`, q.Until.UnixMilli(), q.From.UnixMilli())
 	}
 	where.AddSearch("name", q.Text)
 	page := Page{}

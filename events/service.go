@@ -64,6 +64,18 @@ func New(store Store, queue *work.Queue, hosts func(site string) platform.EventH
 // some milliseconds, and has at most maxListBytes and one event.
 const maxLists = 4
 
+// Now returns the time by the store's clock.
+func (s *Service) Now() time.Time { return s.store.Now() }
+
+// Tally counts events for the lists of a site, whose months are in a time zone.
+func (s *Service) Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error) {
+	if err := s.listing.Acquire(ctx, site); err != nil {
+		return Tally{}, err
+	}
+	defer s.listing.Release(site)
+	return s.store.Tally(ctx, site, q, zone)
+}
+
 // List returns events of a site.
 func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) {
 	if err := s.listing.Acquire(ctx, site); err != nil {
@@ -90,15 +102,29 @@ func (s *Service) Create(ctx context.Context, site string, d Edit) (Event, error
 // insert keeps a new event, unless the site has too many. Requests at the same moment, which
 // are few, may each have the last place.
 func (s *Service) insert(ctx context.Context, site, id string, d Edit) (Event, error) {
+	if err := s.hasRoom(ctx, site, 1); err != nil {
+		return Event{}, err
+	}
+	return s.keep(ctx, site, id, d)
+}
+
+// hasRoom reports why a site may not make some more events. Errors: ErrTooFast, ErrTooMany, those of
+// the store.
+func (s *Service) hasRoom(ctx context.Context, site string, more int) error {
 	drafts, made, err := s.store.CountMade(ctx, site, madeSpan)
 	switch {
 	case err != nil:
-		return Event{}, err
-	case made >= MaxMade:
-		return Event{}, ErrTooFast
-	case drafts >= MaxDrafts:
-		return Event{}, ErrTooMany
+		return err
+	case made+more > MaxMade:
+		return ErrTooFast
+	case drafts+more > MaxDrafts:
+		return ErrTooMany
 	}
+	return nil
+}
+
+// keep keeps a new event.
+func (s *Service) keep(ctx context.Context, site, id string, d Edit) (Event, error) {
 	now := s.store.Now().UTC().Truncate(time.Millisecond)
 	e := Event{
 		Site: site, ID: id, Theme: d.Theme, Type: d.Type, Values: d.Values, Status: Draft,

@@ -29,6 +29,7 @@ type homepage struct {
 	Theme    string
 	IsLatest bool
 	Platform string
+	Site     string // the address of the homepage
 	Sections []shownSection
 
 	HasOthers bool // slots to move a post to
@@ -104,7 +105,7 @@ func (v *view) showHomepage(ctx context.Context, home ActiveHomepage, said *noti
 	if err != nil {
 		return nil, v.explain(err)
 	}
-	page := homepage{Notice: said, Theme: home.Theme, IsLatest: home.IsLatest, Platform: v.site.Kind.Title, Sections: v.sections(home, filled)}
+	page := homepage{Notice: said, Theme: home.Theme, IsLatest: home.IsLatest, Platform: v.site.Kind.Title, Site: v.desk.folder(), Sections: v.sections(home, filled)}
 	for i := range page.Sections {
 		for n := range page.Sections[i].Slots {
 			of := &page.Sections[i].Slots[n]
@@ -162,7 +163,7 @@ func (v *view) posts(list []platform.Post) []shownPost {
 	return shown
 }
 
-// picture is where a browser finds a picture of a post at this site, "" if it would
+// picture is where a browser finds a small picture of a post at this site, "" if it would
 // ask for anything else.
 func (v *view) picture(address string) string {
 	at, err := url.Parse(address)
@@ -170,11 +171,17 @@ func (v *view) picture(address string) string {
 	if !isHere {
 		return ""
 	}
-	below := strings.TrimSuffix(v.desk.folder(), "/") + v.site.Kind.Pictures
+	root := strings.TrimSuffix(v.desk.folder(), "/")
+	below := root + v.site.Kind.Pictures
 	if v.site.Kind.Pictures == "" || path.Clean(at.Path) != at.Path || !strings.HasPrefix(at.Path, below) {
 		return ""
 	}
-	return at.EscapedPath()
+	whole := at.EscapedPath()
+	name, ok := strings.CutPrefix(whole, below)
+	if v.site.Kind.SmallPictures == "" || !ok || strings.HasPrefix(name, "size/") {
+		return whole
+	}
+	return root + v.site.Kind.SmallPictures + name
 }
 
 // done reads from the query what was just changed. It only says what a form would do

@@ -68,6 +68,7 @@ type (
 		Picture     *string  `json:"picture"`
 		Authors     []string `json:"authors"`
 		PublishedAt *string  `json:"published_at"`
+		UpdatedAt   *string  `json:"updated_at"`
 		Edit        string   `json:"edit"` // the path of its editor
 	}
 )
@@ -271,6 +272,9 @@ func (a *curationRequest) posts(list []platform.Post) []postResponse {
 		}
 		if !p.PublishedAt.IsZero() {
 			answer.PublishedAt = new(api.Time(p.PublishedAt))
+		}
+		if !p.UpdatedAt.IsZero() {
+			answer.UpdatedAt = new(api.Time(p.UpdatedAt))
 		}
 		answers = append(answers, answer)
 	}

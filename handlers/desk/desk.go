@@ -101,6 +101,7 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 		return nil, err
 	}
 	defer end()
+	v.title = v.publicationTitle(ctx)
 	if shown.needsMembers {
 		v.members, err = v.site.Members()
 	}

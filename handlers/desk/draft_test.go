@@ -88,3 +88,42 @@ func TestWriteTheTextWhileThePlatformIsAway(t *testing.T) {
 		t.Errorf("got %+v, want Ball, pending", now)
 	}
 }
+
+// An event is duplicated to a date, a week later unless somebody says another one, or to one each week.
+func TestDuplicateToADate(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"})
+	question := h.get("events?confirm=duplicate&event="+e.ID, "Editor")
+	if got := hidden(question, "date"); got != "2100-06-08" {
+		t.Errorf("the date %q is offered, want 2100-06-08", got)
+	}
+	once := hidden(question, "once")
+	names := func() (list []string) {
+		page, err := h.Events.List(t.Context(), "daily", events.Query{View: events.Drafts, Most: 10})
+		if err != nil {
+			t.Fatalf("h.Events.List: %v", err)
+		}
+		for _, e := range page.Events {
+			list = append(list, e.Values["name"].(string))
+		}
+		return list
+	}
+	for range 2 {
+		got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", once, "date", "2100-06-08", "until", "2100-06-20")
+		if want := "The copies were made. They are drafts, with their dates in their names."; !strings.HasPrefix(got.Text, want) || !strings.Contains(got.Text, "Party, 2100-06-15") {
+			t.Errorf("got %q, want %q and the copies", got.Text, want)
+		}
+		if diff := cmp.Diff([]string{"Party, 2100-06-08", "Party, 2100-06-15"}, names()); diff != "" {
+			t.Errorf("drafts (-want +got): %s", diff)
+		}
+	}
+	for says, dates := range map[string][2]string{
+		"This is the copy, a draft. ":                                    {"2101-06-01", ""},
+		"The last date of the copies must not be before the first one. ": {"2101-06-01", "2100-01-01"},
+	} {
+		if got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", once, "date", dates[0], "until", dates[1]); !strings.HasPrefix(got.Text, says) {
+			t.Errorf("%v: got %q, want %q at its start", dates, got.Text, says)
+		}
+	}
+}

@@ -25,9 +25,11 @@ type eventsPage struct {
 
 // eventList is a page of the list of events.
 type eventList struct {
-	View     string // of views
-	Views    []choice
-	Query    string
+	Filter   eventFilter
+	Tabs     []eventTab
+	Types    []choice
+	Months   []choice
+	Month    *shownMonth // nil on the other tabs
 	Events   []listedEvent
 	Total    int
 	Next     string // the address of the next page, "" for none
@@ -74,6 +76,7 @@ type eventEditor struct {
 	Type     string // "" if there is none for the event
 	Types    []choice
 	Fields   []eventField
+	Groups   []fieldGroup // of the fields
 	Kept     string // values that the type has no fields for, as JSON
 	Revision int64
 	Status   string
@@ -101,6 +104,7 @@ type eventEditor struct {
 	Once      string // names the form of a new event, should it be sent twice
 	Upload    string // where pictures are sent
 	PostTitle string // of the type's template
+	Owner     string // a name for who edits it, and the site, for what a browser keeps
 }
 
 // conflict is that somebody else has changed an event meanwhile.
@@ -122,6 +126,14 @@ type eventQuestion struct {
 	Button   string
 	Lost     string // what else is deleted, "" for nothing
 	IsSafe   bool   // nothing is taken away
+	Copy     *eventCopy
+}
+
+// eventCopy is what is asked of a copy of an event.
+type eventCopy struct {
+	Date string // that is offered, "" for none
+	Once string // names the form, should it be sent twice
+	Most int    // copies
 }
 
 // eventsView is what the pages of events know of their site.
@@ -230,7 +242,7 @@ func nameOf(values map[string]any) string {
 func (v *view) eventDone(id string) *notice {
 	query := v.request.URL.Query()
 	text, ok := eventsDone[query.Get("done")]
-	if !ok || !v.isOwnLink() || (query.Get("done") == "delete") != (id == "") {
+	if !ok || !v.isOwnLink() || isOfList[query.Get("done")] != (id == "") {
 		return nil
 	}
 	return &notice{Text: strings.ReplaceAll(text, "%s", v.site.Kind.Title)}
@@ -243,6 +255,9 @@ func (v *view) isOwnLink() bool {
 	return site == "" || site == "same-origin"
 }
 
+// isOfList has what is said on the list once it was done.
+var isOfList = map[string]bool{"delete": true, "copies": true}
+
 // eventsDone are what was done, in words.
 var eventsDone = map[string]string{
 	"save":      "The event was saved.",
@@ -252,4 +267,6 @@ var eventsDone = map[string]string{
 	"cancel":    "The event is cancelled. Its page stays, and says so.",
 	"delete":    "The event was deleted. Its post, if it had one, stays in %s as a draft.",
 	"duplicate": "This is the copy, a draft without slug and date.",
+	"copy":      "This is the copy, a draft.",
+	"copies":    "The copies were made. They are drafts, with their dates in their names.",
 }

@@ -21,6 +21,9 @@ type view struct {
 	members *Members        // on pages that need them
 	events  *events.Service // on pages that need them
 
+	// title is what readers know the publication by, "" while nobody has said.
+	title string
+
 	// zone is the time zone of the times on the page, nil for that of the browser.
 	zone *time.Location
 }
@@ -89,6 +92,19 @@ func (v *view) platform() string {
 		return v.desk.Platforms
 	}
 	return v.site.Kind.Title
+}
+
+// publicationTitle is what readers know the publication by, "" where there are no events, whose
+// calendar has the same name, or while nobody has said.
+func (v *view) publicationTitle(ctx context.Context) string {
+	if v.site.Events == nil || v.visitor.IsRecalled {
+		return ""
+	}
+	service, err := v.site.Events.Events()
+	if err != nil { // pages that need it say so
+		return ""
+	}
+	return service.Posts.Title(ctx, v.site.Name)
 }
 
 // Bounds of what is shown of manifests and of what the platform says, so that a page stays

@@ -88,6 +88,7 @@ const maxEventJSON = 256 << 10
 // Errors of the events API.
 var (
 	errNoEventBody = api.Invalid(`Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`)
+	errNoCopies    = api.Invalid(`Send JSON such as {"date": "2031-05-08", "until": "2031-06-26"}.`)
 	errNotJSON     = &api.Error{Status: http.StatusUnsupportedMediaType, Outcome: api.Other, Message: "Send the header Content-Type: application/json."}
 	errLongKey     = api.Invalid("The Idempotency-Key has more than 255 characters.")
 	errNoTag       = api.Invalid(`The header If-Match must have the ETag of the event, such as "12".`)
@@ -111,6 +112,7 @@ var (
 		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish, IsQueued: true}},
 		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel, IsQueued: true}},
 		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
+		"copies":    {{Operation: "copy_event", Method: http.MethodPost, Do: (*eventRequest).copies}},
 		"presence":  {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
 		"registrations": {
 			{Operation: "list_registrations", Method: http.MethodGet, Do: (*eventRequest).registrants},
@@ -406,6 +408,33 @@ func (a *eventRequest) duplicate(ctx context.Context) (api.Response, error) {
 		return api.Response{}, err
 	}
 	return a.made(ctx, e)
+}
+
+// copies makes drafts with what the event has, on other dates.
+func (a *eventRequest) copies(ctx context.Context) (api.Response, error) {
+	var body struct{ Date, Until string }
+	if err := a.read(&body, errNoCopies); err != nil {
+		return api.Response{}, err
+	}
+	key := a.Header.Get("Idempotency-Key")
+	if len(key) > api.MaxIdempotencyKey {
+		return api.Response{}, errLongKey
+	}
+	made, err := a.service.Copy(ctx, a.site.Name, a.id, events.Copies{Date: body.Date, Until: body.Until, Key: key})
+	if err != nil {
+		return api.Response{}, err
+	}
+	response := struct {
+		Events []eventResponse `json:"events"`
+	}{}
+	for _, e := range made {
+		one, err := a.event(ctx, e)
+		if err != nil {
+			return api.Response{}, err
+		}
+		response.Events = append(response.Events, one)
+	}
+	return api.Response{Status: http.StatusCreated, Body: response}, nil
 }
 
 // attend notes that the member of the staff has the event open.

@@ -102,17 +102,33 @@ func readUser(answer []byte) (platform.StaffMember, error) {
 			Roles []struct {
 				Name string `json:"name"`
 			} `json:"roles"`
+			Accessibility string `json:"accessibility"`
 		} `json:"users"`
 	}
 	if err := json.Unmarshal(answer, &body); err != nil || len(body.Users) != 1 {
 		return platform.StaffMember{}, fmt.Errorf("asking Ghost who a visitor is: %w", &Error{Status: http.StatusOK, Message: "without a user"})
 	}
 	member := platform.StaffMember{ID: clip.Text(body.Users[0].ID, maxName), Name: clip.Text(body.Users[0].Name, maxName)}
+	member.Scheme = schemeIn(body.Users[0].Accessibility)
 	for _, role := range body.Users[0].Roles {
 		member.Roles = append(member.Roles, role.Name)
 		member.Permissions = member.Permissions.Union(permissions[role.Name])
 	}
 	return member, nil
+}
+
+// schemeIn reads what Ghost Admin keeps of somebody's preferences. It calls its dark mode night shift.
+func schemeIn(preferences string) string {
+	var kept struct {
+		NightShift *bool `json:"nightShift"`
+	}
+	switch err := json.Unmarshal([]byte(preferences), &kept); {
+	case err != nil || kept.NightShift == nil:
+		return ""
+	case *kept.NightShift:
+		return "dark"
+	}
+	return "light"
 }
 
 func (c *visitorClient) askWith(ctx context.Context, path string, visitor platform.Visitor) ([]byte, error) {

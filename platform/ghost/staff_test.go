@@ -322,3 +322,14 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 		t.Errorf("%d requests about members at once", n)
 	}
 }
+
+// Who has Ghost Admin in dark has it in its preferences, which others write too.
+func TestScheme(t *testing.T) {
+	for preferences, want := range map[string]string{
+		`{"nightShift":true,"navigation":{}}`: "dark", `{"nightShift":false}`: "light", `{"whatsNew":{}}`: "", "": "", "null": "", `{"nightShift":"yes"}`: "",
+	} {
+		if got := schemeIn(preferences); got != want {
+			t.Errorf("%s: got %q, want %q", preferences, got, want)
+		}
+	}
+}

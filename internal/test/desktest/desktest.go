@@ -155,7 +155,7 @@ func New(t testing.TB) *House {
 		CurationSite: &desk.CurationSite{
 			Site: &api.Site{
 				Name: "daily", Platform: h.Ghost, Staff: api.NewStaff("daily", "Ghost", h.Ghost, api.NewAuthLimiter(platformtest.StaffLimiter(t))),
-				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", ImagesAPI: "/api/admin/images/upload/"},
+				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", SmallPictures: "/content/images/size/w600/", ImagesAPI: "/api/admin/images/upload/"},
 				Themes: func() (*themes.Service, error) { return h.Themes, h.Away },
 			},
 			Posts: h.Ghost, Curator: func() (*curation.Curator, error) { return h.Curator, h.Away },
