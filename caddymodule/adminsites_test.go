@@ -109,7 +109,7 @@ type sitesStep struct {
 func (a *sitesAdmin) follow(t *testing.T, steps []sitesStep) {
 	for _, s := range steps {
 		if diff := cmp.Diff(s.want, a.ask(s.method, s.path, s.body)); diff != "" {
-			t.Errorf("%s: %s %s: %s", s.name, s.method, s.path, diff)
+			t.Errorf("%s: %s %s: response (-want +got):\n%s", s.name, s.method, s.path, diff)
 		}
 	}
 }
@@ -453,7 +453,7 @@ func TestSitesPages(t *testing.T) {
 			pages, next = append(pages, len(page.Sites)), page.Next
 		}
 		if diff := cmp.Diff(test.want, pages); diff != "" {
-			t.Errorf("%s: %s", test.first, diff)
+			t.Errorf("%s: mismatch (-want +got):\n%s", test.first, diff)
 		}
 		if !slices.IsSorted(names) || len(slices.Compact(names)) != len(names) {
 			t.Errorf("%s: not each site once, by name: %v", test.first, names)

@@ -237,7 +237,7 @@ func TestEveryMistakeInACaddyfile(t *testing.T) {
 			err := validate(config)
 			got := strings.ReplaceAll(saidOf(t, err, config), text, "{{text}}")
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("%s\n%s", diff, config)
+				t.Errorf("%s: saidOf (-want +got):\n%s", config, diff)
 			}
 			if !strings.Contains(got, "Caddyfile:") {
 				t.Errorf("no line in %q", got)
@@ -346,7 +346,7 @@ func TestEveryMistakeInJSON(t *testing.T) {
 			config := `{"admin": {"disabled": true}, "apps": {"lychgate": ` + test.lychgate +
 				`, "http": {"servers": {"s": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [` + test.handlers + `]}]}}}}}`
 			if diff := cmp.Diff(test.want, saidOf(t, validateJSON([]byte(config)), config)); diff != "" {
-				t.Errorf("%s\n%s", diff, config)
+				t.Errorf("%s: saidOf (-want +got):\n%s", config, diff)
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func TestThemesConfigMistakes(t *testing.T) {
 		"a matcher": "{\nlychgate {\nsite demo {\nhosts localhost\n" + ghost + "\n}\n}\n}\nhttp://localhost:0 {\ntheme_manifest /ghost/*\n}\n",
 	} {
 		if err := validate(config); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: validate: %v", name, err)
 		}
 	}
 }
@@ -101,10 +101,10 @@ func TestThemesJSON(t *testing.T) {
 		URL: "https://git.example.com/a.git", Branch: "next", Token: "abc", User: "oauth2",
 	}}}
 	if diff := cmp.Diff(want, parsed.Apps.Lychgate.Sites["demo"].Themes); diff != "" || parsed.Apps.Lychgate.Service != "outpost" {
-		t.Errorf("%q, %s", parsed.Apps.Lychgate.Service, diff)
+		t.Errorf("%q: mismatch (-want +got):\n%s", parsed.Apps.Lychgate.Service, diff)
 	}
 	if !strings.Contains(string(adapted), `{"handler":"theme_manifest","path":"/blog/ghost"}`) {
-		t.Errorf("%s", adapted)
+		t.Errorf("Adapt = %s, want adapted with %s", adapted, `{"handler":"theme_manifest","path":"/blog/ghost"}`)
 	}
 	for themes, want := range map[string]string{
 		`{"a/b":{}}`:                    `sites.demo.themes: "a/b": write the theme's name`,
@@ -114,7 +114,7 @@ func TestThemesJSON(t *testing.T) {
 	} {
 		err := validateJSON([]byte(`{"apps":{"lychgate":{"sites":{"demo":{"hosts":["localhost"],"themes":` + themes + `}}}}}`))
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", themes, err)
+			t.Errorf("%s: validateJSON = %v, want an error with %v", themes, err, want)
 		}
 	}
 }

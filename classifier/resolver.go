@@ -119,9 +119,8 @@ func NewResolver(cfg ResolverConfig) *Resolver {
 	return r
 }
 
-// SystemServers returns the DNS servers of /etc/resolv.conf. Where that names
-// none it returns the one a host without the file has by convention
-// (resolv.conf(5)): port 53 of this host.
+// SystemServers are those of /etc/resolv.conf. Where that names none, it is the one that a
+// host without the file has by convention (resolv.conf(5)): port 53 of this host.
 func SystemServers() []netip.AddrPort {
 	return readServers("/etc/resolv.conf")
 }
@@ -141,7 +140,7 @@ func readServers(path string) []netip.AddrPort {
 	return servers
 }
 
-// LookupMX returns the MX records of a domain. See [MXSource].
+// LookupMX is described at [MXSource], with its errors.
 func (r *Resolver) LookupMX(ctx context.Context, domain string, from netip.Prefix) ([]net.MX, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -204,7 +203,7 @@ func (r *Resolver) ask(ctx context.Context, domain string) ([]net.MX, error) {
 	return nil, failure
 }
 
-// order returns the servers as configured, but those that rest come last.
+// order is that of the configuration, but servers that failed a moment ago come last.
 func (r *Resolver) order() []*server {
 	queue := slices.Clone(r.servers)
 	now := time.Now().UnixNano()

@@ -45,8 +45,8 @@ type Platform struct {
 	Reconcile string `json:"reconcile,omitempty"`
 }
 
-// Of returns the kind of a platform. It is the zero value, and not ok, if there is no
-// such kind, or no platform.
+// Of looks the kind up by its name. ok is false for no platform, and for a name that no
+// kind has.
 func (p *Platform) Of() (kind platform.Kind, ok bool) {
 	if p == nil {
 		return platform.Kind{}, false
@@ -71,7 +71,7 @@ func (p *Platform) Has(option string) bool {
 	}[option]
 }
 
-// PlatformWith returns the block of a platform that has an option, "" for none.
+// PlatformWith finds the block of a platform that has an option, "" for none.
 func PlatformWith(option string) string {
 	for _, kind := range Kinds {
 		if p := (&Platform{Kind: kind.Name}); p.Has(option) {
@@ -81,7 +81,7 @@ func PlatformWith(option string) string {
 	return ""
 }
 
-// Title returns what people call the platform, such as Ghost.
+// Title is what people call the platform, such as Ghost.
 func (p *Platform) Title() string { return p.kind().Title }
 
 // SendsEvents reports whether the platform sends webhook events, if it is told where to.
@@ -148,7 +148,7 @@ func (p *Platform) resolveURL(ph Placeholders) (address string, err error) {
 	return address, p.in(inField("url", err))
 }
 
-// resolveKey returns the key, which is in no error.
+// No error has the key in it.
 func (p *Platform) resolveKey(ph Placeholders, kind platform.Kind) (key string, err error) {
 	if p.AdminKey == "" {
 		return "", errNoAdminKey(kind)
@@ -163,7 +163,7 @@ func (p *Platform) resolveKey(ph Placeholders, kind platform.Kind) (key string, 
 	return key, err
 }
 
-// Connect returns the platform, nil for none. Nothing is sent to it yet.
+// Connect makes a client, nil without a platform. It sends nothing to the platform yet.
 func (p *Platform) Connect(ph Placeholders) (platform.Platform, error) {
 	if p == nil {
 		return nil, ErrNoPlatform()
@@ -176,7 +176,7 @@ func (p *Platform) Connect(ph Placeholders) (platform.Platform, error) {
 	return connected, p.in(err)
 }
 
-// Upstream returns where the platform listens, with a port; nil for none.
+// Upstream is where the platform listens, with a port; nil for none.
 func (p *Platform) Upstream(ph Placeholders) (*url.URL, error) {
 	text, err := p.resolveURL(ph)
 	if err != nil || text == "" {
@@ -198,7 +198,7 @@ func (p *Platform) ErrTransport() error {
 // defaultInterval finds what no webhook event told of within a working day.
 const defaultInterval = 6 * time.Hour
 
-// Interval returns how often members are compared with the platform's, 0 for off.
+// Interval is the time between comparisons of all members with the platform's, 0 for none.
 func (p *Platform) Interval() (time.Duration, error) {
 	switch p.Reconcile {
 	case "":

@@ -45,7 +45,7 @@ var (
 	notABranch    = regexp.MustCompile(`[[:cntrl:] ~^:?*\[\\]|\.\.|@\{|//|/$|^/|\.lock$`) // git-check-ref-format(1)
 )
 
-// resolve returns the repository, nil if its address has a placeholder that is left out.
+// The repository is nil if its address has a placeholder that is left out.
 func (r *Repository) resolve(p Placeholders) (*git.Repository, error) {
 	if r.User != "" && r.Token == "" {
 		return nil, &Mistake{Field: "user", Text: `‹user |›goes with a token: write that too, such as ‹token {env.THEME_TOKEN}|"token": "{env.THEME_TOKEN}"›`}

@@ -10,6 +10,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Homepage is the homepage of a site, as a theme declares it.
@@ -101,6 +102,17 @@ func (h *Homepage) Show(ctx context.Context, slots []manifest.Slot) ([]Slot, err
 	return shown, nil
 }
 
+// Kept returns what a slot is to hold and the platform does not have yet, without asking it what
+// the slot holds. Errors: those of the store.
+func (h *Homepage) Kept(ctx context.Context, slot manifest.Slot) (Slot, error) {
+	pending, err := h.Curator.Pending(ctx, h.Site)
+	of := Slot{Slot: slot}
+	if m, ok := pending[manifest.TagIdentity(slot.Tag)]; ok {
+		of.Move = &m
+	}
+	return of, err
+}
+
 // Recent returns the newest published posts that a section's picker offers.
 func (h *Homepage) Recent(ctx context.Context, of manifest.Section) ([]platform.Post, error) {
 	return h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: of.Picker.RecentLimit})
@@ -173,8 +185,14 @@ func (e *ManyError) Describe() errcode.Description {
 // Fill has a post fill a slot, none if it is "". Errors: *ManyError, unless the tag may be
 // taken from all other posts; ErrPlatform, if nobody says how many these are; those of
 // [Curator.Move].
+//
+// Where the asker's platform has just not answered ([work.Asker]), it is not asked how many posts
+// carry the tag, which only matters for a tag that readers see.
 func (h *Homepage) Fill(ctx context.Context, slot manifest.Slot, post string, fromAll bool) error {
-	if !fromAll {
+	switch isUnanswered := work.AskerOf(ctx).IsUnanswered; {
+	case isUnanswered && !slot.IsInternal() && !fromAll:
+		return ErrPlatform
+	case !isUnanswered && !fromAll:
 		carried, err := h.Posts.Tagged(ctx, []string{slot.Tag}, 2)
 		if of := carried[slot.Tag]; err == nil && !of.IsInternal && of.Total > 1 {
 			return &ManyError{of.Total}

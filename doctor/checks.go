@@ -51,8 +51,8 @@ func checkRedis(ctx context.Context, address string) Result {
 // problem is something that is not as it should be, and how to fix it.
 type problem struct{ text, fix string }
 
-// misplaced returns which of the paths that directives have is not the one of a platform's
-// admin, nil for none.
+// misplaced finds a directive none of whose paths is that of the platform's admin, nil for
+// none.
 func (c Config) misplaced(admin string) *problem {
 	isWrong := func(paths []string) bool {
 		return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return strings.EqualFold(p, admin) })

@@ -288,7 +288,7 @@ func TestProxies(t *testing.T) {
 		"not strictly":         {Server{Name: "srv0", TrustsProxies: true}, Result{"server srv0", Warning, "trusts the first address in X-Forwarded-For, which readers can make up to get around the rate limit", "write trusted_proxies_strict beside trusted_proxies"}},
 	} {
 		if diff := cmp.Diff([]Result{test.want}, results(t, Config{Servers: []Server{test.server}})); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: results (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -33,8 +33,9 @@ type Event struct {
 
 	CreatedAt, UpdatedAt time.Time
 
-	// Post is what the platform has of it, as far as is known.
-	Post Post
+	// Post is what the platform has of it, as far as is known, and Order what it is to have.
+	Post  Post
+	Order Order
 
 	// Shape is how its post is made, by the manifest at the time when it was last saved.
 	Shape Shape
@@ -62,8 +63,29 @@ type Shape struct {
 	Own []string `json:"own,omitempty"`
 
 	// Checked is what becomes of the event when staff publish its post on the platform,
-	// "" if its values were changed since they were last checked.
+	// "" if its values are not those of an event that can be published, or nobody has checked.
 	Checked Status `json:"checked,omitempty"`
+
+	// Wrong are the fields of a draft with which it cannot be published. What a post has of
+	// them stays.
+	Wrong []string `json:"wrong,omitempty"`
+
+	// Required are those of the fields in a post that have to be filled.
+	Required []string `json:"required,omitempty"`
+}
+
+// Order is what staff have asked for of the post of an event, beside the values.
+type Order struct {
+	// HasPost means that a draft is to have a post, for its text.
+	HasPost bool `json:"has_post,omitempty"`
+
+	// IsTakenBack means that the post of a draft is to be a draft too. Otherwise, that is for
+	// staff to say on the platform.
+	IsTakenBack bool `json:"is_taken_back,omitempty"`
+
+	// Author is the ID of the member of the staff in whose name the post is made, "" for the
+	// owner of the publication.
+	Author string `json:"author,omitempty"`
 }
 
 // Status is what an editor has made of an event.
@@ -82,6 +104,11 @@ const (
 // isPublic reports whether readers find the event, once its post is published.
 func (s Status) isPublic() bool { return s == Published || s == Cancelled }
 
+// wantsPost reports whether the platform is to have a post of the event.
+func (e *Event) wantsPost() bool {
+	return e.Status.isPublic() || e.Status == Draft && (e.Order.HasPost || e.Post.ID != "")
+}
+
 // Post is the post of an event, as the platform last had it. The zero value is none.
 type Post struct {
 	ID       string   `json:"id"`
@@ -94,6 +121,9 @@ type Post struct {
 	Tags     []string `json:"tags"`     // that were given to it, not all that it has
 	URL      string   `json:"url"`
 	Edit     string   `json:"edit"`
+
+	// PublishAt is when the platform publishes it, zero if it is not scheduled.
+	PublishAt time.Time `json:"publish_at,omitzero"`
 
 	// Page is the sum of what its page has beside the event, "" for a page that was written
 	// before there was one, and for none.

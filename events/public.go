@@ -63,6 +63,7 @@ func (e *Event) valuesShown() (standard, custom map[string]any) {
 // These enclose what an event puts into the head of its page. What staff write around it
 // stays.
 const (
+	partStart = "<!-- lychgate-event" // of both parts
 	headStart = "<!-- lychgate-event: made anew by each save of the event -->"
 	headEnd   = "<!-- /lychgate-event -->"
 

@@ -16,13 +16,26 @@ const (
 
 	// publicationTimeout bounds the question for it, which Ghost answers in some 40 ms.
 	publicationTimeout = 3 * time.Second
+
+	// titleTTL is how long the title of a publication stands in while the platform says none, and
+	// titleInterval how often it is asked for at most.
+	titleTTL      = 30 * 24 * time.Hour
+	titleInterval = time.Minute
 )
 
 // publications caches them by site.
-type publications = recent.Cache[string, platform.Publication]
+type publications struct {
+	*recent.Cache[string, platform.Publication]
+
+	titles *recent.Cache[string, string]
+	asked  *recent.Cache[string, struct{}] // whose titles were asked for a moment ago
+}
 
 func newPublications() *publications {
-	return recent.New[string, platform.Publication](maxSites, publicationTTL)
+	return &publications{
+		recent.New[string, platform.Publication](maxSites, publicationTTL),
+		recent.New[string, string](maxSites, titleTTL), recent.New[string, struct{}](maxSites, titleInterval),
+	}
 }
 
 // publication returns the publication of a site. Errors: those of the platform.
@@ -38,7 +51,30 @@ func (s *Posts) publication(ctx context.Context, host platform.EventHost, site s
 		return platform.Publication{}, err
 	}
 	s.publications.Put(site, p, began)
+	s.publications.titles.Put(site, p.Title, began)
 	return p, nil
+}
+
+// Title returns what readers know the publication of a site by, "" while that is not known. The
+// platform is asked once a minute at most, and whoever asks waits for it only if there is no
+// earlier title.
+func (s *Posts) Title(ctx context.Context, site string) string {
+	title, isKnown := s.publications.titles.Get(site)
+	_, isAsked := s.publications.asked.Get(site)
+	host := s.hosts(site)
+	if isAsked || host == nil {
+		return title
+	}
+	s.publications.asked.Put(site, struct{}{}, time.Now())
+	if isKnown {
+		s.work.Background(site, func(ctx context.Context) { _, _ = s.publication(ctx, host, site) }) // the earlier one stays
+		return title
+	}
+	p, err := s.publication(ctx, host, site)
+	if err != nil {
+		return ""
+	}
+	return p.Title
 }
 
 // Calendar returns the address of the calendar of all events of a site, to which readers subscribe,

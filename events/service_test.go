@@ -262,7 +262,7 @@ func TestOnePost(t *testing.T) {
 			"the change is lost":             func(call string, _ int) bool { return call == "changepost" },
 			"each answer is lost, but comes": func(string, int) bool { return true },
 		} {
-			t.Run(name, func(t *testing.T) {
+			for status, make := range map[string]func(*room, map[string]any) Event{"published": (*room).published, "draft": (*room).written} {
 				h := platformtest.New()
 				n := 0
 				h.Fail(func(call, _ string) error {
@@ -275,17 +275,17 @@ func TestOnePost(t *testing.T) {
 					return platformtest.ErrDown
 				})
 				r := roomOf(t, store, h)
-				e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+				e := make(r, map[string]any{"name": "Party", "event_date": "2031-05-01"})
 				for tries := 0; e.Pending != nil && tries < 8; tries++ {
 					r.due(e)
 					r.sync(e.ID)
 					e = want[Event](t)(r.Find(t.Context(), "daily", e.ID))
 				}
 				posts := h.EventsPostsInOrder()
-				if len(posts) != 1 || posts[0].Title != "Party" || posts[0].Status != "published" || posts[0].Slug != "party" {
-					t.Errorf("%+v", posts)
+				if len(posts) != 1 || posts[0].Title != "Party" || posts[0].Status != status || posts[0].Slug != "party" {
+					t.Errorf("%s: got %+v, want one post that is %s", name, posts, status)
 				}
-			})
+			}
 		}
 	})
 }

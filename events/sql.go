@@ -36,12 +36,12 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 }
 
 const (
-	columns = `site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, late_at, public`
+	columns = `site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, late_at, public, wanted`
 
 	insertEvent = `INSERT INTO events (` + columns + `, post_id, name, starts_at, over_at, slug)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
 	updateEvent = `UPDATE events SET theme = $3, type = $4, content = $5, status = $6, revision = $7, created_at = $8, updated_at = $9,
-		shape = $10, post = $11, late_at = $12, public = $13, post_id = $14, name = $15, starts_at = $16, over_at = $17, slug = $18
+		shape = $10, post = $11, late_at = $12, public = $13, wanted = $14, post_id = $15, name = $16, starts_at = $17, over_at = $18, slug = $19
 		WHERE site = $1 AND id = $2`
 
 	// selectEvents has the work beside each event, whose columns have names of their own.
@@ -103,7 +103,7 @@ func (e *Event) args() []any {
 	starts, over := e.span()
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		encode(e.Shape), encode(e.Post), late, e.body, e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+		encode(e.Shape), encode(e.Post), late, e.body, encode(e.Order), e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
 	}
 }
 
@@ -123,14 +123,14 @@ func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
 
 // scanSized is scanEvent, and returns how many bytes the values and the body have in the store.
 func scanSized(row interface{ Scan(...any) error }) (e Event, size int, err error) {
-	var content, shape, post, status string
+	var content, shape, post, order, status string
 	var created, updated, since, late int64
 	var pending Pending
-	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision, &created, &updated, &shape, &post, &late, &e.body,
+	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision, &created, &updated, &shape, &post, &late, &e.body, &order,
 		&since, &pending.Tries, &pending.Problem); err != nil {
 		return Event{}, 0, err
 	}
-	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post))
+	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post), json.Unmarshal([]byte(order), &e.Order))
 	e.Status = Status(status)
 	e.CreatedAt, e.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	if late > 0 {

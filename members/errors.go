@@ -107,8 +107,8 @@ func (*RefusedError) Describe() errcode.Description {
 	return d
 }
 
-// ForLog returns what a log may say of an error: not what the platform says of a
-// member, which may have the member's data in it.
+// ForLog words an error for the log: without what the platform says of a member, which may
+// have the member's data in it.
 func ForLog(err error) string {
 	if _, ok := errors.AsType[*platform.Refusal](err); ok {
 		return "refused"

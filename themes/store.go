@@ -39,8 +39,8 @@ type Theme struct {
 	KnownGoodAt, CurationAt time.Time
 }
 
-// Events returns what the event editor offers: the latest event types, whatever
-// else is wrong with the manifest. Nil if there are none.
+// Events are what the event editor offers: the latest event types, whatever else is wrong
+// with the manifest. Nil if there are none.
 func (t Theme) Events() *manifest.Events {
 	if t.Manifest == nil {
 		return nil
@@ -48,8 +48,8 @@ func (t Theme) Events() *manifest.Events {
 	return t.Manifest.Events
 }
 
-// Curation returns what Homepage Curation runs on: that of the last known-good
-// copy. Nil while it is inactive.
+// Curation is what Homepage Curation runs on: that of the last known-good copy. Nil while
+// it is inactive.
 func (t Theme) Curation() *manifest.Curation {
 	if t.KnownGood == nil {
 		return nil
@@ -57,7 +57,7 @@ func (t Theme) Curation() *manifest.Curation {
 	return t.KnownGood.Curation
 }
 
-// Report returns the manifest and its findings.
+// Report is about the manifest as it was read last, not about the last known-good copy.
 func (t Theme) Report() Report { return newReport(t.Manifest, t.Findings) }
 
 // AllFindings is more than a theme has.
@@ -77,10 +77,10 @@ type Turn int64
 // begun last wins, whole: an earlier one that comes to its end after it changes
 // nothing. A method that returns nil has made its change durable.
 type Store interface {
-	// Find returns a theme. Errors: ErrNotFound.
+	// Find reads a theme. Errors: ErrNotFound.
 	Find(ctx context.Context, site, name string) (Theme, error)
 
-	// List returns the themes of a site, by name, each with its first findings: at most as
+	// List lists the themes of a site by name, each with its first findings: at most as
 	// many as are asked for, which may be AllFindings.
 	List(ctx context.Context, site string, most int) ([]Summary, error)
 
@@ -130,7 +130,7 @@ const (
 	forgetSite = `DELETE FROM themes WHERE site = $1`
 )
 
-// Find implements [Store].
+// Find is described at [Store].
 func (s *SQL) Find(ctx context.Context, site, name string) (Theme, error) {
 	t, err := scan(s.db.Read.QueryRowContext(ctx, findTheme, site, name))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -142,7 +142,7 @@ func (s *SQL) Find(ctx context.Context, site, name string) (Theme, error) {
 	return t, nil
 }
 
-// Begin implements [Store].
+// Begin is described at [Store].
 func (s *SQL) Begin(ctx context.Context, site, name string) (Turn, error) {
 	var turn Turn
 	if err := s.db.Write.QueryRowContext(ctx, beginTheme, site, name).Scan(&turn); err != nil {
@@ -151,7 +151,7 @@ func (s *SQL) Begin(ctx context.Context, site, name string) (Turn, error) {
 	return turn, nil
 }
 
-// Save implements [Store].
+// Save is described at [Store].
 func (s *SQL) Save(ctx context.Context, turn Turn, t Theme) error {
 	latest, err := encode(t.Manifest)
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *SQL) Save(ctx context.Context, turn Turn, t Theme) error {
 	return nil
 }
 
-// Clear implements [Store].
+// Clear is described at [Store].
 func (s *SQL) Clear(ctx context.Context, turn Turn, site, name string) error {
 	if _, err := s.db.Write.ExecContext(ctx, clearTheme, site, name, turn); err != nil {
 		return fmt.Errorf("clearing a theme: %w", err)

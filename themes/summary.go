@@ -27,7 +27,7 @@ type Summary struct {
 	KnownGoodAt, CurationAt time.Time
 }
 
-// Status returns what the Manifest Status column reads.
+// Status is the text of the Manifest Status column.
 func (s Summary) Status() string { return Status(s.Total) }
 
 // maxListed is how much of a theme's findings is read for a list that shows some of them,
@@ -40,7 +40,7 @@ const listThemes = `SELECT name, CASE WHEN $2 AND finding_count IS NOT NULL THEN
 	updated_at, known_good_at, curation_at, known_good IS NOT NULL, CASE WHEN known_good_at = 0 THEN known_good END
 	FROM themes WHERE site = $1 AND findings IS NOT NULL ORDER BY name`
 
-// List implements [Store].
+// List is described at [Store].
 func (s *SQL) List(ctx context.Context, site string, most int) ([]Summary, error) {
 	rows, err := s.db.Read.QueryContext(ctx, listThemes, site, most < AllFindings, maxListed)
 	if err != nil {
@@ -87,8 +87,8 @@ func scanSummary(row interface{ Scan(...any) error }, most int) (Summary, error)
 	return t, nil
 }
 
-// firstFindings returns the first findings of a JSON array, whose end may be cut off, and how
-// many it has if they are to be counted.
+// firstFindings reads the first findings of a JSON array, whose end may be cut off. seen
+// is how many it has, if they are to be counted.
 func firstFindings(text string, most int, count bool) (first []manifest.Finding, seen int) {
 	first = []manifest.Finding{}
 	decoder := json.NewDecoder(strings.NewReader(text))

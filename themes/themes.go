@@ -33,13 +33,13 @@ type Service struct {
 // read.
 type Source func(ctx context.Context) ([]byte, error)
 
-// List returns the site's themes, by name, each with its first findings: at most as many as
+// List lists the site's themes by name, each with its first findings: at most as many as
 // are asked for, which may be AllFindings.
 func (s *Service) List(ctx context.Context, most int) ([]Summary, error) {
 	return s.Store.List(ctx, s.Site, most)
 }
 
-// Find returns a theme. Errors: ErrNotFound.
+// Find reads a theme. Errors: ErrNotFound.
 func (s *Service) Find(ctx context.Context, theme string) (Theme, error) {
 	return s.Store.Find(ctx, s.Site, theme)
 }
@@ -90,8 +90,8 @@ func (s *Service) Take(ctx context.Context, theme string, source Source) (Report
 	return report, nil
 }
 
-// Read returns the report of what a source has. Errors: those of the source that
-// say that the theme could not be read.
+// Read reads a source without storing anything. Errors: those of the source that say that
+// the theme could not be read.
 func Read(ctx context.Context, source Source) (Report, error) {
 	file, err := source(ctx)
 	var wrong interface{ Finding() manifest.Finding }

@@ -99,8 +99,8 @@ func (q *Queue) Handle(k Kind) {
 	q.kinds[k.Name] = k
 }
 
-// kind returns a kind and the breaker of a site's platform, and false if this process does not
-// do the work.
+// ok is false if this process does not do the work. The breaker is that of the site's
+// platform.
 func (q *Queue) kind(site, name string) (k Kind, b *breaker, ok bool) {
 	q.mu.Lock()
 	k, ok = q.kinds[name]
@@ -140,8 +140,9 @@ func (q *Queue) enqueueLeased(ctx context.Context, tx *sql.Tx, t Task) (Task, er
 	return q.enqueue(ctx, tx, t, true)
 }
 
-// Enqueuer returns Enqueue for who makes the first attempt with [Queue.Try], after the commit. It
-// is called before the transaction begins: to know the site, the store may be read.
+// Enqueuer prepares Enqueue for who makes the first attempt with [Queue.Try], after the
+// commit. It is called before the transaction begins: to know the site, the store may be
+// read.
 func (q *Queue) Enqueuer(site, kind string) func(context.Context, *sql.Tx, Task) (Task, error) {
 	if k, b, isServed := q.kind(site, kind); isServed && !k.IsSerial && b.IsClosed() {
 		return q.enqueueLeased
@@ -149,7 +150,7 @@ func (q *Queue) Enqueuer(site, kind string) func(context.Context, *sql.Tx, Task)
 	return q.Enqueue
 }
 
-// Holds returns ErrLost if a task's lease was lost.
+// Holds fails with ErrLost if a task's lease was lost.
 func (q *Queue) Holds(ctx context.Context, tx *sql.Tx, t Task) error {
 	var one int
 	err := tx.QueryRowContext(ctx, holdsTask, t.Site, t.Kind, t.Key, t.holder).Scan(&one)
@@ -174,7 +175,7 @@ func (q *Queue) Try(ctx context.Context, t Task) (Attempt, bool) {
 	done := make(chan Attempt, 1)
 	var hasLeft atomic.Bool
 	defer hasLeft.Store(true)
-	isBegun := isServed && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) {
+	isBegun := isServed && !AskerOf(ctx).IsUnanswered && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) {
 		defer close(done)
 		if a, err := q.sync(ctx, t, waiter{waits: true, isTold: func(done Task) bool { return !hasLeft.Load() && done.IsSame(t) }}); err == nil {
 			done <- a

@@ -118,7 +118,7 @@ func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
 	}
 }
 
-// Kinds returns the names of the kinds that this process does.
+// Kinds are the names of those that this process does, sorted.
 func (q *Queue) Kinds() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -157,9 +157,9 @@ func (q *Queue) probe(ctx context.Context) error {
 	return nil
 }
 
-// first returns what is due first at a site of all that this process does, also if that is
-// later, the zero Task for nothing. An attempt that fails is due behind the others, so a task
-// that always fails keeps none of them from being the probe.
+// first reads what is due first at a site of all that this process does, also if that is
+// later, the zero Task for nothing. An attempt that fails is due behind the others, so a
+// task that always fails keeps none of them from being the probe.
 func (q *Queue) first(ctx context.Context, site string) (first Task, err error) {
 	for _, name := range q.Kinds() {
 		if _, _, isServed := q.kind(site, name); !isServed {

@@ -33,7 +33,7 @@ const (
 	// maxDueSites is how many sites are read at once that have something due.
 	maxDueSites = 1000
 
-	// maxTitle bounds a title, in code points: it is for lists.
+	// maxTitle bounds a title and a name, in code points: they are for lists.
 	maxTitle = 200
 )
 
@@ -41,7 +41,7 @@ const (
 var ErrLost = errors.New("another process does this")
 
 const (
-	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until`
+	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until, asked_by`
 
 	// An expired lease that has its holder still is an attempt that ended in the middle.
 	attemptsAfter = `work.attempts + CASE WHEN work.holder <> '' AND work.leased_until <= %[1]s AND work.since > 0 THEN 1 ELSE 0 END`
@@ -85,9 +85,9 @@ const (
 )
 
 var (
-	enqueueTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until)
-		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, '', $7, $8) ON CONFLICT (site, kind, key) DO UPDATE SET
-		title = excluded.title, revision = excluded.revision, since = excluded.since, due_at = excluded.due_at, reason = '',
+	enqueueTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, '', $7, $8, $9) ON CONFLICT (site, kind, key) DO UPDATE SET
+		title = excluded.title, revision = excluded.revision, since = excluded.since, due_at = excluded.due_at, reason = '', asked_by = excluded.asked_by,
 		attempts = ` + fmt.Sprintf(attemptsAfter, "excluded.since") + `,
 		holder = CASE WHEN work.leased_until <= excluded.since THEN excluded.holder ELSE work.holder END,
 		leased_until = CASE WHEN work.leased_until <= excluded.since THEN excluded.leased_until ELSE work.leased_until END
@@ -104,12 +104,12 @@ type store struct {
 
 func scan(row database.Row) (t Task, err error) {
 	var since, due, until int64
-	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until)
+	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until, &t.AskedBy)
 	t.Since, t.DueAt, t.until = timeOf(since), timeOf(due), timeOf(until)
 	return t, err
 }
 
-// timeOf returns the zero time for 0.
+// timeOf reads Unix milliseconds; 0 is the zero time.
 func timeOf(milliseconds int64) time.Time {
 	if milliseconds == 0 {
 		return time.Time{}
@@ -121,7 +121,7 @@ func timeOf(milliseconds int64) time.Time {
 // lease, the caller has the lease afterwards, unless somebody else has it.
 func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Task, error) {
 	now := s.now().UTC().Truncate(time.Millisecond)
-	t.Title = clip.Text(t.Title, maxTitle)
+	t.Title, t.AskedBy = clip.Text(t.Title, maxTitle), clip.Text(AskerOf(ctx).Name, maxTitle)
 	t.Since, t.DueAt, t.revision = now, now, mathrand.Int64()
 	var holder string
 	if lease {
@@ -131,7 +131,7 @@ func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Tas
 	if lease {
 		until = t.until.UnixMilli()
 	}
-	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until).Scan(&t.Attempts, &t.holder)
+	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until, t.AskedBy).Scan(&t.Attempts, &t.holder)
 	if t.holder != holder { // of another's lease
 		t.holder = ""
 	}
@@ -190,7 +190,7 @@ func (s store) endTurn(ctx context.Context, site, kind, holder string) error {
 	return one(s.db.Write.ExecContext(ctx, endTurn, site, kind, holder))
 }
 
-// one returns ErrLost unless a statement has changed a row.
+// one fails with ErrLost unless a statement has changed a row.
 func one(result sql.Result, err error) error {
 	if err != nil {
 		return wrap("changing work", err)
@@ -238,8 +238,8 @@ type dueSite struct {
 	since int64 // when the first of it was due, in Unix milliseconds
 }
 
-// dueSites returns sites that have something due, those first that have had it longest, and of
-// them only the ones behind another, which may be zero.
+// dueSites lists sites that have something due, those first that have had it longest, and
+// of them only the ones behind another, which may be zero.
 func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) {
 	sites, err := database.List(ctx, s.db.Read, func(row database.Row) (d dueSite, err error) {
 		err = row.Scan(&d.site, &d.since)
@@ -248,7 +248,7 @@ func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) 
 	return sites, wrap("finding sites with due work", err)
 }
 
-// due returns what is due at a site by a time, the longest due first.
+// due lists what is due at a site by a time, the longest due first.
 func (s store) due(ctx context.Context, site, kind string, by time.Time, most int) ([]Task, error) {
 	return s.list(ctx, listDue, by.UnixMilli(), site, kind, most)
 }
@@ -258,7 +258,7 @@ func (s store) list(ctx context.Context, query string, args ...any) ([]Task, err
 	return list, wrap("listing work", err)
 }
 
-// count returns how much is pending by site and kind.
+// count groups by site and kind.
 func (s store) count(ctx context.Context, query string, args ...any) (map[string]map[string]int, error) {
 	counts := make(map[string]map[string]int)
 	err := database.Each(ctx, s.db.Read, func(row database.Row) error {

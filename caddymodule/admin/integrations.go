@@ -66,8 +66,7 @@ type newIntegration struct {
 	config.Integration
 }
 
-// integrations returns the endpoints of the integrations of a site, or of the one that is
-// named.
+// A name selects one integration of the site; without it they are the endpoints of all.
 func (e siteEdit) integrations(ctx context.Context, site string, name []string) (endpoints, error) {
 	if _, err := e.Store.Find(ctx, site); err != nil {
 		return nil, err

@@ -64,8 +64,8 @@ func serveSites(w http.ResponseWriter, r *http.Request) error {
 	return siteError(err)
 }
 
-// namesIn returns the names in a path at sitesPath or below: none, a site's, and
-// "integrations" and one's name behind it.
+// namesIn splits a path at sitesPath or below: nothing, a site's name, or a site's name,
+// "integrations" and one's name.
 func namesIn(u *url.URL) ([]string, error) {
 	path := strings.Trim(strings.TrimPrefix(u.EscapedPath(), sitesPath), "/")
 	if path == "" {

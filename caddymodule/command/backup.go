@@ -107,7 +107,7 @@ func backUp(ctx context.Context, out, progress io.Writer, of *config.Config, sou
 // datedName is how a shell writes the name of a file that is another each day.
 const datedName = "lychgate-$(date +%F).db"
 
-// quoteForShell returns an argument as a POSIX shell takes it.
+// quoteForShell quotes an argument for a POSIX shell.
 func quoteForShell(text string) string {
 	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-") == "" {
 		return text

@@ -181,7 +181,7 @@ func TestBackup(t *testing.T) {
 		got.Out = sizes.ReplaceAllString(got.Out, "#")
 		got.Err = regexp.MustCompile(`\.db\.\d+`).ReplaceAllString(got.Err, ".db.#")
 		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: %s", test.args, diff)
+			t.Errorf("%s: output (-want +got):\n%s", test.args, diff)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(folder, ".*"))
@@ -213,7 +213,7 @@ func runShell(t *testing.T, folder, line string) string {
 	command.Dir = folder
 	output, err := command.CombinedOutput()
 	if err != nil {
-		t.Errorf("%s: %v, %s", line, err, output)
+		t.Errorf("%s: CombinedOutput: %v, %s", line, err, output)
 	}
 	return string(output)
 }

@@ -98,7 +98,7 @@ func TestSites(t *testing.T) {
 		"members import --site weekly --config Caddyfile":               {"", "Error: site weekly has platform none, so there is nobody to import\n", 1},
 	} {
 		if diff := cmp.Diff(want, lychgate(t, folder, strings.Fields(args)...)); diff != "" {
-			t.Errorf("%s: %s", args, diff)
+			t.Errorf("%s: output (-want +got):\n%s", args, diff)
 		}
 	}
 	if got := lychgate(t, t.TempDir(), "members", "show", "x"); got != (ran{"", "Error: there is no Caddyfile in this folder: name the configuration with --config\n", 1}) {
@@ -130,7 +130,7 @@ func TestWaitingForStore(t *testing.T) {
 	}
 	line, err := bufio.NewReader(complaint).ReadString('\n')
 	if line != "Waiting for the store …\n" || err != nil {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("got %q, %v, want line %q, no error", line, err, "Waiting for the store …\n")
 	}
 	if err := command.Process.Kill(); err != nil {
 		t.Errorf("command.Process.Kill: %v", err)

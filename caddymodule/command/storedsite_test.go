@@ -49,7 +49,7 @@ func follow(t *testing.T, folder string, steps []command) {
 		got := lychgateWith(t, folder, s.input, strings.Fields(s.args)...)
 		got.Out = shownKeys.ReplaceAllString(shownTimes.ReplaceAllString(got.Out, "TIME"), "KEY")
 		if diff := cmp.Diff(s.want, got); diff != "" {
-			t.Errorf("%s: %s", s.args, diff)
+			t.Errorf("%s: output (-want +got):\n%s", s.args, diff)
 		}
 		if strings.Contains(got.Out+got.Err, ghostKey) {
 			t.Errorf("%s prints the key", s.args)

@@ -55,7 +55,7 @@ type StaffDesk struct {
 	settings map[string]bool // adminSettings
 }
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the directive as http.handlers.staff_desk.
 func (StaffDesk) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.handlers.staff_desk",
@@ -173,7 +173,7 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	return nil
 }
 
-// deskSite returns a site as its pages need it, nil for none.
+// deskSite is nil for nil.
 func (h *StaffDesk) deskSite(site *edge.Site, of *desk.CurationSite) *desk.Site {
 	if of == nil {
 		return nil
@@ -242,8 +242,8 @@ func (h *StaffDesk) siteOf(site *edge.Site) *desk.CurationSite {
 	return of
 }
 
-// membersOf returns what the desk needs of a site's members. Errors: those of
-// [edge.Members.Site].
+// membersOf collects the parts of a site's members API that the desk shows. Errors: those
+// of [edge.Members.Site].
 func membersOf(of *edge.Members, site *edge.Site) (*desk.Members, error) {
 	if _, err := of.Site(site); err != nil {
 		return nil, err
@@ -282,7 +282,7 @@ func checkForm(form desk.IntegrationForm) (members.Integration, error) {
 	return asked.CheckNew(form.Name)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+// UnmarshalJSON names the field in its errors.
 func (h *StaffDesk) UnmarshalJSON(data []byte) error {
 	type plain StaffDesk
 	return config.ReadJSON(data, (*plain)(h))

@@ -26,6 +26,7 @@ type homepage struct {
 	Mover    *mover
 	Notice   *notice // of what was not done
 	Done     *done   // of what was
+	Kept     string  // the label of the slot whose choice is kept while the platform does not answer
 	Theme    string
 	IsLatest bool
 	Platform string
@@ -358,6 +359,10 @@ func (v *view) mover(ctx context.Context, home ActiveHomepage, value string) (*m
 	return page, nil
 }
 
+// isMove reports whether a form has a post fill a slot, or empties one: what two slots that change
+// places hold, only the platform knows.
+func isMove(form url.Values) bool { return form.Has("post") && !form.Has("with") }
+
 // fillSlot does what a form says.
 func fillSlot(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
@@ -372,7 +377,13 @@ func fillSlot(ctx context.Context, v *view) (any, error) {
 	if !ok {
 		return nil, errNoSlot
 	}
+	if v.visitor.IsRecalled {
+		return v.keep(ctx, home, of)
+	}
 	before, err := home.Show(ctx, []manifest.Slot{of})
+	if errors.Is(err, curation.ErrPlatform) && ctx.Err() == nil && isMove(form) {
+		return v.keep(api.WithAsker(ctx, platform.Visitor{IsRecalled: true}, v.member), home, of)
+	}
 	if err != nil {
 		return nil, v.explain(err)
 	}
@@ -393,6 +404,17 @@ func fillSlot(ctx context.Context, v *view) (any, error) {
 		return v.showHomepage(ctx, home, &notice{Text: clip.Text(failure.Message, maxMessage), Of: clip.Text(of.Label, maxLabel), IsProblem: true})
 	}
 	return redirection(query.Encode()), v.explain(err)
+}
+
+// keep does what a form says of a slot while the platform does not answer, and shows no slots: what
+// they hold nobody knows.
+func (v *view) keep(ctx context.Context, home ActiveHomepage, of manifest.Slot) (any, error) {
+	form := v.request.PostForm
+	err := home.Fill(ctx, of, form.Get("post"), form.Has("from_all"))
+	if !errors.Is(err, curation.ErrPending) {
+		return nil, v.explain(err)
+	}
+	return homepage{Kept: clip.Text(of.Label, maxLabel), Platform: v.site.Kind.Title}, nil
 }
 
 // swap has two slots change places.

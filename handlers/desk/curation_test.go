@@ -15,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // newsroom is a house with two sections, whose first two slots are filled.
@@ -207,7 +208,7 @@ func TestPicker(t *testing.T) {
 		"top/lead":                                  {"Recent: 5 posts", "Roads", "Bridges, new", "The third, on bridges", "The second", "The first"},
 		"top/lead&view=search":                      {"Search: "},
 		"top/lead&view=search&q=BRIDGES":            {"Search: 2 posts", "Bridges, new", "The third, on bridges"},
-		"top/lead&view=search&q=+on++bridges+":      {"Search: 1 posts", "The third, on bridges"},
+		"top/lead&view=search&q=+on++bridges+":      {"Search: 1 post", "The third, on bridges"},
 		"top/lead&view=search&q=tunnels":            {"Search: No published post has all these words in its title."},
 		"top/lead&view=all":                         {"Recent: 5 posts", "Roads", "Bridges, new", "The third, on bridges", "The second", "The first"},
 		"more/news":                                 {"Search: "},
@@ -363,7 +364,7 @@ func TestPendingMoves(t *testing.T) {
 	if want := "Lead story is kept, and sent to Ghost as soon as it responds. Undo"; notice != want {
 		t.Errorf("%q, want %q", notice, want)
 	}
-	if want := "Lead story Kept, and sent to Ghost as soon as it responds. " + desktest.ErrGone.Error() + " The first"; !strings.HasPrefix(shown[0], want) {
+	if want := "Lead story Kept, and sent to Ghost as soon as it responds. " + work.Unanswered + " The first"; !strings.HasPrefix(shown[0], want) {
 		t.Errorf("%q, want %q", shown[0], want)
 	}
 	h.Ghost.Fix()

@@ -96,8 +96,8 @@ func (h *CurationAPI) Serve(w http.ResponseWriter, r *http.Request, site *Curati
 var (
 	showRoutes = []api.Route[*curationRequest]{{Operation: "show", Method: http.MethodGet, Do: (*curationRequest).show}}
 	slotRoutes = []api.Route[*curationRequest]{
-		{Operation: "fill", Method: http.MethodPut, Do: (*curationRequest).fill},
-		{Operation: "clear", Method: http.MethodDelete, Do: (*curationRequest).fill},
+		{Operation: "fill", Method: http.MethodPut, Do: (*curationRequest).fill, IsQueued: true},
+		{Operation: "clear", Method: http.MethodDelete, Do: (*curationRequest).fill, IsQueued: true},
 	}
 	// A slot's key may be picker, too.
 	pickerRoutes = slices.Concat([]api.Route[*curationRequest]{{Operation: "pick", Method: http.MethodGet, Do: (*curationRequest).pick}}, slotRoutes)
@@ -239,6 +239,11 @@ func (a *curationRequest) fill(ctx context.Context) (response api.Response, err 
 	}
 	if err != nil {
 		return response, a.failed(err)
+	}
+	if a.Visitor.IsRecalled {
+		kept, err := a.home.Kept(ctx, of)
+		response.Body = a.slot(kept)
+		return response, err
 	}
 	shown, err := a.home.Show(ctx, []manifest.Slot{of})
 	if err != nil { // which changes nothing of what was done

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/web/desk"
 )
@@ -52,9 +53,12 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address
 	if err != nil {
 		return d.refuse(w, v, name, err)
 	}
-	if query, ok := content.(redirection); ok {
-		http.Redirect(w, r, d.Path+Path+"/"+name+"?"+string(query), http.StatusSeeOther)
-	} else {
+	switch content := content.(type) {
+	case redirection:
+		http.Redirect(w, r, d.Path+Path+"/"+name+"?"+string(content), http.StatusSeeOther)
+	case adminPath:
+		http.Redirect(w, r, d.Path+string(content), http.StatusSeeOther)
+	default:
 		d.write(w, http.StatusOK, v, shown.title, name, content)
 	}
 	return api.Served{Operation: name, Outcome: api.Done}
@@ -74,7 +78,11 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 		api.Allow(w.Header(), methods...)
 		return nil, errMethod
 	}
-	v.visitor, v.member, err = v.site.Staff.Authorize(ctx, v.request, address, shown.may)
+	authorize := v.site.Staff.Authorize
+	if isPost && shown.isQueued != nil {
+		authorize = v.site.Staff.AuthorizeQueued
+	}
+	v.visitor, v.member, err = authorize(ctx, v.request, address, shown.may)
 	if errors.Is(err, api.ErrRole) {
 		return nil, errNotYours
 	}
@@ -84,16 +92,23 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 	if err := v.request.ParseForm(); err != nil {
 		return nil, errForm
 	}
+	if v.visitor.IsRecalled && !shown.isQueued(v.request.PostForm) {
+		return nil, api.ErrStaffUnknown.For(v.site.Kind.Title)
+	}
+	ctx = api.WithAsker(ctx, v.visitor, v.member)
 	end, err := v.site.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
+	v.title = v.publicationTitle(ctx)
 	if shown.needsMembers {
 		v.members, err = v.site.Members()
 	}
 	if shown.needsEvents {
-		v.events, err = v.site.Events.Events()
+		if v.events, err = v.site.Events.Events(); err == nil {
+			v.events = v.events.By(events.Editor{ID: v.member.ID, Name: v.member.Name})
+		}
 	}
 	if err != nil {
 		return nil, away(err)

@@ -1,6 +1,9 @@
 package desk
 
-import "context"
+import (
+	"context"
+	"net/url"
+)
 
 // showEvents shows the list, the editor of an event, or a question about one.
 func showEvents(ctx context.Context, v *view) (any, error) {
@@ -20,6 +23,16 @@ func showEvents(ctx context.Context, v *view) (any, error) {
 	return ev.list(ctx)
 }
 
+// isPublishing reports whether a form changes what readers see of an event, which is brought to its
+// post later if need be. Whether one that is saved is published, save knows.
+func isPublishing(form url.Values) bool {
+	switch form.Get("do") {
+	case "publish", "unpublish", "cancel", "save":
+		return true
+	}
+	return false
+}
+
 // changeEvents does what a form says.
 func changeEvents(ctx context.Context, v *view) (any, error) {
 	ev, err := v.eventsView(ctx)
@@ -33,7 +46,7 @@ func changeEvents(ctx context.Context, v *view) (any, error) {
 	switch do {
 	case "type":
 		return ev.retype(ctx)
-	case "save", "publish":
+	case "save", "publish", "write":
 		return ev.save(ctx, do)
 	case "unpublish", "cancel", "delete", "duplicate":
 		return ev.change(ctx, do)

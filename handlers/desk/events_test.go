@@ -139,7 +139,6 @@ func TestFieldsOfEditor(t *testing.T) {
 		"events?new=meetup": {"Name: input type=text f.name data-most=255", "Date" + required + " input type=date f.event_date", end},
 		"events?new=": {
 			"Name" + required + " input type=text f.name data-most=255 data-advised=60 (Recommended: 60 characters at most.)",
-			"URL slug: input type=text f.slug data-most=185 (The end of the page's address. Left empty, it is made from the name.)",
 			"Description: textarea f.description data-most=300 (Shown in lists of posts and in search results.)",
 			"Date: input type=date f.event_date",
 			"Start time: input type=time f.event_time_start",
@@ -148,12 +147,13 @@ func TestFieldsOfEditor(t *testing.T) {
 			"Time zone: input type=text f.event_time_zone value=Europe/Berlin list=zones (An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.)",
 			"Location: input type=text f.location",
 			"Online event link: input type=url f.platform_url (Readers see it on the page only where everybody may register.)",
-			"Maximum attendees: input type=number f.max_attendees (Leave it empty for no limit.) (Recommended: from 2 to 90.)",
-			"Featured image: input type=url f.feature_image (Recommended: 1600px wide, 900px tall, 16:9 aspect ratio.)",
 			"Access: select f.access [Not chosen Anyone Members, free ones too Paid members] (Who may register.)",
-			"Labels for registrants: textarea f.rsvp_labels (For the members who register.)",
+			"Maximum attendees: input type=number f.max_attendees (Leave it empty for no limit.) (Recommended: from 2 to 90.)",
 			"Registration deadline: input type=date f.registration_deadline (The last day to register.)",
 			"Deadline time: input type=time f.deadline_time_end (Without a time, registration ends with the day.)",
+			"Labels for registrants: textarea f.rsvp_labels (For the members who register.)",
+			"Featured image: input type=url f.feature_image (Recommended: 1600px wide, 900px tall, 16:9 aspect ratio.)",
+			"URL slug: input type=text f.slug data-most=185 (The end of the page's address. Left empty, it is made from the name.)",
 			"Motto: input type=text f.motto data-most=20 (One line.) (Recommended: text of the form [A-Z].*.)",
 			"Menu" + required + " textarea f.menu data-most=200",
 			"Seats: input type=number f.seats min=1 max=10 (A number from 1 to 10.)",
@@ -272,7 +272,8 @@ func TestStepsOfEvent(t *testing.T) {
 			"The event is cancelled. Its page stays, and says so.", "cancelled",
 		},
 		"duplicate": {
-			"Duplicate Party ? A new draft gets what this event has, without slug and date. This event stays as it is. The new one gets a post of its own. Duplicate the event Leave it as it is",
+			"Duplicate Party ? A new draft gets what this event has, without its slug, on another date, which is in its name. This event stays as it is. The new one gets a post of its own. "+
+				"Date of the copy Every week until Leave it empty for one copy. Otherwise there is a draft for each week up to this date, 52 at most. Duplicate the event Leave it as it is",
 			"This is the copy, a draft without slug and date.", "published",
 		},
 		"delete": {

@@ -169,7 +169,7 @@ var known = map[string]string{
 }
 
 const anyElement = " id class role tabindex hidden data-focus aria-label aria-labelledby aria-describedby aria-hidden aria-current aria-invalid " +
-	"data-key data-kind data-most data-advised data-for data-discard data-found "
+	"data-key data-kind data-most data-advised data-for data-discard data-leave data-found "
 
 // isPlain checks that a page has no element, attribute or address but the desk's own, and
 // shows no text that is long or of others outside of what isolates it.

@@ -109,7 +109,7 @@ func TestRefusedUploadsTakeNoMemory(t *testing.T) {
 				body := newSilent(text)
 				bodies = append(bodies, body)
 				if got := u.watch(body, cookie, refuse(body)); got.Code != http.StatusForbidden {
-					t.Fatalf("%v", got)
+					t.Fatalf("watch = %v, want code 403", got)
 				}
 			}
 			if used := heapInUse() - before; used > 4<<20 {
@@ -228,10 +228,11 @@ func TestUploadWithoutKnownCredentials(t *testing.T) {
 	store := &aStore{}
 	got := newUploads(t, store).watch(strings.NewReader(""), "", takeTheme)
 	if !strings.Contains(got.Body.String(), `"_errors":[{"field":"manifest","message":"the theme's zip is not read: Ghost could not be asked who uploads it; upload it again"`) {
-		t.Errorf("%v", got)
+		t.Errorf("watch = %v, want body with %s",
+			got, `"_errors":[{"field":"manifest","message":"the theme's zip is not read: Ghost could not be asked who uploads it; upload it again"`)
 	}
 	if len(store.saved) != 1 {
-		t.Errorf("%v", store.saved)
+		t.Errorf("got %v, want 1 manifest saved", store.saved)
 	}
 }
 

@@ -85,7 +85,6 @@ func (g *group) wait(t *turn) bool {
 	return <-t.lead // it has begun, so it must be seen to its end
 }
 
-// result returns how a turn ended, to its own caller.
 func (t *turn) result() error {
 	if t.panicked != nil {
 		panic(t.panicked)

@@ -60,8 +60,8 @@ func (l *Lanes) Acquire(ctx context.Context, slow bool) (*Slot, error) {
 	return &Slot{lanes: l, lane: lane}, nil
 }
 
-// TryAcquire returns a slot if more than half of the lane is free and nobody waits, or nil.
-// So who has a slot already leaves half of the lane to who has none.
+// TryAcquire takes a slot if more than half of the lane is free and nobody waits;
+// otherwise it is nil. So who has a slot already leaves half of the lane to who has none.
 func (l *Lanes) TryAcquire(slow bool) *Slot {
 	lane := l.lane(slow)
 	if !lane.TryAcquireUpTo(lane.total/2, "") {
@@ -70,7 +70,7 @@ func (l *Lanes) TryAcquire(slow bool) *Slot {
 	return &Slot{lanes: l, lane: lane}
 }
 
-// Begin returns the context of the call. The limit of the quick lane counts from now on.
+// Begin derives the context of the call. The limit of the quick lane counts from now on.
 // Once it has passed, slowed is called, which must not block. It is not called after End.
 func (s *Slot) Begin(ctx context.Context, slowed func()) context.Context {
 	ctx, s.cancel = context.WithCancelCause(ctx)

@@ -90,7 +90,7 @@ type asked struct {
 	begin byte // how the confirmation begins: s for subscribe, u for unsubscribe
 }
 
-// read returns how many bytes of b may be passed on, and what is wrong with the one behind.
+// read counts the bytes of b that may be passed on. An error is about the one behind them.
 func (p *protocol) read(b []byte) (int, error) {
 	if p.wrong != nil {
 		return 0, p.wrong

@@ -191,7 +191,7 @@ func TestPatience(t *testing.T) {
 	}
 	t.Cleanup(client.Close)
 	if client.timeout != 50*time.Millisecond {
-		t.Errorf("%s", client.timeout)
+		t.Errorf("New = %s, want timeout %v", client.timeout, 50*time.Millisecond)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestFaults(t *testing.T) {
 			client, logged := start(t, p.address)
 			waitUp(t, client)
 			if text, err := client.Run(echo, "key", "before"); text != "before" || err != nil {
-				t.Fatal(text, err)
+				t.Fatalf(`Run = %v, %v, want text "before", no error`, text, err)
 			}
 			test.fault(server, p)
 			start := time.Now()
@@ -242,7 +242,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("Redis was asked again after %s", took)
 			}
 			if text, err := client.Run(echo, "key", "after"); text != "after" || err != nil {
-				t.Error(text, err)
+				t.Errorf(`Run = %v, %v, want text "after", no error`, text, err)
 			}
 			if diff := cmp.Diff([]string{again, away, again}, logged()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

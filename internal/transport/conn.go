@@ -59,7 +59,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// awaited returns the method of the request that awaits a response.
+// awaited is the method of the request whose response is awaited.
 func (c *conn) awaited() (method string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

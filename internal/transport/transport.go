@@ -37,7 +37,7 @@ type Config struct {
 	// MaxHead bounds the status line and the headers of a response, in bytes. Default: 1 MiB.
 	MaxHead int
 
-	// Proxy returns the proxy for an HTTPS request, nil for none, as
+	// Proxy finds the proxy for an HTTPS request, nil for none, as
 	// [http.ProxyFromEnvironment] does. Requests without TLS use none.
 	Proxy func(*http.Request) (*url.URL, error)
 

@@ -98,8 +98,7 @@ const (
 	startsSoon          = time.Second
 )
 
-// nextStart returns when the first poll of one more site is due. The caller holds
-// the lock.
+// nextStart picks the time of the first poll of one more site. The caller holds the lock.
 func (s *Sync) nextStart() time.Time {
 	now, interval := s.Now(), startInterval
 	if s.start.Sub(now) > startsSoon {
@@ -153,7 +152,7 @@ func (s *Sync) HasCredentials(site, cookie, authorization string) bool {
 		return false
 	}
 	staff, ok := found.Platform.(platform.Authenticator)
-	return ok && (staff.HasSession(cookie) || staff.HasToken(authorization))
+	return ok && (staff.StaffSession(cookie) != "" || staff.HasToken(authorization))
 }
 
 var _ members.Inbound = (*Sync)(nil)

@@ -72,7 +72,7 @@ func (t *task) askBy(when time.Time) {
 	t.wait()
 }
 
-// first returns the first of two times. Zero is no time.
+// first is the earlier time. Zero is no time.
 func first(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -65,8 +65,7 @@ func (s applier) update(ctx context.Context, r members.Record) (platform.Member,
 	return s.platform.Update(ctx, r.PlatformID, change)
 }
 
-// pendingChange returns the fields of a record that the platform does not have
-// yet.
+// pendingChange takes the fields of a record that the platform does not have yet.
 func pendingChange(r members.Record) platform.Change {
 	var c platform.Change
 	if r.HasPending(members.EmailField) {

@@ -64,10 +64,10 @@ type Config struct {
 	Store  Store
 	Logger *zap.Logger
 
-	// Platform returns the platform of a site, or nil if the site has none or is
-	// not served by this process. It is asked before each attempt, so sites may be
-	// added, changed and removed at any time. It returns the same pointer until
-	// the platform is another: what is known of the old one is then forgotten.
+	// Platform finds the platform of a site: nil if the site has none or is not served by
+	// this process. It is asked before each attempt, so sites may be added, changed and
+	// removed at any time. It returns the same pointer until the platform is another: what
+	// is known of the old one is then forgotten.
 	Platform func(site string) platform.Platform
 
 	// Deleted is told of members that are gone from their platform.

@@ -44,8 +44,8 @@ func (s *site) begin(ctx context.Context, slot *limiter.Slot, timeout time.Durat
 	}
 }
 
-// enter returns a site with the platform that it has now, until leave is called.
-// It reports false if the site is not served.
+// enter keeps a site, with the platform that it has now, until leave is called. It reports
+// false if the site is not served.
 func (o *Outbox) enter(name string) (*site, bool) {
 	p := o.Platform(name)
 	o.mu.Lock()
@@ -77,7 +77,7 @@ func (s *site) leave() {
 	}
 }
 
-// troubled returns the failures of the sites that had some and are not worked on.
+// troubled lists the failures of the sites that had some and are not worked on.
 func (o *Outbox) troubled() map[string]int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -41,8 +41,8 @@ func (e *Error) Describe() errcode.Description {
 	return errcode.Description{Code: kind.Code, Message: e.Error()}
 }
 
-// Unwrap returns the kind of the error and, if the caller's context ended it,
-// that context's error.
+// Unwrap has the kind of the error and, if the caller's context ended it, that context's
+// error.
 func (e *Error) Unwrap() []error {
 	if e.cause == nil {
 		return []error{e.Kind}

@@ -44,7 +44,7 @@ func (x *exchange) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// refuse returns the failure for a status of HTTP that is an error.
+// refuse words the failure for a status of HTTP that is an error.
 func (x *exchange) refuse(request *http.Request, status int) error {
 	switch {
 	case status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound:

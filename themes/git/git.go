@@ -130,10 +130,9 @@ func mayBeSent(address *url.URL) bool {
 	return address.Scheme == "https" || address.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// ReadFile returns the file with that name at the root of the repository, as the
-// newest commit of the branch has it. Of a file longer than [manifest.MaxSize] it
-// returns one byte more than that, with no meaning: that the file is too long is
-// all that is known.
+// ReadFile reads the file with that name at the root of the repository, as the newest
+// commit of the branch has it. Of a file longer than [manifest.MaxSize] it returns one
+// byte more than that, with no meaning: that the file is too long is all that is known.
 func (r *Repository) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	x := &exchange{repository: r, left: r.cfg.MaxBytes}
 	select {
@@ -204,8 +203,8 @@ func tip(refs *packp.AdvRefs, branch string) (plumbing.Hash, error) {
 	return commit, nil
 }
 
-// fetch returns the pack with all that belongs to the commit, but for files
-// that are too long anyway, if the server filters.
+// fetch asks for the pack with all that belongs to the commit, but for files that are too
+// long anyway, if the server filters.
 func (r *Repository) fetch(
 	ctx context.Context, session transport.UploadPackSession, refs *packp.AdvRefs, commit plumbing.Hash,
 ) (pack *spool, filtered bool, err error) {
@@ -244,7 +243,7 @@ func (r *Repository) fetch(
 	return pack, filtered, err
 }
 
-// find returns what the commit has under the name at its root.
+// find looks for the name at the root of the commit.
 func find(objects *objects, commit plumbing.Hash, name string, filtered bool) ([]byte, error) {
 	root, err := objects.treeOf(commit)
 	if err != nil {
@@ -292,7 +291,7 @@ func (r *Repository) explain(ctx context.Context, x *exchange, err error) error 
 	return result
 }
 
-// clean returns the text without the token, on one line and not too long. The
+// clean makes the text safe to show: without the token, on one line and not too long. The
 // server may have sent any of it.
 func (r *Repository) clean(text string) string {
 	if token := r.cfg.Token; token != "" {

@@ -25,7 +25,7 @@ const noticeOf = (isProblem, ...parts) => {
 const refusalOf = page => {
 	const message = page.querySelector('.message');
 	if (!message) return null;
-	const notice = noticeOf(true, ...message.childNodes);
+	const notice = noticeOf(!message.classList.contains('kept'), ...message.childNodes);
 	const signIn = page.querySelector('.sign-in');
 	if (signIn) notice.append(signIn);
 	return notice;
@@ -65,14 +65,14 @@ const working = () => {
 // announce has a text read out.
 const announce = text => { document.getElementById('said').textContent = text; };
 
-// desk-page sends forms with data-quick without leaving the page. What it has then is
-// what the server's answer has.
+// desk-page sends forms with data-quick without leaving the page, unless a button with data-leave
+// sends them. What it has then is what the server's answer has.
 customElements.define('desk-page', class extends HTMLElement {
 	connectedCallback() {
 		showTimes(this);
 		this.querySelector('h2[data-focus]')?.focus(); // what is chosen comes after it
 		this.addEventListener('submit', event => {
-			if (event.target.matches('form[data-quick]')) {
+			if (event.target.matches('form[data-quick]') && !event.submitter?.hasAttribute('data-leave')) {
 				event.preventDefault();
 				this.send(event.target.action, new FormData(event.target, event.submitter));
 			}

@@ -299,7 +299,7 @@ func TestSessionEndsWhileTyping(t *testing.T) {
 	v.Until("text($('h1')) === 'Sign in first'")
 	v.Do("await fetch('/sign-in?as=Editor')")
 	v.goTo("events?event=" + e.ID)
-	v.Until("text($('desk-event > .notice'))?.startsWith('In this tab something was typed here')")
+	v.Until("text($('desk-event > .notice'))?.startsWith('Something was typed here earlier')")
 	diff(t, "before", "", js[string](v, field("location")+".value"))
 	v.press("Restore it")
 	v.state("Saved at ")

@@ -44,18 +44,18 @@ type Queue struct {
 	Err     error
 }
 
-// Pending implements [pending.Outbox].
+// Pending is Records, and a total of Total if there are more.
 func (q *Queue) Pending(_ context.Context, _ string, limit int) ([]members.Record, int, error) {
 	return q.Records[:min(limit, len(q.Records))], max(q.Total, len(q.Records)), q.Err
 }
 
-// Refused implements [pending.Outbox].
+// Refused is always none.
 func (q *Queue) Refused(context.Context, string, int) ([]members.Record, error) { return nil, q.Err }
 
-// CountAll implements [pending.Outbox].
+// CountAll is always none.
 func (q *Queue) CountAll(context.Context) (map[string]int, error) { return nil, q.Err }
 
-// TryNow implements [pending.Outbox].
+// TryNow counts its calls in Tried.
 func (q *Queue) TryNow(context.Context, string) (int, error) {
 	q.Tried++
 	return len(q.Records), q.Err
@@ -85,7 +85,7 @@ type House struct {
 	Elapsed time.Duration
 }
 
-// New returns a desk, whose active theme has no manifest yet.
+// New makes a desk, whose active theme has no manifest yet.
 func New(t testing.TB) *House {
 	t.Helper()
 	db := dbtest.SQLite(t)
@@ -209,7 +209,7 @@ func (h *House) Declare(sections ...manifest.Section) {
 	h.Manifest("nightly", manifest.Manifest{Version: 1, Curation: &manifest.Curation{Sections: sections}})
 	kept, err := h.Themes.Find(h.T.Context(), "nightly")
 	if err != nil || len(kept.Findings) > 0 {
-		h.T.Fatal(kept.Findings, err)
+		h.T.Fatalf("Find = %v, %v, want no findings, no error", kept.Findings, err)
 	}
 }
 
