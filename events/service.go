@@ -64,6 +64,11 @@ func New(store Store, queue *work.Queue, hosts func(site string) platform.EventH
 // some milliseconds, and has at most maxListBytes and one event.
 const maxLists = 4
 
+// OfPosts returns those of at most 100 posts that events of a site have.
+func (s *Service) OfPosts(ctx context.Context, site string, posts []string) ([]string, error) {
+	return s.store.OfPosts(ctx, site, posts)
+}
+
 // Now returns the time by the store's clock.
 func (s *Service) Now() time.Time { return s.store.Now() }
 

@@ -43,6 +43,9 @@ type Store interface {
 	// if posts is nil: then at most 100, by ID, behind the one with the ID after.
 	WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error)
 
+	// OfPosts returns those of at most 100 posts that events of a site have.
+	OfPosts(ctx context.Context, site string, posts []string) ([]string, error)
+
 	// ClaimPoll returns true once in an interval for a site that has events with posts, over
 	// all processes, and when it did so before, zero if it never did.
 	ClaimPoll(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error)
