@@ -257,6 +257,7 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	p.Title = e.pick("name", e.title(), last.Title, p.Title)
 	p.Excerpt = e.pick("description", e.Text("description"), last.Excerpt, p.Excerpt)
 	p.Picture = e.pick("feature_image", e.Text("feature_image"), last.Picture, p.Picture)
+	p.Alt = e.pick("feature_image_alt", e.Text("feature_image_alt"), last.Alt, p.Alt)
 	p.Template = pick(e.Shape.Template, last.Template, p.Template)
 	switch slug := e.Text("slug"); {
 	case slug != "" && slug != last.Slug:
@@ -308,6 +309,7 @@ func (e *Event) with(p platform.EventPost) *Event {
 	}
 	merged.set("description", p.Excerpt)
 	merged.set("feature_image", p.Picture)
+	merged.set("feature_image_alt", p.Alt)
 	if p.Slug != "" {
 		merged.set("slug", p.Slug)
 	}
@@ -357,7 +359,7 @@ func (e *Event) lose() {
 // takePost takes over what the platform has made of the event that it was sent.
 func (e *Event) takePost(sent *Event, p platform.EventPost) {
 	merged := sent.with(p)
-	for _, key := range []string{"name", "description", "feature_image", "slug"} {
+	for _, key := range []string{"name", "description", "feature_image", "feature_image_alt", "slug"} {
 		if text := textOf(merged.Values, key); text != textOf(sent.Values, key) && textOf(e.Values, key) == textOf(sent.Values, key) {
 			e.set(key, text)
 			e.Revision = newRevision()
@@ -389,7 +391,7 @@ func (e *Event) takePost(sent *Event, p platform.EventPost) {
 
 func postOf(p platform.EventPost, template string, tags []string) Post {
 	return Post{
-		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Status: p.Status,
+		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Alt: p.Alt, Status: p.Status,
 		Template: template, Tags: tags, URL: p.URL, Edit: p.Edit,
 	}
 }
