@@ -149,9 +149,10 @@ type Post struct {
 	Slug     string   `json:"slug"`
 	Excerpt  string   `json:"excerpt"`
 	Picture  string   `json:"picture"`
-	Status   string   `json:"status"`   // as platform.EventPost has it
-	Template string   `json:"template"` // that was given to it
-	Tags     []string `json:"tags"`     // that were given to it, not all that it has
+	Alt      string   `json:"alt,omitempty"` // of the picture
+	Status   string   `json:"status"`        // as platform.EventPost has it
+	Template string   `json:"template"`      // that was given to it
+	Tags     []string `json:"tags"`          // that were given to it, not all that it has
 	URL      string   `json:"url"`
 	Edit     string   `json:"edit"`
 

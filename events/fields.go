@@ -95,6 +95,10 @@ var standardFields = []Field{
 		public: publicText,
 		linked: linkedImages,
 	},
+	{
+		Key: "feature_image_alt", Label: "Alt text of the image", Kind: "text", with: "feature_image",
+		Help: "What the picture shows, for readers who do not see it.", limit: func(l platform.PostLimits) int { return l.Alt },
+	}, // the page of the post has it
 	{Key: "event_date", Label: "Date", Kind: "date", isUnique: true, public: publicText, linked: linkedSchedule},
 	{Key: "event_time_start", Label: "Start time", Kind: TimeKind, date: "event_date", public: publicText},
 	{Key: "event_time_end", Label: "End time", Kind: TimeKind, date: "event_date", isEnd: true, check: checkEnd, public: publicText},

@@ -124,7 +124,7 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 
 // same reports whether the platform has a post as it had it.
 func (p Post) same(is platform.EventPost) bool {
-	return p.Title == is.Title && p.Slug == is.Slug && p.Excerpt == is.Excerpt && p.Picture == is.Picture && p.Status == is.Status && p.URL == is.URL && p.PublishAt.Equal(is.PublishAt)
+	return p.Title == is.Title && p.Slug == is.Slug && p.Excerpt == is.Excerpt && p.Picture == is.Picture && p.Alt == is.Alt && p.Status == is.Status && p.URL == is.URL && p.PublishAt.Equal(is.PublishAt)
 }
 
 // follow makes the changes in an event that staff have made in its post. What an editor has
@@ -137,7 +137,8 @@ func (e *Event) follow(p platform.EventPost) {
 		e.recheck("name")
 	}
 	for _, field := range []struct{ key, was, is string }{
-		{"description", last.Excerpt, p.Excerpt}, {"feature_image", last.Picture, p.Picture}, {"slug", last.Slug, p.Slug},
+		{"description", last.Excerpt, p.Excerpt}, {"feature_image", last.Picture, p.Picture}, {"feature_image_alt", last.Alt, p.Alt},
+		{"slug", last.Slug, p.Slug},
 	} {
 		if field.is != field.was && textOf(e.Values, field.key) == field.was {
 			e.set(field.key, field.is)

@@ -35,6 +35,7 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	p.Title = e.pick("name", e.title(), last.Title, p.Title)
 	p.Excerpt = e.pick("description", e.Text("description"), last.Excerpt, p.Excerpt)
 	p.Picture = e.pick("feature_image", e.Text("feature_image"), last.Picture, p.Picture)
+	p.Alt = e.pick("feature_image_alt", e.Text("feature_image_alt"), last.Alt, p.Alt)
 	p.Template = pick(e.Shape.Template, last.Template, p.Template)
 	switch slug := e.Text("slug"); {
 	case slug != "" && slug != last.Slug && !e.isWrong("slug"):
@@ -118,6 +119,7 @@ func (e *Event) with(p platform.EventPost) *Event {
 	}
 	merged.set("description", p.Excerpt)
 	merged.set("feature_image", p.Picture)
+	merged.set("feature_image_alt", p.Alt)
 	if p.Slug != "" && (e.Status.isPublic() || textOf(e.Values, "slug") != "") { // that of a draft follows its title
 		merged.set("slug", p.Slug)
 	}
@@ -137,7 +139,7 @@ func (e *Event) set(key, text string) {
 
 func postOf(p platform.EventPost, template string, tags []string) Post {
 	return Post{
-		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Status: p.Status,
+		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Alt: p.Alt, Status: p.Status,
 		Template: template, Tags: tags, URL: p.URL, Edit: p.Edit, PublishAt: p.PublishAt,
 	}
 }

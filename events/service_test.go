@@ -255,12 +255,12 @@ func TestChangesInGhost(t *testing.T) {
 		r, ctx := newRoom(t, db), t.Context()
 		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) {
-			p.Title, p.Slug, p.Excerpt, p.Picture = "Ball", "ball", "In the garden.", "https://example.com/ball.jpg"
+			p.Title, p.Slug, p.Excerpt, p.Picture, p.Alt = "Ball", "ball", "In the garden.", "https://example.com/ball.jpg", "Dancers"
 		})
 		refreshed := want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
 		r.sync(e.ID)
 		e = want[Event](t)(r.Find(ctx, "daily", e.ID))
-		changed := map[string]any{"name": "Ball", "slug": "ball", "description": "In the garden.", "feature_image": "https://example.com/ball.jpg", "event_date": "2031-05-01"}
+		changed := map[string]any{"name": "Ball", "slug": "ball", "description": "In the garden.", "feature_image": "https://example.com/ball.jpg", "feature_image_alt": "Dancers", "event_date": "2031-05-01"}
 		for _, values := range []map[string]any{refreshed[0].Values, e.Values} {
 			if diff := cmp.Diff(changed, values); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)

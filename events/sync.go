@@ -251,7 +251,7 @@ func (e *Event) lose() {
 // takePost takes over what the platform has made of the event that it was sent.
 func (e *Event) takePost(sent *Event, p platform.EventPost) {
 	merged := sent.with(p)
-	for _, key := range []string{"name", "description", "feature_image", "slug"} {
+	for _, key := range []string{"name", "description", "feature_image", "feature_image_alt", "slug"} {
 		if text := textOf(merged.Values, key); text != textOf(sent.Values, key) && textOf(e.Values, key) == textOf(sent.Values, key) {
 			e.set(key, text)
 			e.Revision = newRevision()
