@@ -244,7 +244,7 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		{"it gets no integrations", "POST", sites + "/weekly/integrations", `{"name":"form"}`, refused(404, "finding site weekly: there is no such site")},
 		{
 			"its name is not free yet", "POST", sites, `{"name":"weekly","hosts":["weekly.example.com"],` + noGhost + `}`,
-			refused(409, "adding site weekly: what was kept of a removed site of this name is still being deleted: try again in two minutes, or choose another name"),
+			refused(409, "adding site weekly: the data of a removed site of this name is still being deleted: try again in two minutes, or choose another name"),
 		},
 		{"a site of the configuration", "GET", sites + "/fixed", "", refused(404, "site fixed is in the configuration, not in the store: look there")},
 		{"a site of the configuration cannot be changed", "PATCH", sites + "/fixed", "{}", refused(404, "site fixed is in the configuration, not in the store: look there")},
@@ -253,7 +253,7 @@ func TestSitesOnAdminAPI(t *testing.T) {
 	a.keepsSecrets(t)
 }
 
-const noSuchName = "nothing can have this name: one has 1 to 63 letters, digits, hyphens and underscores"
+const noSuchName = "this is no valid name: write 1 to 63 letters, digits, hyphens and underscores"
 
 // A request that cannot be done is told why and what to write, changes nothing, and no
 // key and nothing of the edge's environment comes back or is logged.
@@ -268,7 +268,7 @@ func TestSitesRefused(t *testing.T) {
 		one     = "/lychgate/sites/daily"
 		keys    = "/lychgate/sites/daily/integrations"
 		example = `{"name": "daily", "hosts": ["news.example.com"], "platform": {"kind": "none"}}`
-		nothing = "there is nothing here: look at /lychgate/sites, a site below it, or its integrations"
+		nothing = "there is nothing at this path: use /lychgate/sites, a site below it, or its integrations"
 		noJSON  = "the body is not JSON: write a site, such as " + example + ", or a list of them"
 		changes = `write an object with a change for each site, such as {"daily": {"hosts": ["news.example.com"]}}`
 		change  = `site daily: write an object with what changes, such as {"hosts": ["news.example.com"]}`

@@ -67,8 +67,8 @@ func TestIntegrationCommand(t *testing.T) {
 	if status(first) != 401 || status(second) != 404 {
 		t.Errorf("rotated: the old key %d, the new one %d", status(first), status(second))
 	}
-	if output, err := run("revoke", "events", "--site", "daily"); err != nil || output != "The key of events is no longer good.\n" {
-		t.Errorf("got %v, %s, want no error, output %q", err, output, "The key of events is no longer good.\n")
+	if output, err := run("revoke", "events", "--site", "daily"); err != nil || output != "The key of events is revoked.\n" {
+		t.Errorf("got %v, %s, want no error, output %q", err, output, "The key of events is revoked.\n")
 	}
 	if status(second) != 401 {
 		t.Errorf("revoked: %d", status(second))
@@ -206,7 +206,7 @@ func TestImportCommand(t *testing.T) {
 	if after, err := store.Find(t.Context(), members.Key{Site: "daily", GUID: m.GUID}); err != nil || after.Version != m.Version || !strings.Contains(again, " members: ") {
 		t.Errorf(`Find = %+v, %v: %s, want no error, version %v, output with " members: "`, after, err, again, m.Version)
 	}
-	if got := run("other"); !strings.Contains(got, "site other has platform none, so there is nobody to import") {
-		t.Errorf("run = %q, want %q in it", got, "site other has platform none, so there is nobody to import")
+	if got := run("other"); !strings.Contains(got, "site other has platform none, so there are no members to import") {
+		t.Errorf("run = %q, want %q in it", got, "site other has platform none, so there are no members to import")
 	}
 }

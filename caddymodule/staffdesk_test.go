@@ -176,7 +176,7 @@ func TestDeskThemesWithGhost(t *testing.T) {
 	for _, test := range []struct{ name, repository, options, says, kept string }{
 		{"valid", address + "/theme", "token " + gittest.Token, theme + " was refreshed. Its manifest is valid, and in use now.", "Valid Read TIME"},
 		{"findings", address + "/theme", "branch next\ntoken " + gittest.Token, theme + " was refreshed. Its manifest has findings, which are listed below. Homepage Curation goes on with the last copy that had none.", "1 warning"},
-		{"a wrong token", address + "/theme", "token wrong", theme + " could not be refreshed, so nothing has changed: the repository does not let us in: it rejects the token (status 401)", "1 warning"},
+		{"a wrong token", address + "/theme", "token wrong", theme + " could not be refreshed, so nothing has changed: the repository denied access: it rejects the token (status 401)", "1 warning"},
 		{"unreachable", "http://127.0.0.1:1/theme", "", theme + " could not be refreshed, so nothing has changed: the repository cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "1 warning"},
 		{"failed", address + "/theme", "branch nowhere\ntoken " + gittest.Token, theme + ` could not be refreshed, so nothing has changed: reading the repository failed: there is no branch "nowhere"`, "1 warning"},
 		{"removed", address + "/theme", "branch removed\ntoken " + gittest.Token, theme + " was refreshed. Its repository has no manifest any more, so Homepage Curation and its event types are off.", "No manifest"},

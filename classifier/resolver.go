@@ -248,7 +248,7 @@ func exchange(ctx context.Context, network, address string, question *dns.Msg) (
 	var dialer net.Dialer
 	socket, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
-		return nil, fmt.Errorf("reaching %s over %s: %w", address, network, err)
+		return nil, fmt.Errorf("connecting to %s over %s: %w", address, network, err)
 	}
 	defer socket.Close()
 	stop := context.AfterFunc(ctx, func() { socket.SetDeadline(time.Unix(1, 0)) })
@@ -256,12 +256,12 @@ func exchange(ctx context.Context, network, address string, question *dns.Msg) (
 
 	conn := &dns.Conn{Conn: socket, UDPSize: udpSize}
 	if err := conn.WriteMsg(question); err != nil {
-		return nil, fmt.Errorf("asking %s over %s: %w", address, network, err)
+		return nil, fmt.Errorf("sending a query to %s over %s: %w", address, network, err)
 	}
 	for {
 		packet, err := conn.ReadMsgHeader(nil)
 		if err != nil && !errors.Is(err, dns.ErrShortRead) {
-			return nil, fmt.Errorf("waiting for %s over %s: %w", address, network, err)
+			return nil, fmt.Errorf("reading a response from %s over %s: %w", address, network, err)
 		}
 		if answer, ok := parseAnswer(packet, question); ok {
 			return answer, nil

@@ -178,7 +178,7 @@ func TestRedis(t *testing.T) {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	server.Kill()
-	down := Result{"redis redis://#", Warning, "does not answer, so each edge goes on by itself: dial tcp #: connect: connection refused", "start it, or mend its address, user or password in redis"}
+	down := Result{"redis redis://#", Warning, "does not answer, so each edge goes on by itself: dial tcp #: connect: connection refused", "start it, or correct its address, user or password in redis"}
 	if diff := cmp.Diff([]Result{down}, results(t, Config{Redis: "redis://" + server.Address})); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}

@@ -7,11 +7,14 @@ package events
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Kind is the kind of work that syncs an event to its post. Its keys are events' IDs.
@@ -83,6 +86,25 @@ type Shape struct {
 
 	// Required are those of the fields in a post that have to be filled.
 	Required []string `json:"required,omitempty"`
+}
+
+// since says what was done with an event that was another one before, "" for nothing that its history
+// has.
+func (e *Event) since(before *Event) string {
+	switch {
+	case e.Status == deleted:
+	case e.Status == Draft && before.Status.isPublic():
+		return "unpublished"
+	case e.Status != before.Status:
+		return string(e.Status)
+	case e.Order.HasPost && !before.Order.HasPost:
+		return "written"
+	case before.Post.Status != platform.Scheduled && e.Post.Status == platform.Scheduled:
+		return "scheduled"
+	case e.Theme != before.Theme || e.Type != before.Type || !reflect.DeepEqual(e.Values, before.Values):
+		return history.Changed
+	}
+	return ""
 }
 
 // Order is what staff have asked for of the post of an event, beside the values.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -98,9 +99,15 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 			now.lose()
 			return nil
 		}
-		before := now.body
+		before, was := now.body, *now
+		was.Values = maps.Clone(now.Values)
 		now.UpdatedAt = s.store.Now().UTC().Truncate(time.Millisecond)
 		now.follow(*p)
+		if did := now.since(&was); did != "" {
+			if err := s.store.Note(ctx, tx, Key{now.Site, now.ID}, Editor{}, did); err != nil {
+				return err
+			}
+		}
 		hasLeft := now.Status == Draft && now.Post.isOut() && strings.Contains(p.Head+p.Foot, partStart) // of the event
 		if hasLeft || now.Status.isPublic() && (before == "" || now.Post.isShown()) {
 			task, err := s.work.Enqueue(ctx, tx, now.task())

@@ -82,7 +82,7 @@ func (p *parser) section(at *path, entry *yaml.Node, others claims) (Section, bo
 		}
 	}
 	if len(entries) > 0 && len(s.Slots) == 0 {
-		p.report(Error, at.child("slots"), m.get("slots").key, "the section has no valid slot, so it is dropped; mend at least one")
+		p.report(Error, at.child("slots"), m.get("slots").key, "the section has no valid slot, so it is dropped; fix at least one")
 	}
 	return s, s.Key != "" && s.Name != "" && len(s.Slots) > 0
 }

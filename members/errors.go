@@ -30,7 +30,7 @@ var (
 
 	// ErrNotText means that a value is not UTF-8 or has U+0000, which PostgreSQL
 	// refuses. No store takes or finds such a value.
-	ErrNotText = errors.New("not text that can be kept")
+	ErrNotText = errors.New("not text that can be stored")
 )
 
 // Code tells programs why a request was not done (docs/members_api.md#answers). Codes stay

@@ -262,7 +262,7 @@ func (s *SQL) All(ctx context.Context) iter.Seq2[Site, error] {
 func (s *SQL) Changes(ctx context.Context, after int64) ([]Site, int64, error) {
 	var last int64
 	if err := s.db.Read.QueryRowContext(ctx, lastRevision).Scan(&last); err != nil {
-		return nil, after, fmt.Errorf("looking for changes of sites: %w", err)
+		return nil, after, fmt.Errorf("finding changed sites: %w", err)
 	}
 	if last <= after {
 		return nil, last, nil
@@ -329,7 +329,7 @@ func (s *SQL) ClaimPurge(ctx context.Context, before, until time.Time) (site Sit
 		return Site{}, ErrNotFound
 	}
 	if err != nil {
-		return Site{}, fmt.Errorf("looking for removed sites: %w", err)
+		return Site{}, fmt.Errorf("finding removed sites: %w", err)
 	}
 	return site, nil
 }
@@ -337,7 +337,7 @@ func (s *SQL) ClaimPurge(ctx context.Context, before, until time.Time) (site Sit
 // MarkPurged notes that nothing is kept any more of a site that was claimed.
 func (s *SQL) MarkPurged(ctx context.Context, site Site) error {
 	if _, err := s.db.Write.ExecContext(ctx, markPurged, site.Name, site.Revision); err != nil {
-		return fmt.Errorf("noting that site %s is deleted: %w", site.Name, err)
+		return fmt.Errorf("marking site %s as deleted: %w", site.Name, err)
 	}
 	return nil
 }
@@ -358,7 +358,7 @@ func (s *SQL) Reseal(ctx context.Context, name string) (resealed bool, err error
 		err = s.reseal(ctx, name)
 	}
 	if err != nil {
-		return false, fmt.Errorf("sealing the keys of site %s anew: %w", name, err)
+		return false, fmt.Errorf("resealing the keys of site %s: %w", name, err)
 	}
 	return true, nil
 }

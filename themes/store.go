@@ -66,9 +66,9 @@ const AllFindings = math.MaxInt
 // ErrNotFound means that nothing is kept of a theme.
 var ErrNotFound = errcode.New(errcode.NotFound, "the theme has no manifest", "The theme has no manifest.")
 
-// Turn is the place of a change of a theme in the order of those that were
+// Sequence is the place of a change of a theme in the order of those that were
 // begun, in whichever process.
-type Turn int64
+type Sequence int64
 
 // Store keeps themes.
 //
@@ -85,14 +85,14 @@ type Store interface {
 	List(ctx context.Context, site string, most int) ([]Summary, error)
 
 	// Begin begins a change of a theme, before what it is to be is read.
-	Begin(ctx context.Context, site, name string) (Turn, error)
+	Begin(ctx context.Context, site, name string) (Sequence, error)
 
 	// Save replaces the findings of a theme, and the manifests that are not nil:
 	// those that are stay as they were.
-	Save(ctx context.Context, turn Turn, t Theme) error
+	Save(ctx context.Context, seq Sequence, t Theme) error
 
 	// Clear forgets a theme. One that is not there is no error.
-	Clear(ctx context.Context, turn Turn, site, name string) error
+	Clear(ctx context.Context, seq Sequence, site, name string) error
 }
 
 //go:embed migrations/*.sql
@@ -143,16 +143,16 @@ func (s *SQL) Find(ctx context.Context, site, name string) (Theme, error) {
 }
 
 // Begin is described at [Store].
-func (s *SQL) Begin(ctx context.Context, site, name string) (Turn, error) {
-	var turn Turn
-	if err := s.db.Write.QueryRowContext(ctx, beginTheme, site, name).Scan(&turn); err != nil {
+func (s *SQL) Begin(ctx context.Context, site, name string) (Sequence, error) {
+	var seq Sequence
+	if err := s.db.Write.QueryRowContext(ctx, beginTheme, site, name).Scan(&seq); err != nil {
 		return 0, fmt.Errorf("beginning to change a theme: %w", err)
 	}
-	return turn, nil
+	return seq, nil
 }
 
 // Save is described at [Store].
-func (s *SQL) Save(ctx context.Context, turn Turn, t Theme) error {
+func (s *SQL) Save(ctx context.Context, seq Sequence, t Theme) error {
 	latest, err := encode(t.Manifest)
 	if err != nil {
 		return err
@@ -165,15 +165,15 @@ func (s *SQL) Save(ctx context.Context, turn Turn, t Theme) error {
 	if err != nil {
 		return fmt.Errorf("encoding findings: %w", err)
 	}
-	if _, err := s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, turn, latest, good, string(findings), t.UpdatedAt.UnixMilli(), t.Curation() != nil, len(t.Findings)); err != nil {
+	if _, err := s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, seq, latest, good, string(findings), t.UpdatedAt.UnixMilli(), t.Curation() != nil, len(t.Findings)); err != nil {
 		return fmt.Errorf("saving a theme: %w", err)
 	}
 	return nil
 }
 
 // Clear is described at [Store].
-func (s *SQL) Clear(ctx context.Context, turn Turn, site, name string) error {
-	if _, err := s.db.Write.ExecContext(ctx, clearTheme, site, name, turn); err != nil {
+func (s *SQL) Clear(ctx context.Context, seq Sequence, site, name string) error {
+	if _, err := s.db.Write.ExecContext(ctx, clearTheme, site, name, seq); err != nil {
 		return fmt.Errorf("clearing a theme: %w", err)
 	}
 	return nil

@@ -67,7 +67,7 @@ func (s *Service) Refresh(ctx context.Context, theme string) (Report, error) {
 //
 // If the store fails, the report comes with the error.
 func (s *Service) Take(ctx context.Context, theme string, source Source) (Report, error) {
-	turn, began := s.Store.Begin(ctx, s.Site, theme)
+	seq, began := s.Store.Begin(ctx, s.Site, theme)
 	report, err := Read(ctx, source)
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the manifest of theme %s: %w", theme, err)
@@ -76,13 +76,13 @@ func (s *Service) Take(ctx context.Context, theme string, source Source) (Report
 		return report, fmt.Errorf("storing the manifest of theme %s: %w", theme, began)
 	}
 	if report.Status == NoManifest {
-		err = s.Store.Clear(ctx, turn, s.Site, theme)
+		err = s.Store.Clear(ctx, seq, s.Site, theme)
 	} else {
 		t := Theme{Site: s.Site, Name: theme, Manifest: report.Manifest, Findings: report.Findings, UpdatedAt: s.Now()}
 		if len(report.Findings) == 0 {
 			t.KnownGood = report.Manifest
 		}
-		err = s.Store.Save(ctx, turn, t)
+		err = s.Store.Save(ctx, seq, t)
 	}
 	if err != nil {
 		return report, fmt.Errorf("storing the manifest of theme %s: %w", theme, err)

@@ -90,7 +90,7 @@ func (q *Queue) startSite(ctx context.Context, site string) error {
 }
 
 // startSerial starts the due tasks of a serial kind at a site, one after the other in one slot,
-// unless one of the site is under way: what only waits for its turn takes no slot.
+// unless one of the site is under way: what only waits for others of the site takes no slot.
 func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
 	if len(tasks) == 0 || !q.serial.TryAcquire(serialKey(site, k.Name)) {
 		return
@@ -103,10 +103,10 @@ func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
 			}
 			t.holder = "" // of a lease that is over
 			bounded, cancel := context.WithTimeout(ctx, 2*k.Timeout)
-			a, err := q.inTurn(bounded, k, b, t, waiter{})
+			a, err := q.exclusively(bounded, k, b, t, waiter{})
 			cancel()
 			if errors.Is(err, errHeld) {
-				return // another process has the turn, or the task
+				return // another process has leased the site, or the task
 			}
 			if err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
 				q.Wake() // there may be more

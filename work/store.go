@@ -38,7 +38,7 @@ const (
 )
 
 // ErrLost means that the lease of a task was lost: another process may be at it.
-var ErrLost = errors.New("another process does this")
+var ErrLost = errors.New("another process has the lease")
 
 const (
 	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until, asked_by`
@@ -78,10 +78,10 @@ const (
 	purgeTasks  = `DELETE FROM work WHERE due_at IS NULL AND since < $1`
 	forgetTasks = `DELETE FROM work WHERE site = $1`
 
-	takeTurn = `INSERT INTO work_turns (site, kind, holder, leased_until) VALUES ($1, $2, $3, $4)
+	leaseSite = `INSERT INTO work_turns (site, kind, holder, leased_until) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (site, kind) DO UPDATE SET holder = excluded.holder, leased_until = excluded.leased_until
 		WHERE work_turns.leased_until <= $5 OR work_turns.holder = excluded.holder`
-	endTurn = `DELETE FROM work_turns WHERE site = $1 AND kind = $2 AND holder = $3`
+	releaseSite = `DELETE FROM work_turns WHERE site = $1 AND kind = $2 AND holder = $3`
 )
 
 var (
@@ -165,8 +165,8 @@ func (s store) lease(ctx context.Context, t Task, early bool) (Task, error) {
 // Reasons for which a task is not leased.
 var (
 	errGone  = errors.New("the platform has it, or has refused it")
-	errHeld  = errors.New("somebody else has the lease")
-	errEarly = errors.New("it is not due")
+	errHeld  = errors.New("the task is leased")
+	errEarly = errors.New("the task is not due")
 )
 
 // prolong prolongs a lease until a time. Errors: ErrLost.
@@ -179,15 +179,15 @@ func (s store) unlease(ctx context.Context, t Task) error {
 	return one(s.db.Write.ExecContext(ctx, unleaseTask, t.Site, t.Kind, t.Key, t.holder))
 }
 
-// takeTurn takes the turn of a serial kind at a site for a holder, or prolongs it. Errors:
+// leaseSite gives a holder the lease of a site for a serial kind, or prolongs it. Errors:
 // ErrLost, if another process has it.
-func (s store) takeTurn(ctx context.Context, site, kind, holder string) error {
+func (s store) leaseSite(ctx context.Context, site, kind, holder string) error {
 	now := s.now()
-	return one(s.db.Write.ExecContext(ctx, takeTurn, site, kind, holder, now.Add(leaseTime).UnixMilli(), now.UnixMilli()))
+	return one(s.db.Write.ExecContext(ctx, leaseSite, site, kind, holder, now.Add(leaseTime).UnixMilli(), now.UnixMilli()))
 }
 
-func (s store) endTurn(ctx context.Context, site, kind, holder string) error {
-	return one(s.db.Write.ExecContext(ctx, endTurn, site, kind, holder))
+func (s store) releaseSite(ctx context.Context, site, kind, holder string) error {
+	return one(s.db.Write.ExecContext(ctx, releaseSite, site, kind, holder))
 }
 
 // one fails with ErrLost unless a statement has changed a row.

@@ -73,7 +73,7 @@ func namesIn(u *url.URL) ([]string, error) {
 	}
 	names := strings.Split(path, "/")
 	if len(names) > 3 || len(names) > 1 && names[1] != "integrations" {
-		return nil, apiError(http.StatusNotFound, errors.New("there is nothing here: look at "+sitesPath+", a site below it, or its integrations"))
+		return nil, apiError(http.StatusNotFound, errors.New("there is nothing at this path: use "+sitesPath+", a site below it, or its integrations"))
 	}
 	for i := range names {
 		name, err := url.PathUnescape(names[i])
@@ -81,7 +81,7 @@ func namesIn(u *url.URL) ([]string, error) {
 			err = config.CheckSiteName(name) // and an integration's has the same form
 		}
 		if err != nil { // PostgreSQL cannot be asked for some of them
-			return nil, apiError(http.StatusNotFound, errors.New("nothing can have this name: one has 1 to 63 letters, digits, hyphens and underscores"))
+			return nil, apiError(http.StatusNotFound, errors.New("this is no valid name: write 1 to 63 letters, digits, hyphens and underscores"))
 		}
 		names[i] = name
 	}

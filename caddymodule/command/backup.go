@@ -88,7 +88,7 @@ func backUp(ctx context.Context, out, progress io.Writer, of *config.Config, sou
 	case ctx.Err() != nil:
 		return errors.New("the backup was interrupted, so there is none")
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s is there already: write the path of a new file, such as %s", path, datedName)
+		return fmt.Errorf("%s already exists: write the path of a new file, such as %s", path, datedName)
 	case err != nil:
 		return fmt.Errorf("there is no backup: %w", err)
 	}

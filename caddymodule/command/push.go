@@ -90,7 +90,7 @@ func (s *siteStore) pushAs(ctx context.Context, name string) (members.Integratio
 		all[declared] = plain
 	}
 	if name == "" && len(all) > 1 {
-		return members.Integration{}, fmt.Errorf("say with --integration whose rules hold: %s", strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+		return members.Integration{}, fmt.Errorf("name the integration whose rules apply with --integration: %s", strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 	}
 	for found, i := range all {
 		if name == "" || found == name {

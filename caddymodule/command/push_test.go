@@ -137,7 +137,7 @@ func TestPushOfAnExport(t *testing.T) {
 		t.Errorf("the other site: %s", diff)
 	}
 	addIntegration(t, store, "events")
-	if diff := cmp.Diff(ran{"", "Error: say with --integration whose rules hold: crm, events\n", 1}, run("push out.csv --site daily")); diff != "" {
+	if diff := cmp.Diff(ran{"", "Error: name the integration whose rules apply with --integration: crm, events\n", 1}, run("push out.csv --site daily")); diff != "" {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}
 }

@@ -94,8 +94,8 @@ func TestSites(t *testing.T) {
 		"integration list --site nope":                                  {"", "Error: the configuration has no site nope, nor has the store: the configuration has daily, weekly\n", 1},
 		"members show x --site daily":                                   {"", "Error: site daily has no member x\n", 1},
 		"members show jane@example.com --site daily":                    {"", "Error: name the member by its guid, which the log and the admin API have: /lychgate/members/behind\n", 1},
-		"members import --site daily":                                   {"", "Error: site daily has platform none, so there is nobody to import\n", 1},
-		"members import --site weekly --config Caddyfile":               {"", "Error: site weekly has platform none, so there is nobody to import\n", 1},
+		"members import --site daily":                                   {"", "Error: site daily has platform none, so there are no members to import\n", 1},
+		"members import --site weekly --config Caddyfile":               {"", "Error: site weekly has platform none, so there are no members to import\n", 1},
 	} {
 		if diff := cmp.Diff(want, lychgate(t, folder, strings.Fields(args)...)); diff != "" {
 			t.Errorf("%s: output (-want +got):\n%s", args, diff)

@@ -127,4 +127,4 @@ func tooManySessions(wait time.Duration) error {
 	return RateLimited("requests from this address with a session that is not valid", wait)
 }
 
-var errTooManyQuestions = errors.New("too many questions to the platform are under way")
+var errTooManyQuestions = errors.New("too many requests to the platform are in flight")

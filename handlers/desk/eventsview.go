@@ -94,6 +94,7 @@ type eventEditor struct {
 	PublishAt  time.Time // of a scheduled post, zero for others
 	Missing    []string  // why it cannot be published, of a draft that has a post
 	Guests     *shownPlaces
+	History    []shownDeed
 	Elsewhere  string // the theme that the event was made for, if that is another
 
 	Conflict *conflict

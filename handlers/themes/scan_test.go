@@ -196,7 +196,7 @@ func TestUploadsScannedAtOnce(t *testing.T) {
 		const (
 			message = "the theme's zip is not read: too many themes were uploaded at the same time; upload it again"
 			shown   = `{"fatal":false,"level":"warning","rule":"Theme manifest: 1 finding","details":"This manifest is not in use, so the theme has no event types. ` +
-				`Homepage Curation is inactive: it needs a manifest without findings. Upload the theme again when its manifest is mended.",` +
+				`Homepage Curation is inactive: it needs a manifest without findings. Upload the theme again when its manifest is fixed.",` +
 				`"failures":[{"ref":"manifest","message":"` + message + `"}],"code":"theme-manifest"}`
 			want = `{"themes":[{"warnings":[` + shown + `],"name":"nightly"}],"_errors":[{"field":"manifest","message":"` + message + `","severity":"error"}]}`
 		)

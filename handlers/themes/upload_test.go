@@ -67,14 +67,14 @@ func (*aStore) Find(context.Context, string, string) (themes.Theme, error) {
 	return themes.Theme{}, nil
 }
 
-func (*aStore) Begin(context.Context, string, string) (themes.Turn, error) { return 1, nil }
+func (*aStore) Begin(context.Context, string, string) (themes.Sequence, error) { return 1, nil }
 
-func (s *aStore) Save(_ context.Context, _ themes.Turn, t themes.Theme) error {
+func (s *aStore) Save(_ context.Context, _ themes.Sequence, t themes.Theme) error {
 	s.saved = append(s.saved, t.Name)
 	return nil
 }
 
-func (s *aStore) Clear(_ context.Context, _ themes.Turn, _, name string) error {
+func (s *aStore) Clear(_ context.Context, _ themes.Sequence, _, name string) error {
 	s.saved = append(s.saved, "not "+name)
 	return nil
 }

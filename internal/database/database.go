@@ -140,7 +140,7 @@ func (db *DB) Ahead(ctx context.Context) (time.Duration, error) {
 	start := db.clock()
 	var there time.Time
 	if err := db.Read.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&there); err != nil {
-		return 0, fmt.Errorf("asking the store for its time: %w", err)
+		return 0, fmt.Errorf("reading the clock of the store: %w", err)
 	}
 	now := start.Add(db.clock().Sub(start) / 2) // it was asked on the way there
 	return there.Sub(now).Round(100 * time.Millisecond), nil

@@ -17,7 +17,7 @@ const (
 
 // errBreach begins what is wrong with a connection on which something came that no Redis
 // sends. It has no byte of what came.
-var errBreach = errors.New("what answers does not keep to Redis's protocol")
+var errBreach = errors.New("the server violates the Redis protocol")
 
 type breach string
 

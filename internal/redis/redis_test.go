@@ -89,7 +89,7 @@ func waitUp(t *testing.T, client *Client) {
 
 const echo = `redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return redis.call('GET', KEYS[1])`
 
-const again = "Redis answers"
+const again = "Redis answers again"
 
 // proxy stands between client and Redis, and can be slow, or cut answers.
 type proxy struct {
@@ -196,7 +196,7 @@ func TestPatience(t *testing.T) {
 }
 
 // No fault of Redis's makes anybody fail or wait, beyond those who ask at that moment.
-// It is said once, and Redis is asked again soon after it is mended.
+// It is said once, and Redis is asked again soon after it is back.
 func TestFaults(t *testing.T) {
 	tests := []struct {
 		name        string

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrMalformed means that a server sent a response that is no HTTP/1.1. It quotes nothing of it.
-var ErrMalformed = errors.New("the response is not as HTTP/1.1 has it")
+var ErrMalformed = errors.New("the response is not valid HTTP/1.1")
 
 // conn is a connection for HTTP/1.1 that hands out one response for each request, and no byte
 // more: what else a server sends ends the connection. net/http reads the responses once more.

@@ -191,7 +191,7 @@ func (t *Transport) connect(ctx context.Context, network string, through *url.UR
 	return raw, nil
 }
 
-var errProxy = errors.New("the proxy's response to CONNECT is not as HTTP/1.1 has it")
+var errProxy = errors.New("the proxy's response to CONNECT is not valid HTTP/1.1")
 
 func askProxy(raw net.Conn, through *url.URL, address string) error {
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: make(http.Header)}

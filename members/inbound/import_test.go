@@ -100,13 +100,13 @@ func TestImportIsResumed(t *testing.T) {
 	}
 }
 
-// crowd is a platform with many members.
-type crowd struct {
+// manyMembers is a platform with many members.
+type manyMembers struct {
 	platform.Platform
 	n int
 }
 
-func (c crowd) List(_ context.Context, after string, _ time.Time) (page []platform.Member, left int, err error) {
+func (c manyMembers) List(_ context.Context, after string, _ time.Time) (page []platform.Member, left int, err error) {
 	first := 0
 	if after != "" {
 		if _, err := fmt.Sscanf(after, "c-%d", &first); err != nil {
@@ -124,7 +124,7 @@ func (c crowd) List(_ context.Context, after string, _ time.Time) (page []platfo
 func TestImportMemory(t *testing.T) {
 	const n, most = 20_000, 2 << 20
 	b := membertest.New(t, dbtest.SQLite(t))
-	sync := b.NewEdge(inbound.Site{Platform: crowd{n: n}}, time.Minute).Sync
+	sync := b.NewEdge(inbound.Site{Platform: manyMembers{n: n}}, time.Minute).Sync
 	heap := func() int64 {
 		runtime.GC()
 		var stats runtime.MemStats

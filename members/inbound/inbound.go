@@ -33,8 +33,8 @@ func New(cfg Config) *Sync {
 	}
 	s := &Sync{
 		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
-		calls:   limiter.NewLanes(maxCalls, maxSlowCalls, slowCall),
-		looking: limiter.NewLanes(maxBegun, 0, 0), comparing: limiter.NewLanes(maxBegun, 0, 0),
+		calls:   limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall),
+		looking: limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
 	}
 	s.schedule.add(s.askWaiting, cfg.Now(), nil)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sites)) {

@@ -97,7 +97,7 @@ func (s *site) recordOf(p platform.Member) members.Record {
 }
 
 // errBusy means that another process writes the member.
-var errBusy = errors.New("the member is being written by another")
+var errBusy = errors.New("another writer has leased the member")
 
 // refresh fetches what the platform has of a member now: one that was
 // created, changed or deleted there. Fields that are pending stay.

@@ -54,7 +54,7 @@ func (e *awaitedError) Error() string {
 
 // errGone means that the platform's member with the record's email was removed
 // while it was taken for this one.
-var errGone = errors.New("the platform's member with this email has gone meanwhile")
+var errGone = errors.New("the platform's member with this email was deleted meanwhile")
 
 // update changes a member that the platform has, and returns what it has then.
 func (s applier) update(ctx context.Context, r members.Record) (platform.Member, error) {

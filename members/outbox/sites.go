@@ -111,12 +111,12 @@ func (o *Outbox) isQuiet() bool {
 
 func (s *site) logger() *zap.Logger { return s.Logger.With(zap.String("site", s.name)) }
 
-// acquire waits for a slot, in the slow lane if the site's platform is slow by then.
+// acquire waits for a slot, in the slow part if the site's platform is slow by then.
 // Errors: that of ctx.
-func (s *site) acquire(ctx context.Context, lanes *limiter.Lanes, slow bool) (*limiter.Slot, error) {
+func (s *site) acquire(ctx context.Context, bulkhead *limiter.Bulkhead, slow bool) (*limiter.Slot, error) {
 	for {
 		slow = slow || s.isSlow()
-		slot, err := lanes.Acquire(ctx, slow)
+		slot, err := bulkhead.Acquire(ctx, slow)
 		if err != nil || slow || !s.isSlow() {
 			return slot, err
 		}

@@ -17,7 +17,7 @@ var (
 	ErrUnreachable = errcode.New(errcode.Unreachable, "the repository cannot be reached", "")
 
 	// ErrRejected is a server that does not take the token, or wants one.
-	ErrRejected = errcode.New(errcode.TokenRejected, "the repository does not let us in", "")
+	ErrRejected = errcode.New(errcode.TokenRejected, "the repository denied access", "")
 
 	// ErrFailed is everything else: no such repository, or none that the token
 	// may see; no such branch; a repository without commits; one that is too

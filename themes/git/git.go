@@ -81,7 +81,7 @@ type Config struct {
 // many goroutines at once; one reads, and the others wait.
 type Repository struct {
 	cfg      Config
-	turn     chan struct{} // held by whoever reads
+	lock     chan struct{} // held by who reads; a caller may give up waiting for it
 	host     string        // of the URL, with its port
 	requests *requests.Transport
 }
@@ -92,7 +92,7 @@ func New(cfg Config) (*Repository, error) {
 	address, err := url.Parse(cfg.URL)
 	switch {
 	case overSSH.MatchString(cfg.URL):
-		return nil, errors.New("only HTTPS is spoken here: write the address that git clones from over HTTPS, such as https://git.example.com/acme/nightly.git, and a token if the repository is private")
+		return nil, errors.New("only HTTPS is supported: write the address that git clones from over HTTPS, such as https://git.example.com/acme/nightly.git, and a token if the repository is private")
 	case err != nil || address.Hostname() == "" || address.Scheme != "https" && address.Scheme != "http":
 		return nil, errors.New("not the address of a git repository, such as https://git.example.com/acme/nightly.git")
 	case address.User != nil:
@@ -106,7 +106,7 @@ func New(cfg Config) (*Repository, error) {
 	cfg.Timeout, cfg.MaxBytes = cmp.Or(cfg.Timeout, defaultTimeout), cmp.Or(cfg.MaxBytes, defaultMaxBytes)
 	return &Repository{
 		cfg:  cfg,
-		turn: make(chan struct{}, 1),
+		lock: make(chan struct{}, 1),
 		host: address.Host,
 		requests: requests.New(requests.Config{
 			Proxy:       http.ProxyFromEnvironment,
@@ -125,8 +125,8 @@ var overSSH = regexp.MustCompile(`^(?:(?:ssh|git|git\+ssh|file)://|[\w.-]+@[\w.-
 func (r *Repository) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	x := &exchange{requests: r.requests, host: r.host, hasToken: r.cfg.Token != "", maxBytes: r.cfg.MaxBytes, left: r.cfg.MaxBytes}
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.lock <- struct{}{}:
+		defer func() { <-r.lock }()
 	case <-ctx.Done():
 		return nil, r.explain(ctx, x, ctx.Err())
 	}
