@@ -68,7 +68,7 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 	}
 	if hasMore {
 		last := page.Events[len(page.Events)-1]
-		starts, _ := last.span()
+		starts, _ := spanOf(&last)
 		page.Next = strconv.FormatInt(starts.UnixMilli(), 10) + "." + last.ID
 	}
 	return page, nil

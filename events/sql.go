@@ -95,8 +95,8 @@ var findBodies = func() string {
 // noDate is the start of an event without a date.
 var noDate = time.UnixMilli(1 << 52)
 
-// args returns the values of all columns of an event.
-func (e *Event) args() []any {
+// argsOf returns the values of all columns of an event.
+func argsOf(e *Event) []any {
 	var slug any
 	if e.body != "" {
 		slug = e.Post.Slug
@@ -105,15 +105,15 @@ func (e *Event) args() []any {
 	if !e.lateAt.IsZero() {
 		late = e.lateAt.UnixMilli()
 	}
-	starts, over := e.span()
+	starts, over := spanOf(e)
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
 		encode(e.Shape), encode(e.Post), late, e.body, encode(e.Order), e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
 	}
 }
 
-// span returns when an event starts and is over, as lists have it.
-func (e *Event) span() (starts, over time.Time) {
+// spanOf returns when an event starts and is over, as lists have it.
+func spanOf(e *Event) (starts, over time.Time) {
 	w := e.When()
 	if w.Start.IsZero() {
 		return noDate, noDate
@@ -157,7 +157,7 @@ func (s *SQL) Insert(ctx context.Context, e Event, by Editor) error {
 		if _, err := tx.ExecContext(ctx, makeSite, e.Site); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, insertEvent, e.args()...); err != nil {
+		if _, err := tx.ExecContext(ctx, insertEvent, argsOf(&e)...); err != nil {
 			return err
 		}
 		return s.Note(ctx, tx, Key{e.Site, e.ID}, by, "created")
@@ -197,7 +197,7 @@ func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change 
 		return e, wrap("changing an event", notFound(err))
 	}
 	body := e.body
-	starts, _ := e.span()
+	starts, _ := spanOf(&e)
 	if err := change(tx, &e); err != nil {
 		return e, wrap("changing an event", err)
 	}
@@ -208,10 +208,10 @@ func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change 
 		}
 		return e, wrap("removing an event", err)
 	}
-	if _, err := tx.ExecContext(ctx, updateEvent, e.args()...); err != nil {
+	if _, err := tx.ExecContext(ctx, updateEvent, argsOf(&e)...); err != nil {
 		return e, wrap("changing an event", err)
 	}
-	if now, _ := e.span(); e.body == body && (body == "" || now.Equal(starts)) {
+	if now, _ := spanOf(&e); e.body == body && (body == "" || now.Equal(starts)) {
 		return e, nil
 	}
 	_, err = tx.ExecContext(ctx, bumpSite, site)

@@ -31,6 +31,7 @@ type Config struct {
 type Client struct {
 	memberClient
 	postClient
+	searchClient
 	eventClient
 	webhookClient
 	examiner
@@ -83,8 +84,9 @@ func New(cfg Config) (*Client, error) {
 	source := webhookClient{api: forMembers, key: key}
 	return &Client{
 		memberClient:  memberClient{labelClient{api: forMembers, labelling: make(chan struct{}, 1)}},
-		postClient:    postClient{forPosts, &titleIndex{lists: make(map[string]*titleList)}},
-		eventClient:   eventClient{postClient{api: forPosts}},
+		postClient:    postClient{forPosts},
+		searchClient:  searchClient{postClient{forPosts}, &titleIndex{lists: make(map[string]*titleList)}},
+		eventClient:   eventClient{postClient{forPosts}},
 		webhookClient: source,
 		examiner:      examiner{webhookClient: source, tags: forPosts},
 		visitorClient: visitorClient{forVisitors},

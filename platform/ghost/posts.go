@@ -68,11 +68,7 @@ const (
 )
 
 // postClient finds the posts of a Ghost, and moves tags between them.
-type postClient struct {
-	api
-
-	titles *titleIndex
-}
+type postClient struct{ api }
 
 // What carries any of the tags is read at once, and
 // what carries one alone only if there is more than fits into a response.
@@ -186,41 +182,6 @@ func publishedFirst(list []post) {
 
 // isHidden reports whether readers do not find the post.
 func (p post) isHidden() bool { return p.Status != "published" }
-
-func (c *postClient) Published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
-	filter, tagged := []string{"status:published"}, ""
-	if search.Tag != "" {
-		ids, err := c.tagsCalled(ctx, search.Tag)
-		if err != nil || len(ids) == 0 {
-			return nil, err
-		}
-		tagged = "tags.id:" + oneOf(ids) + "+"
-		filter = append(filter, strings.TrimSuffix(tagged, "+"))
-	}
-	var words, has []string
-	for _, word := range search.Words {
-		if word = strings.TrimRight(word, `\`); word != "" { // see quote
-			words, has = append(words, word), append(has, "title:~"+quote(word))
-		}
-	}
-	if len(words) > 0 {
-		// What is not known here is found by Ghost alone: posts of this moment, and the oldest of very many.
-		found := "(" + strings.Join(has, "+") + ")"
-		if ids := c.matching(ctx, tagged, words, min(search.Most, maxPage)); len(ids) > 0 {
-			found = "(" + found + ",id:" + oneOf(ids) + ")"
-		}
-		filter = append(filter, found)
-	}
-	list, _, err := c.listPosts(ctx, strings.Join(filter, "+"), search.Most)
-	if err != nil {
-		return nil, err
-	}
-	var plain []platform.Post
-	for _, p := range list {
-		plain = append(plain, p.plain())
-	}
-	return plain, nil
-}
 
 func (c *postClient) Post(ctx context.Context, id string) (platform.Post, error) {
 	p, err := c.getPost(ctx, id)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/fold"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // This file finds posts by words without accents. Ghost compares titles by LIKE, which takes é and
@@ -95,9 +96,50 @@ func (x *titleIndex) close() {
 	}
 }
 
+// searchClient finds posts by the words of their titles.
+type searchClient struct {
+	posts  postClient
+	titles *titleIndex
+}
+
+func (c *searchClient) Published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
+	filter, tagged := []string{"status:published"}, ""
+	if search.Tag != "" {
+		ids, err := c.posts.tagsCalled(ctx, search.Tag)
+		if err != nil || len(ids) == 0 {
+			return nil, err
+		}
+		tagged = "tags.id:" + oneOf(ids) + "+"
+		filter = append(filter, strings.TrimSuffix(tagged, "+"))
+	}
+	var words, has []string
+	for _, word := range search.Words {
+		if word = strings.TrimRight(word, `\`); word != "" { // see quote
+			words, has = append(words, word), append(has, "title:~"+quote(word))
+		}
+	}
+	if len(words) > 0 {
+		// What is not known here is found by Ghost alone: posts of this moment, and the oldest of very many.
+		found := "(" + strings.Join(has, "+") + ")"
+		if ids := c.matching(ctx, tagged, words, min(search.Most, maxPage)); len(ids) > 0 {
+			found = "(" + found + ",id:" + oneOf(ids) + ")"
+		}
+		filter = append(filter, found)
+	}
+	list, _, err := c.posts.listPosts(ctx, strings.Join(filter, "+"), search.Most)
+	if err != nil {
+		return nil, err
+	}
+	var plain []platform.Post
+	for _, p := range list {
+		plain = append(plain, p.plain())
+	}
+	return plain, nil
+}
+
 // matching returns the IDs of the newest posts, at most some, that a filter lets through and whose
 // titles have all words without accents. It knows what was read so far, also if Ghost does not respond.
-func (c *postClient) matching(ctx context.Context, filter string, words []string, most int) []string {
+func (c *searchClient) matching(ctx context.Context, filter string, words []string, most int) []string {
 	list := c.titles.list(filter)
 	if list.isDue() {
 		read := c.titles.reads.DoChan(filter, func() (any, error) { // for all who search now, and those after them
@@ -142,7 +184,7 @@ func (l *titleList) matching(words []string, most int) []string {
 }
 
 // readTitles reads what was changed since a list was read, or all.
-func (c *postClient) readTitles(ctx context.Context, filter string, l *titleList) error {
+func (c *searchClient) readTitles(ctx context.Context, filter string, l *titleList) error {
 	l.mu.Lock()
 	latest, readAt := l.latest, l.readAt
 	l.mu.Unlock()
@@ -192,13 +234,13 @@ func (l *titleList) take(posts []post, isAnew bool) {
 }
 
 // listTitles returns a page of posts with their titles, and whether there are more.
-func (c *postClient) listTitles(ctx context.Context, filter, order string, page int) ([]post, bool, error) {
+func (c *searchClient) listTitles(ctx context.Context, filter, order string, page int) ([]post, bool, error) {
 	var response posts
 	query := url.Values{
 		"filter": {filter}, "fields": {"id,title,status,published_at,updated_at"}, "order": {order + ",id desc"},
 		"limit": {strconv.Itoa(maxPage)}, "page": {strconv.Itoa(page)},
 	}
-	err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &response)
+	err := c.posts.call(ctx, http.MethodGet, "/posts/", query, nil, &response)
 	list := response.Posts[:min(len(response.Posts), maxPage)]
 	return list, len(list) == maxPage, err
 }
