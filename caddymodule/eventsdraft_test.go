@@ -56,6 +56,16 @@ func TestTextOfADraft(t *testing.T) {
 		t.Errorf("published in Ghost: got %s, want it published", got.Body)
 	}
 
+	_, history := h.events(200, "GET", "/"+draft.ID+"/history", "")
+	var did struct{ History []struct{ By, Did string } }
+	h.decode(history.Body, &did)
+	if diff := cmp.Diff([]struct{ By, Did string }{{"", "published"}, {"", "scheduled"}, {"Owner", "changed"}, {"Owner", "written"}, {"Owner", "created"}}, did.History); diff != "" {
+		t.Errorf("the history (-want +got): %s", diff)
+	}
+	if got := h.do("HEAD", "/ghost/lychgate/desk/events/"+draft.ID+"/history", "Cookie", h.owner); got.Status != 200 {
+		t.Errorf("the head of the history: %v", got)
+	}
+
 	copies := func() string {
 		t.Helper()
 		_, got := h.events(201, "POST", "/"+draft.ID+"/copies", `{"date":"2031-05-08","until":"2031-05-15"}`, "Idempotency-Key", "weekly")

@@ -35,6 +35,8 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 		{"POST", one + "/cancel", ""},
 		{"POST", one + "/duplicate", ""},
 		{"POST", one + "/copies", `{"date":"2031-05-08"}`},
+		{"GET", one + "/history", ""},
+		{"HEAD", one + "/history", ""},
 		{"POST", one + "/presence", ""},
 		{"GET", one + "/registrations", ""},
 		{"HEAD", one + "/registrations", ""},
@@ -118,6 +120,9 @@ func TestEventsRefused(t *testing.T) {
 		{"too large for copies", "POST", "/" + draft.ID + "/copies", large, nil, 413, `{"message":"The request's body is too large."}`},
 		{"copies on no date", "POST", "/" + draft.ID + "/copies", `{"date":"2031-05-08","until":"2031-05-07"}`, nil, 422, `{"message":"The last date of the copies must not be before the first one.",` +
 			`"problems":[{"field":"until","message":"The last date of the copies must not be before the first one."}]}`},
+		{"changing the history", "POST", "/" + draft.ID + "/history", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"the history of none", "GET", noID + "/history", "", nil, 404, noEvent},
+		{"the history of none, without the answer", "HEAD", noID + "/history", "", nil, 404, ""},
 		{"reading who is there", "GET", "/" + draft.ID + "/presence", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"registrations of none", "GET", noID + "/registrations", "", nil, 404, noEvent},
 		{"changing registrations", "PUT", "/" + draft.ID + "/registrations", "", nil, 405, `{"message":"The method is not allowed here."}`},

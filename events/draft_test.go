@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
@@ -225,4 +226,42 @@ func TestDraftThatGhostWouldRefuse(t *testing.T) {
 	if diff := cmp.Diff([]any{"Short.", long, "no slug"}, []any{p.Excerpt, e.Values["description"], e.Values["slug"]}); diff != "" {
 		t.Errorf("the excerpt, and the event's texts (-want +got): %s", diff)
 	}
+}
+
+// The history of an event says who did what, on the desk and in Ghost. It goes with the event.
+func TestHistory(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r, ctx := newRoom(t, db), t.Context()
+		webinar := typeOf(t, "webinar")
+		ada, bea := r.By(Editor{"1", "Ada"}), r.By(Editor{"2", "Bea"})
+		values := map[string]any{"name": "Party", "event_date": "2031-05-01"}
+		e := want[Event](t)(ada.Create(ctx, "daily", Edit{"solo", "webinar", values}))
+		e = want[Event](t)(ada.Write(ctx, "daily", e.ID, 0, webinar))
+		want[Event](t)(bea.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Ball", "event_date": "2031-05-01"}}, webinar))
+		want[Event](t)(bea.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Ball", "event_date": "2031-05-02"}}, webinar))
+		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Scheduled })
+		r.look(e.ID)
+		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Published })
+		r.look(e.ID)
+		want[Event](t)(ada.Cancel(ctx, "daily", e.ID, 0))
+		want[Event](t)(bea.Unpublish(ctx, "daily", e.ID, 0))
+		type done struct{ Name, Did string }
+		list := func() (all []done) {
+			for _, entry := range want[[]history.Entry](t)(r.store.History(ctx, Key{"daily", e.ID})) {
+				all = append(all, done{entry.Name, entry.Did})
+			}
+			return all
+		}
+		if diff := cmp.Diff([]done{
+			{"Bea", "unpublished"}, {"Ada", "cancelled"}, {"", "published"}, {"", "scheduled"}, {"Bea", "changed"}, {"Ada", "written"}, {"Ada", "created"},
+		}, list()); diff != "" {
+			t.Errorf("the history (-want +got): %s", diff)
+		}
+		if err := bea.Delete(ctx, "daily", e.ID, 0); err != nil {
+			t.Fatalf("bea.Delete: %v", err)
+		}
+		if got := list(); got != nil {
+			t.Errorf("the history of a deleted event: %v, want none", got)
+		}
+	})
 }

@@ -7,12 +7,18 @@ package events
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
+
+// Kind is the kind of work that syncs an event to its post. Its keys are events' IDs.
+const Kind = "events"
 
 // Event is an event of a site.
 type Event struct {
@@ -51,6 +57,14 @@ type Event struct {
 // has reports whether the type of an event has a field.
 func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
 
+// Text returns the value of a field that is text, "" if the type does not have the field.
+func (e *Event) Text(key string) string {
+	if !e.has(key) {
+		return ""
+	}
+	return textOf(e.Values, key)
+}
+
 // Shape is what a theme's manifest says of an event.
 type Shape struct {
 	Label    string   `json:"label"` // of the type
@@ -72,6 +86,25 @@ type Shape struct {
 
 	// Required are those of the fields in a post that have to be filled.
 	Required []string `json:"required,omitempty"`
+}
+
+// since says what was done with an event that was another one before, "" for nothing that its history
+// has.
+func (e *Event) since(before *Event) string {
+	switch {
+	case e.Status == deleted:
+	case e.Status == Draft && before.Status.isPublic():
+		return "unpublished"
+	case e.Status != before.Status:
+		return string(e.Status)
+	case e.Order.HasPost && !before.Order.HasPost:
+		return "written"
+	case before.Post.Status != platform.Scheduled && e.Post.Status == platform.Scheduled:
+		return "scheduled"
+	case e.Theme != before.Theme || e.Type != before.Type || !reflect.DeepEqual(e.Values, before.Values):
+		return history.Changed
+	}
+	return ""
 }
 
 // Order is what staff have asked for of the post of an event, beside the values.
@@ -116,9 +149,10 @@ type Post struct {
 	Slug     string   `json:"slug"`
 	Excerpt  string   `json:"excerpt"`
 	Picture  string   `json:"picture"`
-	Status   string   `json:"status"`   // as platform.EventPost has it
-	Template string   `json:"template"` // that was given to it
-	Tags     []string `json:"tags"`     // that were given to it, not all that it has
+	Alt      string   `json:"alt,omitempty"` // of the picture
+	Status   string   `json:"status"`        // as platform.EventPost has it
+	Template string   `json:"template"`      // that was given to it
+	Tags     []string `json:"tags"`          // that were given to it, not all that it has
 	URL      string   `json:"url"`
 	Edit     string   `json:"edit"`
 

@@ -74,6 +74,17 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 	return page, nil
 }
 
+// OfPosts implements [Store].
+func (s *SQL) OfPosts(ctx context.Context, site string, posts []string) ([]string, error) {
+	if len(posts) == 0 {
+		return nil, nil
+	}
+	var some database.Query
+	some.Add(`SELECT post_id FROM events WHERE site = ? AND `, site)
+	some.AddIn("post_id", posts)
+	return s.texts(ctx, "finding events of posts", some.Text, some.Args...)
+}
+
 func parseCursor(text string) (starts int64, id string, ok bool) {
 	first, id, ok := strings.Cut(text, ".")
 	starts, err := strconv.ParseInt(first, 10, 64)

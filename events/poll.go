@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -81,9 +82,6 @@ func (s *Posts) refresh(ctx context.Context, host platform.EventHost, list []Eve
 	return polled, posts, nil
 }
 
-// errSame means that there is nothing to take over.
-var errSame = errors.New("nothing was changed")
-
 // takeOver takes over what staff have changed of the post of an event, nil if it is gone.
 func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (Event, error) {
 	if e.Post.ID == "" || e.Pending != nil || p != nil && e.Post.same(*p) {
@@ -101,9 +99,15 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 			now.lose()
 			return nil
 		}
-		before := now.body
+		before, was := now.body, *now
+		was.Values = maps.Clone(now.Values)
 		now.UpdatedAt = s.store.Now().UTC().Truncate(time.Millisecond)
 		now.follow(*p)
+		if did := now.since(&was); did != "" {
+			if err := s.store.Note(ctx, tx, Key{now.Site, now.ID}, Editor{}, did); err != nil {
+				return err
+			}
+		}
 		hasLeft := now.Status == Draft && now.Post.isOut() && strings.Contains(p.Head+p.Foot, partStart) // of the event
 		if hasLeft || now.Status.isPublic() && (before == "" || now.Post.isShown()) {
 			task, err := s.work.Enqueue(ctx, tx, now.task())
@@ -120,7 +124,7 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 
 // same reports whether the platform has a post as it had it.
 func (p Post) same(is platform.EventPost) bool {
-	return p.Title == is.Title && p.Slug == is.Slug && p.Excerpt == is.Excerpt && p.Picture == is.Picture && p.Status == is.Status && p.URL == is.URL && p.PublishAt.Equal(is.PublishAt)
+	return p.Title == is.Title && p.Slug == is.Slug && p.Excerpt == is.Excerpt && p.Picture == is.Picture && p.Alt == is.Alt && p.Status == is.Status && p.URL == is.URL && p.PublishAt.Equal(is.PublishAt)
 }
 
 // follow makes the changes in an event that staff have made in its post. What an editor has
@@ -133,7 +137,8 @@ func (e *Event) follow(p platform.EventPost) {
 		e.recheck("name")
 	}
 	for _, field := range []struct{ key, was, is string }{
-		{"description", last.Excerpt, p.Excerpt}, {"feature_image", last.Picture, p.Picture}, {"slug", last.Slug, p.Slug},
+		{"description", last.Excerpt, p.Excerpt}, {"feature_image", last.Picture, p.Picture}, {"feature_image_alt", last.Alt, p.Alt},
+		{"slug", last.Slug, p.Slug},
 	} {
 		if field.is != field.was && textOf(e.Values, field.key) == field.was {
 			e.set(field.key, field.is)

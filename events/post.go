@@ -20,14 +20,6 @@ func (e *Event) title() string {
 	return cmp.Or(e.Text("name"), e.Shape.Label, "(Untitled)")
 }
 
-// Text returns the value of a field that is text, "" if the type does not have the field.
-func (e *Event) Text(key string) string {
-	if !e.has(key) {
-		return ""
-	}
-	return textOf(e.Values, key)
-}
-
 // onto returns what a post is to be. What an editor has not changed since it was last
 // synced stays as staff have it on the platform. page is what it has beside.
 func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
@@ -43,6 +35,7 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	p.Title = e.pick("name", e.title(), last.Title, p.Title)
 	p.Excerpt = e.pick("description", e.Text("description"), last.Excerpt, p.Excerpt)
 	p.Picture = e.pick("feature_image", e.Text("feature_image"), last.Picture, p.Picture)
+	p.Alt = e.pick("feature_image_alt", e.Text("feature_image_alt"), last.Alt, p.Alt)
 	p.Template = pick(e.Shape.Template, last.Template, p.Template)
 	switch slug := e.Text("slug"); {
 	case slug != "" && slug != last.Slug && !e.isWrong("slug"):
@@ -126,6 +119,7 @@ func (e *Event) with(p platform.EventPost) *Event {
 	}
 	merged.set("description", p.Excerpt)
 	merged.set("feature_image", p.Picture)
+	merged.set("feature_image_alt", p.Alt)
 	if p.Slug != "" && (e.Status.isPublic() || textOf(e.Values, "slug") != "") { // that of a draft follows its title
 		merged.set("slug", p.Slug)
 	}
@@ -145,7 +139,7 @@ func (e *Event) set(key, text string) {
 
 func postOf(p platform.EventPost, template string, tags []string) Post {
 	return Post{
-		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Status: p.Status,
+		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Alt: p.Alt, Status: p.Status,
 		Template: template, Tags: tags, URL: p.URL, Edit: p.Edit, PublishAt: p.PublishAt,
 	}
 }

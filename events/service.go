@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -38,13 +39,7 @@ type Service struct {
 	by         Editor
 }
 
-// Editor is a member of the staff.
-type Editor struct {
-	ID   string // the platform's own, "" for nobody in particular
-	Name string // for people
-}
-
-// By returns the service for an editor: posts are made in their name.
+// By returns the service for an editor: posts are made in their name, and so is what is done.
 func (s *Service) By(e Editor) *Service {
 	theirs := *s
 	theirs.by = e
@@ -63,6 +58,11 @@ func New(store Store, queue *work.Queue, hosts func(site string) platform.EventH
 // maxLists bounds the lists that are read at once, for all sites of a process. One is read in
 // some milliseconds, and has at most maxListBytes and one event.
 const maxLists = 4
+
+// OfPosts returns those of at most 100 posts that events of a site have.
+func (s *Service) OfPosts(ctx context.Context, site string, posts []string) ([]string, error) {
+	return s.store.OfPosts(ctx, site, posts)
+}
 
 // Now returns the time by the store's clock.
 func (s *Service) Now() time.Time { return s.store.Now() }
@@ -130,7 +130,7 @@ func (s *Service) keep(ctx context.Context, site, id string, d Edit) (Event, err
 		Site: site, ID: id, Theme: d.Theme, Type: d.Type, Values: d.Values, Status: Draft,
 		Revision: newRevision(), CreatedAt: now, UpdatedAt: now,
 	}
-	return e, s.store.Insert(ctx, e)
+	return e, s.store.Insert(ctx, e, s.by)
 }
 
 // CreateOnce is Create for an editor who may ask again with the same key, because the response
@@ -201,8 +201,14 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		case revision != 0 && revision != e.Revision:
 			return ErrChanged
 		}
+		before := *e
 		if err := change(e); err != nil {
 			return err
+		}
+		if did := e.since(&before); did != "" {
+			if err := s.store.Note(ctx, tx, Key{site, id}, s.by, did); err != nil {
+				return err
+			}
 		}
 		e.Revision, e.UpdatedAt = newRevision(), s.store.Now().UTC().Truncate(time.Millisecond)
 		if !e.Status.isPublic() {
@@ -341,14 +347,6 @@ func (s *Service) shape(e *Event, t *Type) error {
 	return nil
 }
 
-const (
-	// maxAddress bounds the address of a page that its head names, in bytes, and maxKnownLater
-	// what it adds to the head in three places, with the name and the address of the
-	// publication.
-	maxAddress    = 500
-	maxKnownLater = 4 << 10
-)
-
 // Problems returns why an event cannot be published as a type of its theme, nil if the
 // theme has no such type any more.
 func (s *Service) Problems(e Event, t *Type) []manifest.Problem {
@@ -391,6 +389,15 @@ func (s *Service) Delete(ctx context.Context, site, id string, revision int64) e
 		return nil
 	})
 	return err
+}
+
+// History returns what the staff have done with an event, the last first. Errors: ErrNotFound, those of
+// the store.
+func (s *Service) History(ctx context.Context, site, id string) ([]history.Entry, error) {
+	if _, err := s.Find(ctx, site, id); err != nil {
+		return nil, err
+	}
+	return s.store.History(ctx, Key{site, id})
 }
 
 // Attend notes that an editor has an event open, and returns the names of others who do, and

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/work"
 )
@@ -22,7 +23,10 @@ var migrations embed.FS
 var Schema = database.Schema{Name: "events", Files: migrations}
 
 // SQL is a [Store] on a database, by whose clock it goes.
-type SQL struct{ db *database.DB }
+type SQL struct {
+	db      *database.DB
+	history *history.Log
+}
 
 // NewSQL brings the tables up to date and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
@@ -32,7 +36,8 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	return &SQL{db}, nil
+	log, err := history.New(ctx, db)
+	return &SQL{db, log}, err
 }
 
 const (
@@ -147,15 +152,29 @@ func scanSized(row interface{ Scan(...any) error }) (e Event, size int, err erro
 func (s *SQL) Now() time.Time { return s.db.Now() }
 
 // Insert implements [Store].
-func (s *SQL) Insert(ctx context.Context, e Event) error {
+func (s *SQL) Insert(ctx context.Context, e Event, by Editor) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, makeSite, e.Site); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, insertEvent, e.args()...)
-		return err
+		if _, err := tx.ExecContext(ctx, insertEvent, e.args()...); err != nil {
+			return err
+		}
+		return s.Note(ctx, tx, Key{e.Site, e.ID}, by, "created")
 	})
 	return wrap("keeping an event", err)
+}
+
+func thing(k Key) history.Thing { return history.Thing{Site: k.Site, Kind: "event", Key: k.ID} }
+
+// Note implements [Store].
+func (s *SQL) Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) error {
+	return s.history.Add(ctx, tx, thing(k), history.Entry{ID: by.ID, Name: by.Name, Did: did})
+}
+
+// History implements [Store].
+func (s *SQL) History(ctx context.Context, k Key) ([]history.Entry, error) {
+	return s.history.List(ctx, thing(k))
 }
 
 // Change implements [Store].
@@ -184,6 +203,9 @@ func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change 
 	}
 	if e.isOver {
 		_, err := tx.ExecContext(ctx, removeEvent, site, id)
+		if err == nil {
+			err = s.history.Drop(ctx, tx, thing(Key{site, id}))
+		}
 		return e, wrap("removing an event", err)
 	}
 	if _, err := tx.ExecContext(ctx, updateEvent, e.args()...); err != nil {
@@ -418,7 +440,7 @@ func (s *SQL) Forget(ctx context.Context, site string) error {
 			return wrap("deleting the events of site "+site, err)
 		}
 	}
-	return nil
+	return s.history.Forget(ctx, site)
 }
 
 var _ Store = (*SQL)(nil)

@@ -9,14 +9,6 @@ import (
 
 // This file counts the events of a site for what narrows the staff's lists.
 
-// Tally says how many events a list would have with another choice of its view, its type or its
-// month. Each counts what the other two, and the words, leave.
-type Tally struct {
-	Views  map[View]int
-	Types  map[string]int
-	Months map[string]int // as 2006-01, of the starts of events; those without a date are in none
-}
-
 // MonthFormat is how a month is written.
 const MonthFormat = "2006-01"
 

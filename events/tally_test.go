@@ -23,7 +23,7 @@ func listed(t testing.TB, store *SQL, id, name, kind string, status Status, date
 	if date != "" {
 		e.Values["event_date"], e.Values["event_time_start"], e.Values["event_time_end"] = date, "20:00", "23:00"
 	}
-	if err := store.Insert(t.Context(), e); err != nil {
+	if err := store.Insert(t.Context(), e, Editor{}); err != nil {
 		t.Fatalf("store.Insert: %v", err)
 	}
 }

@@ -67,6 +67,7 @@ type EventPost struct {
 	Slug    string // one that is taken gets a number; for an empty one, the title
 	Excerpt string // "" for none
 	Picture string // the URL of its picture, "" for none
+	Alt     string // what the picture shows, "" for nothing
 	Status  string // Published, Draft, Sent, Scheduled, or another one
 
 	// Template is the theme's template that shows it, without the extension. "" is the
@@ -101,4 +102,4 @@ const (
 
 // PostLimits are how long the texts of a post may be, in code points, and its head and foot in
 // bytes.
-type PostLimits struct{ Title, Slug, Excerpt, Picture, Template, Head, Foot, Tag int }
+type PostLimits struct{ Title, Slug, Excerpt, Picture, Alt, Template, Head, Foot, Tag int }

@@ -104,7 +104,7 @@ func (e siteEdit) serve(w http.ResponseWriter, r *http.Request, names []string) 
 	case 1:
 		of = e.of(names[0])
 	default:
-		of, err = e.integrations(r.Context(), names[0], names[2:])
+		of, err = integrations(r.Context(), e.Editor, e.stored, names[0], names[2:])
 	}
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package staffdesk
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -228,7 +229,17 @@ func (h *StaffDesk) siteOf(site *edge.Site) *desk.CurationSite {
 	if !ok || site.Themes == nil {
 		return nil
 	}
-	return &desk.CurationSite{Site: site.Themes, Posts: posts, Curator: h.curator.Curator}
+	of := &desk.CurationSite{Site: site.Themes, Posts: posts, Curator: h.curator.Curator}
+	if _, ok := site.Platform.(platform.EventHost); ok {
+		of.OfEvents = func(ctx context.Context, ids []string) ([]string, error) {
+			service, err := h.events.Service()
+			if err != nil {
+				return nil, err
+			}
+			return service.OfPosts(ctx, site.Name, ids)
+		}
+	}
+	return of
 }
 
 // membersOf collects the parts of a site's members API that the desk shows. Errors: those

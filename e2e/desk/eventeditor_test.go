@@ -85,7 +85,7 @@ func TestFirstContent(t *testing.T) {
 		busy, _ := before.Busy(began, began.Add(time.Duration(times[1]*float64(time.Millisecond))))
 		return times[2] - busy.Seconds()*1e3
 	}
-	editor, isThere := "/ghost/lychgate/desk/events?event="+event.ID, "document.querySelectorAll('[data-key]').length === 15 + 8"
+	editor, isThere := "/ghost/lychgate/desk/events?event="+event.ID, "document.querySelectorAll('[data-key]').length === 17 + 8"
 	var first, second, text []float64
 	for range 5 {
 		p := s.open("/robots.txt") // each page has a cache of its own

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -228,9 +229,14 @@ type picker struct {
 	Slot    shownSlot
 	View    string // recent or search
 	Query   string
-	Posts   []shownPost
-	Tag     string // that limits the posts, "" for none
-	Many    int    // posts from which a choice takes the tag, if readers see it
+	Next    string // the address with more of a search, "" for none
+	IsMost  bool   // there is more than can be shown
+
+	Events    string // the address of Recent without events, or with them; "" if the site has none
+	HasEvents bool   // it shows those with events
+	Posts     []shownPost
+	Tag       string // that limits the posts, "" for none
+	Many      int    // posts from which a choice takes the tag, if readers see it
 }
 
 func (v *view) pick(ctx context.Context, home ActiveHomepage, value string) (*picker, error) {
@@ -249,9 +255,9 @@ func (v *view) pick(ctx context.Context, home ActiveHomepage, value string) (*pi
 	var found []platform.Post
 	var err error
 	if page.View == manifest.RecentView {
-		found, err = home.Recent(ctx, in)
+		found, err = page.recent(ctx, home, in, value, query.Get("events") != withoutEvents)
 	} else {
-		found, err = home.Search(ctx, in, query.Get("q"))
+		found, err = page.search(ctx, home, in, query)
 	}
 	if err != nil {
 		return nil, err
@@ -272,6 +278,36 @@ func (v *view) pick(ctx context.Context, home ActiveHomepage, value string) (*pi
 	page.Posts = v.posts(found)
 	markFilling(page.Posts, filled)
 	return page, nil
+}
+
+// withoutEvents is what an address has of a list of recent posts without those of events.
+const withoutEvents = "without"
+
+// recent returns the recent posts, those of events too if they are wanted.
+func (p *picker) recent(ctx context.Context, home ActiveHomepage, in manifest.Section, slot string, withEvents bool) ([]platform.Post, error) {
+	other := url.Values{"slot": {slot}, "view": {manifest.RecentView}}
+	if withEvents {
+		other.Set("events", withoutEvents)
+	}
+	if home.OfEvents != nil {
+		p.Events, p.HasEvents = "curation?"+other.Encode(), withEvents
+	}
+	if withEvents {
+		return home.Recent(ctx, in)
+	}
+	return home.RecentWithoutEvents(ctx, in)
+}
+
+// search returns what was found, as many as the query says.
+func (p *picker) search(ctx context.Context, home ActiveHomepage, in manifest.Section, query url.Values) ([]platform.Post, error) {
+	most, _ := strconv.Atoi(query.Get("most")) // 0 for the first ones
+	found, hasMore, err := home.Search(ctx, in, query.Get("q"), most)
+	if p.IsMost = hasMore && len(found) >= curation.MaxFound; hasMore && !p.IsMost {
+		p.Next = "curation?" + url.Values{
+			"slot": {query.Get("slot")}, "view": {manifest.SearchView}, "q": {p.Query}, "most": {strconv.Itoa(len(found) + curation.FoundStep)},
+		}.Encode()
+	}
+	return found, err
 }
 
 // markFilling adds to posts the slots that they fill.

@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func TestWriteTheText(t *testing.T) {
 	}
 	posts := h.Ghost.EventsPostsInOrder()
 	type author struct{ Title, Status, Author string }
-	if diff := cmp.Diff([]author{{"Party", "draft", platformtest.Staff["Editor"].ID}}, []author{{posts[0].Title, posts[0].Status, posts[0].Author}}); diff != "" || len(posts) != 1 {
+	if diff := cmp.Diff([]author{{"Party", "draft", platformtest.Staff["editor"].ID}}, []author{{posts[0].Title, posts[0].Status, posts[0].Author}}); diff != "" || len(posts) != 1 {
 		t.Errorf("%d posts (-want +got): %s", len(posts), diff)
 	}
 	page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})
@@ -125,5 +126,26 @@ func TestDuplicateToADate(t *testing.T) {
 		if got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", once, "date", dates[0], "until", dates[1]); !strings.HasPrefix(got.Text, says) {
 			t.Errorf("%v: got %q, want %q at its start", dates, got.Text, says)
 		}
+	}
+}
+
+// The editor says who did what with the event.
+func TestHistoryOfAnEvent(t *testing.T) {
+	h := newHouse(t)
+	h.declareEvents()
+	h.post("events", "Editor", "do", "write", "event", "", "revision", "0", "type", "party", "was", "party", "kept", "{}", "once", "1", "f.name", "Party", "f.menu", "Cake", "f.event_date", "2100-06-01")
+	page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})
+	if err != nil || page.Total != 1 {
+		t.Fatalf("got %+v, %v, want one event", page, err)
+	}
+	id := page.Events[0].ID
+	h.Ghost.EditPost("post1", func(p *platform.EventPost) { p.Status = platform.Published })
+	h.get("events?event="+id, "Editor")
+	h.post("events", "Administrator", "do", "cancel", "event", id, "revision", "0")
+	got := h.get("events?event="+id, "Editor").text(t)
+	_, got, _ = strings.Cut(got, " History ")
+	got = regexp.MustCompile(`[0-9]+ [A-Z][a-z]+ [0-9]+, [0-9:]+ UTC`).ReplaceAllString(got, "(time)")
+	if diff := cmp.Diff("(time) : Adam cancelled it (time) : somebody published it in Ghost (time) : Edda gave it a post, for its text (time) : Edda made it", got); diff != "" {
+		t.Errorf("the history (-want +got): %s", diff)
 	}
 }

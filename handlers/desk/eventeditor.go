@@ -84,6 +84,11 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 			return nil, err
 		}
 		shown.Guests = places[0]
+		entries, err := r.events.History(ctx, r.site.Name, e.ID)
+		if err != nil {
+			return nil, r.explain(err)
+		}
+		shown.History = shownDeeds(entries)
 	}
 	if r.site.Kind.ImagesAPI != "" {
 		shown.Upload = r.desk.Path + r.site.Kind.ImagesAPI

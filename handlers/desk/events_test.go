@@ -153,6 +153,7 @@ func TestFieldsOfEditor(t *testing.T) {
 			"Deadline time: input type=time f.deadline_time_end (Without a time, registration ends with the day.)",
 			"Labels for registrants: textarea f.rsvp_labels (For the members who register.)",
 			"Featured image: input type=url f.feature_image (Recommended: 1600px wide, 900px tall, 16:9 aspect ratio.)",
+			"Alt text of the image: input type=text f.feature_image_alt data-most=191 (What the picture shows, for readers who do not see it.)",
 			"URL slug: input type=text f.slug data-most=185 (The end of the page's address. Left empty, it is made from the name.)",
 			"Motto: input type=text f.motto data-most=20 (One line.) (Recommended: text of the form [A-Z].*.)",
 			"Menu" + required + " textarea f.menu data-most=200",
@@ -272,7 +273,7 @@ func TestStepsOfEvent(t *testing.T) {
 			"The event is cancelled. Its page stays, and says so.", "cancelled",
 		},
 		"duplicate": {
-			"Duplicate Party ? A new draft gets what this event has, without its slug, on another date, which is in its name. This event stays as it is. The new one gets a post of its own. "+
+			"Duplicate Party ? A new draft gets what this event has, without its slug, on another date, which is in its name. This event stays as it is. The new one gets a post of its own. " +
 				"Date of the copy Every week until Leave it empty for one copy. Otherwise there is a draft for each week up to this date, 52 at most. Duplicate the event Leave it as it is",
 			"This is the copy, a draft without slug and date.", "published",
 		},

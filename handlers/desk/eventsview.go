@@ -77,7 +77,7 @@ type eventEditor struct {
 	Types    []choice
 	Fields   []eventField
 	Groups   []fieldGroup // of the fields
-	Kept     string // values that the type has no fields for, as JSON
+	Kept     string       // values that the type has no fields for, as JSON
 	Revision int64
 	Status   string
 	Platform string
@@ -94,6 +94,7 @@ type eventEditor struct {
 	PublishAt  time.Time // of a scheduled post, zero for others
 	Missing    []string  // why it cannot be published, of a draft that has a post
 	Guests     *shownPlaces
+	History    []shownDeed
 	Elsewhere  string // the theme that the event was made for, if that is another
 
 	Conflict *conflict

@@ -113,6 +113,7 @@ var (
 		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel, IsQueued: true}},
 		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
 		"copies":    {{Operation: "copy_event", Method: http.MethodPost, Do: (*eventRequest).copies}},
+		"history":   {{Operation: "show_history", Method: http.MethodGet, Do: (*eventRequest).history}},
 		"presence":  {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
 		"registrations": {
 			{Operation: "list_registrations", Method: http.MethodGet, Do: (*eventRequest).registrants},
@@ -435,6 +436,30 @@ func (a *eventRequest) copies(ctx context.Context) (api.Response, error) {
 		response.Events = append(response.Events, one)
 	}
 	return api.Response{Status: http.StatusCreated, Body: response}, nil
+}
+
+// history is what the staff have done with the event.
+func (a *eventRequest) history(ctx context.Context) (api.Response, error) {
+	entries, err := a.service.History(ctx, a.site.Name, a.id)
+	if err != nil {
+		return api.Response{}, err
+	}
+	type entry struct {
+		At  string  `json:"at"`
+		By  *string `json:"by"` // null for what was done on the platform
+		Did string  `json:"did"`
+	}
+	list := []entry{}
+	for _, e := range entries {
+		one := entry{At: api.Time(e.At), Did: e.Did}
+		if e.ID != "" {
+			one.By = &e.Name
+		}
+		list = append(list, one)
+	}
+	return api.Response{Body: struct {
+		History []entry `json:"history"`
+	}{list}}, nil
 }
 
 // attend notes that the member of the staff has the event open.

@@ -35,6 +35,31 @@ const (
 	breachRedirect = breach("a redirection without an address")
 )
 
+// command is what is written of a command so far: *2\r\n$4\r\nPING\r\n…
+type command struct {
+	isWord bool // within a word, of which left bytes are to come, with the line's end
+	left   int
+	length int // the number in the line so far
+	words  int // that are to come
+	count  int // words so far
+	isOpen bool
+
+	name, second [16]byte
+	nameLen, len int
+
+	afterUnsubscribe bool
+}
+
+// keep notes how the first two words begin.
+func (w *command) keep(part []byte) {
+	switch w.count {
+	case 0:
+		w.nameLen += copy(w.name[w.nameLen:], part)
+	case 1:
+		w.len += copy(w.second[w.len:], part)
+	}
+}
+
 // protocol follows both directions of a connection (RESP2 and RESP3,
 // https://redis.io/docs/latest/develop/reference/protocol-spec/), in pieces of any size. It
 // knows of each command that we send which responses do no harm to rueidis, which panics at

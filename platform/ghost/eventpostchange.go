@@ -109,6 +109,7 @@ func (c *eventClient) difference(ctx context.Context, p eventPost, want platform
 	for _, text := range []struct{ field, have, want string }{
 		{"custom_excerpt", have.Excerpt, want.Excerpt},
 		{"feature_image", have.Picture, want.Picture},
+		{"feature_image_alt", have.Alt, want.Alt},
 		{"custom_template", have.Template, want.Template},
 		{"codeinjection_head", have.Head, want.Head},
 		{"codeinjection_foot", have.Foot, want.Foot},

@@ -24,6 +24,7 @@ type eventPost struct {
 	Slug      string `json:"slug"`
 	Excerpt   string `json:"custom_excerpt"`
 	Picture   string `json:"feature_image"`
+	Alt       string `json:"feature_image_alt"`
 	Status    string `json:"status"`
 	Template  string `json:"custom_template"`
 	Head      string `json:"codeinjection_head"`
@@ -46,7 +47,7 @@ type updates struct {
 
 // eventFields are what is asked of a post. Ghost makes the address of a draft of its UUID,
 // and leaves that out of the address unless it is asked for too.
-const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,status,custom_template,codeinjection_head,codeinjection_foot,published_at,updated_at,url"
+const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,feature_image_alt,status,custom_template,codeinjection_head,codeinjection_foot,published_at,updated_at,url"
 
 // withoutText is the shortest response to a request that makes or changes a post. It asks
 // for no relations: with include=tags alone, Ghost sends the newsletter a second time that
@@ -55,7 +56,7 @@ var withoutText = url.Values{"formats": {"plaintext"}}
 
 // postLimits are what Ghost 5.130.4 and 6.22.0 keep. They take a slug of up to 191, of which
 // they keep 185, and a head and a foot of 65535 code points, of which MySQL keeps as many bytes.
-var postLimits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Foot: 65535, Tag: maxTag}
+var postLimits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Alt: 191, Template: 100, Head: 65535, Foot: 65535, Tag: maxTag}
 
 // eventClient makes and changes the posts of a Ghost that show events.
 type eventClient struct{ postClient }
@@ -71,6 +72,7 @@ func (p eventPost) event() platform.EventPost {
 		Title:    atMost(p.Title, postLimits.Title),
 		Slug:     atMost(p.Slug, maxName),
 		Excerpt:  atMost(p.Excerpt, postLimits.Excerpt),
+		Alt:      atMost(p.Alt, postLimits.Alt),
 		Status:   atMost(p.Status, maxName),
 		Template: atMost(p.Template, postLimits.Template),
 		Head:     withoutNUL(p.Head),

@@ -68,7 +68,11 @@ const (
 )
 
 // postClient finds the posts of a Ghost, and moves tags between them.
-type postClient struct{ api }
+type postClient struct {
+	api
+
+	titles *titleIndex
+}
 
 // What carries any of the tags is read at once, and
 // what carries one alone only if there is more than fits into a response.
@@ -184,18 +188,28 @@ func publishedFirst(list []post) {
 func (p post) isHidden() bool { return p.Status != "published" }
 
 func (c *postClient) Published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
-	filter := []string{"status:published"}
+	filter, tagged := []string{"status:published"}, ""
 	if search.Tag != "" {
 		ids, err := c.tagsCalled(ctx, search.Tag)
 		if err != nil || len(ids) == 0 {
 			return nil, err
 		}
-		filter = append(filter, "tags.id:"+oneOf(ids))
+		tagged = "tags.id:" + oneOf(ids) + "+"
+		filter = append(filter, strings.TrimSuffix(tagged, "+"))
 	}
+	var words, has []string
 	for _, word := range search.Words {
 		if word = strings.TrimRight(word, `\`); word != "" { // see quote
-			filter = append(filter, "title:~"+quote(word))
+			words, has = append(words, word), append(has, "title:~"+quote(word))
 		}
+	}
+	if len(words) > 0 {
+		// What is not known here is found by Ghost alone: posts of this moment, and the oldest of very many.
+		found := "(" + strings.Join(has, "+") + ")"
+		if ids := c.matching(ctx, tagged, words, min(search.Most, maxPage)); len(ids) > 0 {
+			found = "(" + found + ",id:" + oneOf(ids) + ")"
+		}
+		filter = append(filter, found)
 	}
 	list, _, err := c.listPosts(ctx, strings.Join(filter, "+"), search.Most)
 	if err != nil {
@@ -436,11 +450,10 @@ func (p post) carries(wanted tag) bool {
 }
 
 // What is kept of a post is bounded, in code points and authors: a page may have thousands.
-// Titles have up to 255 in Ghost, addresses 2,000, and names 191.
+// Titles have up to 255 in Ghost, and addresses 2,000.
 const (
 	maxTitle   = 300
 	maxAddress = 2000
-	maxName    = 200
 	maxAuthors = 20
 )
 

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -40,10 +39,6 @@ const (
 	// defaultUser is what GitHub asks for beside a token; GitLab and Gitea take
 	// any.
 	defaultUser = "x-access-token"
-
-	// maxList bounds the list of branches and tags, in bytes. In memory it takes
-	// several times that.
-	maxList = 8 << 20
 
 	// maxHeaders bounds the headers of an answer, in bytes.
 	maxHeaders = 64 << 10
@@ -124,17 +119,11 @@ func New(cfg Config) (*Repository, error) {
 // overSSH matches the other addresses that git takes.
 var overSSH = regexp.MustCompile(`^(?:(?:ssh|git|git\+ssh|file)://|[\w.-]+@[\w.-]+:|/)`)
 
-// mayBeSent reports whether a request to that address is safe from listeners.
-func mayBeSent(address *url.URL) bool {
-	ip := net.ParseIP(address.Hostname())
-	return address.Scheme == "https" || address.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // ReadFile reads the file with that name at the root of the repository, as the newest
 // commit of the branch has it. Of a file longer than [manifest.MaxSize] it returns one
 // byte more than that, with no meaning: that the file is too long is all that is known.
 func (r *Repository) ReadFile(ctx context.Context, name string) ([]byte, error) {
-	x := &exchange{repository: r, left: r.cfg.MaxBytes}
+	x := &exchange{requests: r.requests, host: r.host, hasToken: r.cfg.Token != "", maxBytes: r.cfg.MaxBytes, left: r.cfg.MaxBytes}
 	select {
 	case r.lock <- struct{}{}:
 		defer func() { <-r.lock }()

@@ -213,6 +213,13 @@
 		return [button];
 	};
 
+	// The desk leads back to where somebody was (desk.js).
+	addEventListener('pagehide', () => {
+		try {
+			sessionStorage.setItem('lychgate-admin', location.hash);
+		} catch {} // some browsers keep nothing
+	});
+
 	// Changes of the page are looked at once a frame, however many there are.
 	let scheduled = false;
 	const schedule = () => {

@@ -65,6 +65,15 @@ const working = () => {
 // announce has a text read out.
 const announce = text => { document.getElementById('said').textContent = text; };
 
+// leadBack has the link to the platform's admin lead to where somebody was in this tab.
+const leadBack = () => {
+	try {
+		const link = document.querySelector('header .back'), place = sessionStorage.getItem('lychgate-admin');
+		if (link && place?.length < 500 && /^#\/(?!sign|setup|reset)/.test(place)) link.hash = place;
+	} catch {} // the link leads to its start
+};
+leadBack();
+
 // desk-page sends forms with data-quick without leaving the page, unless a button with data-leave
 // sends them. What it has then is what the server's answer has.
 customElements.define('desk-page', class extends HTMLElement {

@@ -33,9 +33,15 @@ const typeOf = async file => {
 // fileNameOf returns the name of a file with the extension of a type.
 const fileNameOf = (name, type) => `${name.replace(/\.[^.]*$/, '').slice(0, 100) || 'picture'}.${{'image/jpeg': 'jpg', 'image/webp': 'webp'}[type] ?? 'png'}`;
 
+// isHere reports whether an address is one of this site.
+const isHere = address => !!address && URL.canParse(address) && new URL(address).origin === location.origin;
+
 customElements.define('desk-image', class extends HTMLElement {
 	#input;
 	#said;
+	#crop;
+	#remove;
+	#source = null; // the file that was cut, and the address of what came out
 
 	connectedCallback() {
 		this.#input = this.querySelector('[name]');
@@ -48,7 +54,16 @@ customElements.define('desk-image', class extends HTMLElement {
 		this.#said = document.createElement('p');
 		this.#said.className = 'said';
 		this.#said.setAttribute('role', 'status');
-		line.append(label, this.#said);
+		this.#crop = buttonOf('Crop again');
+		this.#remove = buttonOf('Remove');
+		for (const button of [this.#crop, this.#remove]) button.append(Object.assign(textOf('span', ` the picture of ${this.getAttribute('label')}`), {className: 'unseen'}));
+		this.#crop.addEventListener('click', () => this.#cropAgain());
+		this.#remove.addEventListener('click', () => {
+			this.#set('');
+			this.#say('The picture was removed.');
+			file.focus();
+		});
+		line.append(label, this.#crop, this.#remove, this.#said);
 		this.append(line);
 		file.addEventListener('change', async () => {
 			const [chosen] = file.files;
@@ -56,6 +71,39 @@ customElements.define('desk-image', class extends HTMLElement {
 			if (chosen) await this.#take(chosen, file);
 		});
 		for (const name of ['change', 'restore']) this.#input.addEventListener(name, () => this.#show());
+		this.#input.addEventListener('input', () => this.#offer());
+		this.#offer();
+	}
+
+	// offer shows the buttons that there is a picture for. One of another site cannot be read.
+	#offer() {
+		const address = this.#input.value.trim();
+		this.#remove.hidden = !address;
+		this.#crop.hidden = !isHere(address);
+	}
+
+	#set(address) {
+		this.#input.value = address;
+		this.#input.dispatchEvent(new Event('input', {bubbles: true}));
+		this.#show(address);
+	}
+
+	// cropAgain cuts the file that was chosen once more, or else what was cut of it.
+	async #cropAgain() {
+		const address = this.#input.value.trim();
+		if (this.#source?.address === address) {
+			await this.#take(this.#source.file, this.#crop);
+			return;
+		}
+		this.#say('Opening the picture…');
+		try {
+			const response = await fetch(address);
+			if (!response.ok) throw new Error('The picture is not there any more. Upload one.');
+			const blob = await response.blob();
+			await this.#take(new File([blob], decodeURIComponent(new URL(address).pathname.split('/').pop()), {type: blob.type}), this.#crop);
+		} catch (error) {
+			this.#say(error instanceof TypeError ? 'The picture cannot be read. Upload it again.' : error.message);
+		}
 	}
 
 	#say(...parts) { this.#said.replaceChildren(...parts); }
@@ -77,10 +125,10 @@ customElements.define('desk-image', class extends HTMLElement {
 		dialog.remove();
 		bitmap.close();
 		from.focus();
-		if (cut) await this.#send(cut);
+		if (cut) await this.#send(cut, file);
 	}
 
-	async #send(file) {
+	async #send(file, source) {
 		const body = new FormData();
 		body.append('file', file, file.name);
 		body.append('purpose', 'image');
@@ -90,9 +138,8 @@ customElements.define('desk-image', class extends HTMLElement {
 			const answer = parse(await response.text());
 			const url = array(answer?.images)[0]?.url;
 			if (response.ok && typeof url === 'string') {
-				this.#input.value = url;
-				this.#input.dispatchEvent(new Event('input', {bubbles: true}));
-				this.#show(url);
+				this.#source = {file: source, address: url};
+				this.#set(url);
 				this.#say('The picture was uploaded.');
 			} else if (response.status === 401 || response.status === 403) {
 				this.#say('Not uploaded: sign in first, then choose the picture again. ', Object.assign(textOf('a', 'Sign in'), {href: document.querySelector('header .back').href, target: '_blank'}));
@@ -108,6 +155,6 @@ customElements.define('desk-image', class extends HTMLElement {
 	// before.
 	#show(uploaded) {
 		this.querySelector('img')?.remove();
-		if (uploaded && URL.canParse(uploaded) && new URL(uploaded).origin === location.origin) this.prepend(Object.assign(new Image(240, 126), {src: uploaded, alt: ''}));
+		if (isHere(uploaded)) this.prepend(Object.assign(new Image(240, 126), {src: uploaded, alt: ''}));
 	}
 });

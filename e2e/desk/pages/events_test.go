@@ -547,7 +547,9 @@ func TestListOfEventsWhileTyping(t *testing.T) {
 	r.create(t, map[string]any{"name": "Harvest supper", "event_date": "2100-09-19"})
 	v := r.visit("Editor", "events?view=past", docsLook)
 	v.Until("$('.lists')")
-	names := func() []string { return js[[]string](v, "[...document.querySelectorAll('.events tbody th')].map(text)") }
+	names := func() []string {
+		return js[[]string](v, "[...document.querySelectorAll('.events tbody th')].map(text)")
+	}
 	v.Do("$('#q').focus(); $('#q').value = 'SUPPER'; $('#q').dispatchEvent(new Event('input', {bubbles: true}))")
 	v.Until("document.querySelectorAll('.events tbody tr').length === 2")
 	diff(t, "words", []string{"Harvest supper", "Spring supper"}, names())

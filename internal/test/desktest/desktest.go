@@ -159,6 +159,7 @@ func New(t testing.TB) *House {
 				Themes: func() (*themes.Service, error) { return h.Themes, h.Away },
 			},
 			Posts: h.Ghost, Curator: func() (*curation.Curator, error) { return h.Curator, h.Away },
+			OfEvents: func(ctx context.Context, ids []string) ([]string, error) { return h.Events.OfPosts(ctx, "daily", ids) },
 		},
 		Members: func() (*desk.Members, error) { return h.Members, h.Away },
 		Pending: func() (pending.View, error) { return pending.View{Outbox: h.Outbox, Work: h.Work}, h.Away },

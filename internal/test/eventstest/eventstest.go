@@ -59,7 +59,7 @@ func Publish(ctx context.Context, db *database.DB, e events.Event) error {
 	e.Status, e.Revision, e.Post.Status = events.Published, 1, platform.Published
 	e.CreatedAt = db.Now().UTC().Truncate(time.Millisecond)
 	e.UpdatedAt, e.Shape.Fields = e.CreatedAt, manifest.StandardFields()
-	if err := store.Insert(ctx, e); err != nil {
+	if err := store.Insert(ctx, e, events.Editor{}); err != nil {
 		return err
 	}
 	_, err = db.Write.ExecContext(ctx, `UPDATE events SET slug = $1, public = '{}' WHERE site = $2 AND id = $3`, e.Post.Slug, e.Site, e.ID)

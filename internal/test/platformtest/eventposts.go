@@ -15,7 +15,7 @@ import (
 const ChangedAtOnce = 3
 
 // Limits are those of posts, as Ghost has them.
-var Limits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Foot: 65535, Tag: 191}
+var Limits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Alt: 191, Template: 100, Head: 65535, Foot: 65535, Tag: 191}
 
 // eventPosts are the posts of events.
 type eventPosts struct {

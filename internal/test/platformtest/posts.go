@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -42,13 +43,13 @@ func (p *posts) carrying(tag string) (posts []platform.Post) {
 	return posts
 }
 
-// Published searches Posts, without case.
+// Published searches Posts, without case and accents.
 func (p *posts) Published(ctx context.Context, search platform.PostSearch) (found []platform.Post, err error) {
 	err = p.call(ctx, "published", "", func() error {
 		for _, post := range p.Posts {
 			isWanted := post.Status == platform.Published && (search.Tag == "" || slices.Contains(p.Tags[post.ID], search.Tag))
 			for _, word := range search.Words {
-				isWanted = isWanted && strings.Contains(strings.ToLower(post.Title), strings.ToLower(word))
+				isWanted = isWanted && strings.Contains(fold.Text(post.Title), fold.Text(word))
 			}
 			if isWanted && len(found) < search.Most {
 				found = append(found, post)

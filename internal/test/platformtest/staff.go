@@ -19,8 +19,8 @@ var administrator = platform.Permissions{UploadThemes: true, ManageManifests: tr
 // is session= and the role, or the role alone.
 var Staff = map[string]platform.StaffMember{
 	"owner":         {Roles: []string{"Owner"}, Permissions: administrator},
-	"administrator": {Roles: []string{"Administrator"}, Permissions: administrator},
-	"editor":        {Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}},
+	"administrator": {ID: "2", Name: "Adam", Roles: []string{"Administrator"}, Permissions: administrator},
+	"editor":        {ID: "3", Name: "Edda", Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}},
 	"super editor":  {Roles: []string{"Super Editor"}, Permissions: platform.Permissions{ManageManifests: true}},
 	"author":        {Roles: []string{"Author"}},
 	"contributor":   {Roles: []string{"Contributor"}},
