@@ -29,7 +29,7 @@ type Delivered struct {
 	Queued bool
 }
 
-// Inbound brings members of the publishing platform here.
+// Inbound fetches members of the publishing platform.
 type Inbound interface {
 	// ReadThrough asks the platform for the member that has an email, and keeps it in the
 	// store. Errors: ErrNotFound, *InvalidError if the platform does not respond.

@@ -13,12 +13,12 @@ type Asker struct {
 
 type askerKey struct{}
 
-// WithAsker returns a context in which work that is enqueued is an asker's.
+// WithAsker marks work that is enqueued in the context as asked for by a.
 func WithAsker(ctx context.Context, a Asker) context.Context {
 	return context.WithValue(ctx, askerKey{}, a)
 }
 
-// AskerOf returns the asker of a context, the zero value for none.
+// AskerOf is the zero value for a context without an asker.
 func AskerOf(ctx context.Context) Asker {
 	a, _ := ctx.Value(askerKey{}).(Asker)
 	return a

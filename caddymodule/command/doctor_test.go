@@ -85,7 +85,7 @@ func TestDoctor(t *testing.T) {
 `, "", 0}, "--json")
 	dns.Close()
 	const down = "ok       configuration: Caddyfile is valid.\n" +
-		"failed   resolver #: does not answer: waiting for # over udp: read udp ##: read: connection refused. Name a DNS server in resolvers that this machine can reach.\n" +
+		"failed   resolver #: does not answer: reading a response from # over udp: read udp ##: read: connection refused. Name a DNS server in resolvers that this machine can reach.\n" +
 		"ok       store sqlite #: is not there yet; Caddy makes it when it starts, # are free.\n" +
 		"ok       server srv0: takes the reader's address from the proxies that it trusts.\n" +
 		"4 checks, 1 failed.\n"

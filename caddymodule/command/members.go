@@ -19,11 +19,10 @@ func membersCommand() *cobra.Command {
 	root := &cobra.Command{Use: "members", Short: "Manages the members that Lychgate keeps"}
 	addStoreFlags(root)
 	importAll := &cobra.Command{
-		Use: "import", Short: "Brings in all members that the publishing platform has", Args: cobra.NoArgs,
+		Use: "import", Short: "Imports all members of the publishing platform", Args: cobra.NoArgs,
 		Long: `
-Brings in all members that the site's publishing platform has, and what was
-changed there of those that are known already; those that were removed there are
-removed. Caddy may run meanwhile. When it is interrupted, it goes on from there
+Imports all members of the site's publishing platform. Members that are known
+already are updated, and those that were removed there are removed. Caddy may run meanwhile. When it is interrupted, it goes on from there
 the next time.
 `,
 	}

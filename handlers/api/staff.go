@@ -134,7 +134,7 @@ func (s *Staff) AuthorizeQueued(ctx context.Context, r *http.Request, address ne
 	return visitor, member, err
 }
 
-// WithAsker returns a context in which what is queued is a member's of the staff.
+// WithAsker marks what is queued in the context as asked for by a member of the staff.
 func WithAsker(ctx context.Context, visitor platform.Visitor, member platform.StaffMember) context.Context {
 	return work.WithAsker(ctx, work.Asker{Name: member.Name, IsUnanswered: visitor.IsRecalled})
 }

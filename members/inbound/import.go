@@ -7,8 +7,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-// Import brings all members of a site's platform here, and applies what was
-// changed and deleted there. It goes on where an import that was cut off has
+// Import fetches all members of a site's platform, and applies what was changed and
+// deleted there. It goes on where an import that was cut off has
 // ended, unless anew is set; Seen then counts the members of both. After each page
 // progress is told how many members were seen, and of how many. It may run while
 // others serve the site. Memory grows only with the members that are skipped.

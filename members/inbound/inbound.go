@@ -1,4 +1,4 @@
-// Package inbound brings here what the publishing platforms have: members that
+// Package inbound fetches what the publishing platforms have: members that
 // are looked up for the first time, and all that staff and readers change there.
 //
 // It learns of changes in three ways. Webhook events tell of most, at once. The
@@ -34,7 +34,7 @@ func New(cfg Config) *Sync {
 	s := &Sync{
 		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
 		calls:   limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall),
-		looking: limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
+		polling: limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
 	}
 	s.schedule.add(s.askWaiting, cfg.Now(), nil)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sites)) {
@@ -57,7 +57,7 @@ func (s *Sync) Put(name string, put Site) {
 		added.queue, added.later = old.queue, old.later
 	}
 	added.refreshes = s.schedule.add(added.refreshDue, time.Time{}, nil)
-	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.looking)
+	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
 	added.compares = s.schedule.add(comparer{added}.compareDue, time.Time{}, s.comparing)
 	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.calls)
 	added.counts.askBy(s.nextStart()) // begins the others

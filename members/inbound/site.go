@@ -55,7 +55,7 @@ type Sync struct {
 	warnings *warnings.Log
 
 	calls     *limiter.Bulkhead // what is done at platforms, but for the refreshes of events
-	looking   *limiter.Bulkhead // tasks webhooks that have begun
+	polling   *limiter.Bulkhead // tasks webhooks that have begun
 	comparing *limiter.Bulkhead // tasks compares that have begun
 
 	mu    sync.RWMutex

@@ -1,4 +1,4 @@
-// Package outbox brings the writes of the members API to the publishing
+// Package outbox delivers the writes of the members API to the publishing
 // platforms: the pending records of all sites of a process.
 //
 // A record is leased while it is applied, so that one process at a time changes
@@ -81,7 +81,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Outbox brings the writes of several sites to their platforms. It may be used by
+// Outbox delivers the writes of several sites to their platforms. It may be used by
 // many goroutines at once. Run has to run for queued writes to be retried.
 type Outbox struct {
 	Config
