@@ -65,13 +65,15 @@ func TestHomepage(t *testing.T) {
 	}
 
 	for path, want := range map[string][]string{
-		"/hero/picker?view=search&q=" + h.unique:           {"Three 100%", `<b>Two</b> "&`, "One"},
-		"/hero/picker?view=search&q=100%25+" + h.unique:    {"Three 100%"},
-		"/hero/picker?view=search&q=%3Cb%3E+" + h.unique:   {`<b>Two</b> "&`},
-		"/hero/picker?view=search&q=" + h.unique + "+none": nil,
-		"/hero/picker?view=search":                         nil,
-		"/news/picker?view=recent":                         {`<b>Two</b> "&`, "One"},
-		"/news/picker?q=" + h.unique:                       {`<b>Two</b> "&`, "One"},
+		"/hero/picker?view=search&q=" + h.unique:                         {"Three 100%", `<b>Two</b> "&`, "One"},
+		"/hero/picker?view=search&q=100%25+" + h.unique:                  {"Three 100%"},
+		"/hero/picker?view=search&q=%3Cb%3E+" + h.unique:                 {`<b>Two</b> "&`},
+		"/hero/picker?view=search&q=" + h.unique + "+none":               nil,
+		"/hero/picker?view=search":                                       nil,
+		"/hero/picker?view=search&most=80&q=" + h.unique + "+thr%C3%A9e": {"Three 100%"},
+		"/news/picker?view=recent&events=without":                        {`<b>Two</b> "&`, "One"},
+		"/news/picker?view=recent":                                       {`<b>Two</b> "&`, "One"},
+		"/news/picker?q=" + h.unique:                                     {`<b>Two</b> "&`, "One"},
 	} {
 		if diff := cmp.Diff(want, h.picked(path)); diff != "" {
 			t.Errorf("%s: picked (-want +got):\n%s", path, diff)
