@@ -3,6 +3,7 @@ package caddymodule_test
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,7 +39,8 @@ func TestHomepage(t *testing.T) {
 
 	filled := h.ask("PUT", "/hero/lead", `{"post":"`+one+`"}`)
 	want = staffAnswer(200, `{"key":"lead","label":"Lead","tag":"#lead-`+h.unique+`","posts":[{"id":"`+one+`","title":"One `+h.unique+
-		`","status":"published","picture":null,"authors":["Owner"],"published_at":"2026-01-01T01:00:00Z","edit":"/ghost/#/editor/post/`+one+`"}],"total":1,"pending":null}`)
+		`","status":"published","picture":null,"authors":["Owner"],"published_at":"2026-01-01T01:00:00Z","updated_at":"TIME","edit":"/ghost/#/editor/post/`+one+`"}],"total":1,"pending":null}`)
+	filled.Body = regexp.MustCompile(`"updated_at":"20[0-9T:-]{17}Z"`).ReplaceAllString(filled.Body, `"updated_at":"TIME"`)
 	if diff := cmp.Diff(want, filled); diff != "" {
 		t.Errorf("filled (-want +got):\n%s", diff)
 	}
