@@ -3,6 +3,7 @@ package caddymodule_test
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,7 +39,8 @@ func TestHomepage(t *testing.T) {
 
 	filled := h.ask("PUT", "/hero/lead", `{"post":"`+one+`"}`)
 	want = staffAnswer(200, `{"key":"lead","label":"Lead","tag":"#lead-`+h.unique+`","posts":[{"id":"`+one+`","title":"One `+h.unique+
-		`","status":"published","picture":null,"authors":["Owner"],"published_at":"2026-01-01T01:00:00Z","edit":"/ghost/#/editor/post/`+one+`"}],"total":1,"pending":null}`)
+		`","status":"published","picture":null,"authors":["Owner"],"published_at":"2026-01-01T01:00:00Z","updated_at":"TIME","edit":"/ghost/#/editor/post/`+one+`"}],"total":1,"pending":null}`)
+	filled.Body = regexp.MustCompile(`"updated_at":"20[0-9T:-]{17}Z"`).ReplaceAllString(filled.Body, `"updated_at":"TIME"`)
 	if diff := cmp.Diff(want, filled); diff != "" {
 		t.Errorf("filled (-want +got):\n%s", diff)
 	}
@@ -65,13 +67,15 @@ func TestHomepage(t *testing.T) {
 	}
 
 	for path, want := range map[string][]string{
-		"/hero/picker?view=search&q=" + h.unique:           {"Three 100%", `<b>Two</b> "&`, "One"},
-		"/hero/picker?view=search&q=100%25+" + h.unique:    {"Three 100%"},
-		"/hero/picker?view=search&q=%3Cb%3E+" + h.unique:   {`<b>Two</b> "&`},
-		"/hero/picker?view=search&q=" + h.unique + "+none": nil,
-		"/hero/picker?view=search":                         nil,
-		"/news/picker?view=recent":                         {`<b>Two</b> "&`, "One"},
-		"/news/picker?q=" + h.unique:                       {`<b>Two</b> "&`, "One"},
+		"/hero/picker?view=search&q=" + h.unique:                         {"Three 100%", `<b>Two</b> "&`, "One"},
+		"/hero/picker?view=search&q=100%25+" + h.unique:                  {"Three 100%"},
+		"/hero/picker?view=search&q=%3Cb%3E+" + h.unique:                 {`<b>Two</b> "&`},
+		"/hero/picker?view=search&q=" + h.unique + "+none":               nil,
+		"/hero/picker?view=search":                                       nil,
+		"/hero/picker?view=search&most=80&q=" + h.unique + "+thr%C3%A9e": {"Three 100%"},
+		"/news/picker?view=recent&events=without":                        {`<b>Two</b> "&`, "One"},
+		"/news/picker?view=recent":                                       {`<b>Two</b> "&`, "One"},
+		"/news/picker?q=" + h.unique:                                     {`<b>Two</b> "&`, "One"},
 	} {
 		if diff := cmp.Diff(want, h.picked(path)); diff != "" {
 			t.Errorf("%s: picked (-want +got):\n%s", path, diff)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
@@ -30,6 +32,30 @@ func (s *site) firstContent(p *browser.Page, before *benchtest.Proxy, path, unti
 	return times[2], times[2] - busy.Seconds()*1e3
 }
 
+// keepDrafts keeps drafts of events: a site may make 120 in a minute.
+func (s *site) keepDrafts(count int) {
+	s.t.Helper()
+	db, err := database.Open(s.t.Context(), database.SQLite, s.store)
+	if err != nil {
+		s.t.Fatalf("database.Open: %v", err)
+	}
+	defer db.Close()
+	store, err := events.NewSQL(s.t.Context(), db)
+	if err != nil {
+		s.t.Fatalf("events.NewSQL: %v", err)
+	}
+	for i := range count {
+		day := time.Date(2101, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+		err := store.Insert(s.t.Context(), events.Event{
+			Site: "daily", ID: fmt.Sprintf("%026d", i), Theme: "source", Type: "party", Status: events.Draft, Revision: 1, CreatedAt: time.Unix(0, 0), UpdatedAt: time.Unix(0, 0),
+			Values: map[string]any{"name": fmt.Sprint("Draft ", i), "event_date": day, "description": "Two hours about what lets people in."},
+		})
+		if err != nil {
+			s.t.Fatalf("store.Insert: %v", err)
+		}
+	}
+}
+
 // How long an editor waits for the list of 300 events, of which 30 have posts.
 func TestFirstContentOfList(t *testing.T) {
 	s := newSite(t, "", options{})
@@ -42,16 +68,14 @@ func TestFirstContentOfList(t *testing.T) {
 	s.startEdge(options{})
 	s.declare(everyField)
 	staff := s.caller(owner)
-	for i := range 300 {
+	s.keepDrafts(270)
+	for i := range 30 {
 		status, answer := staff.ask("POST", "/ghost/lychgate/desk/events", "application/json", strings.NewReader(fmt.Sprintf(
 			`{"theme": "source", "type": "party", "values": {"name": "Evening %d", "event_date": "%s", "description": "Two hours about what lets people in."}}`,
 			i, time.Date(2100, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly))))
 		var event struct{ ID string }
 		if err := json.Unmarshal([]byte(answer), &event); err != nil || status != http.StatusCreated {
 			t.Fatal(i, status, answer, err)
-		}
-		if i >= 30 {
-			continue
 		}
 		if status, answer := staff.ask("POST", "/ghost/lychgate/desk/events/"+event.ID+"/publish", "application/json", nil); status != http.StatusOK && status != http.StatusAccepted {
 			t.Fatal(i, status, answer)
