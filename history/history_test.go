@@ -46,8 +46,10 @@ func TestLog(t *testing.T) {
 				t.Errorf("%s (-want +got): %s", what, diff)
 			}
 		}
-		ada := func(did string) history.Entry { return history.Entry{ID: "1", Name: "Ada", Did: did} }
-		bea := history.Entry{ID: "2", Name: "Bea", Did: history.Changed}
+		ada := func(did string) history.Entry {
+			return history.Entry{Editor: history.Editor{ID: "1", Name: "Ada"}, Did: did}
+		}
+		bea := history.Entry{Editor: history.Editor{ID: "2", Name: "Bea"}, Did: history.Changed, About: "Soup"}
 		for _, e := range []history.Entry{ada("created"), ada(history.Changed), ada(history.Changed), bea, ada(history.Changed), ada("published")} {
 			add(party, e)
 		}
@@ -55,6 +57,10 @@ func TestLog(t *testing.T) {
 		has("a party", party, ada("published"), ada(history.Changed), bea, ada(history.Changed), ada("created"))
 		has("a ball", ball, bea)
 
+		all, err := log.ListKind(ctx, "daily", "event", 2)
+		if err != nil || len(all) != 2 || len(all["party"]) != 2 || all["party"][0].Did != "published" || len(all["ball"]) != 1 {
+			t.Errorf("the last two of each: got %+v, %v", all, err)
+		}
 		for n := range history.Most + 3 {
 			add(ball, ada(fmt.Sprint(n)))
 		}

@@ -85,7 +85,7 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 		if err != nil {
 			return nil, r.explain(err)
 		}
-		shown.History = shownDeeds(entries)
+		shown.History = r.shownDeeds(entries)
 	}
 	if r.site.Kind.ImagesAPI != "" {
 		shown.Upload = r.desk.Path + r.site.Kind.ImagesAPI
