@@ -262,7 +262,7 @@ func TestOnePost(t *testing.T) {
 			"the change is lost":             func(call string, _ int) bool { return call == "changepost" },
 			"each answer is lost, but comes": func(string, int) bool { return true },
 		} {
-			for status, make := range map[string]func(*room, map[string]any) Event{"published": (*room).published, "draft": (*room).written} {
+			for status, made := range map[string]func(*room, map[string]any) Event{"published": (*room).published, "draft": (*room).written} {
 				h := platformtest.New()
 				n := 0
 				h.Fail(func(call, _ string) error {
@@ -275,7 +275,7 @@ func TestOnePost(t *testing.T) {
 					return platformtest.ErrDown
 				})
 				r := roomOf(t, store, h)
-				e := make(r, map[string]any{"name": "Party", "event_date": "2031-05-01"})
+				e := made(r, map[string]any{"name": "Party", "event_date": "2031-05-01"})
 				for tries := 0; e.Pending != nil && tries < 8; tries++ {
 					r.due(e)
 					r.sync(e.ID)

@@ -2,7 +2,7 @@ package history_test
 
 import (
 	"database/sql"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -62,9 +62,9 @@ func TestLog(t *testing.T) {
 			t.Errorf("the last two of each: got %+v, %v", all, err)
 		}
 		for n := range history.Most + 3 {
-			add(ball, ada(fmt.Sprint(n)))
+			add(ball, ada(strconv.Itoa(n)))
 		}
-		if got, _ := log.List(ctx, ball); len(got) != history.Most || got[0].Did != fmt.Sprint(history.Most+2) {
+		if got, _ := log.List(ctx, ball); len(got) != history.Most || got[0].Did != strconv.Itoa(history.Most+2) {
 			t.Errorf("%d entries, the first %+v, want the last %d", len(got), got[0], history.Most)
 		}
 		if _, err := db.Write.ExecContext(ctx, `UPDATE history SET at = at - 367 * CAST(86400000 AS BIGINT) WHERE thing = 'party'`); err != nil {
