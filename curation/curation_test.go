@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
@@ -77,7 +78,7 @@ func end(c *Curator) {
 func keep(t *testing.T, c *Curator, site, tag, post string) Move {
 	t.Helper()
 	m := moveOf(site, tag, post)
-	err := c.store.want(t.Context(), m, func(tx *sql.Tx) error {
+	err := c.store.want(t.Context(), m, history.Entry{}, func(tx *sql.Tx) error {
 		_, err := c.work.Enqueue(t.Context(), tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
 		return err
 	})

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -46,6 +47,19 @@ type Curator struct {
 	work   *work.Queue
 	posts  func(site string) platform.PostHost
 	logger *zap.Logger
+	by     history.Editor
+}
+
+// By returns the curator for an editor, who is noted in the history of slots.
+func (c *Curator) By(e history.Editor) *Curator {
+	theirs := *c
+	theirs.by = e
+	return &theirs
+}
+
+// History returns who filled the slots of a site last, as [SQL.History] does.
+func (c *Curator) History(ctx context.Context, site string) (map[string][]history.Entry, error) {
+	return c.store.History(ctx, site)
 }
 
 // New returns a Curator that has a queue move tags. posts returns the posts of a site, nil for
@@ -89,10 +103,16 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	if len(tag) > maxKey {
 		return &platform.Refusal{Reason: "The tag of this slot is too long."}
 	}
+	by := history.Entry{Editor: c.by, Did: "cleared"}
+	if post != "" {
+		by.Did = "filled"
+	}
 	if post != "" && !work.AskerOf(ctx).IsUnanswered {
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		switch p, err := posts.Post(bounded, post); {
+		p, err := posts.Post(bounded, post)
+		by.About = p.Title
+		switch {
 		case err == nil && p.Status != platform.Published:
 			return errUnpublished
 		case errors.Is(err, platform.ErrNoPost):
@@ -102,7 +122,7 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	m := moveOf(site, tag, post)
 	var task work.Task
 	enqueue := c.work.Enqueuer(site, Kind)
-	err := c.store.want(ctx, m, func(tx *sql.Tx) (err error) {
+	err := c.store.want(ctx, m, by, func(tx *sql.Tx) (err error) {
 		task, err = enqueue(ctx, tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
 		return err
 	})

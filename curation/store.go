@@ -9,6 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -37,7 +38,10 @@ var Schema = database.Schema{Name: "curation", Files: migrations}
 
 // SQL keeps moves in a database until the platform has them. It may be used by many
 // goroutines, and by several processes, at once.
-type SQL struct{ db *database.DB }
+type SQL struct {
+	db      *database.DB
+	history *history.Log
+}
 
 // NewSQL migrates the tables and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
@@ -47,7 +51,8 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	return &SQL{db}, nil
+	log, err := history.New(ctx, db)
+	return &SQL{db, log}, err
 }
 
 const (
@@ -66,15 +71,30 @@ const (
 )
 
 // want keeps a move, in place of one of the same tag, by whichever of its names, and enqueues
-// it in the same transaction.
-func (s *SQL) want(ctx context.Context, m Move, enqueue func(*sql.Tx) error) error {
+// it and notes who did it in the same transaction.
+func (s *SQL) want(ctx context.Context, m Move, by history.Entry, enqueue func(*sql.Tx) error) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, wantMove, m.Site, m.identity, m.Tag, m.Post, mathrand.Int64()); err != nil {
+			return err
+		}
+		if err := s.history.Add(ctx, tx, history.Thing{Site: m.Site, Kind: slotKind, Key: m.identity}, by); err != nil {
 			return err
 		}
 		return enqueue(tx)
 	})
 	return database.Wrap("keeping a move", err)
+}
+
+// slotKind is the kind of slots in the history. The keys are the identities of their tags.
+const slotKind = "slot"
+
+// shownEntries is how many entries of each slot are shown.
+const shownEntries = 5
+
+// History returns who filled the slots of a site last, the last first, by [manifest.TagIdentity] of their
+// tags.
+func (s *SQL) History(ctx context.Context, site string) (map[string][]history.Entry, error) {
+	return s.history.ListKind(ctx, site, slotKind, shownEntries)
 }
 
 // find returns what is kept of a tag, and false if that is nothing.
@@ -103,7 +123,7 @@ func (s *SQL) Forget(ctx context.Context, site string) error {
 	if _, err := s.db.Write.ExecContext(ctx, forgetMoves, site); err != nil {
 		return fmt.Errorf("deleting the moves of site %s: %w", site, err)
 	}
-	return nil
+	return s.history.Forget(ctx, site)
 }
 
 func moveOf(site, tag, post string) Move {

@@ -25,7 +25,7 @@ func TestCopies(t *testing.T) {
 				"name": "Choir, " + date, "event_date": date, "event_time_start": "19:00", "event_date_end": end, "registration_deadline": deadline, "speaker": "Ada",
 			}
 		}
-		s := r.By(Editor{"ada", "Ada"})
+		s := r.By(Editor{ID: "ada", Name: "Ada"})
 		weekly := Copies{Date: "2031-05-08", Until: "2031-05-28", Key: "1"}
 		var ids []string
 		for range 2 {

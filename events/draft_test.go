@@ -20,7 +20,7 @@ func (r *room) written(values map[string]any) Event {
 	r.t.Helper()
 	e, err := r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", values})
 	if err == nil {
-		e, err = r.By(Editor{"ada", "Ada"}).Write(r.t.Context(), "daily", e.ID, e.Revision, typeOf(r.t, "webinar"))
+		e, err = r.By(Editor{ID: "ada", Name: "Ada"}).Write(r.t.Context(), "daily", e.ID, e.Revision, typeOf(r.t, "webinar"))
 	}
 	if err != nil {
 		r.t.Fatalf("writing a draft: %v", err)
@@ -122,7 +122,7 @@ func TestDraftHasAPost(t *testing.T) {
 			t.Errorf("the post after a save of labels (-want +got): %s", diff)
 		}
 
-		e = want[Event](t)(r.By(Editor{"bea", "Bea"}).Publish(ctx, "daily", e.ID, e.Revision, webinar))
+		e = want[Event](t)(r.By(Editor{ID: "bea", Name: "Bea"}).Publish(ctx, "daily", e.ID, e.Revision, webinar))
 		r.is("published", e.ID, stays{Status: Published, Post: "published", Title: "A night", Slug: "a-night", HasPage: true, IsFound: true})
 		e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, e.Revision))
 		r.is("unpublished", e.ID, draft)
@@ -233,7 +233,7 @@ func TestHistory(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		r, ctx := newRoom(t, db), t.Context()
 		webinar := typeOf(t, "webinar")
-		ada, bea := r.By(Editor{"1", "Ada"}), r.By(Editor{"2", "Bea"})
+		ada, bea := r.By(Editor{ID: "1", Name: "Ada"}), r.By(Editor{ID: "2", Name: "Bea"})
 		values := map[string]any{"name": "Party", "event_date": "2031-05-01"}
 		e := want[Event](t)(ada.Create(ctx, "daily", Edit{"solo", "webinar", values}))
 		e = want[Event](t)(ada.Write(ctx, "daily", e.ID, 0, webinar))

@@ -253,7 +253,7 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 			return s.shape(e, t)
 		case isSame && t == nil:
 		case e.wantsPost():
-			s.shapeDraft(e, t)
+			_ = s.shapeDraft(e, t) // a draft is kept, whatever it is
 		case !isSame:
 			e.Shape.Checked = ""
 		}

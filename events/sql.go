@@ -169,7 +169,7 @@ func thing(k Key) history.Thing { return history.Thing{Site: k.Site, Kind: "even
 
 // Note implements [Store].
 func (s *SQL) Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) error {
-	return s.history.Add(ctx, tx, thing(k), history.Entry{ID: by.ID, Name: by.Name, Did: did})
+	return s.history.Add(ctx, tx, thing(k), history.Entry{Editor: by, Did: did})
 }
 
 // History implements [Store].

@@ -86,10 +86,7 @@ type Store interface {
 }
 
 // Editor is a member of the staff.
-type Editor struct {
-	ID   string // the platform's own, "" for somebody who did it on the platform
-	Name string // for people
-}
+type Editor = history.Editor
 
 // Key names an event.
 type Key struct{ Site, ID string }

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
@@ -24,6 +25,9 @@ var Schema = database.Schema{Name: "history", Files: migrations}
 const (
 	// Most is how many entries of a thing are kept: 5 KB.
 	Most = 50
+
+	// maxName bounds a name, and what an entry is about, in code points.
+	maxName = 200
 
 	// retention is how long an entry is kept.
 	retention = 366 * 24 * time.Hour
@@ -39,12 +43,19 @@ const Changed = "changed"
 // Thing is what an entry is about.
 type Thing struct{ Site, Kind, Key string }
 
+// Editor is a member of the staff.
+type Editor struct {
+	ID   string // the platform's own, "" for somebody who did it on the platform
+	Name string // for people
+}
+
 // Entry is what somebody did.
 type Entry struct {
-	At   time.Time
-	ID   string // of the member of the staff, "" for what was done on the platform
-	Name string // for people
-	Did  string
+	Editor
+
+	At    time.Time
+	Did   string
+	About string // what else it was about, such as the title of a post, "" for nothing
 }
 
 // Log keeps entries. It may be used by many goroutines, and by several processes, at once.
@@ -61,10 +72,12 @@ func New(ctx context.Context, db *database.DB) (*Log, error) {
 const (
 	ofThing = ` WHERE site = $1 AND kind = $2 AND thing = $3`
 
-	addEntry  = `INSERT INTO history (site, kind, thing, at, id, editor, name, did) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	addEntry  = `INSERT INTO history (site, kind, thing, at, id, editor, name, did, about) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	lastEntry = `SELECT at, id, editor, did FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT 1`
 	moveEntry = `UPDATE history SET at = $5, name = $6` + ofThing + ` AND at = $4 AND id = $7`
-	list      = `SELECT at, editor, name, did FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT $4`
+	list      = `SELECT at, editor, name, did, about, thing FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT $4`
+	listKind  = `SELECT at, editor, name, did, about, thing FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY thing ORDER BY at DESC, id DESC) AS n
+		FROM history WHERE site = $1 AND kind = $2) AS numbered WHERE n <= $3 ORDER BY thing, n`
 
 	dropMore = `DELETE FROM history` + ofThing + ` AND at < (SELECT MIN(at) FROM (SELECT at FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT $4) AS kept)`
 	dropOld  = `DELETE FROM history WHERE site = $1 AND at < $2`
@@ -85,14 +98,14 @@ func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) error {
 	if last := time.UnixMilli(at); !now.After(last) {
 		now = last.Add(time.Millisecond)
 	} else if e.Did == Changed && did == Changed && editor == e.ID && now.Sub(last) <= togetherSpan {
-		_, err := tx.ExecContext(ctx, moveEntry, of.Site, of.Kind, of.Key, at, now.UnixMilli(), e.Name, id)
+		_, err := tx.ExecContext(ctx, moveEntry, of.Site, of.Kind, of.Key, at, now.UnixMilli(), clip.Text(e.Name, maxName), id)
 		return wrap("adding to the history", err)
 	}
 	for _, step := range []struct {
 		text string
 		args []any
 	}{
-		{addEntry, []any{of.Site, of.Kind, of.Key, now.UnixMilli(), rand.Int64(), e.ID, e.Name, e.Did}},
+		{addEntry, []any{of.Site, of.Kind, of.Key, now.UnixMilli(), rand.Int64(), e.ID, clip.Text(e.Name, maxName), e.Did, clip.Text(e.About, maxName)}},
 		{dropMore, []any{of.Site, of.Kind, of.Key, Most}},
 		{dropOld, []any{of.Site, now.Add(-retention).UnixMilli()}},
 	} {
@@ -110,14 +123,27 @@ func (l *Log) AddAlone(ctx context.Context, of Thing, e Entry) error {
 
 // List returns the entries of a thing, the last one first.
 func (l *Log) List(ctx context.Context, of Thing) ([]Entry, error) {
-	entries, err := database.List(ctx, l.db.Read, func(row database.Row) (Entry, error) {
+	found, err := l.read(ctx, list, of.Site, of.Kind, of.Key, Most)
+	return found[of.Key], err
+}
+
+// ListKind returns the last entries of all things of a kind, by their keys, so many of each at most.
+func (l *Log) ListKind(ctx context.Context, site, kind string, most int) (map[string][]Entry, error) {
+	return l.read(ctx, listKind, site, kind, most)
+}
+
+func (l *Log) read(ctx context.Context, query string, args ...any) (map[string][]Entry, error) {
+	found := make(map[string][]Entry)
+	err := database.Each(ctx, l.db.Read, func(row database.Row) error {
 		var e Entry
 		var at int64
-		err := row.Scan(&at, &e.ID, &e.Name, &e.Did)
+		var key string
+		err := row.Scan(&at, &e.ID, &e.Name, &e.Did, &e.About, &key)
 		e.At = time.UnixMilli(at).UTC()
-		return e, err
-	}, list, of.Site, of.Kind, of.Key, Most)
-	return entries, wrap("reading the history", err)
+		found[key] = append(found[key], e)
+		return err
+	}, query, args...)
+	return found, wrap("reading the history", err)
 }
 
 // Drop deletes the entries of a thing, in the transaction that deletes the thing.

@@ -2,7 +2,7 @@ package history_test
 
 import (
 	"database/sql"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -46,8 +46,10 @@ func TestLog(t *testing.T) {
 				t.Errorf("%s (-want +got): %s", what, diff)
 			}
 		}
-		ada := func(did string) history.Entry { return history.Entry{ID: "1", Name: "Ada", Did: did} }
-		bea := history.Entry{ID: "2", Name: "Bea", Did: history.Changed}
+		ada := func(did string) history.Entry {
+			return history.Entry{Editor: history.Editor{ID: "1", Name: "Ada"}, Did: did}
+		}
+		bea := history.Entry{Editor: history.Editor{ID: "2", Name: "Bea"}, Did: history.Changed, About: "Soup"}
 		for _, e := range []history.Entry{ada("created"), ada(history.Changed), ada(history.Changed), bea, ada(history.Changed), ada("published")} {
 			add(party, e)
 		}
@@ -55,10 +57,14 @@ func TestLog(t *testing.T) {
 		has("a party", party, ada("published"), ada(history.Changed), bea, ada(history.Changed), ada("created"))
 		has("a ball", ball, bea)
 
-		for n := range history.Most + 3 {
-			add(ball, ada(fmt.Sprint(n)))
+		all, err := log.ListKind(ctx, "daily", "event", 2)
+		if err != nil || len(all) != 2 || len(all["party"]) != 2 || all["party"][0].Did != "published" || len(all["ball"]) != 1 {
+			t.Errorf("the last two of each: got %+v, %v", all, err)
 		}
-		if got, _ := log.List(ctx, ball); len(got) != history.Most || got[0].Did != fmt.Sprint(history.Most+2) {
+		for n := range history.Most + 3 {
+			add(ball, ada(strconv.Itoa(n)))
+		}
+		if got, _ := log.List(ctx, ball); len(got) != history.Most || got[0].Did != strconv.Itoa(history.Most+2) {
 			t.Errorf("%d entries, the first %+v, want the last %d", len(got), got[0], history.Most)
 		}
 		if _, err := db.Write.ExecContext(ctx, `UPDATE history SET at = at - 367 * CAST(86400000 AS BIGINT) WHERE thing = 'party'`); err != nil {

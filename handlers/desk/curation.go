@@ -48,6 +48,7 @@ type shownSlot struct {
 	Address string // of its picker
 	ID      string // of its element
 	IsNew   bool   // it was just changed
+	History []shownDeed
 	Theme   string
 	Posts   []shownPost
 	More    int // posts that carry the tag, and are not shown
@@ -96,7 +97,7 @@ func showCuration(ctx context.Context, v *view) (any, error) {
 
 // homepage is the homepage that the active theme declares.
 func (v *view) homepage(ctx context.Context) (ActiveHomepage, error) {
-	home, err := v.site.Homepage(ctx, v.visitor)
+	home, err := v.site.Homepage(ctx, v.visitor, v.member)
 	return home, v.explain(err)
 }
 
@@ -106,10 +107,15 @@ func (v *view) showHomepage(ctx context.Context, home ActiveHomepage, said *noti
 	if err != nil {
 		return nil, v.explain(err)
 	}
+	entries, err := home.Curator.History(ctx, home.Site)
+	if err != nil {
+		return nil, away(err)
+	}
 	page := homepage{Notice: said, Theme: home.Theme, IsLatest: home.IsLatest, Platform: v.site.Kind.Title, Site: v.desk.folder(), Sections: v.sections(home, filled)}
 	for i := range page.Sections {
 		for n := range page.Sections[i].Slots {
 			of := &page.Sections[i].Slots[n]
+			of.History = v.shownDeeds(entries[manifest.TagIdentity(of.Tag)])
 			of.IsNew = said == nil && of.Value == v.request.URL.Query().Get("done")
 		}
 	}

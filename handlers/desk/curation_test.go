@@ -3,6 +3,7 @@ package desk_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,9 @@ func newsroom(t *testing.T) *house {
 	return h
 }
 
+// pastHistory is the history of a slot, which has times of its own.
+var pastHistory = regexp.MustCompile(` History [0-9].*? (Change|Choose a post) for `)
+
 // slots returns what each slot shows, and the notice above them.
 func slots(page shown) (notice string, shown []string) {
 	for n := range page.body.Descendants() {
@@ -42,7 +46,7 @@ func slots(page shown) (notice string, shown []string) {
 			notice = textOf(n)
 		}
 		if strings.Contains(attribute(n, "class"), "panel slot") {
-			shown = append(shown, textOf(n))
+			shown = append(shown, pastHistory.ReplaceAllString(textOf(n), " $1 for "))
 		}
 	}
 	return notice, shown

@@ -81,7 +81,7 @@ func (h *CurationAPI) Serve(w http.ResponseWriter, r *http.Request, site *Curati
 	staff := api.StaffAPI[*curationRequest]{
 		Platforms: h.Platforms, Subject: "the homepage", MaxBody: maxChoice, IsBounded: true, Logger: h.Logger,
 		Prepare: func(ctx context.Context, r *api.StaffRequest) (*curationRequest, error) {
-			home, err := site.Homepage(ctx, r.Visitor)
+			home, err := site.Homepage(ctx, r.Visitor, r.Member)
 			return &curationRequest{r, site, home, h.Path, keys}, err
 		},
 	}

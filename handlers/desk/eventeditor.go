@@ -78,17 +78,8 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	}
 	shown.View, shown.Preview, shown.Text = r.addressesOf(e)
 	shown.PublishAt, shown.Missing = e.Post.PublishAt, r.missing(e)
-	if e.ID != "" {
-		places, err := r.places(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		shown.Guests = places[0]
-		entries, err := r.events.History(ctx, r.site.Name, e.ID)
-		if err != nil {
-			return nil, r.explain(err)
-		}
-		shown.History = shownDeeds(entries)
+	if err := r.addKept(ctx, shown, e); err != nil {
+		return nil, err
 	}
 	if r.site.Kind.ImagesAPI != "" {
 		shown.Upload = r.desk.Path + r.site.Kind.ImagesAPI
@@ -145,6 +136,23 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 func (r *eventsView) owner() string {
 	sum := sha256.Sum256([]byte(r.site.Name + "\x00" + r.member.ID))
 	return hex.EncodeToString(sum[:8])
+}
+
+// addKept adds what is kept beside an event: how many are registered, and who did what.
+func (r *eventsView) addKept(ctx context.Context, shown *eventEditor, e events.Event) error {
+	if e.ID == "" {
+		return nil
+	}
+	places, err := r.places(ctx, e)
+	if err != nil {
+		return err
+	}
+	entries, err := r.events.History(ctx, r.site.Name, e.ID)
+	if err != nil {
+		return r.explain(err)
+	}
+	shown.Guests, shown.History = places[0], r.shownDeeds(entries)
+	return nil
 }
 
 // maxShownValue is how much of a value is shown where it is only read, in code points.

@@ -13,20 +13,23 @@ import (
 // shownDeed is what somebody did.
 type shownDeed struct {
 	At        time.Time
-	Name, Did string // Name is "" for what was done on the platform
+	Name, Did string
+	About     string // what else it was about, "" for nothing
 }
 
 // deeds are what was done, in words.
 var deeds = map[string]string{
 	"created": "made it", "written": "gave it a post, for its text", history.Changed: "changed it", "scheduled": "scheduled it",
 	"published": "published it", "unpublished": "unpublished it", "cancelled": "cancelled it",
+	"filled": "chose", "cleared": "cleared it",
+	"added": "added it", "rotated": "gave it another key", "revoked": "revoked it",
 }
 
-func shownDeeds(entries []history.Entry) (list []shownDeed) {
+func (v *view) shownDeeds(entries []history.Entry) (list []shownDeed) {
 	for _, e := range entries {
-		shown := shownDeed{At: e.At, Did: cmp.Or(deeds[e.Did], clip.Text(e.Did, maxLabel))}
-		if e.ID != "" {
-			shown.Name = cmp.Or(clip.Text(e.Name, maxLabel), "Somebody")
+		shown := shownDeed{At: e.At, About: clip.Text(e.About, maxTitle), Did: cmp.Or(deeds[e.Did], clip.Text(e.Did, maxLabel))}
+		if shown.Name = cmp.Or(clip.Text(e.Name, maxLabel), "somebody"); e.ID == "" {
+			shown.Did += " in " + v.site.Kind.Title
 		}
 		list = append(list, shown)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -33,8 +34,8 @@ type ActiveHomepage struct {
 }
 
 // Homepage is the homepage that the active theme declares, as the platform tells a
-// visitor. Errors are those of [api.FailureOf].
-func (s *CurationSite) Homepage(ctx context.Context, visitor platform.Visitor) (ActiveHomepage, error) {
+// visitor, for a member of the staff who may change it. Errors are those of [api.FailureOf].
+func (s *CurationSite) Homepage(ctx context.Context, visitor platform.Visitor, member platform.StaffMember) (ActiveHomepage, error) {
 	theme, err := s.Active(ctx, visitor)
 	if err != nil {
 		return ActiveHomepage{}, err
@@ -55,7 +56,7 @@ func (s *CurationSite) Homepage(ctx context.Context, visitor platform.Visitor) (
 	if err != nil {
 		return ActiveHomepage{}, err
 	}
-	home := &curation.Homepage{Site: s.Name, Posts: s.Posts, Curator: curator, Declared: declared, OfEvents: s.OfEvents}
+	home := &curation.Homepage{Site: s.Name, Posts: s.Posts, Curator: curator.By(history.Editor{ID: member.ID, Name: member.Name}), Declared: declared, OfEvents: s.OfEvents}
 	return ActiveHomepage{home, theme, len(kept.Findings) == 0}, nil
 }
 

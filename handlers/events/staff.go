@@ -88,7 +88,6 @@ const maxEventJSON = 256 << 10
 // Errors of the events API.
 var (
 	errNoEventBody = api.Invalid(`Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`)
-	errNoCopies    = api.Invalid(`Send JSON such as {"date": "2031-05-08", "until": "2031-06-26"}.`)
 	errNotJSON     = &api.Error{Status: http.StatusUnsupportedMediaType, Outcome: api.Other, Message: "Send the header Content-Type: application/json."}
 	errLongKey     = api.Invalid("The Idempotency-Key has more than 255 characters.")
 	errNoTag       = api.Invalid(`The header If-Match must have the ETag of the event, such as "12".`)
@@ -409,57 +408,6 @@ func (a *eventRequest) duplicate(ctx context.Context) (api.Response, error) {
 		return api.Response{}, err
 	}
 	return a.made(ctx, e)
-}
-
-// copies makes drafts with what the event has, on other dates.
-func (a *eventRequest) copies(ctx context.Context) (api.Response, error) {
-	var body struct{ Date, Until string }
-	if err := a.read(&body, errNoCopies); err != nil {
-		return api.Response{}, err
-	}
-	key := a.Header.Get("Idempotency-Key")
-	if len(key) > api.MaxIdempotencyKey {
-		return api.Response{}, errLongKey
-	}
-	made, err := a.service.Copy(ctx, a.site.Name, a.id, events.Copies{Date: body.Date, Until: body.Until, Key: key})
-	if err != nil {
-		return api.Response{}, err
-	}
-	response := struct {
-		Events []eventResponse `json:"events"`
-	}{}
-	for _, e := range made {
-		one, err := a.event(ctx, e)
-		if err != nil {
-			return api.Response{}, err
-		}
-		response.Events = append(response.Events, one)
-	}
-	return api.Response{Status: http.StatusCreated, Body: response}, nil
-}
-
-// history is what the staff have done with the event.
-func (a *eventRequest) history(ctx context.Context) (api.Response, error) {
-	entries, err := a.service.History(ctx, a.site.Name, a.id)
-	if err != nil {
-		return api.Response{}, err
-	}
-	type entry struct {
-		At  string  `json:"at"`
-		By  *string `json:"by"` // null for what was done on the platform
-		Did string  `json:"did"`
-	}
-	list := []entry{}
-	for _, e := range entries {
-		one := entry{At: api.Time(e.At), Did: e.Did}
-		if e.ID != "" {
-			one.By = &e.Name
-		}
-		list = append(list, one)
-	}
-	return api.Response{Body: struct {
-		History []entry `json:"history"`
-	}{list}}, nil
 }
 
 // attend notes that the member of the staff has the event open.

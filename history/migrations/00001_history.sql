@@ -10,6 +10,7 @@ CREATE TABLE history (
 	editor  TEXT NOT NULL,   -- the platform's ID, empty for what was done on the platform
 	name    TEXT NOT NULL,   -- of the editor
 	did     TEXT NOT NULL,
+	about   TEXT NOT NULL,   -- what else it was about, such as the title of a post
 	PRIMARY KEY (site, kind, thing, at, id)
 );
 

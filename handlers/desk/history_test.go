@@ -1,0 +1,25 @@
+package desk_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A slot says who chose its post, whoever is looking.
+func TestHistoryOfASlot(t *testing.T) {
+	h := newsroom(t)
+	h.post("curation", "Editor", "theme", "nightly", "slot", "top/lead", "post", "3")
+	h.post("curation", "Administrator", "theme", "nightly", "slot", "top/lead", "post", "")
+	var list []string
+	for details := range elements(h.get("curation", "Editor").body, "details") {
+		if attribute(details, "class") == "history" {
+			list = append(list, regexp.MustCompile(`[0-9]+ [A-Z][a-z]+ [0-9]+, [0-9:]+ UTC :`).ReplaceAllString(textOf(details), "|"))
+		}
+	}
+	if diff := cmp.Diff("History | Adam cleared it | Edda chose The third, on bridges", strings.Join(list, "; ")); diff != "" {
+		t.Errorf("the histories of slots (-want +got): %s", diff)
+	}
+}
