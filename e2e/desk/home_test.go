@@ -39,7 +39,7 @@ func TestAtHome(t *testing.T) {
 		if status != 200 {
 			t.Fatalf("choosing a scheme in Ghost: got %d, want 200", status)
 		}
-		p.Until("new RegExp('name=.color-scheme. content=." + night.scheme + "\"').test(await (await fetch('events')).text())")
+		p.Until("new RegExp('name=.color-scheme. content=." + night.scheme + "\"').test(await (await fetch('themes')).text())")
 		p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/events?new="))
 		p.Until("document.activeElement?.name === 'f.name'")
 		if got := browser.JS[string](p, ground); got != night.colour {

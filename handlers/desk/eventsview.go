@@ -72,7 +72,7 @@ type eventEditor struct {
 	Types    []choice
 	Fields   []eventField
 	Groups   []fieldGroup // of the fields
-	Kept     string // values that the type has no fields for, as JSON
+	Kept     string       // values that the type has no fields for, as JSON
 	Revision int64
 	Status   string
 	Platform string
