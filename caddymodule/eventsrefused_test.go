@@ -29,10 +29,14 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 		{"HEAD", one, ""},
 		{"PUT", one, body},
 		{"DELETE", one, ""},
+		{"POST", one + "/write", ""},
 		{"POST", one + "/publish", ""},
 		{"POST", one + "/unpublish", ""},
 		{"POST", one + "/cancel", ""},
 		{"POST", one + "/duplicate", ""},
+		{"POST", one + "/copies", `{"date":"2031-05-08"}`},
+		{"GET", one + "/history", ""},
+		{"HEAD", one + "/history", ""},
 		{"POST", one + "/presence", ""},
 		{"GET", one + "/registrations", ""},
 		{"HEAD", one + "/registrations", ""},
@@ -57,7 +61,7 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 			want.Header, want.Body = got.Header, got.Body
 		}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			h.t.Errorf("%s: %s %s: %s%v", name, endpoint.method, endpoint.path, diff, err)
+			h.t.Errorf("%s, %s, %s: response: error %v, want none (-want +got):\n%s", name, endpoint.method, endpoint.path, err, diff)
 		}
 	}
 }
@@ -105,10 +109,20 @@ func TestEventsRefused(t *testing.T) {
 		{"no such view, without the answer", "HEAD", "?view=old", "", nil, 422, ""},
 		{"another method", "PATCH", "", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"another method of an event", "POST", "/" + draft.ID, body, nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading what is written", "GET", "/" + draft.ID + "/write", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what publishes", "GET", "/" + draft.ID + "/publish", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what unpublishes", "GET", "/" + draft.ID + "/unpublish", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what cancels", "GET", "/" + draft.ID + "/cancel", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what copies", "GET", "/" + draft.ID + "/duplicate", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"reading copies", "GET", "/" + draft.ID + "/copies", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"copies of none", "POST", noID + "/copies", `{"date":"2031-05-08"}`, nil, 404, noEvent},
+		{"copies without JSON", "POST", "/" + draft.ID + "/copies", "date=2031-05-08", as("Content-Type", "text/plain"), 415, notJSON},
+		{"too large for copies", "POST", "/" + draft.ID + "/copies", large, nil, 413, `{"message":"The request's body is too large."}`},
+		{"copies on no date", "POST", "/" + draft.ID + "/copies", `{"date":"2031-05-08","until":"2031-05-07"}`, nil, 422, `{"message":"The last date of the copies must not be before the first one.",` +
+			`"problems":[{"field":"until","message":"The last date of the copies must not be before the first one."}]}`},
+		{"changing the history", "POST", "/" + draft.ID + "/history", "", nil, 405, `{"message":"The method is not allowed here."}`},
+		{"the history of none", "GET", noID + "/history", "", nil, 404, noEvent},
+		{"the history of none, without the answer", "HEAD", noID + "/history", "", nil, 404, ""},
 		{"reading who is there", "GET", "/" + draft.ID + "/presence", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"registrations of none", "GET", noID + "/registrations", "", nil, 404, noEvent},
 		{"changing registrations", "PUT", "/" + draft.ID + "/registrations", "", nil, 405, `{"message":"The method is not allowed here."}`},
@@ -137,6 +151,8 @@ func TestEventsRefused(t *testing.T) {
 		{"no event's ID", "GET", "/%2e%2e", "", nil, 404, noEvent},
 		{"saving none", "PUT", noID, body, nil, 404, noEvent},
 		{"deleting none", "DELETE", noID, "", nil, 404, noEvent},
+		{"writing none", "POST", noID + "/write", "", nil, 404, noEvent},
+		{"writing an old one", "POST", "/" + draft.ID + "/write", "", as("If-Match", `"1"`), 412, changed},
 		{"publishing none", "POST", noID + "/publish", "", nil, 404, noEvent},
 		{"copying none", "POST", noID + "/duplicate", "", nil, 404, noEvent},
 		{"unpublishing a draft", "POST", "/" + draft.ID + "/unpublish", "", nil, 409, notPublished},
@@ -173,7 +189,7 @@ func TestEventsRefused(t *testing.T) {
 			want += "\n"
 		}
 		if got.Status != test.status || got.Body != want || err != nil {
-			t.Errorf("%s: %v, %v", test.name, got, err)
+			t.Errorf("%s: got %v, %v, want status %v, body %v, no error", test.name, got, err, test.status, want)
 		}
 	}
 	for _, path := range []string{"/ghost/lychgate/desk/event-labels", "/ghost/lychgate/events", "/ghost/lychgate/events.ics", "/ghost/lychgate/events/x"} {
@@ -191,16 +207,16 @@ func TestEventsRefused(t *testing.T) {
 	}
 	h.eachOfEvents("too many", draft.ID, response{Status: 429}, forged...)
 	if list := h.do("GET", "/ghost/lychgate/desk/event-labels", "Cookie", h.owner); list.Status != 200 || !strings.HasPrefix(list.Body, `{"labels":[`) {
-		t.Errorf("%v", list)
+		t.Errorf("got %v, want status 200, body beginning with %s", list, `{"labels":[`)
 	}
 	if list := h.do("HEAD", "/ghost/lychgate/desk/event-labels", "Cookie", h.owner); list.Status != 200 {
-		t.Errorf("%v", list)
+		t.Errorf("got %v, want status 200", list)
 	}
 	if list := h.do("HEAD", "/ghost/lychgate/desk/events", "Cookie", h.owner, "Accept", "application/json"); list.Status != 200 {
-		t.Errorf("%v", list)
+		t.Errorf("got %v, want status 200", list)
 	}
 	if one := h.do("HEAD", "/ghost/lychgate/desk/events/"+draft.ID, "Cookie", h.owner); one.Status != 200 {
-		t.Errorf("%v", one)
+		t.Errorf("got %v, want status 200", one)
 	}
 }
 
@@ -231,7 +247,7 @@ func TestReadersEvents(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD"} {
 			got := ask(method, path)
 			if got.Status != 200 || got.Header["Cache-Control"] != "public, max-age=30" || (method == "GET") != (got.Body != "") {
-				t.Errorf("%s %s: %v", method, path, got)
+				t.Errorf(`%s %s: got %v, want status 200, Cache-Control "public, max-age=30", a body for GET alone`, method, path, got)
 			}
 			if want := saved[path]; got.Header["Content-Disposition"] != want {
 				t.Errorf("%s %s is saved as %s, want %s", method, path, got.Header["Content-Disposition"], want)
@@ -263,13 +279,13 @@ func TestReadersEvents(t *testing.T) {
 		}
 		h.decode(ask("GET", query).Body, &list)
 		if len(list.Events) != want || list.Next != nil {
-			t.Errorf("%s: %+v", query, list)
+			t.Errorf("%s: got %+v, want %v events, no next", query, list, want)
 		}
 	}
 	for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?from=-1", "?from=1000001", "?type=" + strings.Repeat("x", 201), "?%zz"} {
 		for _, path := range []string{query, ".ics" + query} {
 			if got := ask("GET", path); got.Status != 422 || !strings.Contains(got.Body, `"errors":{"`) {
-				t.Errorf("%s: %v", path, got)
+				t.Errorf("%s: got %v, want status 422, body with %s", path, got, `"errors":{"`)
 			}
 			if got := ask("HEAD", path); got.Status != 422 {
 				t.Errorf("HEAD %s: %v", path, got)
@@ -278,7 +294,7 @@ func TestReadersEvents(t *testing.T) {
 	}
 	for _, path := range []string{"/none", "/none.ics", "/a/b", "/%00", "/" + strings.Repeat("x", 1000)} {
 		if got := ask("GET", path); got.Status != 404 || got.Body != `{"message":"There is no event at this address."}` {
-			t.Errorf("%.20s: %v", path, got)
+			t.Errorf("%.20s: got %v, want status 404, body %s", path, got, `{"message":"There is no event at this address."}`)
 		}
 	}
 
@@ -302,7 +318,7 @@ func TestReadersEvents(t *testing.T) {
 	for _, path := range []string{"?limit=7", ".ics?limit=7", "/unknown"} {
 		for _, method := range []string{"GET", "HEAD"} {
 			if got := ask(method, path); got.Status != 503 || got.Header["Retry-After"] != "5" {
-				t.Errorf("%s %s: %v", method, path, got)
+				t.Errorf(`%s %s: got %v, want status 503, Retry-After "5"`, method, path, got)
 			}
 		}
 	}
@@ -319,7 +335,7 @@ func TestReadersEvents(t *testing.T) {
 	for _, path := range all {
 		for _, method := range []string{"GET", "HEAD"} {
 			if got := ask(method, path); got.Status != 429 || got.Header["Retry-After"] == "" {
-				t.Errorf("%s %s: %v", method, path, got)
+				t.Errorf("%s %s: got %v, want status 429, a Retry-After", method, path, got)
 			}
 		}
 	}
@@ -355,17 +371,28 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		"done, and the answers are lost": writes(applyAndClose),
 	} {
 		body := h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"})
+		text, _ := h.events(201, "POST", "", body)
+		p.begin(fault)
+		if got, answer := h.events(202, "POST", "/"+text.ID+"/write", ""); got.Pending == nil {
+			t.Errorf("%s: write: %v", name, answer)
+		}
+		h.events(202, "PUT", "/"+text.ID, strings.Replace(body, "Ada", "Bea", 1))
+		p.fix()
+		posts++
+		if got := settled(text.ID); got.Status != "draft" || got.Post == nil || got.Post.Status != "draft" || got.Values["speaker"] != "Bea" {
+			t.Errorf("%s: %+v, want a draft with a post", name, got)
+		}
 		draft, _ := h.events(201, "POST", "", body)
 		p.begin(fault)
 		for _, action := range []string{"publish", "cancel", "publish"} {
 			if got, answer := h.events(202, "POST", "/"+draft.ID+"/"+action, ""); got.Pending == nil {
-				t.Errorf("%s: %s: %v", name, action, answer)
+				t.Errorf("%s: events = %s: %v, want a pending", name, action, answer)
 			}
 		}
 		p.fix()
 		posts++
 		if got := settled(draft.ID); got.Status != "published" || got.Post == nil || got.Post.Status != "published" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf(`%s: settled = %+v, want status "published", a published post`, name, got)
 		}
 		if made := h.ids("posts", "title:~'"+h.unique+"'"); len(made) != posts {
 			t.Errorf("%s: posts %v, want %d", name, made, posts)
@@ -375,7 +402,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		h.events(202, "POST", "/"+draft.ID+"/unpublish", "")
 		p.fix()
 		if got := settled(draft.ID); got.Status != "draft" || got.Post == nil || got.Post.Status != "draft" || got.Values["speaker"] != "Bea" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf(`%s: settled = %+v, want status "draft", a post that is a draft, speaker "Bea"`, name, got)
 		}
 	}
 	fresh := h.signIn(ghostOwner)
@@ -406,11 +433,11 @@ http://:{{port}} {
 }
 `)
 	if got := e.do("GET", "/ghost/lychgate/events"); got.Status != 200 || got.Body != `{"events":[],"total":0,"next":null,"messages":{}}` {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want status 200, body %s", got, `{"events":[],"total":0,"next":null,"messages":{}}`)
 	}
 	for _, host := range []string{"bare.example.com", "nobody.example.com"} {
 		if got := e.do("GET", "/ghost/lychgate/events", "Host", host); got.Status != 404 {
-			t.Errorf("%s: %v", host, got)
+			t.Errorf("%s: got %v, want status 404", host, got)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
@@ -18,6 +19,9 @@ type Homepage struct {
 	Posts    platform.PostHost
 	Curator  *Curator
 	Declared *manifest.Curation
+
+	// OfEvents returns those of some posts that show events. Nil for a site without events.
+	OfEvents func(ctx context.Context, posts []string) ([]string, error)
 }
 
 // Slot is a slot and what it holds.
@@ -35,8 +39,12 @@ const (
 	MaxShown = 10
 	maxPosts = 1000
 
-	// MaxFound is how many posts a search returns.
-	MaxFound = 20
+	// FoundStep is how many posts a search returns at first, and how many more each time that
+	// more are wanted, up to MaxFound.
+	FoundStep, MaxFound = 20, 80
+
+	// maxRecent is how many posts are asked for, of which those of events are left out.
+	maxRecent = 100
 
 	// maxWords is how many words of a search count, each with up to maxWord bytes.
 	maxWords, maxWord = 8, 100
@@ -110,17 +118,41 @@ func (h *Homepage) Recent(ctx context.Context, of manifest.Section) ([]platform.
 	return h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: of.Picker.RecentLimit})
 }
 
-// Search returns the newest published posts with some words in their titles.
-func (h *Homepage) Search(ctx context.Context, of manifest.Section, text string) ([]platform.Post, error) {
+// RecentWithoutEvents is Recent without posts that show events, if the site has any.
+func (h *Homepage) RecentWithoutEvents(ctx context.Context, of manifest.Section) ([]platform.Post, error) {
+	if h.OfEvents == nil {
+		return h.Recent(ctx, of)
+	}
+	list, err := h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: maxRecent})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, p := range list {
+		ids = append(ids, p.ID)
+	}
+	left, err := h.OfEvents(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(p platform.Post) bool { return slices.Contains(left, p.ID) })
+	return list[:min(len(list), of.Picker.RecentLimit)], nil
+}
+
+// Search returns the newest published posts with some words in their titles, at most a number
+// of them up to MaxFound, and whether there are more.
+func (h *Homepage) Search(ctx context.Context, of manifest.Section, text string, most int) (list []platform.Post, hasMore bool, err error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
+	most = min(max(most, FoundStep), MaxFound)
 	words = words[:min(len(words), maxWords)]
 	for i, word := range words {
 		words[i] = strings.ToValidUTF8(word[:min(len(word), maxWord)], "")
 	}
-	return h.published(ctx, platform.PostSearch{Words: words, Tag: filterOf(of), Most: MaxFound})
+	list, err = h.published(ctx, platform.PostSearch{Words: words, Tag: filterOf(of), Most: most + 1})
+	return list[:min(len(list), most)], len(list) > most, err
 }
 
 func (h *Homepage) published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {

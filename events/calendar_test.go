@@ -113,7 +113,7 @@ func TestCalendarWithLink(t *testing.T) {
 			e := newEvent(test.values)
 			e.Values["event_date"], e.Values["access"], e.Values["platform_url"] = "2031-05-01", "free", link
 			e.Site, e.body = "daily", e.publicJSON()
-			if err := store.Insert(t.Context(), *e); err != nil {
+			if err := store.Insert(t.Context(), *e, Editor{}); err != nil {
 				t.Fatalf("store.Insert: %v", err)
 			}
 			file, name, err := NewFeed(store).CalendarWith(t.Context(), "daily", "gates", test.link)

@@ -7,12 +7,18 @@ package events
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
+
+// Kind is the kind of work that syncs an event to its post. Its keys are events' IDs.
+const Kind = "events"
 
 // Event is an event of a site.
 type Event struct {
@@ -33,8 +39,9 @@ type Event struct {
 
 	CreatedAt, UpdatedAt time.Time
 
-	// Post is what the platform has of it, as far as is known.
-	Post Post
+	// Post is what the platform has of it, as far as is known, and Order what it is to have.
+	Post  Post
+	Order Order
 
 	// Shape is how its post is made, by the manifest at the time when it was last saved.
 	Shape Shape
@@ -50,6 +57,14 @@ type Event struct {
 // has reports whether the type of an event has a field.
 func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
 
+// Text returns the value of a field that is text, "" if the type does not have the field.
+func (e *Event) Text(key string) string {
+	if !e.has(key) {
+		return ""
+	}
+	return textOf(e.Values, key)
+}
+
 // Shape is what a theme's manifest says of an event.
 type Shape struct {
 	Label    string   `json:"label"` // of the type
@@ -62,8 +77,48 @@ type Shape struct {
 	Own []string `json:"own,omitempty"`
 
 	// Checked is what becomes of the event when staff publish its post on the platform,
-	// "" if its values were changed since they were last checked.
+	// "" if its values are not those of an event that can be published, or nobody has checked.
 	Checked Status `json:"checked,omitempty"`
+
+	// Wrong are the fields of a draft with which it cannot be published. What a post has of
+	// them stays.
+	Wrong []string `json:"wrong,omitempty"`
+
+	// Required are those of the fields in a post that have to be filled.
+	Required []string `json:"required,omitempty"`
+}
+
+// since says what was done with an event that was another one before, "" for nothing that its history
+// has.
+func (e *Event) since(before *Event) string {
+	switch {
+	case e.Status == deleted:
+	case e.Status == Draft && before.Status.isPublic():
+		return "unpublished"
+	case e.Status != before.Status:
+		return string(e.Status)
+	case e.Order.HasPost && !before.Order.HasPost:
+		return "written"
+	case before.Post.Status != platform.Scheduled && e.Post.Status == platform.Scheduled:
+		return "scheduled"
+	case e.Theme != before.Theme || e.Type != before.Type || !reflect.DeepEqual(e.Values, before.Values):
+		return history.Changed
+	}
+	return ""
+}
+
+// Order is what staff have asked for of the post of an event, beside the values.
+type Order struct {
+	// HasPost means that a draft is to have a post, for its text.
+	HasPost bool `json:"has_post,omitempty"`
+
+	// IsTakenBack means that the post of a draft is to be a draft too. Otherwise, that is for
+	// staff to say on the platform.
+	IsTakenBack bool `json:"is_taken_back,omitempty"`
+
+	// Author is the ID of the member of the staff in whose name the post is made, "" for the
+	// owner of the publication.
+	Author string `json:"author,omitempty"`
 }
 
 // Status is what an editor has made of an event.
@@ -82,6 +137,11 @@ const (
 // isPublic reports whether readers find the event, once its post is published.
 func (s Status) isPublic() bool { return s == Published || s == Cancelled }
 
+// wantsPost reports whether the platform is to have a post of the event.
+func (e *Event) wantsPost() bool {
+	return e.Status.isPublic() || e.Status == Draft && (e.Order.HasPost || e.Post.ID != "")
+}
+
 // Post is the post of an event, as the platform last had it. The zero value is none.
 type Post struct {
 	ID       string   `json:"id"`
@@ -95,6 +155,9 @@ type Post struct {
 	Tags     []string `json:"tags"`          // that were given to it, not all that it has
 	URL      string   `json:"url"`
 	Edit     string   `json:"edit"`
+
+	// PublishAt is when the platform publishes it, zero if it is not scheduled.
+	PublishAt time.Time `json:"publish_at,omitzero"`
 
 	// Page is the sum of what its page has beside the event, "" for a page that was written
 	// before there was one, and for none.

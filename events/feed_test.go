@@ -122,7 +122,7 @@ func fill(t *testing.T, db *database.DB, count, size int) *SQL {
 			e.Type = "party"
 		}
 		e.body = e.publicJSON()
-		if err := store.Insert(t.Context(), *e); err != nil {
+		if err := store.Insert(t.Context(), *e, Editor{}); err != nil {
 			t.Fatalf("store.Insert: %v", err)
 		}
 	}

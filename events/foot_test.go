@@ -146,5 +146,9 @@ func TestFootOfAPost(t *testing.T) {
 		t.Errorf("the platform was asked for its language %d times, want 2: one that failed, and one for all saves", asked)
 	}
 	want[Event](t)(r.Unpublish(t.Context(), "daily", e.ID, 0))
-	has("unpublished", "<!-- before -->\n<!-- behind -->")
+	has("unpublished", "<!-- before -->\n"+german+"\n<!-- behind -->")
+	if err := r.Delete(t.Context(), "daily", e.ID, 0); err != nil {
+		t.Fatalf("r.Delete: %v", err)
+	}
+	has("deleted", "<!-- before -->\n<!-- behind -->")
 }

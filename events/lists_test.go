@@ -32,7 +32,7 @@ func fillDrafts(t *testing.T, store *SQL, count int) (ids []string) {
 			Site: "daily", ID: fmt.Sprintf("%026d", i), Theme: "solo", Type: "webinar", Status: Draft, Revision: 1, CreatedAt: updatedAt, UpdatedAt: updatedAt,
 			Values: map[string]any{"name": fmt.Sprint("Draft ", i), "notes": strings.Repeat("x", 120<<10)},
 		}
-		if err := store.Insert(t.Context(), e); err != nil {
+		if err := store.Insert(t.Context(), e, Editor{}); err != nil {
 			t.Fatalf("store.Insert: %v", err)
 		}
 		ids = append(ids, e.ID)

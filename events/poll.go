@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -80,9 +82,6 @@ func (s *Posts) refresh(ctx context.Context, host platform.EventHost, list []Eve
 	return polled, posts, nil
 }
 
-// errSame means that there is nothing to take over.
-var errSame = errors.New("nothing was changed")
-
 // takeOver takes over what staff have changed of the post of an event, nil if it is gone.
 func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (Event, error) {
 	if e.Post.ID == "" || e.Pending != nil || p != nil && e.Post.same(*p) {
@@ -100,10 +99,17 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 			now.lose()
 			return nil
 		}
-		before := now.body
+		before, was := now.body, *now
+		was.Values = maps.Clone(now.Values)
 		now.UpdatedAt = s.store.Now().UTC().Truncate(time.Millisecond)
 		now.follow(*p)
-		if now.Status.isPublic() && (before == "" || now.Post.isShown()) {
+		if did := now.since(&was); did != "" {
+			if err := s.store.Note(ctx, tx, Key{now.Site, now.ID}, Editor{}, did); err != nil {
+				return err
+			}
+		}
+		hasLeft := now.Status == Draft && now.Post.isOut() && strings.Contains(p.Head+p.Foot, partStart) // of the event
+		if hasLeft || now.Status.isPublic() && (before == "" || now.Post.isShown()) {
 			task, err := s.work.Enqueue(ctx, tx, now.task())
 			now.Pending = &Pending{Since: task.Since, Tries: task.Attempts}
 			return err
@@ -118,7 +124,7 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 
 // same reports whether the platform has a post as it had it.
 func (p Post) same(is platform.EventPost) bool {
-	return p.Title == is.Title && p.Slug == is.Slug && p.Excerpt == is.Excerpt && p.Picture == is.Picture && p.Alt == is.Alt && p.Status == is.Status && p.URL == is.URL
+	return p.Title == is.Title && p.Slug == is.Slug && p.Excerpt == is.Excerpt && p.Picture == is.Picture && p.Alt == is.Alt && p.Status == is.Status && p.URL == is.URL && p.PublishAt.Equal(is.PublishAt)
 }
 
 // follow makes the changes in an event that staff have made in its post. What an editor has
@@ -128,6 +134,7 @@ func (e *Event) follow(p platform.EventPost) {
 	last := e.Post
 	if p.Title != last.Title && (e.title() == last.Title) {
 		e.set("name", p.Title)
+		e.recheck("name")
 	}
 	for _, field := range []struct{ key, was, is string }{
 		{"description", last.Excerpt, p.Excerpt},
@@ -137,6 +144,7 @@ func (e *Event) follow(p platform.EventPost) {
 	} {
 		if field.is != field.was && textOf(e.Values, field.key) == field.was {
 			e.set(field.key, field.is)
+			e.recheck(field.key)
 		}
 	}
 	switch {
@@ -155,6 +163,22 @@ func (e *Event) follow(p platform.EventPost) {
 	e.body = ""
 	if e.Status.isPublic() && e.Post.isShown() {
 		e.body = e.publicJSON()
+	}
+}
+
+// recheck notes that staff have given a field of a draft a text in its post, which the platform
+// takes, or have left it without.
+func (e *Event) recheck(key string) {
+	if e.Status != Draft || !e.has(key) {
+		return
+	}
+	wasWrong := len(e.Shape.Wrong) > 0
+	e.Shape.Wrong = slices.DeleteFunc(slices.Clone(e.Shape.Wrong), func(wrong string) bool { return wrong == key })
+	if textOf(e.Values, key) == "" && slices.Contains(e.Shape.Required, key) {
+		e.Shape.Wrong = append(e.Shape.Wrong, key)
+		e.Shape.Checked = ""
+	} else if wasWrong && len(e.Shape.Wrong) == 0 {
+		e.Shape.Checked = Published
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 const (
@@ -38,8 +40,40 @@ func newPublications() *publications {
 	}
 }
 
+// sitePages knows what the posts of sites have for readers beside the events.
+type sitePages struct {
+	store        Store
+	hosts        func(site string) platform.EventHost
+	work         *work.Queue
+	pages        Pages
+	publications *publications
+}
+
+// UsePages sets what the posts of events have. It must be called before Run.
+func (s *sitePages) UsePages(p Pages) { s.pages = p }
+
+// sitePage returns what the posts of a site have now. While the platform does not say what its
+// publication is, that is English and has no name, and isKnown is false. Errors: those of the store.
+func (s *sitePages) sitePage(ctx context.Context, host platform.EventHost, site string) (p sitePage, isKnown bool, err error) {
+	_, settings, err := s.store.Version(ctx, site)
+	if err != nil {
+		return sitePage{}, false, err
+	}
+	p = sitePage{script: s.pages.Script, language: messaging.DefaultLanguage, register: settings.Messages[string(messaging.CanRegister)], takesRegistrations: true, now: s.store.Now()}
+	if s.pages.TakesRegistrations != nil {
+		p.takesRegistrations = s.pages.TakesRegistrations(site)
+	}
+	if p.publication, err = s.publication(ctx, host, site); err != nil {
+		return p, false, nil //nolint:nilerr // isKnown says so
+	}
+	if language, ok := messaging.Language(p.publication.Language); ok {
+		p.language = language
+	}
+	return p, true, nil
+}
+
 // publication returns the publication of a site. Errors: those of the platform.
-func (s *Posts) publication(ctx context.Context, host platform.EventHost, site string) (platform.Publication, error) {
+func (s *sitePages) publication(ctx context.Context, host platform.EventHost, site string) (platform.Publication, error) {
 	if p, isKnown := s.publications.Get(site); isKnown {
 		return p, nil
 	}
@@ -58,7 +92,7 @@ func (s *Posts) publication(ctx context.Context, host platform.EventHost, site s
 // Title returns what readers know the publication of a site by, "" while that is not known. The
 // platform is asked once a minute at most, and whoever asks waits for it only if there is no
 // earlier title.
-func (s *Posts) Title(ctx context.Context, site string) string {
+func (s *sitePages) Title(ctx context.Context, site string) string {
 	title, isKnown := s.publications.titles.Get(site)
 	_, isAsked := s.publications.asked.Get(site)
 	host := s.hosts(site)
@@ -79,7 +113,7 @@ func (s *Posts) Title(ctx context.Context, site string) string {
 
 // Calendar returns the address of the calendar of all events of a site, to which readers subscribe,
 // "" if no readers are served. origin is where the site is as long as the platform does not say.
-func (s *Posts) Calendar(ctx context.Context, site, origin string) string {
+func (s *sitePages) Calendar(ctx context.Context, site, origin string) string {
 	if s.pages.List == "" {
 		return ""
 	}
@@ -94,7 +128,7 @@ func (s *Posts) Calendar(ctx context.Context, site, origin string) string {
 
 // Zone returns the time zone of a site's publication, UTC if it has none. Errors: those of the
 // platform.
-func (s *Posts) Zone(ctx context.Context, site string) (*time.Location, error) {
+func (s *sitePages) Zone(ctx context.Context, site string) (*time.Location, error) {
 	host := s.hosts(site)
 	if host == nil {
 		return time.UTC, nil

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -13,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -34,6 +36,14 @@ type Service struct {
 	work       *work.Queue
 	dependents dependents
 	listing    *limiter.Limiter
+	by         Editor
+}
+
+// By returns the service for an editor: posts are made in their name, and so is what is done.
+func (s *Service) By(e Editor) *Service {
+	theirs := *s
+	theirs.by = e
+	return &theirs
 }
 
 // New returns a Service whose Posts need Run, and has a queue sync events. hosts returns the
@@ -48,6 +58,23 @@ func New(store Store, queue *work.Queue, hosts func(site string) platform.EventH
 // maxLists bounds the lists that are read at once, for all sites of a process. One is read in
 // some milliseconds, and has at most maxListBytes and one event.
 const maxLists = 4
+
+// OfPosts returns those of at most 100 posts that events of a site have.
+func (s *Service) OfPosts(ctx context.Context, site string, posts []string) ([]string, error) {
+	return s.store.OfPosts(ctx, site, posts)
+}
+
+// Now returns the time by the store's clock.
+func (s *Service) Now() time.Time { return s.store.Now() }
+
+// Tally counts events for the lists of a site, whose months are in a time zone.
+func (s *Service) Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error) {
+	if err := s.listing.Acquire(ctx, site); err != nil {
+		return Tally{}, err
+	}
+	defer s.listing.Release(site)
+	return s.store.Tally(ctx, site, q, zone)
+}
 
 // List returns events of a site.
 func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) {
@@ -75,21 +102,35 @@ func (s *Service) Create(ctx context.Context, site string, d Edit) (Event, error
 // insert keeps a new event, unless the site has too many. Requests at the same moment, which
 // are few, may each have the last place.
 func (s *Service) insert(ctx context.Context, site, id string, d Edit) (Event, error) {
+	if err := s.hasRoom(ctx, site, 1); err != nil {
+		return Event{}, err
+	}
+	return s.keep(ctx, site, id, d)
+}
+
+// hasRoom reports why a site may not make some more events. Errors: ErrTooFast, ErrTooMany, those of
+// the store.
+func (s *Service) hasRoom(ctx context.Context, site string, more int) error {
 	drafts, made, err := s.store.CountMade(ctx, site, madeSpan)
 	switch {
 	case err != nil:
-		return Event{}, err
-	case made >= MaxMade:
-		return Event{}, ErrTooFast
-	case drafts >= MaxDrafts:
-		return Event{}, ErrTooMany
+		return err
+	case made+more > MaxMade:
+		return ErrTooFast
+	case drafts+more > MaxDrafts:
+		return ErrTooMany
 	}
+	return nil
+}
+
+// keep keeps a new event.
+func (s *Service) keep(ctx context.Context, site, id string, d Edit) (Event, error) {
 	now := s.store.Now().UTC().Truncate(time.Millisecond)
 	e := Event{
 		Site: site, ID: id, Theme: d.Theme, Type: d.Type, Values: d.Values, Status: Draft,
 		Revision: newRevision(), CreatedAt: now, UpdatedAt: now,
 	}
-	return e, s.store.Insert(ctx, e)
+	return e, s.store.Insert(ctx, e, s.by)
 }
 
 // CreateOnce is Create for an editor who may ask again with the same key, because the response
@@ -160,9 +201,14 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		case revision != 0 && revision != e.Revision:
 			return ErrChanged
 		}
-		was := e.Status
+		before := *e
 		if err := change(e); err != nil {
 			return err
+		}
+		if did := e.since(&before); did != "" {
+			if err := s.store.Note(ctx, tx, Key{site, id}, s.by, did); err != nil {
+				return err
+			}
 		}
 		e.Revision, e.UpdatedAt = newRevision(), s.store.Now().UTC().Truncate(time.Millisecond)
 		if !e.Status.isPublic() {
@@ -173,7 +219,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 				return err
 			}
 		}
-		if e.Pending != nil || e.Status.isPublic() || e.Status == deleted || was != e.Status && e.Post.ID != "" {
+		if e.Pending != nil || e.wantsPost() || e.Status == deleted {
 			task, err = enqueue(ctx, tx, e.task())
 			e.Pending = &Pending{Since: task.Since, Tries: task.Attempts}
 		}
@@ -202,13 +248,16 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 	e, err := s.change(ctx, site, id, revision, func(e *Event) error {
 		isSame := e.isAs(d)
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
-		if !e.Status.isPublic() {
-			if !isSame {
-				e.Shape.Checked = ""
-			}
-			return nil
+		switch {
+		case e.Status.isPublic():
+			return s.shape(e, t)
+		case isSame && t == nil:
+		case e.wantsPost():
+			s.shapeDraft(e, t)
+		case !isSame:
+			e.Shape.Checked = ""
 		}
-		return s.shape(e, t)
+		return nil
 	})
 	if errors.Is(err, ErrChanged) { // by this edit, of which the response was lost
 		if now, found := s.Find(ctx, site, id); found == nil && now.isAs(d) {
@@ -223,8 +272,54 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 func (s *Service) Publish(ctx context.Context, site, id string, revision int64, t *Type) (Event, error) {
 	return s.change(ctx, site, id, revision, func(e *Event) error {
 		e.Status = Published
+		s.order(e, Order{})
 		return s.shape(e, t)
 	})
+}
+
+// Write has a draft get a post, for its text, and the post of any event stay as it is. Errors:
+// ErrNotFound, ErrChanged, *InvalidError if the theme has no such type, those of the store.
+func (s *Service) Write(ctx context.Context, site, id string, revision int64, t *Type) (Event, error) {
+	e, err := s.Find(ctx, site, id)
+	switch {
+	case err != nil:
+		return Event{}, err
+	case revision != 0 && revision != e.Revision:
+		return Event{}, ErrChanged
+	case e.Post.ID != "" && e.Pending == nil:
+		return e, nil
+	}
+	return s.change(ctx, site, id, revision, func(e *Event) error {
+		if e.Status.isPublic() {
+			return nil // and its post is on its way
+		}
+		s.order(e, Order{HasPost: true})
+		return s.shapeDraft(e, t)
+	})
+}
+
+// order notes what is asked for of a post. Who asks for one first is its author.
+func (s *Service) order(e *Event, o Order) {
+	if o.Author = e.Order.Author; o.Author == "" && e.Post.ID == "" {
+		o.Author = s.by.ID
+	}
+	e.Order = o
+}
+
+// shapeDraft is shape for a draft, whose values may be any. Errors: *InvalidError, if it cannot
+// have a post.
+func (s *Service) shapeDraft(e *Event, t *Type) error {
+	was := e.Shape.Checked
+	e.Shape.Wrong = []string{"type"}
+	err := s.shape(e, t)
+	e.Shape.Checked = ""
+	if err == nil {
+		e.Shape.Checked = cmp.Or(was, Published)
+	}
+	if slices.Contains(e.Shape.Wrong, "type") {
+		return err
+	}
+	return nil
 }
 
 // shape notes what an event's type says of its post. Errors: *InvalidError, if it cannot be
@@ -235,27 +330,22 @@ func (s *Service) shape(e *Event, t *Type) error {
 	}
 	isTheirs := e.Post.Slug != "" && textOf(e.Values, "slug") == e.Post.Slug // such as snake_case
 	problems := slices.DeleteFunc(t.Problems(e.Values, s.Posts.limits(e.Site)), func(p manifest.Problem) bool { return isTheirs && p.Field == "slug" })
+	if len(problems) == 0 {
+		problems = t.postProblems(e.Values, s.Posts.limits(e.Site))
+	}
+	e.Shape = t.shape()
+	for _, p := range problems {
+		e.Shape.Wrong = append(e.Shape.Wrong, p.Field)
+	}
 	if len(problems) > 0 {
 		return &InvalidError{problems}
 	}
-	if problems := t.postProblems(e.Values, s.Posts.limits(e.Site)); len(problems) > 0 {
-		return &InvalidError{problems}
-	}
-	e.Shape = t.shape()
 	e.Shape.Checked = e.Status
 	if most := s.Posts.limits(e.Site).Head; most > 0 && len(e.head(sitePage{script: s.Posts.pages.Script}, ""))+maxKnownLater > most {
 		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
 	}
 	return nil
 }
-
-const (
-	// maxAddress bounds the address of a page that its head names, in bytes, and maxKnownLater
-	// what it adds to the head in three places, with the name and the address of the
-	// publication.
-	maxAddress    = 500
-	maxKnownLater = 4 << 10
-)
 
 // Problems returns why an event cannot be published as a type of its theme, nil if the
 // theme has no such type any more.
@@ -274,7 +364,7 @@ func (s *Service) Unpublish(ctx context.Context, site, id string, revision int64
 		if !e.Status.isPublic() {
 			return ErrNoPost
 		}
-		e.Status = Draft
+		e.Status, e.Order.IsTakenBack = Draft, true
 		return nil
 	})
 }
@@ -299,6 +389,15 @@ func (s *Service) Delete(ctx context.Context, site, id string, revision int64) e
 		return nil
 	})
 	return err
+}
+
+// History returns what the staff have done with an event, the last first. Errors: ErrNotFound, those of
+// the store.
+func (s *Service) History(ctx context.Context, site, id string) ([]history.Entry, error) {
+	if _, err := s.Find(ctx, site, id); err != nil {
+		return nil, err
+	}
+	return s.store.History(ctx, Key{site, id})
 }
 
 // Attend notes that an editor has an event open, and returns the names of others who do, and

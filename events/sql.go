@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/work"
 )
@@ -22,7 +23,10 @@ var migrations embed.FS
 var Schema = database.Schema{Name: "events", Files: migrations}
 
 // SQL is a [Store] on a database, by whose clock it goes.
-type SQL struct{ db *database.DB }
+type SQL struct {
+	db      *database.DB
+	history *history.Log
+}
 
 // NewSQL brings the tables up to date and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
@@ -32,16 +36,17 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	return &SQL{db}, nil
+	log, err := history.New(ctx, db)
+	return &SQL{db, log}, err
 }
 
 const (
-	columns = `site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, late_at, public`
+	columns = `site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, late_at, public, wanted`
 
 	insertEvent = `INSERT INTO events (` + columns + `, post_id, name, starts_at, over_at, slug)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
 	updateEvent = `UPDATE events SET theme = $3, type = $4, content = $5, status = $6, revision = $7, created_at = $8, updated_at = $9,
-		shape = $10, post = $11, late_at = $12, public = $13, post_id = $14, name = $15, starts_at = $16, over_at = $17, slug = $18
+		shape = $10, post = $11, late_at = $12, public = $13, wanted = $14, post_id = $15, name = $16, starts_at = $17, over_at = $18, slug = $19
 		WHERE site = $1 AND id = $2`
 
 	// selectEvents has the work beside each event, whose columns have names of their own.
@@ -103,7 +108,7 @@ func (e *Event) args() []any {
 	starts, over := e.span()
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		encode(e.Shape), encode(e.Post), late, e.body, e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+		encode(e.Shape), encode(e.Post), late, e.body, encode(e.Order), e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
 	}
 }
 
@@ -123,14 +128,14 @@ func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
 
 // scanSized is scanEvent, and returns how many bytes the values and the body have in the store.
 func scanSized(row interface{ Scan(...any) error }) (e Event, size int, err error) {
-	var content, shape, post, status string
+	var content, shape, post, order, status string
 	var created, updated, since, late int64
 	var pending Pending
-	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision, &created, &updated, &shape, &post, &late, &e.body,
+	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision, &created, &updated, &shape, &post, &late, &e.body, &order,
 		&since, &pending.Tries, &pending.Problem); err != nil {
 		return Event{}, 0, err
 	}
-	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post))
+	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post), json.Unmarshal([]byte(order), &e.Order))
 	e.Status = Status(status)
 	e.CreatedAt, e.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	if late > 0 {
@@ -147,15 +152,29 @@ func scanSized(row interface{ Scan(...any) error }) (e Event, size int, err erro
 func (s *SQL) Now() time.Time { return s.db.Now() }
 
 // Insert implements [Store].
-func (s *SQL) Insert(ctx context.Context, e Event) error {
+func (s *SQL) Insert(ctx context.Context, e Event, by Editor) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, makeSite, e.Site); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, insertEvent, e.args()...)
-		return err
+		if _, err := tx.ExecContext(ctx, insertEvent, e.args()...); err != nil {
+			return err
+		}
+		return s.Note(ctx, tx, Key{e.Site, e.ID}, by, "created")
 	})
 	return wrap("keeping an event", err)
+}
+
+func thing(k Key) history.Thing { return history.Thing{Site: k.Site, Kind: "event", Key: k.ID} }
+
+// Note implements [Store].
+func (s *SQL) Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) error {
+	return s.history.Add(ctx, tx, thing(k), history.Entry{ID: by.ID, Name: by.Name, Did: did})
+}
+
+// History implements [Store].
+func (s *SQL) History(ctx context.Context, k Key) ([]history.Entry, error) {
+	return s.history.List(ctx, thing(k))
 }
 
 // Change implements [Store].
@@ -184,6 +203,9 @@ func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change 
 	}
 	if e.isOver {
 		_, err := tx.ExecContext(ctx, removeEvent, site, id)
+		if err == nil {
+			err = s.history.Drop(ctx, tx, thing(Key{site, id}))
+		}
 		return e, wrap("removing an event", err)
 	}
 	if _, err := tx.ExecContext(ctx, updateEvent, e.args()...); err != nil {
@@ -418,7 +440,7 @@ func (s *SQL) Forget(ctx context.Context, site string) error {
 			return wrap("deleting the events of site "+site, err)
 		}
 	}
-	return nil
+	return s.history.Forget(ctx, site)
 }
 
 var _ Store = (*SQL)(nil)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/history"
 )
 
 // Store keeps the events of all sites.
@@ -14,8 +16,8 @@ type Store interface {
 	// Now returns the time by the store's clock.
 	Now() time.Time
 
-	// Insert keeps a new event.
-	Insert(ctx context.Context, e Event) error
+	// Insert keeps a new event, of an editor.
+	Insert(ctx context.Context, e Event, by Editor) error
 
 	// Change changes an event. change gets it as it is kept, and alone: of two calls at
 	// once for an event, the second one's gets what the first one's left. An error of
@@ -24,6 +26,12 @@ type Store interface {
 
 	// ChangeIn is Change in a transaction of the caller's.
 	ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change func(*sql.Tx, *Event) error) (Event, error)
+
+	// Note adds what an editor did with an event to its history, in the transaction that does it.
+	Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) error
+
+	// History returns what was done with an event, the last first.
+	History(ctx context.Context, k Key) ([]history.Entry, error)
 
 	// Find returns an event. Errors: ErrNotFound.
 	Find(ctx context.Context, site, id string) (Event, error)
@@ -36,9 +44,15 @@ type Store interface {
 	// Most if their values have more than 256 KiB.
 	List(ctx context.Context, site string, q Query) (Page, error)
 
+	// Tally counts events for the lists of a site, whose months are in a time zone.
+	Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error)
+
 	// WithPosts returns the events of a site that have one of some posts, or any post
 	// if posts is nil: then at most 100, by ID, behind the one with the ID after.
 	WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error)
+
+	// OfPosts returns those of at most 100 posts that events of a site have.
+	OfPosts(ctx context.Context, site string, posts []string) ([]string, error)
 
 	// ClaimPoll returns true once in an interval for a site that has events with posts, over
 	// all processes, and when it did so before, zero if it never did.
@@ -71,6 +85,12 @@ type Store interface {
 	SaveSettings(ctx context.Context, site string, s Settings) error
 }
 
+// Editor is a member of the staff.
+type Editor struct {
+	ID   string // the platform's own, "" for somebody who did it on the platform
+	Name string // for people
+}
+
 // Key names an event.
 type Key struct{ Site, ID string }
 
@@ -88,8 +108,17 @@ const (
 // Query says which events are listed, in the order of their starts; those without a date
 // are last.
 type Query struct {
-	View  View
-	Text  string // in the name; each word counts
+	View View
+	Text string // in the name; each word counts
+	Type string // "" for any
+
+	// From and Until are a span that events have a part in, without its end. Both are zero for
+	// any time. Events without a date are in no span.
+	From, Until time.Time
+
+	// IsLatestFirst turns the order round. Past is so in any case.
+	IsLatestFirst bool
+
 	After string // the Next of the page before, "" for the first one
 	Most  int    // on a page, from 1 to 100
 }
@@ -99,6 +128,14 @@ type Page struct {
 	Events []Event
 	Total  int    // on all pages
 	Next   string // where the next page begins, "" for none
+}
+
+// Tally says how many events a list would have with another choice of its view, its type or its
+// month. Each counts what the other two, and the words, leave.
+type Tally struct {
+	Views  map[View]int
+	Types  map[string]int
+	Months map[string]int // as 2006-01, of the starts of events; those without a date are in none
 }
 
 // PublicQuery says which of the entries of a site readers get.

@@ -5,9 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +16,6 @@ import (
 )
 
 const (
-	// Kind is the kind of work that syncs an event to its post. Its keys are events' IDs.
-	Kind = "events"
-
 	// syncTimeout bounds an attempt to sync an event: Ghost takes some 300 ms for the four
 	// requests of a publishing, and a loaded one some seconds for each.
 	syncTimeout = 20 * time.Second
@@ -32,14 +27,10 @@ const (
 
 // Posts syncs events to their posts, and takes over what staff change of these.
 type Posts struct {
-	store      Store
-	hosts      func(site string) platform.EventHost
-	work       *work.Queue
+	*sitePages
+
 	dependents dependents
 	logger     *zap.Logger
-
-	pages        Pages
-	publications *publications
 
 	mu     sync.Mutex
 	polled map[string]polled // by site
@@ -53,8 +44,8 @@ type polled struct {
 
 func newPosts(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents dependents) *Posts {
 	s := &Posts{
-		store: store, hosts: hosts, work: queue, dependents: dependents, logger: logger,
-		publications: newPublications(), polled: make(map[string]polled),
+		sitePages:  &sitePages{store: store, hosts: hosts, work: queue, publications: newPublications()},
+		dependents: dependents, logger: logger, polled: make(map[string]polled),
 	}
 	queue.Handle(s.kind())
 	return s
@@ -147,7 +138,7 @@ func (s *Posts) sync(ctx context.Context, t work.Task) work.Result {
 
 // needsPlatform reports whether apply sends the platform anything.
 func (e *Event) needsPlatform(now time.Time) bool {
-	return !e.lateAt.IsZero() && !now.Before(e.lateAt) || e.Pending != nil && (e.Post.ID != "" || e.Status.isPublic())
+	return !e.lateAt.IsZero() && !now.Before(e.lateAt) || e.Pending != nil && (e.Post.ID != "" || e.wantsPost())
 }
 
 // apply has the platform take an event. It returns the post as it is then, which is nil if
@@ -165,7 +156,7 @@ func (s *Posts) apply(ctx context.Context, host platform.EventHost, e *Event, t 
 	var p platform.EventPost
 	var err error
 	var page sitePage
-	if e.Status.isPublic() {
+	if e.onPage() != nil {
 		if page, _, err = s.sitePage(ctx, host, e.Site); err != nil {
 			return nil, err
 		}
@@ -175,7 +166,7 @@ func (s *Posts) apply(ctx context.Context, host platform.EventHost, e *Event, t 
 	switch {
 	case e.Post.ID != "":
 		p, err = host.ChangePost(ctx, e.Post.ID, onto)
-	case e.Status.isPublic():
+	case e.wantsPost():
 		p, err = host.AddPost(ctx, draftSlug(e.ID), e.Pending.Tries == 0, onto, func(id string) error {
 			e.Post = Post{ID: id, Page: page.sum()}
 			if e.Pending.Tries > 0 { // one of which may have made another
@@ -226,107 +217,6 @@ func (s *Posts) note(ctx context.Context, e *Event, t work.Task) error {
 	return err
 }
 
-// draftSlug is the slug under which the post of an event is made, so that it is found again
-// if the response is lost.
-func draftSlug(id string) string { return "event-" + id }
-
-// title is what the post of an event is called.
-func (e *Event) title() string {
-	return cmp.Or(e.Text("name"), e.Shape.Label, "(Untitled)")
-}
-
-// Text returns the value of a field that is text, "" if the type does not have the field.
-func (e *Event) Text(key string) string {
-	if !e.has(key) {
-		return ""
-	}
-	return textOf(e.Values, key)
-}
-
-// onto returns what a post is to be. What an editor has not changed since it was last
-// synced stays as staff have it on the platform. page is what it has beside.
-func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
-	if !e.Status.isPublic() {
-		if p.Status == platform.Published {
-			p.Status = platform.Draft
-		}
-		p.Head, p.Foot = withHead(p.Head, ""), withFoot(p.Foot, "") // a draft can be seen by who has its address
-		return p
-	}
-	last, was := e.Post, p
-	p.Title = e.pick("name", e.title(), last.Title, p.Title)
-	p.Excerpt = e.pick("description", e.Text("description"), last.Excerpt, p.Excerpt)
-	p.Picture = e.pick("feature_image", e.Text("feature_image"), last.Picture, p.Picture)
-	p.Alt = e.pick("feature_image_alt", e.Text("feature_image_alt"), last.Alt, p.Alt)
-	p.Template = pick(e.Shape.Template, last.Template, p.Template)
-	switch slug := e.Text("slug"); {
-	case slug != "" && slug != last.Slug:
-		p.Slug = slug
-	case strings.HasPrefix(p.Slug, draftSlug(e.ID)):
-		p.Slug = "" // the platform makes one of the title
-	}
-	for _, tag := range e.Shape.Tags {
-		if !slices.Contains(last.Tags, tag) && !slices.Contains(p.Tags, tag) {
-			p.Tags = append(slices.Clip(p.Tags), tag)
-		}
-	}
-	if p.Status != platform.Sent {
-		p.Status = platform.Published
-	}
-	address := "" // which the platform gives a post that it publishes, or whose slug changes
-	if was.Status == platform.Published && p.Slug == was.Slug && len(was.URL) <= maxAddress {
-		address = was.URL
-	}
-	merged := e.with(p)
-	p.Head, p.Foot = withHead(p.Head, merged.head(page, address)), withFoot(p.Foot, merged.foot(page))
-	return p
-}
-
-// pick is [pick] for a text that a field gives the post. If the type does not have the
-// field, what staff have written stays. What the event gave it as another type is taken back.
-func (e *Event) pick(key, wanted, last, is string) string {
-	if !e.has(key) && last != "" && is != textOf(e.Values, key) {
-		return is
-	}
-	return pick(wanted, last, is)
-}
-
-// pick returns what an editor wants if that has changed, and otherwise what is there.
-func pick(wanted, last, is string) string {
-	if wanted != last {
-		return wanted
-	}
-	return is
-}
-
-// with returns an event with the texts of its post.
-func (e *Event) with(p platform.EventPost) *Event {
-	merged := *e
-	merged.Values = make(map[string]any, len(e.Values))
-	maps.Copy(merged.Values, e.Values)
-	if p.Title != e.title() {
-		merged.set("name", p.Title)
-	}
-	merged.set("description", p.Excerpt)
-	merged.set("feature_image", p.Picture)
-	merged.set("feature_image_alt", p.Alt)
-	if p.Slug != "" {
-		merged.set("slug", p.Slug)
-	}
-	return &merged
-}
-
-// set gives a field of the type a text, unless it has it.
-func (e *Event) set(key, text string) {
-	switch {
-	case !e.has(key) || textOf(e.Values, key) == text:
-	case text == "":
-		delete(e.Values, key)
-	default:
-		e.Values[key] = text
-	}
-}
-
 // settle takes over what the platform has made of an event that it was sent, nil if it has no
 // post any more.
 func (e *Event) settle(sent *Event, p *platform.EventPost) {
@@ -334,6 +224,7 @@ func (e *Event) settle(sent *Event, p *platform.EventPost) {
 	e.lateAt = sent.lateAt
 	if isLatest {
 		e.Pending = nil
+		e.Order.IsTakenBack = false
 		e.isOver = e.Status == deleted && e.lateAt.IsZero()
 	}
 	switch {
@@ -343,13 +234,14 @@ func (e *Event) settle(sent *Event, p *platform.EventPost) {
 	case sent.Post.ID != "" && isLatest:
 		e.lose()
 	case sent.Post.ID != "":
-		e.Post, e.body = Post{IsLost: true}, ""
+		e.Post, e.body, e.Order.HasPost = Post{IsLost: true}, "", false
 	}
 }
 
 // lose notes that somebody has deleted the post of an event.
 func (e *Event) lose() {
 	e.Post, e.body, e.Pending = Post{IsLost: true}, "", nil
+	e.Order = Order{}
 	if e.Status != deleted {
 		e.Status = Draft
 	}
@@ -365,19 +257,19 @@ func (e *Event) takePost(sent *Event, p platform.EventPost) {
 			e.Revision = newRevision()
 		}
 	}
-	tags := sent.Post.Tags
-	if sent.Status.isPublic() {
+	tags, template := sent.Post.Tags, sent.Post.Template
+	if sent.wantsPost() {
+		template = sent.Shape.Template
 		for _, tag := range sent.Shape.Tags {
 			if !slices.Contains(tags, tag) {
 				tags = append(slices.Clip(tags), tag)
 			}
 		}
 	}
-	template := sent.Post.Template
-	if sent.Status.isPublic() {
-		template = sent.Shape.Template
-	}
 	e.Post = postOf(p, template, tags)
+	if known := sent.Post.Status; known != "" && sent.Status == Draft && !sent.Order.IsTakenBack {
+		e.Post.Status = known // what staff have made of it is taken over by the next poll
+	}
 	e.Post.Page = sent.Post.Page
 	if sent.Status.isPublic() {
 		e.Post.Start = cmp.Or(sent.announced(), textOf(merged.public(Post{}).values(), "start"))
@@ -386,13 +278,6 @@ func (e *Event) takePost(sent *Event, p platform.EventPost) {
 	if e.Status.isPublic() && sent.Status.isPublic() && e.Post.isShown() {
 		merged.Post = e.Post
 		e.body = merged.publicJSON()
-	}
-}
-
-func postOf(p platform.EventPost, template string, tags []string) Post {
-	return Post{
-		ID: p.ID, Title: p.Title, Slug: p.Slug, Excerpt: p.Excerpt, Picture: p.Picture, Alt: p.Alt, Status: p.Status,
-		Template: template, Tags: tags, URL: p.URL, Edit: p.Edit,
 	}
 }
 

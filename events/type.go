@@ -51,6 +51,11 @@ func (t *Type) shape() Shape {
 	for _, f := range t.Fields() {
 		s.Fields = append(s.Fields, f.Key)
 	}
+	for _, key := range []string{"name", "slug", "description", "feature_image"} {
+		if slices.Contains(t.RequiredFields, key) {
+			s.Required = append(s.Required, key)
+		}
+	}
 	for _, custom := range t.CustomFields {
 		s.Fields = append(s.Fields, custom.Key)
 		if _, isStandard := StandardField(custom.Key); isStandard {

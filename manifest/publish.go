@@ -116,7 +116,7 @@ func (c *CustomField) checkNumber(value any) string {
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// numberOf returns a value that is a finite number, or text that is one.
+// numberOf reads a finite number, or text that is one.
 func numberOf(value any) (float64, bool) {
 	var s string
 	switch value := value.(type) {

@@ -68,7 +68,7 @@ type EventPost struct {
 	Excerpt string // "" for none
 	Picture string // the URL of its picture, "" for none
 	Alt     string // what the picture shows, "" for nothing
-	Status  string // Published, Draft, Sent, or another one
+	Status  string // Published, Draft, Sent, Scheduled, or another one
 
 	// Template is the theme's template that shows it, without the extension. "" is the
 	// default one.
@@ -80,15 +80,24 @@ type EventPost struct {
 	// Tags are the names of its tags, in their order.
 	Tags []string
 
-	URL       string // of its page; only read
+	// Author is the ID of the member of the staff in whose name AddPost makes it, "" for the
+	// owner of the publication. It is not read.
+	Author string
+
+	URL       string // of its page, or of its preview while it is not published; only read
 	Edit      string // where staff edit it, behind the path of the platform's admin; only read
 	UpdatedAt time.Time
+
+	// PublishAt is when a Scheduled post is published, zero for others; only read.
+	PublishAt time.Time
 }
 
 // These are statuses of posts that readers do not find.
 const (
 	Draft = "draft"
 	Sent  = "sent" // by email only
+
+	Scheduled = "scheduled" // published at PublishAt
 )
 
 // PostLimits are how long the texts of a post may be, in code points, and its head and foot in

@@ -30,6 +30,9 @@ const labelsTimeout = 30 * time.Second
 // LabelHosts are the platforms of sites, nil for a site that this process does not serve.
 type LabelHosts func(site string) platform.MemberLabeler
 
+// Changed is told the platform's ID of a member whose labels were changed there, or who was made.
+type Changed func(ctx context.Context, site, id string) error
+
 // labels gives registrants their labels.
 type labels struct {
 	db      *database.DB

@@ -165,14 +165,14 @@ func TestStore(t *testing.T) {
 			found, err := s.Find(t.Context(), name)
 			theme := Theme{Site: "daily", Name: name, Manifest: result.Manifest, Findings: result.Findings, UpdatedAt: s.Now()}
 			if diff := cmp.Diff(theme, found); diff != "" || err != nil {
-				t.Errorf("%v: %s", err, diff)
+				t.Errorf("Find: error %v, want none (-want +got):\n%s", err, diff)
 			}
 		}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if list, err := s.Store.List(t.Context(), "other", 30); err != nil || len(list) != 0 {
-			t.Errorf("%v, %v", list, err)
+			t.Errorf("List = %v, %v, want no error, no list", list, err)
 		}
 	})
 }
@@ -196,10 +196,10 @@ func TestForget(t *testing.T) {
 			t.Fatalf("error %v, want none", err)
 		}
 		if list, err := store.List(t.Context(), "daily", 30); err != nil || len(list) != 0 {
-			t.Errorf("%v, %v", list, err)
+			t.Errorf("List = %v, %v, want no error, no list", list, err)
 		}
 		if list, err := store.List(t.Context(), "other", 30); err != nil || len(list) != 1 {
-			t.Errorf("%v, %v", list, err)
+			t.Errorf("List = %v, %v, want no error, 1 theme", list, err)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestLateChange(t *testing.T) {
 				}
 				report, err := s.Take(t.Context(), "nightly", slow)
 				if err != nil || report.Status != "Valid" {
-					t.Errorf("%+v, %v", report, err)
+					t.Errorf(`Take = %+v, %v, want no error, status "Valid"`, report, err)
 				}
 				if diff := cmp.Diff(want, stateOf(t, s)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -244,7 +244,7 @@ func TestStoreFails(t *testing.T) {
 		cancel()
 		report, err := s.Take(ctx, "nightly", file(warned("A")))
 		if !errors.Is(err, context.Canceled) || report.Status != "1 warning" {
-			t.Errorf("%+v, %v", report, err)
+			t.Errorf(`Take = %+v, %v, want error %v, status "1 warning"`, report, err, context.Canceled)
 		}
 		if _, err := s.Refresh(t.Context(), "nightly"); !errors.Is(err, ErrNoRepository) {
 			t.Errorf("error %v, want %v", err, ErrNoRepository)

@@ -23,9 +23,9 @@ type Kind struct {
 	// Name is that of its rows in the store, and of the label in metrics.
 	Name string
 
-	// Platform returns the platform of a site, nil for a site that this process does not
-	// serve, or not with this kind. It is the same value until the platform is another one:
-	// what is known of the old one is then forgotten.
+	// Platform finds the platform of a site, nil for a site that this process does not
+	// serve, or not with this kind. It is the same value until the platform is another
+	// one: what is known of the old one is then forgotten.
 	Platform func(site string) any
 
 	// Do applies the latest of a key to the platform. It need not be idempotent towards other

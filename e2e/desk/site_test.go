@@ -56,12 +56,13 @@ http://localhost:{{port}} {
 		path {{path}}/ghost
 		{{staff_desk}}
 	}
+	{{more}}
 	reverse_proxy {{upstream}}
 }
 `
 
 // options are what a test's Caddyfile has more.
-type options struct{ site, themeManifest, staffDesk string }
+type options struct{ site, themeManifest, staffDesk, more string }
 
 // newSite starts a Ghost below a path, empty for none, and an edge in front of it.
 // Environment variables for Ghost are the test's.
@@ -93,7 +94,7 @@ func (s *site) startEdge(more options) {
 	}
 	s.edge = caddytest.New(s.t, caddyfile, caddytest.Values{
 		"port": s.port, "store": s.store, "ghost": s.ghost.URL, "key": s.ghost.Key, "upstream": upstream, "path": path,
-		"site": more.site, "theme_manifest": more.themeManifest, "staff_desk": more.staffDesk,
+		"site": more.site, "theme_manifest": more.themeManifest, "staff_desk": more.staffDesk, "more": more.more,
 	})
 }
 

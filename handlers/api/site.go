@@ -22,10 +22,10 @@ type Site struct {
 	Platform platform.ThemeHost
 	Staff    *Staff
 
-	// Themes returns the site's themes. An error means that the store is away.
+	// Themes opens the site's themes. An error means that the store is away.
 	Themes func() (*themes.Service, error)
 
-	// ImageSize returns the site's Default Featured Image Size, "" for none. It is nil where
+	// ImageSize reads the site's Default Featured Image Size, "" for none. It is nil where
 	// the site has no events.
 	ImageSize func(ctx context.Context) (string, error)
 

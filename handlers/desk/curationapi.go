@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -68,6 +69,7 @@ type (
 		Picture     *string  `json:"picture"`
 		Authors     []string `json:"authors"`
 		PublishedAt *string  `json:"published_at"`
+		UpdatedAt   *string  `json:"updated_at"`
 		Edit        string   `json:"edit"` // the path of its editor
 	}
 )
@@ -173,11 +175,17 @@ func (a *curationRequest) pick(ctx context.Context) (response api.Response, err 
 		view = of.Picker.DefaultView
 	}
 	var found []platform.Post
+	hasMore := false
 	switch view {
 	case manifest.RecentView:
-		found, err = a.home.Recent(ctx, of)
+		if query.Get("events") == withoutEvents {
+			found, err = a.home.RecentWithoutEvents(ctx, of)
+		} else {
+			found, err = a.home.Recent(ctx, of)
+		}
 	case manifest.SearchView:
-		found, err = a.home.Search(ctx, of, query.Get("q"))
+		most, _ := strconv.Atoi(query.Get("most"))
+		found, hasMore, err = a.home.Search(ctx, of, query.Get("q"), most)
 	default:
 		return response, errNoView
 	}
@@ -185,9 +193,10 @@ func (a *curationRequest) pick(ctx context.Context) (response api.Response, err 
 		return response, a.failed(err)
 	}
 	response.Body = struct {
-		View  string         `json:"view"`
-		Posts []postResponse `json:"posts"`
-	}{view, a.posts(found)}
+		View    string         `json:"view"`
+		Posts   []postResponse `json:"posts"`
+		HasMore bool           `json:"has_more"`
+	}{view, a.posts(found), hasMore}
 	return response, nil
 }
 
@@ -271,6 +280,9 @@ func (a *curationRequest) posts(list []platform.Post) []postResponse {
 		}
 		if !p.PublishedAt.IsZero() {
 			answer.PublishedAt = new(api.Time(p.PublishedAt))
+		}
+		if !p.UpdatedAt.IsZero() {
+			answer.UpdatedAt = new(api.Time(p.UpdatedAt))
 		}
 		answers = append(answers, answer)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/web/desk"
 )
@@ -52,9 +53,12 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address
 	if err != nil {
 		return d.refuse(w, v, name, err)
 	}
-	if query, ok := content.(redirection); ok {
-		http.Redirect(w, r, d.Path+Path+"/"+name+"?"+string(query), http.StatusSeeOther)
-	} else {
+	switch content := content.(type) {
+	case redirection:
+		http.Redirect(w, r, d.Path+Path+"/"+name+"?"+string(content), http.StatusSeeOther)
+	case adminPath:
+		http.Redirect(w, r, d.Path+string(content), http.StatusSeeOther)
+	default:
 		d.write(w, http.StatusOK, v, shown.title, name, content)
 	}
 	return api.Served{Operation: name, Outcome: api.Done}
@@ -102,7 +106,9 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 		v.members, err = v.site.Members()
 	}
 	if shown.needsEvents {
-		v.events, err = v.site.Events.Events()
+		if v.events, err = v.site.Events.Events(); err == nil {
+			v.events = v.events.By(events.Editor{ID: v.member.ID, Name: v.member.Name})
+		}
 	}
 	if err != nil {
 		return nil, away(err)

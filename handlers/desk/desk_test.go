@@ -94,15 +94,20 @@ func (h *house) get(page, role string) shown {
 
 func (h *house) post(page, role string, fields ...string) shown {
 	h.T.Helper()
-	form := url.Values{}
-	for pair := range slices.Chunk(fields, 2) {
-		form.Add(pair[0], pair[1])
-	}
-	answer := h.ask("POST", path+page, role, form.Encode())
+	answer := h.ask("POST", path+page, role, formOf(fields...))
 	if answer.Code == http.StatusSeeOther {
 		answer = h.ask("GET", answer.Header().Get("Location"), role, "")
 	}
 	return h.read(answer)
+}
+
+// formOf encodes fields, which are name and value in turn.
+func formOf(fields ...string) string {
+	form := url.Values{}
+	for pair := range slices.Chunk(fields, 2) {
+		form.Add(pair[0], pair[1])
+	}
+	return form.Encode()
 }
 
 // elements returns the elements of a name.

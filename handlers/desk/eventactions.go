@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
@@ -24,7 +25,7 @@ var eventQuestions = map[string]eventQuestion{
 	"unpublish": {Title: "Unpublish", Text: "Readers do not find it any more. Its post becomes a draft in %s, and keeps its text.", Button: "Unpublish the event"},
 	"cancel":    {Title: "Cancel", Text: "Its page stays where it is, and says that the event is cancelled. Nobody can register any more.", Button: "Cancel the event"},
 	"delete":    {Title: "Delete", Text: "The event is removed here. Its post, if it has one, stays in %s as a draft, with its text and without the event's data.", Button: "Delete the event"},
-	"duplicate": {Title: "Duplicate", Text: "A new draft gets what this event has, without slug and date. This event stays as it is. The new one gets a post of its own.", Button: "Duplicate the event", IsSafe: true},
+	"duplicate": {Title: "Duplicate", Text: "A new draft gets what this event has, without its slug, on another date, which is in its name. This event stays as it is. The new one gets a post of its own.", Button: "Duplicate the event", IsSafe: true},
 }
 
 // ask shows the question before something is done.
@@ -39,6 +40,12 @@ func (r *eventsView) ask(ctx context.Context, id, do string) (any, error) {
 	}
 	question.ID, question.Name, question.Revision, question.Do = e.ID, nameOf(e.Values), e.Revision, do
 	question.Text = strings.ReplaceAll(question.Text, "%s", r.site.Kind.Title)
+	if do == "duplicate" {
+		question.Copy = &eventCopy{Once: rand.Text(), Most: events.MaxCopies}
+		if w := e.When(); !w.Start.IsZero() {
+			question.Copy.Date = w.Start.AddDate(0, 0, 7).Format(time.DateOnly)
+		}
+	}
 	if do == "delete" {
 		if question.Lost, err = r.lostWith(ctx, e.ID); err != nil {
 			return nil, err
@@ -94,7 +101,7 @@ func (r *eventsView) started(ctx context.Context, of typed) (events.Event, error
 	return made, err
 }
 
-// save keeps what was typed, and publishes it if that is to be done.
+// save keeps what was typed, and publishes it or gives it a post for its text if that is to be done.
 func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	of, err := r.read(r.request.PostForm)
 	if err != nil {
@@ -127,11 +134,18 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	if err == nil {
 		shown.event = e
 		shown.isSaved = true
-		if do == "publish" {
+		switch do {
+		case "publish":
 			e, err = r.events.Publish(ctx, r.site.Name, e.ID, e.Revision, t)
+		case "write":
+			e, err = r.events.Write(ctx, r.site.Name, e.ID, e.Revision, t)
 		}
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case do == "write" && e.Post.ID != "" && e.Post.Edit != "":
+		return adminPath(e.Post.Edit), nil
+	default:
 		return r.done(ctx, e, do)
 	}
 	return r.refused(ctx, shown, of, err)
@@ -185,7 +199,7 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 	case "cancel":
 		e, err = r.events.Cancel(ctx, site, id, revision)
 	case "duplicate":
-		e, err = r.events.Duplicate(ctx, site, id)
+		return r.duplicate(ctx, id)
 	case "delete":
 		if err = r.events.Delete(ctx, site, id, revision); err == nil {
 			return redirection(url.Values{"done": {do}}.Encode()), nil
@@ -195,6 +209,26 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 		return r.done(ctx, e, do)
 	}
 	return r.unchanged(ctx, id, err)
+}
+
+// duplicate makes a copy of an event, or several, as the form says.
+func (r *eventsView) duplicate(ctx context.Context, id string) (any, error) {
+	form, site := r.request.PostForm, r.site.Name
+	if form.Get("date") == "" && form.Get("until") == "" {
+		e, err := r.events.Duplicate(ctx, site, id)
+		if err != nil {
+			return r.unchanged(ctx, id, err)
+		}
+		return redirection(url.Values{"event": {e.ID}, "done": {"duplicate"}}.Encode()), nil
+	}
+	made, err := r.events.Copy(ctx, site, id, events.Copies{Date: form.Get("date"), Until: form.Get("until"), Key: clip.Text(form.Get("once"), maxField)})
+	switch {
+	case err != nil:
+		return r.unchanged(ctx, id, err)
+	case len(made) > 1:
+		return redirection(url.Values{"view": {string(events.Drafts)}, "done": {"copies"}}.Encode()), nil
+	}
+	return redirection(url.Values{"event": {made[0].ID}, "done": {"copy"}}.Encode()), nil
 }
 
 // unchanged shows an event, and why something was not done to it.

@@ -76,13 +76,19 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	if e.ID == "" {
 		shown.Once = cmp.Or(in.once, rand.Text())
 	}
-	shown.View, shown.Text = r.addressesOf(e)
+	shown.View, shown.Preview, shown.Text = r.addressesOf(e)
+	shown.PublishAt, shown.Missing = e.Post.PublishAt, r.missing(e)
 	if e.ID != "" {
 		places, err := r.places(ctx, e)
 		if err != nil {
 			return nil, err
 		}
 		shown.Guests = places[0]
+		entries, err := r.events.History(ctx, r.site.Name, e.ID)
+		if err != nil {
+			return nil, r.explain(err)
+		}
+		shown.History = shownDeeds(entries)
 	}
 	if r.site.Kind.ImagesAPI != "" {
 		shown.Upload = r.desk.Path + r.site.Kind.ImagesAPI

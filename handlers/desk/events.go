@@ -46,7 +46,7 @@ func changeEvents(ctx context.Context, v *view) (any, error) {
 	switch do {
 	case "type":
 		return ev.retype(ctx)
-	case "save", "publish":
+	case "save", "publish", "write":
 		return ev.save(ctx, do)
 	case "unpublish", "cancel", "delete", "duplicate":
 		return ev.change(ctx, do)

@@ -25,9 +25,11 @@ type eventsPage struct {
 
 // eventList is a page of the list of events.
 type eventList struct {
-	View     string // of views
-	Views    []choice
-	Query    string
+	Filter   eventFilter
+	Tabs     []eventTab
+	Types    []choice
+	Months   []choice
+	Month    *shownMonth // nil on the other tabs
 	Events   []listedEvent
 	Total    int
 	Next     string // the address of the next page, "" for none
@@ -46,8 +48,11 @@ type listedEvent struct {
 	There string // when it is in its own time zone, "" if that is no other
 
 	Pending    *shownPending
-	Post       string // what is not as it should be with its post, see postOf
-	View, Text string // addresses of its page and of its text, "" for none
+	Post       string    // what is not as it should be with its post, see postOf
+	View, Text string    // addresses of its page and of its text, "" for none
+	Preview    string    // the address of the preview of a post that is not published, "" for none
+	PublishAt  time.Time // of a scheduled post, zero for others
+	Missing    string    // why the event of a post that is published cannot be published, "" for nothing
 
 	Guests *shownPlaces // nil if it takes no registrations and has none
 }
@@ -83,9 +88,13 @@ type eventEditor struct {
 	More     int
 
 	Pending    *shownPending
-	Post       string // see postOf
-	View, Text string // addresses of its page and of its text, "" for none
+	Post       string    // see postOf
+	View, Text string    // addresses of its page and of its text, "" for none
+	Preview    string    // the address of the preview of a post that is not published, "" for none
+	PublishAt  time.Time // of a scheduled post, zero for others
+	Missing    []string  // why it cannot be published, of a draft that has a post
 	Guests     *shownPlaces
+	History    []shownDeed
 	Elsewhere  string // the theme that the event was made for, if that is another
 
 	Conflict *conflict
@@ -118,6 +127,14 @@ type eventQuestion struct {
 	Button   string
 	Lost     string // what else is deleted, "" for nothing
 	IsSafe   bool   // nothing is taken away
+	Copy     *eventCopy
+}
+
+// eventCopy is what is asked of a copy of an event.
+type eventCopy struct {
+	Date string // that is offered, "" for none
+	Once string // names the form, should it be sent twice
+	Most int    // copies
 }
 
 // eventsView is what the pages of events know of their site.
@@ -165,15 +182,30 @@ func (r *eventsView) current(ctx context.Context, list []events.Event) []events.
 	return refreshed
 }
 
-// addressesOf says where an event's page and its text are, "" for none.
-func (r *eventsView) addressesOf(e events.Event) (view, text string) {
+// addressesOf says where an event's page, the preview of it and its text are, "" for none.
+func (r *eventsView) addressesOf(e events.Event) (view, preview, text string) {
 	if e.Post.ID == "" || e.Post.IsLost {
-		return "", ""
+		return "", "", ""
 	}
-	if e.Status != events.Draft && e.Post.Status == platform.Published {
+	switch {
+	case e.Status != events.Draft && e.Post.Status == platform.Published:
 		view = e.Post.URL
+	case e.Post.Status == platform.Draft || e.Post.Status == platform.Scheduled:
+		preview = e.Post.URL
 	}
-	return view, r.desk.Path + e.Post.Edit
+	return view, preview, r.desk.Path + e.Post.Edit
+}
+
+// missing says why a draft that has a post cannot be published.
+func (r *eventsView) missing(e events.Event) (list []string) {
+	if e.Status != events.Draft || e.Post.ID == "" {
+		return nil
+	}
+	t, _ := events.NewType(r.declared, e.Type)
+	for _, p := range r.events.Problems(e, t) {
+		list = append(list, clip.Text(p.Message, maxMessage))
+	}
+	return list
 }
 
 // postOf says what is not as it should be with the post of an event, and what the pages
@@ -187,7 +219,7 @@ func postOf(e events.Event) string {
 		return ""
 	case e.Status == events.Draft && e.Post.Status == platform.Published:
 		return "out"
-	case e.Status != events.Draft && e.Post.Status == platform.Sent:
+	case e.Post.Status == platform.Sent:
 		return "sent"
 	}
 	return ""
@@ -211,7 +243,7 @@ func nameOf(values map[string]any) string {
 func (v *view) eventDone(id string) *notice {
 	query := v.request.URL.Query()
 	text, ok := eventsDone[query.Get("done")]
-	if !ok || !v.isOwnLink() || (query.Get("done") == "delete") != (id == "") {
+	if !ok || !v.isOwnLink() || isOfList[query.Get("done")] != (id == "") {
 		return nil
 	}
 	return &notice{Text: strings.ReplaceAll(text, "%s", v.site.Kind.Title)}
@@ -224,12 +256,18 @@ func (v *view) isOwnLink() bool {
 	return site == "" || site == "same-origin"
 }
 
+// isOfList has what is said on the list once it was done.
+var isOfList = map[string]bool{"delete": true, "copies": true}
+
 // eventsDone are what was done, in words.
 var eventsDone = map[string]string{
 	"save":      "The event was saved.",
+	"write":     "The event was saved. Its post is made as soon as %s responds. Then you can write its text there.",
 	"publish":   "The event is published.",
 	"unpublish": "The event is not published any more. Its post is a draft in %s, with its text.",
 	"cancel":    "The event is cancelled. Its page stays, and says so.",
 	"delete":    "The event was deleted. Its post, if it had one, stays in %s as a draft.",
 	"duplicate": "This is the copy, a draft without slug and date.",
+	"copy":      "This is the copy, a draft.",
+	"copies":    "The copies were made. They are drafts, with their dates in their names.",
 }

@@ -94,7 +94,7 @@ func TestRefreshOutcomes(t *testing.T) {
 		},
 		"a rejected token": {
 			desktest.Source("", &git.Error{Kind: git.ErrRejected, Reason: "it rejects the token (status 401)"}), 200,
-			"nightly could not be refreshed, so nothing has changed: the repository does not let us in: it rejects the token (status 401)",
+			"nightly could not be refreshed, so nothing has changed: the repository denied access: it rejects the token (status 401)",
 		},
 		"failed": {
 			desktest.Source("", &git.Error{Kind: git.ErrFailed, Reason: `there is no branch "next"`}), 200,

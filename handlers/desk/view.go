@@ -75,6 +75,10 @@ func (p page) isFor(site *Site) bool {
 // redirection is the query with which a page is asked for again, after a form.
 type redirection string
 
+// adminPath is a page of the platform's admin that is shown after a form, behind the path of the
+// admin.
+type adminPath string
+
 // notice is what a page says at its top, of what was done.
 type notice struct {
 	Text      string

@@ -61,9 +61,11 @@ type (
 
 	eventPostResponse struct {
 		ID     string `json:"id"`
-		URL    string `json:"url"`
+		URL    string `json:"url"`  // of its preview, while it is not published
 		Edit   string `json:"edit"` // the path of its editor
 		Status string `json:"status"`
+
+		PublishAt *string `json:"publish_at"` // of a scheduled post
 	}
 
 	eventPending struct {
@@ -86,6 +88,7 @@ const maxEventJSON = 256 << 10
 // Errors of the events API.
 var (
 	errNoEventBody = api.Invalid(`Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`)
+	errNoCopies    = api.Invalid(`Send JSON such as {"date": "2031-05-08", "until": "2031-06-26"}.`)
 	errNotJSON     = &api.Error{Status: http.StatusUnsupportedMediaType, Outcome: api.Other, Message: "Send the header Content-Type: application/json."}
 	errLongKey     = api.Invalid("The Idempotency-Key has more than 255 characters.")
 	errNoTag       = api.Invalid(`The header If-Match must have the ETag of the event, such as "12".`)
@@ -104,10 +107,13 @@ var (
 		{Operation: "delete_event", Method: http.MethodDelete, Do: (*eventRequest).remove},
 	}
 	actionRoutes = map[string][]route{
+		"write":     {{Operation: "write_event", Method: http.MethodPost, Do: (*eventRequest).write}},
 		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish, IsQueued: true}},
 		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish, IsQueued: true}},
 		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel, IsQueued: true}},
 		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
+		"copies":    {{Operation: "copy_event", Method: http.MethodPost, Do: (*eventRequest).copies}},
+		"history":   {{Operation: "show_history", Method: http.MethodGet, Do: (*eventRequest).history}},
 		"presence":  {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
 		"registrations": {
 			{Operation: "list_registrations", Method: http.MethodGet, Do: (*eventRequest).registrants},
@@ -176,6 +182,7 @@ func (h *StaffAPI) prepare(r *api.StaffRequest, site *api.EventsSite, id, member
 		if a.service, err = site.Events(); err != nil {
 			return nil, err
 		}
+		a.service = a.service.By(events.Editor{ID: r.Member.ID, Name: r.Member.Name})
 	}
 	a.revision, err = revisionOf(r.Header.Get("If-Match"))
 	return a, err
@@ -249,7 +256,11 @@ func (a *eventRequest) event(ctx context.Context, e events.Event) (eventResponse
 		Problems: a.service.Problems(e, t), CreatedAt: api.Time(e.CreatedAt), UpdatedAt: api.Time(e.UpdatedAt),
 	}
 	if e.Post.ID != "" {
-		response.Post = &eventPostResponse{e.Post.ID, e.Post.URL, a.admin + e.Post.Edit, e.Post.Status}
+		response.Post = &eventPostResponse{e.Post.ID, e.Post.URL, a.admin + e.Post.Edit, e.Post.Status, nil}
+		if at := e.Post.PublishAt; !at.IsZero() {
+			text := api.Time(at)
+			response.Post.PublishAt = &text
+		}
 	}
 	if e.Pending != nil {
 		response.Pending = &eventPending{api.Time(e.Pending.Since), e.Pending.Tries, e.Pending.Problem}
@@ -359,7 +370,17 @@ func (a *eventRequest) remove(ctx context.Context) (api.Response, error) {
 	return api.Response{Status: http.StatusNoContent}, a.service.Delete(ctx, a.site.Name, a.id, a.revision)
 }
 
+// write has a draft get a post, for its text.
+func (a *eventRequest) write(ctx context.Context) (api.Response, error) {
+	return a.asType(ctx, a.service.Write)
+}
+
 func (a *eventRequest) publish(ctx context.Context) (api.Response, error) {
+	return a.asType(ctx, a.service.Publish)
+}
+
+// asType does something with the event that takes its type.
+func (a *eventRequest) asType(ctx context.Context, do func(ctx context.Context, site, id string, revision int64, t *events.Type) (events.Event, error)) (api.Response, error) {
 	e, err := a.service.Find(ctx, a.site.Name, a.id)
 	if err != nil {
 		return api.Response{}, err
@@ -368,7 +389,7 @@ func (a *eventRequest) publish(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	e, err = a.service.Publish(ctx, a.site.Name, a.id, a.revision, t)
+	e, err = do(ctx, a.site.Name, a.id, a.revision, t)
 	return a.changed(ctx, e, err)
 }
 
@@ -388,6 +409,57 @@ func (a *eventRequest) duplicate(ctx context.Context) (api.Response, error) {
 		return api.Response{}, err
 	}
 	return a.made(ctx, e)
+}
+
+// copies makes drafts with what the event has, on other dates.
+func (a *eventRequest) copies(ctx context.Context) (api.Response, error) {
+	var body struct{ Date, Until string }
+	if err := a.read(&body, errNoCopies); err != nil {
+		return api.Response{}, err
+	}
+	key := a.Header.Get("Idempotency-Key")
+	if len(key) > api.MaxIdempotencyKey {
+		return api.Response{}, errLongKey
+	}
+	made, err := a.service.Copy(ctx, a.site.Name, a.id, events.Copies{Date: body.Date, Until: body.Until, Key: key})
+	if err != nil {
+		return api.Response{}, err
+	}
+	response := struct {
+		Events []eventResponse `json:"events"`
+	}{}
+	for _, e := range made {
+		one, err := a.event(ctx, e)
+		if err != nil {
+			return api.Response{}, err
+		}
+		response.Events = append(response.Events, one)
+	}
+	return api.Response{Status: http.StatusCreated, Body: response}, nil
+}
+
+// history is what the staff have done with the event.
+func (a *eventRequest) history(ctx context.Context) (api.Response, error) {
+	entries, err := a.service.History(ctx, a.site.Name, a.id)
+	if err != nil {
+		return api.Response{}, err
+	}
+	type entry struct {
+		At  string  `json:"at"`
+		By  *string `json:"by"` // null for what was done on the platform
+		Did string  `json:"did"`
+	}
+	list := []entry{}
+	for _, e := range entries {
+		one := entry{At: api.Time(e.At), Did: e.Did}
+		if e.ID != "" {
+			one.By = &e.Name
+		}
+		list = append(list, one)
+	}
+	return api.Response{Body: struct {
+		History []entry `json:"history"`
+	}{list}}, nil
 }
 
 // attend notes that the member of the staff has the event open.

@@ -17,7 +17,7 @@ func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, ch
 	want := change(platform.EventPost{Slug: slug, Status: platform.Draft})
 	tags, end := c.findAhead(ctx, want.Tags)
 	defer end()
-	p, err := c.makeDraft(ctx, slug, titleOf(want), isFirst)
+	p, err := c.makeDraft(ctx, slug, want, isFirst)
 	if err != nil {
 		return platform.EventPost{}, err
 	}
@@ -35,7 +35,7 @@ func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, ch
 
 // makeDraft makes a draft, or returns the post that was made under its slug. Ghost adds a
 // number to a slug that is taken, and so tells which of several posts was first.
-func (c *eventClient) makeDraft(ctx context.Context, slug, title string, isFirst bool) (eventPost, error) {
+func (c *eventClient) makeDraft(ctx context.Context, slug string, want platform.EventPost, isFirst bool) (eventPost, error) {
 	if !slugLike.MatchString(slug) || len(slug) > postLimits.Slug {
 		return eventPost{}, errDraftSlug
 	}
@@ -45,7 +45,10 @@ func (c *eventClient) makeDraft(ctx context.Context, slug, title string, isFirst
 		}
 	}
 	var response eventPosts
-	draft := map[string]any{"title": title, "slug": slug, "status": platform.Draft}
+	draft := map[string]any{"title": titleOf(want), "slug": slug, "status": platform.Draft}
+	if want.Author != "" {
+		draft["authors"] = []map[string]string{{"id": want.Author}} // one that is gone is the owner to Ghost
+	}
 	err := c.call(ctx, http.MethodPost, "/posts/", withoutText, updates{[]map[string]any{draft}}, &response)
 	switch {
 	case err == nil && len(response.Posts) != 1:

@@ -84,7 +84,7 @@ func part(have platform.EventPost, update map[string]any) map[string]any {
 	_, hasTitle := update["title"]
 	isDraft := have.Status == platform.Draft && !hasStatus || status == platform.Draft
 	switch {
-	case have.Status == scheduled && hasStatus && status != platform.Draft:
+	case have.Status == platform.Scheduled && hasStatus && status != platform.Draft:
 		// A post that was scheduled with a newsletter is sent when it is published. As a
 		// draft it has none, nor the time of publishing that was still to come.
 		return map[string]any{"status": platform.Draft, "published_at": nil}
@@ -95,9 +95,6 @@ func part(have platform.EventPost, update map[string]any) map[string]any {
 	}
 	return nil
 }
-
-// scheduled is the status of a post that Ghost publishes at a time.
-const scheduled = "scheduled"
 
 // difference returns the fields of a post that are not as they should be, and the tags that
 // it has with them.

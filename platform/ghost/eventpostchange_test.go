@@ -36,7 +36,7 @@ func changePost(t *testing.T, c *Client, id string, change func(platform.EventPo
 // makeDraft makes a draft.
 func makeDraft(t *testing.T, c *Client, slug, title string) platform.EventPost {
 	t.Helper()
-	made, err := c.makeDraft(t.Context(), slug, title, true)
+	made, err := c.makeDraft(t.Context(), slug, platform.EventPost{Title: title}, true)
 	if err != nil {
 		t.Fatalf("c.makeDraft: %v", err)
 	}
@@ -342,7 +342,7 @@ func TestRealSlugOfTitle(t *testing.T) {
 			t.Errorf("c.postClient.call: %v", err)
 		}
 	})
-	if _, err := c.makeDraft(t.Context(), slug+"-2", "Made later", false); err != nil { // as if the answer had been lost
+	if _, err := c.makeDraft(t.Context(), slug+"-2", platform.EventPost{Title: "Made later"}, false); err != nil { // as if the answer had been lost
 		t.Fatalf("c.makeDraft: %v", err)
 	}
 	p, err := changePost(t, c, made.ID, func(p platform.EventPost) platform.EventPost {

@@ -197,7 +197,7 @@ func TestDraftFaults(t *testing.T) {
 			c := g.start(t)
 			var got []string
 			for i := range test.want {
-				_, err := c.makeDraft(t.Context(), "slug", "Title", test.isFirst && i == 0)
+				_, err := c.makeDraft(t.Context(), "slug", platform.EventPost{Title: "Title"}, test.isFirst && i == 0)
 				got = append(got, kind(err))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -31,6 +31,7 @@ type eventPost struct {
 	Foot      string `json:"codeinjection_foot"`
 	URL       string `json:"url"`
 	UpdatedAt string `json:"updated_at"` // as Ghost writes it, for what is sent back
+	PublishAt string `json:"published_at"`
 	Tags      []tag  `json:"tags"`
 }
 
@@ -89,6 +90,9 @@ func (p eventPost) event() platform.EventPost {
 	}
 	if at, err := time.Parse(time.RFC3339, p.UpdatedAt); err == nil {
 		e.UpdatedAt = at.UTC()
+	}
+	if at, err := time.Parse(time.RFC3339, p.PublishAt); err == nil && p.Status == platform.Scheduled {
+		e.PublishAt = at.UTC()
 	}
 	return e
 }

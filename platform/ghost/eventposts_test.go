@@ -101,13 +101,13 @@ func TestRealDraft(t *testing.T) {
 	for i := range made {
 		all.Go(func() {
 			var err error
-			if made[i], err = c.makeDraft(t.Context(), slug, "Summer party", i%2 == 0); err != nil {
+			if made[i], err = c.makeDraft(t.Context(), slug, platform.EventPost{Title: "Summer party"}, i%2 == 0); err != nil {
 				t.Errorf("c.makeDraft: %v", err)
 			}
 		})
 	}
 	all.Wait()
-	p, err := c.makeDraft(t.Context(), slug, "Another title", true)
+	p, err := c.makeDraft(t.Context(), slug, platform.EventPost{Title: "Another title"}, true)
 	if err != nil {
 		t.Fatalf("c.makeDraft: %v", err)
 	}
@@ -128,7 +128,7 @@ func TestRealDraft(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	for _, bad := range []string{"rss", "", "A", "a b", "a--b", "ä", strings.Repeat("x", postLimits.Slug+1)} {
-		_, err := c.makeDraft(t.Context(), bad, "Summer party", len(bad) > 1)
+		_, err := c.makeDraft(t.Context(), bad, platform.EventPost{Title: "Summer party"}, len(bad) > 1)
 		if _, refused := errors.AsType[*platform.Refusal](err); !refused {
 			t.Errorf("%.20q: %v", bad, err)
 		}
@@ -144,7 +144,7 @@ func TestRealDraftsMadeTwice(t *testing.T) {
 			addPost(t, c, map[string]any{"title": "Twice", "slug": slug, "status": "draft"})
 		}
 		addPost(t, c, map[string]any{"title": "Out", "slug": slug, "status": "published"})
-		first, err := c.makeDraft(t.Context(), slug, "Twice", isFirst)
+		first, err := c.makeDraft(t.Context(), slug, platform.EventPost{Title: "Twice"}, isFirst)
 		if err != nil || first.Slug != slug {
 			t.Errorf("%+v, %v", first, err)
 		}
@@ -158,7 +158,7 @@ func TestRealDraftsMadeTwice(t *testing.T) {
 		if err != nil {
 			t.Fatalf("c.ChangePost: %v", err)
 		}
-		second, err := c.makeDraft(t.Context(), slug, "Twice", false)
+		second, err := c.makeDraft(t.Context(), slug, platform.EventPost{Title: "Twice"}, false)
 		if err != nil || second.Slug != slug+"-4" || second.ID == renamed.ID {
 			t.Errorf("%+v, %v", second, err)
 		}

@@ -35,7 +35,7 @@ const insert = `INSERT INTO events (site, id, slug, public, starts_at, over_at, 
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 'solo', 'webinar', '{"access":"free"}', 'published', 1,
 		'{"fields":["access"]}', '{}', 0, $3, 'event')`
 
-// row returns the values of insert.
+// row has the values of insert, in its order.
 func row(site string, n, size int) []any {
 	now := time.Now().UTC()
 	start := now.Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)
@@ -59,7 +59,7 @@ func Publish(ctx context.Context, db *database.DB, e events.Event) error {
 	e.Status, e.Revision, e.Post.Status = events.Published, 1, platform.Published
 	e.CreatedAt = db.Now().UTC().Truncate(time.Millisecond)
 	e.UpdatedAt, e.Shape.Fields = e.CreatedAt, manifest.StandardFields()
-	if err := store.Insert(ctx, e); err != nil {
+	if err := store.Insert(ctx, e, events.Editor{}); err != nil {
 		return err
 	}
 	_, err = db.Write.ExecContext(ctx, `UPDATE events SET slug = $1, public = '{}' WHERE site = $2 AND id = $3`, e.Post.Slug, e.Site, e.ID)

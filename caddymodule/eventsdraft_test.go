@@ -1,0 +1,88 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+)
+
+// A program gives a draft a post for its text. What Ghost does with that post, it reads of the event.
+func TestTextOfADraft(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key, "6000 1m")), key)
+	values := map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01"}
+	draft, _ := h.events(201, "POST", "", h.eventBody(values))
+	written, _ := h.events(200, "POST", "/"+draft.ID+"/write", "", "If-Match", draft.tag)
+	if written.Post == nil || written.Post.Status != "draft" || written.Status != "draft" || !strings.Contains(written.Post.URL, "/p/") || written.Pending != nil {
+		t.Fatalf("got %+v, want a draft with a post and its preview", written)
+	}
+	if again, _ := h.events(200, "POST", "/"+draft.ID+"/write", ""); again.tag != written.tag {
+		t.Errorf("written again, it has the ETag %s, want %s: nothing is changed", again.tag, written.tag)
+	}
+	page := func() string {
+		t.Helper()
+		_, path, _ := strings.Cut(written.Post.URL, "/p/")
+		got := h.do("GET", "/p/"+path)
+		if got.Status != 200 {
+			t.Fatalf("the preview at %s: %v", written.Post.URL, got)
+		}
+		return got.Body
+	}
+	if strings.Contains(page(), `id="lychgate-event"`) {
+		t.Errorf("the preview shows an event that cannot be published: %s", page())
+	}
+	values["speaker"] = "Ada"
+	h.events(200, "PUT", "/"+draft.ID, h.eventBody(values))
+	if !strings.Contains(page(), `id="lychgate-event"`) {
+		t.Errorf("the preview does not show the event: %s", page())
+	}
+
+	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	status := func(fields string) (answer response) {
+		t.Helper()
+		h.ghost("PUT", "/posts/"+written.Post.ID+"/", fmt.Sprintf(`{"posts":[{%s,"updated_at":%q}]}`, fields, h.updatedAt(written.Post.ID)))
+		_, answer = h.events(200, "GET", "/"+draft.ID, "")
+		return answer
+	}
+	if got, want := status(fmt.Sprintf(`"status":"scheduled","published_at":%q`, at.Format(time.RFC3339))), fmt.Sprintf(`"status":"scheduled","publish_at":%q`, at.Format("2006-01-02T15:04:05Z")); !strings.Contains(got.Body, want) || !strings.Contains(got.Body, `"status":"draft"`) {
+		t.Errorf("got %s, want %s", got.Body, want)
+	}
+	if got := status(`"status":"published"`); !strings.Contains(got.Body, `"status":"published","values"`) {
+		t.Errorf("published in Ghost: got %s, want it published", got.Body)
+	}
+
+	_, history := h.events(200, "GET", "/"+draft.ID+"/history", "")
+	var did struct{ History []struct{ By, Did string } }
+	h.decode(history.Body, &did)
+	if diff := cmp.Diff([]struct{ By, Did string }{{"", "published"}, {"", "scheduled"}, {"Owner", "changed"}, {"Owner", "written"}, {"Owner", "created"}}, did.History); diff != "" {
+		t.Errorf("the history (-want +got): %s", diff)
+	}
+	if got := h.do("HEAD", "/ghost/lychgate/desk/events/"+draft.ID+"/history", "Cookie", h.owner); got.Status != 200 {
+		t.Errorf("the head of the history: %v", got)
+	}
+
+	copies := func() string {
+		t.Helper()
+		_, got := h.events(201, "POST", "/"+draft.ID+"/copies", `{"date":"2031-05-08","until":"2031-05-15"}`, "Idempotency-Key", "weekly")
+		return got.Body
+	}
+	if first := copies(); strings.Count(first, `"status":"draft"`) != 2 || !strings.Contains(first, h.unique+`, 2031-05-15"`) {
+		t.Errorf("got %s, want two drafts", first)
+	} else if again := copies(); again != first {
+		t.Errorf("asked again: got %s, want %s", again, first)
+	}
+
+	// An event of a type that the theme does not have.
+	other, _ := h.events(201, "POST", "", h.eventBody(values))
+	h.events(200, "PUT", "/"+other.ID, strings.Replace(h.eventBody(values), `"webinar"`, `"ball"`, 1))
+	const gone = "The theme has no such event type any more. Choose another one."
+	_, refused := h.events(422, "POST", "/"+other.ID+"/write", "")
+	if diff := cmp.Diff(fmt.Sprintf("{\"message\":%q,\"problems\":[{\"field\":\"type\",\"message\":%q}]}\n", gone, gone), refused.Body); diff != "" {
+		t.Errorf("an event of a type that is gone (-want +got): %s", diff)
+	}
+}

@@ -1,0 +1,144 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/manifest"
+)
+
+// This file makes copies of an event on other dates.
+
+// MaxCopies is how many copies of an event are made at once: one for each week of a year.
+const MaxCopies = 52
+
+// week is how far copies are apart.
+const week = 7 * 24 * time.Hour
+
+// Copies says on which dates copies of an event are.
+type Copies struct {
+	Date  string // of the first one, such as 2031-05-08
+	Until string // there is one each week up to this date; "" for the first one alone
+
+	// Key is the caller's, who may ask again with the same one because the response was lost: then
+	// no others are made. "" is for no key.
+	Key string
+}
+
+// dates returns the dates. Errors: *InvalidError.
+func (c Copies) dates() ([]time.Time, error) {
+	wrong := func(field, message string) ([]time.Time, error) {
+		return nil, &InvalidError{[]manifest.Problem{{Field: field, Message: message}}}
+	}
+	first, ok := parseDate(c.Date)
+	if !ok {
+		return wrong("date", "The date of the copy must be a date that exists, such as 2031-05-08.")
+	}
+	if c.Until == "" {
+		return []time.Time{first}, nil
+	}
+	last, ok := parseDate(c.Until)
+	switch {
+	case !ok:
+		return wrong("until", "The last date of the copies must be a date that exists, such as 2031-12-31.")
+	case last.Before(first):
+		return wrong("until", "The last date of the copies must not be before the first one.")
+	case last.Sub(first) >= MaxCopies*week:
+		return wrong("until", fmt.Sprintf("Until %s there are more than %d weeks. Choose an earlier date.", c.Until, MaxCopies))
+	}
+	var dates []time.Time
+	for date := first; !date.After(last); date = date.Add(week) {
+		dates = append(dates, date)
+	}
+	return dates, nil
+}
+
+// Copy keeps copies of an event, drafts on other dates, and returns them in that order. Their dates
+// are in their names. Its end date and the last day to register are as far from the date as the event's.
+// Errors: ErrNotFound, *InvalidError, ErrTooFast, ErrTooMany, those of the store. After one of the store,
+// some may be there: with the same key, the others are made too.
+func (s *Service) Copy(ctx context.Context, site, id string, c Copies) ([]Event, error) {
+	dates, err := c.dates()
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.Find(ctx, site, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.hasRoom(ctx, site, len(dates)); err != nil {
+		return nil, err
+	}
+	var made []Event
+	for _, date := range dates {
+		copied, err := s.copyTo(ctx, &e, date, c.Key)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, copied)
+	}
+	return made, nil
+}
+
+// copyTo keeps a copy on a date, or returns the one that was made with the key.
+func (s *Service) copyTo(ctx context.Context, e *Event, date time.Time, key string) (Event, error) {
+	id := newID()
+	if key != "" {
+		id = idOf(e.Site, s.by.ID, encode([]string{"copy", e.ID, key, date.Format(dateFormat)}))
+		if made, err := s.Find(ctx, e.Site, id); !errors.Is(err, ErrNotFound) {
+			return made, err
+		}
+	}
+	values, err := Edit{e.Theme, e.Type, e.valuesOn(date, s.Posts.limits(e.Site).Title)}.checked()
+	if err != nil {
+		return Event{}, err
+	}
+	made, err := s.keep(ctx, e.Site, id, Edit{e.Theme, e.Type, values})
+	if database.ViolatedUnique(err) { // by the same request, which was sent twice
+		return s.Find(ctx, e.Site, id)
+	}
+	return made, err
+}
+
+// valuesOn returns the values of an event as a copy on a date has them. A name has a number of code
+// points at most.
+func (e *Event) valuesOn(date time.Time, most int) map[string]any {
+	values := maps.Clone(e.Values)
+	maps.DeleteFunc(values, func(key string, _ any) bool {
+		f, ok := StandardField(key)
+		return ok && f.isUnique
+	})
+	values["event_date"] = date.Format(dateFormat)
+	if from, ok := parseDate(textOf(e.Values, "event_date")); ok {
+		for _, key := range []string{endDate, "registration_deadline"} {
+			if was, ok := parseDate(textOf(e.Values, key)); ok {
+				values[key] = was.Add(date.Sub(from)).Format(dateFormat)
+			}
+		}
+	}
+	if name := textOf(e.Values, "name"); name != "" {
+		values["name"] = nameOn(name, date, most)
+	}
+	return values
+}
+
+// dated is the end of a name that was made here.
+var dated = regexp.MustCompile(`, \d{4}-\d{2}-\d{2}$`)
+
+// nameOn returns a name with a date, which tells it apart from others, in a form that is read alike in
+// all languages.
+func nameOn(name string, date time.Time, most int) string {
+	end := ", " + date.Format(dateFormat)
+	name = dated.ReplaceAllString(name, "")
+	if room := cmp.Or(most, maxText) - len(end); utf8.RuneCountInString(name) > room {
+		name = string([]rune(name)[:room])
+	}
+	return name + end
+}

@@ -1,0 +1,140 @@
+// Package history keeps who of the staff did what to a thing of a site, such as an event, and when.
+//
+// Of each thing the last [Most] entries are kept, for a year at most: they have names of people in them.
+package history
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Schema is the table of this package.
+var Schema = database.Schema{Name: "history", Files: migrations}
+
+const (
+	// Most is how many entries of a thing are kept: 5 KB.
+	Most = 50
+
+	// retention is how long an entry is kept.
+	retention = 366 * 24 * time.Hour
+
+	// togetherSpan is how long changes of one person, with nothing in between, are one entry. A
+	// draft is saved each second while somebody types.
+	togetherSpan = time.Hour
+)
+
+// Changed is what was done where nothing else says more.
+const Changed = "changed"
+
+// Thing is what an entry is about.
+type Thing struct{ Site, Kind, Key string }
+
+// Entry is what somebody did.
+type Entry struct {
+	At   time.Time
+	ID   string // of the member of the staff, "" for what was done on the platform
+	Name string // for people
+	Did  string
+}
+
+// Log keeps entries. It may be used by many goroutines, and by several processes, at once.
+type Log struct{ db *database.DB }
+
+// New brings the table up to date and returns the log.
+func New(ctx context.Context, db *database.DB) (*Log, error) {
+	if err := Schema.Migrate(ctx, db); err != nil {
+		return nil, err
+	}
+	return &Log{db}, nil
+}
+
+const (
+	ofThing = ` WHERE site = $1 AND kind = $2 AND thing = $3`
+
+	addEntry  = `INSERT INTO history (site, kind, thing, at, id, editor, name, did) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	lastEntry = `SELECT at, id, editor, did FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT 1`
+	moveEntry = `UPDATE history SET at = $5, name = $6` + ofThing + ` AND at = $4 AND id = $7`
+	list      = `SELECT at, editor, name, did FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT $4`
+
+	dropMore = `DELETE FROM history` + ofThing + ` AND at < (SELECT MIN(at) FROM (SELECT at FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT $4) AS kept)`
+	dropOld  = `DELETE FROM history WHERE site = $1 AND at < $2`
+	drop     = `DELETE FROM history` + ofThing
+	dropAll  = `DELETE FROM history WHERE site = $1`
+)
+
+// Add keeps an entry with the time of the store, in the transaction that does what it says. An entry
+// of the same moment as the last one is a millisecond later.
+func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) error {
+	now := l.db.Now()
+	var at, id int64
+	var editor, did string
+	err := tx.QueryRowContext(ctx, lastEntry, of.Site, of.Kind, of.Key).Scan(&at, &id, &editor, &did)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return wrap("adding to the history", err)
+	}
+	if last := time.UnixMilli(at); !now.After(last) {
+		now = last.Add(time.Millisecond)
+	} else if e.Did == Changed && did == Changed && editor == e.ID && now.Sub(last) <= togetherSpan {
+		_, err := tx.ExecContext(ctx, moveEntry, of.Site, of.Kind, of.Key, at, now.UnixMilli(), e.Name, id)
+		return wrap("adding to the history", err)
+	}
+	for _, step := range []struct {
+		text string
+		args []any
+	}{
+		{addEntry, []any{of.Site, of.Kind, of.Key, now.UnixMilli(), rand.Int64(), e.ID, e.Name, e.Did}},
+		{dropMore, []any{of.Site, of.Kind, of.Key, Most}},
+		{dropOld, []any{of.Site, now.Add(-retention).UnixMilli()}},
+	} {
+		if _, err := tx.ExecContext(ctx, step.text, step.args...); err != nil {
+			return wrap("adding to the history", err)
+		}
+	}
+	return nil
+}
+
+// AddAlone is Add in a transaction of its own.
+func (l *Log) AddAlone(ctx context.Context, of Thing, e Entry) error {
+	return l.db.InTx(ctx, func(tx *sql.Tx) error { return l.Add(ctx, tx, of, e) })
+}
+
+// List returns the entries of a thing, the last one first.
+func (l *Log) List(ctx context.Context, of Thing) ([]Entry, error) {
+	entries, err := database.List(ctx, l.db.Read, func(row database.Row) (Entry, error) {
+		var e Entry
+		var at int64
+		err := row.Scan(&at, &e.ID, &e.Name, &e.Did)
+		e.At = time.UnixMilli(at).UTC()
+		return e, err
+	}, list, of.Site, of.Kind, of.Key, Most)
+	return entries, wrap("reading the history", err)
+}
+
+// Drop deletes the entries of a thing, in the transaction that deletes the thing.
+func (*Log) Drop(ctx context.Context, tx *sql.Tx, of Thing) error {
+	_, err := tx.ExecContext(ctx, drop, of.Site, of.Kind, of.Key)
+	return wrap("deleting a history", err)
+}
+
+// Forget deletes all entries of a site that is not served any more.
+func (l *Log) Forget(ctx context.Context, site string) error {
+	_, err := l.db.Write.ExecContext(ctx, dropAll, site)
+	return wrap("deleting the history of site "+site, err)
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,74 @@
+package history_test
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/history"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+)
+
+// Of each thing the last entries are kept, for a year, and what one person changes meanwhile is one.
+func TestLog(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		ctx := t.Context()
+		log, err := history.New(ctx, db)
+		if err != nil {
+			t.Fatalf("history.New: %v", err)
+		}
+		party, ball := history.Thing{Site: "daily", Kind: "event", Key: "party"}, history.Thing{Site: "daily", Kind: "event", Key: "ball"}
+		add := func(of history.Thing, entries ...history.Entry) {
+			t.Helper()
+			for _, e := range entries {
+				if err := log.AddAlone(ctx, of, e); err != nil {
+					t.Fatalf("log.AddAlone: %v", err)
+				}
+			}
+		}
+		has := func(what string, of history.Thing, want ...history.Entry) {
+			t.Helper()
+			got, err := log.List(ctx, of)
+			if err != nil {
+				t.Fatalf("log.List: %v", err)
+			}
+			for i := range got {
+				if time.Since(got[i].At).Abs() > time.Hour {
+					t.Errorf("%s: an entry of %v, want now", what, got[i].At)
+				}
+				got[i].At = time.Time{}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got): %s", what, diff)
+			}
+		}
+		ada := func(did string) history.Entry { return history.Entry{ID: "1", Name: "Ada", Did: did} }
+		bea := history.Entry{ID: "2", Name: "Bea", Did: history.Changed}
+		for _, e := range []history.Entry{ada("created"), ada(history.Changed), ada(history.Changed), bea, ada(history.Changed), ada("published")} {
+			add(party, e)
+		}
+		add(ball, bea)
+		has("a party", party, ada("published"), ada(history.Changed), bea, ada(history.Changed), ada("created"))
+		has("a ball", ball, bea)
+
+		for n := range history.Most + 3 {
+			add(ball, ada(fmt.Sprint(n)))
+		}
+		if got, _ := log.List(ctx, ball); len(got) != history.Most || got[0].Did != fmt.Sprint(history.Most+2) {
+			t.Errorf("%d entries, the first %+v, want the last %d", len(got), got[0], history.Most)
+		}
+		if _, err := db.Write.ExecContext(ctx, `UPDATE history SET at = at - 367 * CAST(86400000 AS BIGINT) WHERE thing = 'party'`); err != nil {
+			t.Fatalf("db.Write.ExecContext: %v", err)
+		}
+		add(ball, ada("published"))
+		has("a year later", party)
+		if err := db.InTx(ctx, func(tx *sql.Tx) error { return log.Drop(ctx, tx, ball) }); err != nil {
+			t.Fatalf("log.Drop: %v", err)
+		}
+		has("deleted", ball)
+	})
+}

@@ -1,0 +1,19 @@
+-- +goose Up
+
+-- Who of the staff did what. Times are Unix milliseconds, UTC.
+CREATE TABLE history (
+	site    TEXT NOT NULL,
+	kind    TEXT NOT NULL,   -- of the thing: event, slot, integration
+	thing   TEXT NOT NULL,   -- its key
+	at      BIGINT NOT NULL,
+	id      BIGINT NOT NULL, -- random
+	editor  TEXT NOT NULL,   -- the platform's ID, empty for what was done on the platform
+	name    TEXT NOT NULL,   -- of the editor
+	did     TEXT NOT NULL,
+	PRIMARY KEY (site, kind, thing, at, id)
+);
+
+CREATE INDEX history_age ON history (site, at);
+
+-- +goose Down
+DROP TABLE history;
