@@ -137,7 +137,9 @@ func (e *Event) follow(p platform.EventPost) {
 		e.recheck("name")
 	}
 	for _, field := range []struct{ key, was, is string }{
-		{"description", last.Excerpt, p.Excerpt}, {"feature_image", last.Picture, p.Picture}, {"feature_image_alt", last.Alt, p.Alt},
+		{"description", last.Excerpt, p.Excerpt},
+		{"feature_image", last.Picture, p.Picture},
+		{"feature_image_alt", last.Alt, p.Alt},
 		{"slug", last.Slug, p.Slug},
 	} {
 		if field.is != field.was && textOf(e.Values, field.key) == field.was {

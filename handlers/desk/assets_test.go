@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/web/desk"
 )
 
-// A page loads one script and two styles, which a browser keeps until they change.
+// A page loads one script and one style, which a browser keeps until they change.
 func TestAssets(t *testing.T) {
 	h := newHouse(t)
 	address := h.serve()
@@ -31,10 +32,10 @@ func TestAssets(t *testing.T) {
 		loaded = append(loaded, attribute(e, "href"))
 	}
 	versioned := func(name string) string { return path + name + "?v=" + desk.Assets[name].Version }
-	if diff := cmp.Diff([]string{versioned("desk.js"), versioned("desk.css"), versioned("dark.css")}, loaded); diff != "" {
+	if diff := cmp.Diff([]string{versioned("desk.js"), versioned("desk.css")}, loaded); diff != "" {
 		t.Fatalf("-want +got:\n%s", diff)
 	}
-	for name, contentType := range map[string]string{"desk.js": "text/javascript; charset=utf-8", "desk.css": "text/css; charset=utf-8", "dark.css": "text/css; charset=utf-8"} {
+	for name, contentType := range map[string]string{"desk.js": "text/javascript; charset=utf-8", "desk.css": "text/css; charset=utf-8"} {
 		tag := `"` + desk.Assets[name].Version + `"`
 		for _, test := range []struct {
 			target, known string
@@ -167,35 +168,34 @@ func TestPagesStaySmall(t *testing.T) {
 // Who has chosen dark or light in the platform's own admin has the desk in it too. Who has not
 // has it as the system is.
 func TestScheme(t *testing.T) {
-	for _, test := range []struct{ scheme, meta, media string }{
-		{"", "light dark", "(prefers-color-scheme: dark)"},
-		{"dark", "dark", "all"},
-		{"light", "light", "none"},
-	} {
+	for scheme, want := range map[string][]string{"": {"light dark", "desk.css"}, "dark": {"dark", "desk-dark.css"}, "light": {"light", "desk-light.css"}} {
 		h := newHouse(t)
 		member := platformtest.Staff["editor"]
 		t.Cleanup(func() { platformtest.Staff["editor"] = member })
 		chosen := member
-		chosen.Scheme = test.scheme
+		chosen.Scheme = scheme
 		platformtest.Staff["editor"] = chosen
 		page := h.get("themes", "Editor")
-		meta, media := "", "none"
+		var got []string
 		for e := range elements(page.body, "meta") {
 			if attribute(e, "name") == "color-scheme" {
-				meta = attribute(e, "content")
+				got = append(got, attribute(e, "content"))
 			}
 		}
 		for e := range elements(page.body, "link") {
-			if strings.Contains(attribute(e, "href"), "/dark.css?") {
-				media = attribute(e, "media")
-				if media == "" {
-					media = "all"
-				}
-			}
+			name, _, _ := strings.Cut(strings.TrimPrefix(attribute(e, "href"), path), "?")
+			got = append(got, name)
 		}
-		if diff := cmp.Diff([]string{test.meta, test.media}, []string{meta, media}); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", test.scheme, diff)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", scheme, diff)
 		}
 		platformtest.Staff["editor"] = member
+	}
+	const isDark = "--page: #151719"
+	for name, want := range map[string][]bool{"desk.css": {true, true}, "desk-dark.css": {true, false}, "desk-light.css": {false, false}} {
+		text := string(desk.Assets[name].Content)
+		if got := []bool{strings.Contains(text, isDark), strings.Contains(text, "(prefers-color-scheme: dark)")}; !slices.Equal(got, want) {
+			t.Errorf("%s: dark, and only if the system is: got %v, want %v", name, got, want)
+		}
 	}
 }

@@ -69,6 +69,9 @@ type link struct {
 	IsCurrent      bool
 }
 
+// Style is the name of the style with the colours of the scheme.
+func (f frame) Style() string { return desk.StyleOf(f.Assets, f.Scheme) }
+
 func (f frame) Asset(name string) string {
 	return f.path + "/" + name + "?v=" + desk.Assets[name].Version
 }

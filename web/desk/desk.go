@@ -60,20 +60,39 @@ type Asset struct {
 	Content []byte
 }
 
-// Assets are the files that pages load, by name.
-var Assets = map[string]Asset{
-	"desk.css":   asset("text/css; charset=utf-8", "desk.css", "curation.css"),
-	"dark.css":   asset("text/css; charset=utf-8", "dark.css"),
-	"desk.js":    asset("text/javascript; charset=utf-8", "desk.js", "curation.js"),
-	"events.css": asset("text/css; charset=utf-8", "desk.css", "curation.css", "events.css"),
-	"events.js":  asset("text/javascript; charset=utf-8", "desk.js", "kept.js", "events.js", "images.js", "crop.js"),
-	"guests.css": asset("text/css; charset=utf-8", "desk.css", "curation.css", "events.css", "guests.css"),
-	"guests.js":  asset("text/javascript; charset=utf-8", "desk.js", "guests.js"),
-	"admin.js":   asset("text/javascript; charset=utf-8", "admin.js"),
+// Assets are the files that pages load, by name. A style is there in each scheme.
+var Assets = func() map[string]Asset {
+	const script, style = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
+	all := map[string]Asset{
+		"desk.js":   asset(script, read("desk.js", "curation.js")),
+		"events.js": asset(script, read("desk.js", "kept.js", "events.js", "images.js", "crop.js")),
+		"guests.js": asset(script, read("desk.js", "guests.js")),
+		"admin.js":  asset(script, read("admin.js")),
+	}
+	dark := read("dark.css")
+	for name, files := range map[string][]string{
+		"desk":   {"desk.css", "curation.css"},
+		"events": {"desk.css", "curation.css", "events.css"},
+		"guests": {"desk.css", "curation.css", "events.css", "guests.css"},
+	} {
+		light := read(files...)
+		all[StyleOf(name, "light")] = asset(style, light)
+		all[StyleOf(name, "dark")] = asset(style, light+dark)
+		all[StyleOf(name, "")] = asset(style, light+"@media (prefers-color-scheme: dark) {\n"+dark+"}\n")
+	}
+	return all
+}()
+
+// StyleOf returns the name of a style in a scheme: dark, light, or "" for the system's.
+func StyleOf(name, scheme string) string {
+	if scheme != "" {
+		name += "-" + scheme
+	}
+	return name + ".css"
 }
 
-// asset returns files as one.
-func asset(contentType string, names ...string) Asset {
+// read returns files as one.
+func read(names ...string) string {
 	var content []byte
 	for _, name := range names {
 		file, err := files.ReadFile(name)
@@ -82,6 +101,10 @@ func asset(contentType string, names ...string) Asset {
 		}
 		content = append(content, file...)
 	}
-	sum := sha256.Sum256(content)
-	return Asset{contentType, hex.EncodeToString(sum[:8]), content}
+	return string(content)
+}
+
+func asset(contentType, content string) Asset {
+	sum := sha256.Sum256([]byte(content))
+	return Asset{contentType, hex.EncodeToString(sum[:8]), []byte(content)}
 }

@@ -192,7 +192,8 @@ customElements.define('desk-event', class extends HTMLElement {
 		sent = {key: this.#key, typed: JSON.stringify(this.#keep.get(this.#key))};
 		if (!this.#saving) {
 			this.#stopped = true; // the page is replaced, unless it is refused
-			if (!event.submitter?.hasAttribute('data-leave')) setTimeout(() => this.#resume(), 100);
+			if (event.submitter?.hasAttribute('data-leave')) this.#saved = this.#typed; // it is sent, so nobody is asked
+			else setTimeout(() => this.#resume(), 100);
 			return;
 		}
 		event.preventDefault();
