@@ -49,7 +49,7 @@ func (s *site) keepDrafts(count int) {
 		err := store.Insert(s.t.Context(), events.Event{
 			Site: "daily", ID: fmt.Sprintf("%026d", i), Theme: "source", Type: "party", Status: events.Draft, Revision: 1, CreatedAt: time.Unix(0, 0), UpdatedAt: time.Unix(0, 0),
 			Values: map[string]any{"name": fmt.Sprint("Draft ", i), "event_date": day, "description": "Two hours about what lets people in."},
-		})
+		}, events.Editor{})
 		if err != nil {
 			s.t.Fatalf("store.Insert: %v", err)
 		}
