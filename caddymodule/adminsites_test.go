@@ -109,7 +109,7 @@ type sitesStep struct {
 func (a *sitesAdmin) follow(t *testing.T, steps []sitesStep) {
 	for _, s := range steps {
 		if diff := cmp.Diff(s.want, a.ask(s.method, s.path, s.body)); diff != "" {
-			t.Errorf("%s: %s %s: %s", s.name, s.method, s.path, diff)
+			t.Errorf("%s: %s %s: response (-want +got):\n%s", s.name, s.method, s.path, diff)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		{"it gets no integrations", "POST", sites + "/weekly/integrations", `{"name":"form"}`, refused(404, "finding site weekly: there is no such site")},
 		{
 			"its name is not free yet", "POST", sites, `{"name":"weekly","hosts":["weekly.example.com"],` + noGhost + `}`,
-			refused(409, "adding site weekly: what was kept of a removed site of this name is still being deleted: try again in two minutes, or choose another name"),
+			refused(409, "adding site weekly: the data of a removed site of this name is still being deleted: try again in two minutes, or choose another name"),
 		},
 		{"a site of the configuration", "GET", sites + "/fixed", "", refused(404, "site fixed is in the configuration, not in the store: look there")},
 		{"a site of the configuration cannot be changed", "PATCH", sites + "/fixed", "{}", refused(404, "site fixed is in the configuration, not in the store: look there")},
@@ -253,7 +253,7 @@ func TestSitesOnAdminAPI(t *testing.T) {
 	a.keepsSecrets(t)
 }
 
-const noSuchName = "nothing can have this name: one has 1 to 63 letters, digits, hyphens and underscores"
+const noSuchName = "this is no valid name: write 1 to 63 letters, digits, hyphens and underscores"
 
 // A request that cannot be done is told why and what to write, changes nothing, and no
 // key and nothing of the edge's environment comes back or is logged.
@@ -268,7 +268,7 @@ func TestSitesRefused(t *testing.T) {
 		one     = "/lychgate/sites/daily"
 		keys    = "/lychgate/sites/daily/integrations"
 		example = `{"name": "daily", "hosts": ["news.example.com"], "platform": {"kind": "none"}}`
-		nothing = "there is nothing here: look at /lychgate/sites, a site below it, or its integrations"
+		nothing = "there is nothing at this path: use /lychgate/sites, a site below it, or its integrations"
 		noJSON  = "the body is not JSON: write a site, such as " + example + ", or a list of them"
 		changes = `write an object with a change for each site, such as {"daily": {"hosts": ["news.example.com"]}}`
 		change  = `site daily: write an object with what changes, such as {"hosts": ["news.example.com"]}`
@@ -453,7 +453,7 @@ func TestSitesPages(t *testing.T) {
 			pages, next = append(pages, len(page.Sites)), page.Next
 		}
 		if diff := cmp.Diff(test.want, pages); diff != "" {
-			t.Errorf("%s: %s", test.first, diff)
+			t.Errorf("%s: mismatch (-want +got):\n%s", test.first, diff)
 		}
 		if !slices.IsSorted(names) || len(slices.Compact(names)) != len(names) {
 			t.Errorf("%s: not each site once, by name: %v", test.first, names)

@@ -117,7 +117,7 @@ func TestSitesWithoutStore(t *testing.T) {
 				want = without(want)
 			}
 			if diff := cmp.Diff(want, a.ask(r.method, r.path, r.body)); diff != "" {
-				t.Errorf("%s %s: %s", r.method, r.path, diff)
+				t.Errorf("%s %s: response (-want +got):\n%s", r.method, r.path, diff)
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func TestSitesOfABrokenStore(t *testing.T) {
 		got := a.ask(r.method, r.path, r.body)
 		isError := strings.HasPrefix(got.Body, `{"error":"`) && strings.Contains(got.Body, "no such table") || r.method == "HEAD" && got.Body == ""
 		if got.Status != 500 || !isError {
-			t.Errorf("%s %s: %v", r.method, r.path, got)
+			t.Errorf("%s %s: got %v, want status 500 and the error of the database", r.method, r.path, got)
 		}
 	}
 }
@@ -243,7 +243,7 @@ func TestSitesWhilePostgresIsAway(t *testing.T) {
 			got := a.ask(r.method, r.path, r.body)
 			isError := strings.HasPrefix(got.Body, `{"error":"`+prefix) || r.method == "HEAD" && got.Body == ""
 			if got.Status != 503 || !isError {
-				t.Errorf("%s %s: %v", r.method, r.path, got)
+				t.Errorf("%s %s: got %v, want status 503 and an error", r.method, r.path, got)
 			}
 			password, _ := source.User.Password()
 			if password != "" && strings.Contains(got.Body, password) {
@@ -281,7 +281,7 @@ func TestSitesChangedAtOnce(t *testing.T) {
 				got, err := a.send("PATCH", "/lychgate/sites/daily", patch)
 				if err != nil || got.Status == 200 {
 					if err != nil {
-						t.Error(err)
+						t.Errorf("PATCH of site daily: %v", err)
 					}
 					return
 				}

@@ -53,7 +53,7 @@ func TestInboxButtonScript(t *testing.T) {
 		{"a part", "GET", path, []string{"Range", "bytes=0-9"}, part},
 	} {
 		if diff := cmp.Diff(test.want, e.do(test.method, test.target, test.header...)); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
+			t.Errorf("%s: response (-want +got):\n%s", test.name, diff)
 		}
 	}
 	if got := e.do("POST", path); got.Status != 405 || got.Header["Allow"] != "GET, HEAD, OPTIONS" {
@@ -95,19 +95,20 @@ func TestInboxButtonCommand(t *testing.T) {
 	want := `<script src="/ghost/lychgate/inbox-button.js?v=` + web.Version() + "\"\n\tintegrity=\"" + web.Integrity() +
 		`" crossorigin="anonymous" data-forms data-sender="noreply@news.example.com" defer></script>` + "\n"
 	if diff := cmp.Diff(want, tag); diff != "" || err != nil {
-		t.Errorf("%s, %v", diff, err)
+		t.Errorf("output: error %v, want none (-want +got):\n%s", err, diff)
 	}
 	other, err := run("--lookup", "https://news.example.com/blog/ghost/webmail")
 	if !strings.Contains(other, `src="https://news.example.com/blog/ghost/lychgate/inbox-button.js?v=`) ||
 		!strings.Contains(other, ` data-endpoint="https://news.example.com/blog/ghost/webmail" defer>`) || err != nil {
-		t.Errorf("%s, %v", other, err)
+		t.Errorf("got %s, %v, want output with %s and %s, no error",
+			other, err, `src="https://news.example.com/blog/ghost/lychgate/inbox-button.js?v=`, ` data-endpoint="https://news.example.com/blog/ghost/webmail" defer>`)
 	}
 	if script, err := run("--script"); script != string(web.Script()) || err != nil {
 		t.Error("--script prints another script", err)
 	}
 	for _, wrong := range [][]string{{"--lookup", "ghost"}, {"--lookup", "javascript://x/a/b"}, {"--lookup", "/ghost"}, {"--lookup", "/a/b?c"}, {"--sender", `a"b@c`}, {"--sender", "news"}, {"--script", "--sender", "news@example.com"}, {"--lookup", "//a/b/c"}, {"x"}} {
 		if out, err := run(wrong...); err == nil {
-			t.Errorf("%q: %s", wrong, out)
+			t.Errorf("%q: got %s, want an error", wrong, out)
 		}
 	}
 	e := startEdge(t, startDNS(t, zone), oneSite)

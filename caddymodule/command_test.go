@@ -47,7 +47,7 @@ func TestIntegrationCommand(t *testing.T) {
 		output, err := run(args...)
 		match := made.FindStringSubmatch(output)
 		if err != nil || match == nil || match[2] != args[1] {
-			t.Fatalf("%v: %v\n%s", args, err, output)
+			t.Fatalf("%v: got %v, %s, want no error, the integration %v", args, err, output, args[1])
 		}
 		return match[1]
 	}
@@ -67,8 +67,8 @@ func TestIntegrationCommand(t *testing.T) {
 	if status(first) != 401 || status(second) != 404 {
 		t.Errorf("rotated: the old key %d, the new one %d", status(first), status(second))
 	}
-	if output, err := run("revoke", "events", "--site", "daily"); err != nil || output != "The key of events is no longer good.\n" {
-		t.Errorf("%v\n%s", err, output)
+	if output, err := run("revoke", "events", "--site", "daily"); err != nil || output != "The key of events is revoked.\n" {
+		t.Errorf("got %v, %s, want no error, output %q", err, output, "The key of events is revoked.\n")
 	}
 	if status(second) != 401 {
 		t.Errorf("revoked: %d", status(second))
@@ -85,7 +85,7 @@ strict custom_id default in the configuration not kept
 `
 	output = spaces.ReplaceAllString(used.ReplaceAllString(today.ReplaceAllString(output, "DATE"), "USED"), " ")
 	if diff := cmp.Diff(want, output); diff != "" || err != nil {
-		t.Errorf("%s, %v", diff, err)
+		t.Errorf("output: error %v, want none (-want +got):\n%s", err, diff)
 	}
 	for _, mistake := range []struct {
 		args []string
@@ -101,7 +101,7 @@ strict custom_id default in the configuration not kept
 		{[]string{"revoke", "crm", "--site", "daily"}, "the key of crm is in the configuration: change it there"},
 	} {
 		if output, err := run(mistake.args...); err == nil || !strings.Contains(output, mistake.want) {
-			t.Errorf("%v: %v, %s", mistake.args, err, output)
+			t.Errorf("%v: got %v, %s, want an error, output with %v", mistake.args, err, output, mistake.want)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestAPIURL(t *testing.T) {
 			}
 			output, err := exec.Command(caddy, "lychgate", "integration", "add", "crm", "--config", folder+"/Caddyfile").Output()
 			if got, _, _ := strings.Cut(string(output), "\n"); got != "API URL: "+test.want || err != nil {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v, want %q, no error", got, err, "API URL: "+test.want)
 			}
 		})
 	}
@@ -172,13 +172,13 @@ func TestImportCommand(t *testing.T) {
 		t.Helper()
 		output, err := exec.Command(caddy, "lychgate", "members", "import", "--site", site, "--config", file).CombinedOutput()
 		if err != nil && site == "daily" {
-			t.Errorf("%v\n%s", err, output)
+			t.Errorf(`got %v, %s, want no error or another site than "daily"`, err, output)
 		}
 		return string(output)
 	}
 	first := regexp.MustCompile(`(?m)^([\d,]+) members: ([\d,]+) new, 0 changed, 0 removed\.$`).FindStringSubmatch(run("daily"))
 	if first == nil || first[1] != first[2] || len(first[1]) < 3 {
-		t.Fatalf("%q", first)
+		t.Fatalf("got %q, want a line with 100 new members or more, and no others", first)
 	}
 	store := openStore(t, source)
 	for i := range n {
@@ -204,9 +204,9 @@ func TestImportCommand(t *testing.T) {
 	// Again, nothing changes for them, whatever other tests do in this Ghost.
 	again := run("daily")
 	if after, err := store.Find(t.Context(), members.Key{Site: "daily", GUID: m.GUID}); err != nil || after.Version != m.Version || !strings.Contains(again, " members: ") {
-		t.Errorf("%+v, %v: %s", after, err, again)
+		t.Errorf(`Find = %+v, %v: %s, want no error, version %v, output with " members: "`, after, err, again, m.Version)
 	}
-	if got := run("other"); !strings.Contains(got, "site other has platform none, so there is nobody to import") {
-		t.Errorf("run = %q, want %q in it", got, "site other has platform none, so there is nobody to import")
+	if got := run("other"); !strings.Contains(got, "site other has platform none, so there are no members to import") {
+		t.Errorf("run = %q, want %q in it", got, "site other has platform none, so there are no members to import")
 	}
 }

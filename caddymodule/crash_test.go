@@ -83,7 +83,7 @@ func hammer(t *testing.T, p *process, writes int, unique string, crash func(), c
 						break
 					}
 					if err == nil {
-						t.Errorf("%s: %s", email, text)
+						t.Errorf("%s: got %s, want an error", email, text)
 						break
 					}
 					<-time.After(20 * time.Millisecond) // nobody is there just now

@@ -57,7 +57,7 @@ func TestHomepage(t *testing.T) {
 		{"DELETE", "/hero/second", `{"theme":"` + h.theme + `"}`, slot{Key: "second"}},
 	} {
 		if diff := cmp.Diff(test.want, h.change(test.method, test.path, test.body)); diff != "" {
-			t.Errorf("%s %s: %s", test.method, test.path, diff)
+			t.Errorf("%s %s: response (-want +got):\n%s", test.method, test.path, diff)
 		}
 	}
 	if diff := cmp.Diff([][]string{{"news", "kept"}, {"kept", "sport", "hash-lead"}, {"public"}}, [][]string{h.tags(one), h.tags(two), h.tags(three)}); diff != "" {
@@ -74,14 +74,14 @@ func TestHomepage(t *testing.T) {
 		"/news/picker?q=" + h.unique:                       {`<b>Two</b> "&`, "One"},
 	} {
 		if diff := cmp.Diff(want, h.picked(path)); diff != "" {
-			t.Errorf("%s: %s", path, diff)
+			t.Errorf("%s: picked (-want +got):\n%s", path, diff)
 		}
 	}
 	if got := h.picked("/hero/picker"); len(got) == 0 || len(got) > 20 {
 		t.Errorf("recent posts: %q", got)
 	}
 	if got := h.ask("HEAD", "/hero/picker", ""); got.Status != http.StatusOK || got.Body != "" {
-		t.Error(got)
+		t.Errorf("got %v, want status 200, no body", got)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestHomepageRefuses(t *testing.T) {
 		} {
 			got, err := e.sendBody(endpoint.method, "/ghost/lychgate/curation"+endpoint.path, endpoint.body, "Cookie", cookie, "Origin", e.base)
 			if got.Status != 200 || err != nil {
-				t.Errorf("%s, %s %s: %v%v", role, endpoint.method, endpoint.path, got, err)
+				t.Errorf("%s, %s %s: got %v%v, want status 200, no error", role, endpoint.method, endpoint.path, got, err)
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func TestHomepageRefuses(t *testing.T) {
 			"Choosing a post takes it from all others: confirm that, or take it from them in the platform's admin first.")},
 	} {
 		if diff := cmp.Diff(test.want, h.ask(test.method, test.path, test.body, test.header...)); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
+			t.Errorf("%s: response (-want +got):\n%s", test.name, diff)
 		}
 	}
 	if got := [][]string{h.tags(one), h.tags(two)}; !slices.Equal(got[0], []string{"public"}) || !slices.Equal(got[1], []string{"public"}) {
@@ -185,7 +185,7 @@ func TestHomepageRefuses(t *testing.T) {
 	// without one has no homepage, at once.
 	h.uploadTheme(h.theme, sourceZip(t, "", strings.Replace(h.manifest("Later"), "name: News", "title: News", 1)), "Cookie", h.owner)
 	if got := h.ask("GET", "", ""); !strings.Contains(got.Body, `"is_latest":false,"sections":[{"key":"hero","name":"Hero"`) {
-		t.Error(got)
+		t.Errorf("got %v, want body with %s", got, `"is_latest":false,"sections":[{"key":"hero","name":"Hero"`)
 	}
 	h.uploadTheme(h.theme, sourceZip(t, "", ""), "Cookie", h.owner)
 	h.each("no manifest", failure(404, "The theme has no manifest."), "Cookie", h.owner, "Origin", h.base)

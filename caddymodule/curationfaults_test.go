@@ -102,10 +102,10 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 		p.begin(test.fault)
 		got := h.ask("PUT", "/hero/lead", `{"post":"`+posts[to]+`"}`)
 		if got.Status != test.want {
-			t.Errorf("%s: %v", test.name, got)
+			t.Errorf("%s: got %v, want status %v", test.name, got, test.want)
 		}
 		if isPending := strings.Contains(got.Body, `"pending":{"post":"`+posts[to]+`","since":"20`); isPending != (test.want == 202) {
-			t.Errorf("%s: %v", test.name, got)
+			t.Errorf("%s: got %v, want isPending %v", test.name, got, test.want == 202)
 		}
 		if site := h.do("GET", "/ghost/api/admin/site/"); site.Status != 200 {
 			t.Errorf("%s: Ghost's admin: %v", test.name, site)
@@ -113,17 +113,17 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 		p.fix()
 		title := []string{"One", "Two"}[to]
 		if diff := cmp.Diff([]slot{{Key: "lead", Posts: []string{title}, Total: 1}, {Key: "second"}, {Key: "first"}}, h.settled()); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
+			t.Errorf("%s: settled (-want +got):\n%s", test.name, diff)
 		}
 		want := slices.Clone(tags)
 		want[to] = append(slices.Clone(want[to]), "hash-lead")
 		if diff := cmp.Diff(want, [][]string{h.tags(posts[0]), h.tags(posts[1])}); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
+			t.Errorf("%s: mismatch (-want +got):\n%s", test.name, diff)
 		}
 	}
 	p.begin(ofPosts(collision))
 	if got := h.ask("DELETE", "/hero/lead", ""); got.Status != 202 || !strings.Contains(got.Body, `"pending":{"post":null,"since":"20`) {
-		t.Error(got)
+		t.Errorf("got %v, want status 202, body with %s", got, `"pending":{"post":null,"since":"20`)
 	}
 	p.fix()
 	if got := h.settled()[0]; got.Total != 0 {
@@ -190,7 +190,7 @@ func TestHomepageBesideStaff(t *testing.T) {
 
 	h.ghost("DELETE", "/posts/"+two+"/", "")
 	if got := h.ask("PUT", "/hero/second", `{"post":"`+two+`"}`); got.Status != 404 {
-		t.Error(got)
+		t.Errorf("got %v, want status 404", got)
 	}
 	if diff := cmp.Diff([]slot{{Key: "lead"}, {Key: "second"}}, h.settled()[:2]); diff != "" {
 		t.Error("a deleted post: ", diff)
@@ -203,7 +203,7 @@ func TestHomepageBesideStaff(t *testing.T) {
 		t.Errorf("of forty: %v", got)
 	}
 	if got := h.ask("PUT", "/hero/lead", `{"post":"`+one+`"}`); got.Status != 200 && got.Status != 202 {
-		t.Error(got)
+		t.Errorf("got %v, want status 200 or 202", got)
 	}
 	if diff := cmp.Diff(slot{Key: "lead", Posts: []string{"One"}, Total: 1}, h.settled()[0]); diff != "" {
 		t.Errorf("h.settled()[0] (-want +got):\n%s", diff)
@@ -241,7 +241,7 @@ func TestKilledAmongMoves(t *testing.T) {
 					last[i] = titles[to]
 					done++
 				default:
-					t.Errorf("%s: %v", path, answer)
+					t.Errorf("%s: got %v, want status 200, 202 or 502", path, answer)
 					return
 				}
 			}
@@ -276,7 +276,7 @@ func TestKilledAmongMoves(t *testing.T) {
 		got := h.tags(posts[i])
 		slices.Sort(got[1:])
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", title, diff)
+			t.Errorf("%s: tags (-want +got):\n%s", title, diff)
 		}
 	}
 }

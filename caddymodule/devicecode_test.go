@@ -70,7 +70,7 @@ func TestDocumentedSignIn(t *testing.T) {
 	}
 	steps := regexp.MustCompile(`(?s)\$ (curl [^\n]*\\\n[^\n]*/admin/session/[^\n]*)\n`).FindAllStringSubmatch(string(text), -1)
 	if len(steps) != 2 {
-		t.Fatalf("%q", steps)
+		t.Fatalf("got %q, want 2 steps", steps)
 	}
 	g := ghosttest.New(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), "http://127.0.0.1:"+g.Port, "1:"+strings.Repeat("0", 64), ""))
@@ -90,7 +90,7 @@ func TestDocumentedSignIn(t *testing.T) {
 		cmd.Dir = folder
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("%s: %v", command, err)
+			t.Fatalf("%s: Output: %v", command, err)
 		}
 		return string(out)
 	}

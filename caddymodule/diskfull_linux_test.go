@@ -19,7 +19,7 @@ func smallDisk(t *testing.T) string {
 	folder := t.TempDir()
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=8m"); err != nil {
 		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal(err)
+			t.Fatalf("syscall.Mount: %v", err)
 		}
 		t.Skipf("needs to mount a small file system, as root: %v", err)
 	}
@@ -75,7 +75,7 @@ func TestDiskFull(t *testing.T) {
 		case err == nil && cmp.Equal(internalError, got):
 			refused++
 		default:
-			t.Fatal(got, err)
+			t.Fatalf("got %v, %v, want success or an internal error", got, err)
 		}
 		if n > 2000 {
 			t.Fatal("the disk does not fill")

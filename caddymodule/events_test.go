@@ -41,7 +41,7 @@ events:
 `,
 	})
 	if got := h.uploadTheme(h.theme, theme, "Cookie", h.owner); got.Status != http.StatusOK {
-		t.Fatal(got)
+		t.Fatalf("uploadTheme = %v, want status 200", got)
 	}
 	h.activate(h.theme)
 	t.Cleanup(func() {
@@ -77,7 +77,7 @@ func (h *homepage) events(status int, method, path, body string, header ...strin
 	header = append([]string{"Cookie", h.owner, "Origin", h.base, "Content-Type", "application/json"}, header...)
 	answer, err := h.sendBody(method, "/ghost/lychgate/desk/events"+path, body, header...)
 	if err != nil || answer.Status != status {
-		h.t.Fatalf("%s %s: %v, %v", method, path, answer, err)
+		h.t.Fatalf("%s %s: got %v, %v, want no error, status %v", method, path, answer, err, status)
 	}
 	if strings.HasPrefix(answer.Body, `{"id"`) {
 		h.decode(answer.Body, &e)
@@ -109,17 +109,19 @@ func TestEvents(t *testing.T) {
 	draft, answer := h.events(201, "POST", "", h.eventBody(values))
 	if answer.Header["Location"] != "/ghost/lychgate/desk/events/"+draft.ID || draft.Post != nil || draft.Status != "draft" ||
 		draft.tag != fmt.Sprintf(`"%d"`, draft.Revision) || fmt.Sprint(draft.Problems) != "[{speaker Speaker is required.}]" {
-		t.Errorf("%+v, %v", draft, answer)
+		t.Errorf(`events = %+v, %v, want Location %q, no post, status "draft", tag %v, problems "[{speaker Speaker is required.}]"`,
+			draft, answer, "/ghost/lychgate/desk/events/"+draft.ID, fmt.Sprintf(`"%d"`, draft.Revision))
 	}
 	if list := h.do("GET", "/ghost/lychgate/events"); list.Body != `{"events":[],"total":0,"next":null,"messages":{}}` {
 		t.Errorf("readers see a draft: %v", list)
 	}
 	if _, list := h.events(200, "GET", "?view=drafts&q=EVENING", ""); !strings.Contains(list.Body, `"id":"`+draft.ID+`"`) || !strings.HasSuffix(list.Body, `"total":1,"next":null}`+"\n") {
-		t.Error(list)
+		t.Errorf("events = %v, want body with %q, body ending with %q",
+			list, `"id":"`+draft.ID+`"`, `"total":1,"next":null}`+"\n")
 	}
 	_, refused := h.events(422, "POST", "/"+draft.ID+"/publish", "")
 	if want := `{"message":"Speaker is required.","problems":[{"field":"speaker","message":"Speaker is required."}]}` + "\n"; refused.Body != want {
-		t.Errorf("%s", refused.Body)
+		t.Errorf("events = %s, want body %v", refused.Body, want)
 	}
 	values["speaker"] = "Ada"
 	saved, _ := h.events(200, "PUT", "/"+draft.ID, h.eventBody(values), "If-Match", draft.tag)
@@ -127,19 +129,19 @@ func TestEvents(t *testing.T) {
 		t.Errorf("sent again, as if the answer had been lost: %s, not %s", again.tag, saved.tag)
 	}
 	if _, answer := h.events(412, "PUT", "/"+draft.ID, h.eventBody(map[string]any{"name": "Another"}), "If-Match", draft.tag); answer.Body != `{"message":"The event was changed since it was read. Read it again."}`+"\n" {
-		t.Error(answer)
+		t.Errorf("events = %v, want body %q", answer, `{"message":"The event was changed since it was read. Read it again."}`+"\n")
 	}
 	published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "", "If-Match", saved.tag)
 	slug, _ := published.Values["slug"].(string)
 	if published.Status != "published" || published.Pending != nil || published.Post == nil || !strings.HasPrefix(slug, "an-evening-") {
-		t.Fatalf("%+v", published)
+		t.Fatalf(`events = %+v, want status "published", no pending, a post, slug beginning with "an-evening-"`, published)
 	}
 
 	// The page that readers get.
 	page := h.do("GET", "/"+slug+"/")
 	data := regexp.MustCompile(`<script type="application/ld\+json">(.*?"eventStatus".*?)</script>`).FindStringSubmatch(page.Body)
 	if page.Status != 200 || !strings.Contains(page.Body, "<p>A webinar</p>") || len(data) != 2 {
-		t.Fatalf("%v", page)
+		t.Fatalf(`got %v, want status 200, body with "<p>A webinar</p>", 2 data`, page)
 	}
 	address := published.Post.URL
 	want := fmt.Sprintf(`{"@context":"https://schema.org","@type":"Event","name":"An evening \u0026 \u003cb\u003emore\u003c/b\u003e %s","description":"With wine.",`+
@@ -171,10 +173,10 @@ func TestEvents(t *testing.T) {
 	})
 	one := h.do("GET", "/ghost/lychgate/events/"+slug)
 	if single := strings.TrimSuffix(one.Body, `,"messages":{}}`) + "}"; list.Body != `{"events":[`+single+`],"total":1,"next":null,"messages":{}}` || one.Status != 200 {
-		t.Errorf("%v\n%v", one, list)
+		t.Errorf("got %v, %v, want body %q, status 200", one, list, `{"events":[`+single+`],"total":1,"next":null,"messages":{}}`)
 	}
 	if again := h.do("GET", "/ghost/lychgate/events", "If-None-Match", list.Header["Etag"]); again.Status != 304 || list.Header["Access-Control-Allow-Origin"] != "*" {
-		t.Errorf("%v, %v", again, list)
+		t.Errorf(`got %v, %v, want status 304, Access-Control-Allow-Origin "*"`, again, list)
 	}
 	for _, path := range []string{"/" + slug + ".ics", ".ics"} {
 		file := h.do("GET", "/ghost/lychgate/events"+path)
@@ -189,7 +191,8 @@ func TestEvents(t *testing.T) {
 	h.ghost("PUT", "/posts/"+published.Post.ID+"/", fmt.Sprintf(`{"posts":[{"title":"Renamed %s","custom_excerpt":"In Ghost.","updated_at":%q}]}`, h.unique, h.updatedAt(published.Post.ID)))
 	renamed, _ := h.events(200, "GET", "/"+draft.ID, "")
 	if renamed.Values["name"] != "Renamed "+h.unique || renamed.Values["description"] != "In Ghost." || renamed.Revision == published.Revision {
-		t.Errorf("%+v", renamed)
+		t.Errorf(`events = %+v, want name %q, description "In Ghost.", another revision than %v`,
+			renamed, "Renamed "+h.unique, published.Revision)
 	}
 
 	// Two who have it open see each other's names.
@@ -208,12 +211,12 @@ func TestEvents(t *testing.T) {
 	plain, err := h.sendBody("POST", "/ghost/lychgate/desk/events", `{"theme": "solo"}`, // as curl -d sends it
 		"Cookie", h.owner, "Origin", h.base, "Content-Type", "application/x-www-form-urlencoded", "Accept", "*/*")
 	if err != nil || plain.Status != http.StatusUnsupportedMediaType || !strings.Contains(plain.Body, `"Send the header Content-Type: application/json."`) {
-		t.Error(plain, err)
+		t.Errorf("got %v, %v, want no error, status 415, body with %s", plain, err, `"Send the header Content-Type: application/json."`)
 	}
 
 	h.events(200, "POST", "/"+draft.ID+"/cancel", "")
 	if page := h.do("GET", "/"+slug+"/"); !strings.Contains(page.Body, "EventCancelled") {
-		t.Errorf("%v", page)
+		t.Errorf(`got %v, want body with "EventCancelled"`, page)
 	}
 	h.events(200, "POST", "/"+draft.ID+"/unpublish", "")
 	if page := h.do("GET", "/"+slug+"/"); page.Status != 404 {
@@ -228,7 +231,7 @@ func TestEvents(t *testing.T) {
 	}
 	copied, _ := h.events(201, "POST", "/"+draft.ID+"/duplicate", "")
 	if copied.Values["event_date"] != nil || copied.Values["slug"] != nil || copied.Values["speaker"] != "Ada" || copied.ID == draft.ID {
-		t.Errorf("%+v", copied)
+		t.Errorf(`events = %+v, want no event_date, no slug, speaker "Ada", another ID than %v`, copied, draft.ID)
 	}
 	h.events(204, "DELETE", "/"+draft.ID, "")
 	h.events(404, "GET", "/"+draft.ID, "")
@@ -253,14 +256,14 @@ func TestEventSettings(t *testing.T) {
 	saved, err := h.sendBody("POST", "/ghost/lychgate/desk/event-settings", "image_size=1600+x+900+px&calendar_name=The+Daily&registered=See+you+there!",
 		"Cookie", h.owner, "Origin", h.base, "Sec-Fetch-Site", "same-origin", "Content-Type", "application/x-www-form-urlencoded")
 	if err != nil || saved.Status != http.StatusSeeOther && saved.Status != http.StatusOK {
-		t.Fatal(saved, err)
+		t.Fatalf("got %v, %v, want no error, status 303 or 200", saved, err)
 	}
 	phrase("1600 x 900 px")
 	if calendar := h.do("GET", "/ghost/lychgate/events.ics"); !strings.Contains(calendar.Body, "\r\nX-WR-CALNAME:The Daily\r\n") {
-		t.Error(calendar)
+		t.Errorf("got %v, want body with %q", calendar, "\r\nX-WR-CALNAME:The Daily\r\n")
 	}
 	if list := h.do("GET", "/ghost/lychgate/events"); list.Body != `{"events":[],"total":0,"next":null,"messages":{"registered":"See you there!"}}` {
-		t.Error(list)
+		t.Errorf("got %v, want body %s", list, `{"events":[],"total":0,"next":null,"messages":{"registered":"See you there!"}}`)
 	}
 }
 

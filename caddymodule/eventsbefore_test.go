@@ -57,7 +57,7 @@ func TestEventPublishedBefore(t *testing.T) {
 	defer db.Close()
 	for _, statement := range []string{`UPDATE events SET post = json_remove(post, '$.page')`, `UPDATE events_sites SET looked_at = 0`} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
+			t.Fatalf("%s: ExecContext: %v", statement, err)
 		}
 	}
 	var after map[string]any

@@ -48,16 +48,16 @@ func TestKilledAmongPublishings(t *testing.T) {
 				var made event
 				answer := ask("POST", "", h.eventBody(values))
 				if answer.Status != http.StatusCreated {
-					t.Errorf("%v", answer)
+					t.Errorf("got %v, want status 201", answer)
 					return
 				}
 				h.decode(answer.Body, &made)
 				if answer := ask("POST", "/"+made.ID+"/publish", ""); answer.Status != 200 && answer.Status != 202 {
-					t.Errorf("%v", answer)
+					t.Errorf("got %v, want status 200 or 202", answer)
 				}
 				values["description"] = "Second."
 				if answer := ask("PUT", "/"+made.ID, h.eventBody(values)); answer.Status != 200 && answer.Status != 202 {
-					t.Errorf("%v", answer)
+					t.Errorf("got %v, want status 200 or 202", answer)
 				}
 				mu.Lock()
 				last[made.ID] = name
@@ -108,7 +108,7 @@ func TestKilledAmongPublishings(t *testing.T) {
 		for _, post := range page.Posts {
 			names[post.Title]++
 			if post.Status != "published" || post.Excerpt != "Second." || strings.HasPrefix(post.Slug, "event-") {
-				t.Errorf("%+v", post)
+				t.Errorf(`got %+v, want status "published", excerpt "Second.", a slug without "event-"`, post)
 			}
 		}
 		next, posts = page.Meta.Pagination.Next, posts+len(page.Posts)

@@ -61,7 +61,7 @@ func (h *homepage) eachOfEvents(name, id string, want response, header ...string
 			want.Header, want.Body = got.Header, got.Body
 		}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			h.t.Errorf("%s: %s %s: %s%v", name, endpoint.method, endpoint.path, diff, err)
+			h.t.Errorf("%s, %s, %s: response: error %v, want none (-want +got):\n%s", name, endpoint.method, endpoint.path, err, diff)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestEventsRefused(t *testing.T) {
 			want += "\n"
 		}
 		if got.Status != test.status || got.Body != want || err != nil {
-			t.Errorf("%s: %v, %v", test.name, got, err)
+			t.Errorf("%s: got %v, %v, want status %v, body %v, no error", test.name, got, err, test.status, want)
 		}
 	}
 	for _, path := range []string{"/ghost/lychgate/desk/event-labels", "/ghost/lychgate/events", "/ghost/lychgate/events.ics", "/ghost/lychgate/events/x"} {
@@ -207,16 +207,16 @@ func TestEventsRefused(t *testing.T) {
 	}
 	h.eachOfEvents("too many", draft.ID, response{Status: 429}, forged...)
 	if list := h.do("GET", "/ghost/lychgate/desk/event-labels", "Cookie", h.owner); list.Status != 200 || !strings.HasPrefix(list.Body, `{"labels":[`) {
-		t.Errorf("%v", list)
+		t.Errorf("got %v, want status 200, body beginning with %s", list, `{"labels":[`)
 	}
 	if list := h.do("HEAD", "/ghost/lychgate/desk/event-labels", "Cookie", h.owner); list.Status != 200 {
-		t.Errorf("%v", list)
+		t.Errorf("got %v, want status 200", list)
 	}
 	if list := h.do("HEAD", "/ghost/lychgate/desk/events", "Cookie", h.owner, "Accept", "application/json"); list.Status != 200 {
-		t.Errorf("%v", list)
+		t.Errorf("got %v, want status 200", list)
 	}
 	if one := h.do("HEAD", "/ghost/lychgate/desk/events/"+draft.ID, "Cookie", h.owner); one.Status != 200 {
-		t.Errorf("%v", one)
+		t.Errorf("got %v, want status 200", one)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestReadersEvents(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD"} {
 			got := ask(method, path)
 			if got.Status != 200 || got.Header["Cache-Control"] != "public, max-age=30" || (method == "GET") != (got.Body != "") {
-				t.Errorf("%s %s: %v", method, path, got)
+				t.Errorf(`%s %s: got %v, want status 200, Cache-Control "public, max-age=30", a body for GET alone`, method, path, got)
 			}
 			if want := saved[path]; got.Header["Content-Disposition"] != want {
 				t.Errorf("%s %s is saved as %s, want %s", method, path, got.Header["Content-Disposition"], want)
@@ -279,13 +279,13 @@ func TestReadersEvents(t *testing.T) {
 		}
 		h.decode(ask("GET", query).Body, &list)
 		if len(list.Events) != want || list.Next != nil {
-			t.Errorf("%s: %+v", query, list)
+			t.Errorf("%s: got %+v, want %v events, no next", query, list, want)
 		}
 	}
 	for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?from=-1", "?from=1000001", "?type=" + strings.Repeat("x", 201), "?%zz"} {
 		for _, path := range []string{query, ".ics" + query} {
 			if got := ask("GET", path); got.Status != 422 || !strings.Contains(got.Body, `"errors":{"`) {
-				t.Errorf("%s: %v", path, got)
+				t.Errorf("%s: got %v, want status 422, body with %s", path, got, `"errors":{"`)
 			}
 			if got := ask("HEAD", path); got.Status != 422 {
 				t.Errorf("HEAD %s: %v", path, got)
@@ -294,7 +294,7 @@ func TestReadersEvents(t *testing.T) {
 	}
 	for _, path := range []string{"/none", "/none.ics", "/a/b", "/%00", "/" + strings.Repeat("x", 1000)} {
 		if got := ask("GET", path); got.Status != 404 || got.Body != `{"message":"There is no event at this address."}` {
-			t.Errorf("%.20s: %v", path, got)
+			t.Errorf("%.20s: got %v, want status 404, body %s", path, got, `{"message":"There is no event at this address."}`)
 		}
 	}
 
@@ -318,7 +318,7 @@ func TestReadersEvents(t *testing.T) {
 	for _, path := range []string{"?limit=7", ".ics?limit=7", "/unknown"} {
 		for _, method := range []string{"GET", "HEAD"} {
 			if got := ask(method, path); got.Status != 503 || got.Header["Retry-After"] != "5" {
-				t.Errorf("%s %s: %v", method, path, got)
+				t.Errorf(`%s %s: got %v, want status 503, Retry-After "5"`, method, path, got)
 			}
 		}
 	}
@@ -335,7 +335,7 @@ func TestReadersEvents(t *testing.T) {
 	for _, path := range all {
 		for _, method := range []string{"GET", "HEAD"} {
 			if got := ask(method, path); got.Status != 429 || got.Header["Retry-After"] == "" {
-				t.Errorf("%s %s: %v", method, path, got)
+				t.Errorf("%s %s: got %v, want status 429, a Retry-After", method, path, got)
 			}
 		}
 	}
@@ -386,13 +386,13 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		p.begin(fault)
 		for _, action := range []string{"publish", "cancel", "publish"} {
 			if got, answer := h.events(202, "POST", "/"+draft.ID+"/"+action, ""); got.Pending == nil {
-				t.Errorf("%s: %s: %v", name, action, answer)
+				t.Errorf("%s: events = %s: %v, want a pending", name, action, answer)
 			}
 		}
 		p.fix()
 		posts++
 		if got := settled(draft.ID); got.Status != "published" || got.Post == nil || got.Post.Status != "published" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf(`%s: settled = %+v, want status "published", a published post`, name, got)
 		}
 		if made := h.ids("posts", "title:~'"+h.unique+"'"); len(made) != posts {
 			t.Errorf("%s: posts %v, want %d", name, made, posts)
@@ -402,7 +402,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		h.events(202, "POST", "/"+draft.ID+"/unpublish", "")
 		p.fix()
 		if got := settled(draft.ID); got.Status != "draft" || got.Post == nil || got.Post.Status != "draft" || got.Values["speaker"] != "Bea" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf(`%s: settled = %+v, want status "draft", a post that is a draft, speaker "Bea"`, name, got)
 		}
 	}
 	fresh := h.signIn(ghostOwner)
@@ -433,11 +433,11 @@ http://:{{port}} {
 }
 `)
 	if got := e.do("GET", "/ghost/lychgate/events"); got.Status != 200 || got.Body != `{"events":[],"total":0,"next":null,"messages":{}}` {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want status 200, body %s", got, `{"events":[],"total":0,"next":null,"messages":{}}`)
 	}
 	for _, host := range []string{"bare.example.com", "nobody.example.com"} {
 		if got := e.do("GET", "/ghost/lychgate/events", "Host", host); got.Status != 404 {
-			t.Errorf("%s: %v", host, got)
+			t.Errorf("%s: got %v, want status 404", host, got)
 		}
 	}
 }

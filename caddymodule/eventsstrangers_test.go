@@ -57,7 +57,7 @@ func TestSlowReadersOfEvents(t *testing.T) {
 	}
 	e := startEdge(t, nil, fmt.Sprintf(readersConfig, path, formKey))
 	if got := e.do("GET", "/ghost/lychgate/events?limit=1"); !strings.Contains(got.Body, `"total":1000,"next":1,`) {
-		t.Fatal(got)
+		t.Fatalf("got %v, want body with %s", got, `"total":1000,"next":1,`)
 	}
 	const readers, most = 500, 128 << 20
 	before := memoryInUse()

@@ -32,7 +32,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 				want.Body = strings.Replace(want.Body, "60 s", got.Header["Retry-After"]+" s", 1)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s, %s: %s", name, method, diff)
+				t.Errorf("%s, %s: response (-want +got):\n%s", name, method, diff)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func TestLookupFailuresOfEachMethod(t *testing.T) {
 		get, head := e.do("GET", target, header...), e.do("HEAD", target, header...)
 		get.Body = ""
 		if diff := cmp.Diff(get, head); diff != "" || head.Status != status {
-			t.Errorf("%s: %d, %s", name, head.Status, diff)
+			t.Errorf("%s: %d: mismatch (-want +got):\n%s", name, head.Status, diff)
 		}
 	}
 	same("a host of no site", target+"gmail.com", 404, "Host", "nobody.example.com")

@@ -273,7 +273,7 @@ func TestFleetFaults(t *testing.T) {
 			switch entry.Msg {
 			case "Redis does not answer, so this edge goes on by itself":
 				away++
-			case "Redis answers":
+			case "Redis answers again":
 				again++
 			}
 		}

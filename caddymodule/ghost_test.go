@@ -125,7 +125,7 @@ func TestEventsFromGhost(t *testing.T) {
 	malformedEvents(t, e, store, key)
 	created := e.call(formKey, "POST", "", `{"email":"`+email+`","labels":["crm"]}`)
 	if created.Header["Lychgate-Sync"] != "" {
-		t.Fatalf("%v", created)
+		t.Fatalf("got %v, want no Lychgate-Sync", created)
 	}
 	found, err := client.FindByEmail(ctx, email)
 	if err != nil {
@@ -145,10 +145,10 @@ func TestEventsFromGhost(t *testing.T) {
 	// A change of another field keeps it, and is no news.
 	updated := e.call(formKey, "PUT", "/"+email, `{"name":"Named"}`, "If-Match", labelled.Header["Etag"])
 	if !strings.Contains(updated.Body, `"labels":["crm","from staff"]`) || updated.Header["Lychgate-Sync"] != "" {
-		t.Errorf("%v", updated)
+		t.Errorf("got %v, want body with %s, no Lychgate-Sync", updated, `"labels":["crm","from staff"]`)
 	}
 	if found, err := client.FindByEmail(ctx, email); err != nil || found.Name != "Named" || len(found.Labels) != 2 {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf(`FindByEmail = %+v, %v, want no error, name "Named", 2 labels`, found, err)
 	}
 
 	made, err := client.Create(ctx, platform.Member{Email: other})
@@ -176,7 +176,7 @@ func TestEventsFromGhost(t *testing.T) {
 		return ""
 	})
 	if got := read(email); got.Header["Etag"] != "" {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want no Etag", got)
 	}
 	for name, want := range map[string]response{
 		"/webhooks/unknown": enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`),
@@ -185,7 +185,7 @@ func TestEventsFromGhost(t *testing.T) {
 	} {
 		got, err := e.sendBody("POST", "/integration"+name, "{}")
 		if err != nil || got.Status != want.Status || got.Body != want.Body {
-			t.Errorf("%s: %v, %v", name, got, err)
+			t.Errorf("%s: got %v, %v, want no error, status %v, body %v", name, got, err, want.Status, want.Body)
 		}
 	}
 }
@@ -219,7 +219,7 @@ func malformedEvents(t *testing.T, e *edge, store *memberstore.SQL, key string) 
 			t.Fatalf("e.sendBody: %v", err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", body, diff)
+			t.Errorf("%s: response (-want +got):\n%s", body, diff)
 		}
 	}
 	if added := strings.TrimPrefix(e.logged(), quiet); strings.Contains(added, `"level":"error"`) || strings.Contains(added, "jane@") {

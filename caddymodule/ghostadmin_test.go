@@ -191,7 +191,7 @@ func TestGhostAdminIsLetThrough(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			past, through := ask("/past", test.method, test.path, test.header, test.body), ask("/desk", test.method, test.path, test.header, test.body)
 			if diff := cmp.Diff(past, through); diff != "" {
-				t.Errorf("%.3000s", diff)
+				t.Errorf("mismatch (-want +got):\n%.3000s", diff)
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func TestGhostAdminIsLetThrough(t *testing.T) {
 			_, past, _ := strings.Cut(ask("/past", "GET", wanted+"?answer="+kind, staff, ""), "-- answered")
 			_, through, _ := strings.Cut(ask("/desk", "GET", wanted+"?answer="+kind, staff, ""), "-- answered")
 			if diff := cmp.Diff(past, through); diff != "" {
-				t.Errorf("%.3000s", diff)
+				t.Errorf("response (-want +got):\n%.3000s", diff)
 			}
 		})
 	}
@@ -210,7 +210,7 @@ func TestGhostAdminIsLetThrough(t *testing.T) {
 	script := e.do("GET", "/desk/ghost/lychgate/desk/admin.js")
 	version := strings.Trim(script.Header["Etag"], `"`)
 	if script.Status != http.StatusOK || version == "" {
-		t.Fatalf("%v", script)
+		t.Fatalf("got %v, want status 200, a version", script)
 	}
 	extension := fmt.Sprintf(`"clientExtensions":{"script":{"src":"/ghost/lychgate/desk/admin.js?v=%s"}}`, version)
 	want := strings.NewReplacer("Etag: W/\"2ab-x\"\r\n", "", `"clientExtensions":{}`, extension,
@@ -218,12 +218,12 @@ func TestGhostAdminIsLetThrough(t *testing.T) {
 	for _, way := range []string{"", "?answer=chunked"} {
 		_, got, _ := strings.Cut(ask("/desk", "GET", wanted+way, staff, ""), "-- answered")
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", way, diff)
+			t.Errorf("%s: response (-want +got):\n%s", way, diff)
 		}
 	}
 	for query, want := range map[string]string{"?v=" + version: "public, max-age=31536000, immutable", "": "public, max-age=3600", "?v=old": "public, max-age=3600"} {
 		if got := e.do("GET", "/desk/ghost/lychgate/desk/admin.js"+query); got.Header["Cache-Control"] != want || got.Header["Content-Type"] != "text/javascript; charset=utf-8" {
-			t.Errorf("%s: %v", query, got.Header)
+			t.Errorf(`%s: got %v, want Cache-Control %v, Content-Type "text/javascript; charset=utf-8"`, query, got.Header, want)
 		}
 	}
 	if got := e.do("GET", "/desk/ghost/lychgate/desk/admin.js", "If-None-Match", script.Header["Etag"]); got.Status != http.StatusNotModified {

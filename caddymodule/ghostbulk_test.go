@@ -49,7 +49,7 @@ func (e *bulkEdge) staff(method, path, contentType, body string, result any) {
 	e.t.Helper()
 	answer, err := e.sendBody(method, "/ghost/api/admin"+path, body, "Content-Type", contentType, "Origin", e.base, "Cookie", e.cookie)
 	if err != nil || answer.Status >= 300 {
-		e.t.Fatalf("%s %s: %v, %v", method, path, answer, err)
+		e.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, path, answer, err)
 	}
 	if result == nil {
 		return
@@ -98,7 +98,7 @@ func (e *bulkEdge) record(answer response) *seen {
 	e.t.Helper()
 	var body struct{ Data *seen }
 	if err := json.Unmarshal([]byte(answer.Body), &body); err != nil || answer.Status != http.StatusOK || body.Data == nil {
-		e.t.Fatalf("%v, %v", answer, err)
+		e.t.Fatalf("got %v, %v, want no error, status 200, a data", answer, err)
 	}
 	return body.Data
 }
@@ -127,7 +127,7 @@ func TestStaffChangeManyAtOnce(t *testing.T) {
 	for i := range n {
 		created := e.call(formKey, "POST", "", fmt.Sprintf(`{"email":%q,"name":"Before","labels":[%q]}`, e.email(name(i)), vip))
 		if created.Header["Lychgate-Sync"] != "" || !e.record(created).Subscribed {
-			t.Fatalf("%v", created)
+			t.Fatalf("got %v, want no Lychgate-Sync, subscribed", created)
 		}
 	}
 	other := e.label(added)
@@ -198,7 +198,7 @@ func TestStaffChangeManyAtOnce(t *testing.T) {
 		return ""
 	})
 	if got := e.here("csv"); got == nil || got.Name != "From CSV" {
-		t.Errorf("%+v", got)
+		t.Errorf(`here = %+v, want a record with the name "From CSV"`, got)
 	}
 
 	e.json("DELETE", "/members/"+e.mine(), "")
@@ -213,7 +213,7 @@ func TestWhatIsNoBulkChangePassesUnseen(t *testing.T) {
 	e := startBulkEdge(t)
 	stranger := func(method, path string) {
 		if answer := e.do(method, "/ghost/api/admin"+path, "Origin", e.base); answer.Status < 400 {
-			t.Errorf("%s %s: %v", method, path, answer)
+			t.Errorf("%s %s: got %v, want status of at least 400", method, path, answer)
 		}
 	}
 	stranger("PUT", "/members/bulk/?all=true")
@@ -223,6 +223,6 @@ func TestWhatIsNoBulkChangePassesUnseen(t *testing.T) {
 	db := openStore(t, e.source)
 	c, err := db.FindComparison(t.Context(), "daily")
 	if err != nil || c.Requested != 0 {
-		t.Errorf("%+v, %v", c, err)
+		t.Errorf("FindComparison = %+v, %v, want no error, no requested", c, err)
 	}
 }

@@ -106,7 +106,8 @@ func (e *edge) follow(p *ghostProxy, steps []step) {
 			delete(got.Header, "Lychgate-Sync")
 		}
 		if diff := cmp.Diff(step.want, got); diff != "" || err != nil {
-			e.t.Errorf("%s: %s %s %s: %v %s", p.site, step.method, step.path, step.body, err, diff)
+			e.t.Errorf("%s, %s, %s, %s: response: error %v, want none (-want +got):\n%s",
+				p.site, step.method, step.path, step.body, err, diff)
 		}
 		if took := time.Since(begin); took > 13*time.Second {
 			e.t.Errorf("%s: %s %s took %v", p.site, step.method, step.path, took)

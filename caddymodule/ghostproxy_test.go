@@ -224,7 +224,7 @@ func cut(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 	head := strings.Index(string(all), "\r\n\r\n") + 4
 	conn, _, hijackErr := http.NewResponseController(w).Hijack()
 	if err != nil || hijackErr != nil {
-		p.t.Error(err, hijackErr)
+		p.t.Errorf("got %v, %v, want no error, none", err, hijackErr)
 		return
 	}
 	defer conn.Close()
@@ -281,7 +281,7 @@ func (p *ghostProxy) inGhost() []person {
 		}
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&list); err != nil || answer.StatusCode != http.StatusOK {
-		p.t.Fatal(answer.Status, err)
+		p.t.Fatalf("got %v, %v, want no error, status 200", answer.Status, err)
 	}
 	people := []person{}
 	for _, m := range list.Members {
@@ -309,7 +309,7 @@ func atEdge(t testing.TB, get func(email string) (string, error), emails []strin
 			Data    person
 		}
 		if err := json.Unmarshal([]byte(text), &answer); err != nil {
-			t.Fatal(text, err)
+			t.Fatalf("json.Unmarshal: %v, %v", text, err)
 		}
 		if answer.Success {
 			people = append(people, answer.Data)
@@ -372,7 +372,7 @@ func drain(t testing.TB, admin func(method, path string) (int, string), site str
 			}
 		}
 		if err := json.Unmarshal([]byte(text), &sites); err != nil || status != 200 {
-			t.Fatal(status, text, err)
+			t.Fatalf("got %v, %v, %v, want no error, status 200", status, text, err)
 		}
 		left := sites[site].Behind
 		for _, m := range sites[site].Members {

@@ -66,7 +66,7 @@ func (e *edge) addStaff(owner, email, role string) {
 	send := func(method, target, body string) string {
 		answer, err := e.sendBody(method, "/ghost/api/admin"+target, body, "Content-Type", "application/json", "Origin", e.base, "Cookie", owner)
 		if err != nil || answer.Status >= 300 {
-			e.t.Fatalf("%s %s: %v, %v", method, target, answer, err)
+			e.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, target, answer, err)
 		}
 		return answer.Body
 	}

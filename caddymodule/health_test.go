@@ -30,7 +30,7 @@ func health(t testing.TB, admin func(method, path string) (int, string)) (health
 	status, text := admin("GET", "/lychgate/health")
 	answer := healthAnswer{Status: status}
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
-		t.Fatalf("%s: %v", text, err)
+		t.Fatalf("json.Unmarshal: %s: %v", text, err)
 	}
 	problem := answer.Problem
 	answer.Problem = ""
@@ -119,7 +119,7 @@ func TestHealthWithPostgresAway(t *testing.T) {
 			admin := adminOf(t, e.adminSocket)
 			healthy := healthAnswer{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}
 			if got, _ := health(t, admin); !cmp.Equal(healthy, got) {
-				t.Fatal(cmp.Diff(healthy, got))
+				t.Fatalf("health (-want +got):\n%v", cmp.Diff(healthy, got))
 			}
 
 			test.away(w)

@@ -29,7 +29,7 @@ func newHomepage(t *testing.T, e *edge, key string) *homepage {
 	h.theme = "homepage-" + h.unique
 	before := h.activeTheme()
 	if got := h.uploadTheme(h.theme, sourceZip(t, "", h.manifest("Hero")), "Cookie", h.owner); !strings.Contains(got.Body, noFindings) {
-		t.Fatal(got)
+		t.Fatalf("uploadTheme = %v, want body with %v", got, noFindings)
 	}
 	h.activate(h.theme)
 	t.Cleanup(func() {
@@ -70,7 +70,7 @@ func (h *homepage) ghost(method, target, body string) string {
 	h.t.Helper()
 	answer, err := h.sendBody(method, "/ghost/api/admin"+target, body, "Content-Type", "application/json", "Origin", h.base, "Cookie", h.owner)
 	if err != nil || answer.Status >= 300 {
-		h.t.Fatalf("%s %s: %v, %v", method, target, answer, err)
+		h.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, target, answer, err)
 	}
 	return answer.Body
 }
@@ -100,7 +100,7 @@ func (h *homepage) activate(theme string) {
 func (h *homepage) decode(text string, into any) {
 	h.t.Helper()
 	if err := json.Unmarshal([]byte(text), into); err != nil {
-		h.t.Fatalf("%s: %v", text, err)
+		h.t.Fatalf("json.Unmarshal: %s: %v", text, err)
 	}
 }
 
@@ -165,7 +165,7 @@ func (h *homepage) ask(method, path, body string, header ...string) response {
 	header = append([]string{"Cookie", h.owner, "Origin", h.base}, header...)
 	answer, err := h.sendBody(method, "/ghost/lychgate/curation"+path, body, header...)
 	if err != nil {
-		h.t.Fatalf("%s %s: %v", method, path, err)
+		h.t.Fatalf("%s %s: sendBody: %v", method, path, err)
 	}
 	return answer
 }
@@ -199,7 +199,7 @@ func (h *homepage) slots() (slots []slot) {
 	h.t.Helper()
 	answer := h.ask("GET", "", "")
 	if answer.Status != http.StatusOK {
-		h.t.Fatal(answer)
+		h.t.Fatalf("got %v, want status 200", answer)
 	}
 	var shown struct{ Sections []struct{ Slots []shownSlot } }
 	h.decode(answer.Body, &shown)
@@ -216,7 +216,7 @@ func (h *homepage) change(method, path, body string) slot {
 	h.t.Helper()
 	answer := h.ask(method, path, body)
 	if answer.Status != http.StatusOK {
-		h.t.Fatalf("%s %s: %v", method, path, answer)
+		h.t.Fatalf("%s %s: got %v, want status 200", method, path, answer)
 	}
 	var shown shownSlot
 	h.decode(answer.Body, &shown)
@@ -227,7 +227,7 @@ func (h *homepage) picked(path string) (titles []string) {
 	h.t.Helper()
 	answer := h.ask("GET", path, "")
 	if answer.Status != http.StatusOK {
-		h.t.Fatalf("%s: %v", path, answer)
+		h.t.Fatalf("%s: got %v, want status 200", path, answer)
 	}
 	var shown struct{ Posts []struct{ Title string } }
 	h.decode(answer.Body, &shown)
@@ -257,7 +257,7 @@ func (h *homepage) each(name string, want response, header ...string) {
 			want.Header, want.Body = got.Header, got.Body
 		}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			h.t.Errorf("%s: %s %q: %s%v", name, endpoint.method, endpoint.path, diff, err)
+			h.t.Errorf("%s, %s, %q: response: error %v, want none (-want +got):\n%s", name, endpoint.method, endpoint.path, err, diff)
 		}
 	}
 }

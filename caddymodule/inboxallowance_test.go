@@ -14,7 +14,7 @@ func TestAllowance(t *testing.T) {
 	refused := func(reader string) bool {
 		got := e.lookup("gmail.com", reader)
 		if got.Status != 200 && got.Status != 429 {
-			t.Fatal(got)
+			t.Fatalf("lookup = %v, want status 200 or status 429", got)
 		}
 		return got.Status == 429
 	}

@@ -71,7 +71,7 @@ func TestLogsAreQuiet(t *testing.T) {
 	silent := startDNS(t, func(dns.ResponseWriter, *dns.Msg, string) {})
 	e := startEdge(t, silent, oneSite)
 	if got := e.lookup("personal-domain.example", "192.0.2.77"); got.Body != `{"provider":null}` { // takes its 4 seconds
-		t.Error(got)
+		t.Errorf("lookup = %v, want body %s", got, `{"provider":null}`)
 	}
 	for range 12 {
 		e.lookup("personal-domain.example", "192.0.2.77")

@@ -84,7 +84,7 @@ func TestTwoHandlers(t *testing.T) {
 	for _, path := range []string{"/ghost/inbox-provider", "/ghost/lookup"} {
 		for _, domain := range []string{"workspace.example", "tenant.example"} {
 			if got := e.do("GET", path+"?domain="+domain, "X-Forwarded-For", "192.0.2.2"); got.Status != 200 || strings.Contains(got.Body, "null") {
-				t.Errorf("%s, %s: %v", path, domain, got)
+				t.Errorf(`%s, %s: got %v, want status 200, body without "null"`, path, domain, got)
 			}
 		}
 	}

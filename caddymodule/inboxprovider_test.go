@@ -174,7 +174,7 @@ func TestAnswersDoNotTellTheirAge(t *testing.T) {
 	want := jsonAnswer(200, "public, max-age=90", `{"provider":"gmail"}`)
 	for i, domain := range []string{"workspace.example", "workspace.example", "gmail.com"} {
 		if diff := cmp.Diff(want, e.lookup(domain, "192.0.2.1")); diff != "" {
-			t.Errorf("%s: %s", domain, diff)
+			t.Errorf("%s: lookup (-want +got):\n%s", domain, diff)
 		}
 		if i == 0 {
 			<-time.After(1100 * time.Millisecond) // max-age counts seconds
@@ -302,7 +302,7 @@ func TestNoCredentials(t *testing.T) {
 	for _, request := range [][2]string{{"GET", "domain=gmail.com"}, {"OPTIONS", ""}, {"GET", "domain=x"}, {"POST", ""}} {
 		got := e.do(request[0], "/ghost/inbox-provider?"+request[1])
 		if _, there := got.Header["Access-Control-Allow-Credentials"]; there {
-			t.Errorf("%s %s: %v", request[0], request[1], got)
+			t.Errorf("%s %s: got %v, want no Access-Control-Allow-Credentials", request[0], request[1], got)
 		}
 		if request[1] == "domain=x" && got.Header["Vary"] != "Origin; Accept" {
 			t.Errorf("Vary: %q", got.Header["Vary"])

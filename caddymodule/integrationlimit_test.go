@@ -21,7 +21,7 @@ func TestIntegrationLimit(t *testing.T) {
 			if got := e.call(key, "GET", "/a@example.com", ""); got.Status == http.StatusNotFound {
 				n++
 			} else if got.Status != http.StatusTooManyRequests || got.Header["Retry-After"] == "" {
-				t.Fatalf("%v", got)
+				t.Fatalf("got %v, want status 429, a Retry-After", got)
 			}
 		}
 		return n

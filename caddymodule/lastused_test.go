@@ -22,7 +22,7 @@ func TestLastUsed(t *testing.T) {
 			err = json.Unmarshal([]byte(answer.Body), into)
 		}
 		if err != nil {
-			t.Fatalf("%s %s: %v, %v", method, path, answer, err)
+			t.Fatalf("%s %s: got %v, %v, want JSON", method, path, answer, err)
 		}
 	}
 	keys := make(map[string]string)

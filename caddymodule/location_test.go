@@ -53,10 +53,10 @@ func TestGhostInASubdirectory(t *testing.T) {
 			for _, directive := range []string{"theme_manifest", "staff_desk"} {
 				e := startEdge(t, nil, themesSite{store: store, url: c.url, key: g.Key, serve: directive + " " + c.path}.caddyfile())
 				if diff := cmp.Diff([]string{c.write}, e.waitToWrite()); diff != "" {
-					t.Error(directive, diff, e.logged())
+					t.Errorf("%v, %v: startEdge (-want +got):\n%v", directive, e.logged(), diff)
 				}
 				if said := linesWith(e.logged(), "is not at the path of "+directive); (said != "") != (c.write == "path /blog/ghost") {
-					t.Errorf("%s: %s", directive, said)
+					t.Errorf("%s: log %q, want a warning: %v", directive, said, c.write == "path /blog/ghost")
 				}
 			}
 		})
@@ -65,7 +65,7 @@ func TestGhostInASubdirectory(t *testing.T) {
 	answer, err := e.upload("/blog"+uploadPath, "daily.zip", strings.NewReader(string(zipThemeWith(t, g.Folder()+"/content/themes/source", "", map[string]string{"lychgate-manifest.yaml": warnedManifest("A")}))),
 		"Authorization", "Ghost "+adminToken(t, g.Key))
 	if err != nil || !strings.Contains(answer.Body, oneFinding) {
-		t.Errorf("%v, %v", answer, err)
+		t.Errorf("upload = %v, %v, want no error, body with %v", answer, err, oneFinding)
 	}
 	if said := linesWith(e.logged(), `"write":`); said != "" {
 		t.Errorf("linesWith = %v, want nothing", said)

@@ -136,7 +136,7 @@ func TestMembersAPI(t *testing.T) {
 	}
 	for _, step := range steps {
 		if diff := cmp.Diff(step.want, plain(e.call(formKey, step.method, step.path, step.body))); diff != "" {
-			t.Errorf("%s: %s", step.name, diff)
+			t.Errorf("%s: plain (-want +got):\n%s", step.name, diff)
 		}
 	}
 	if got := e.do("GET", "/integrations"); got.Body != "the site's own page at /integrations" {
@@ -189,7 +189,7 @@ func TestMembersBadInput(t *testing.T) {
 			got.Header["Connection"] = "close" // which the client takes away
 		}
 		if diff := cmp.Diff(test.want, plain(got)); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
+			t.Errorf("%s: response (-want +got):\n%s", test.name, diff)
 		}
 	}
 	if got := e.do("POST", "/integration/members", "Authorization", "Bearer "+formKey, "Content-Type", "text/plain"); got.Body != failed("The Content-Type must be application/json.").Body {
@@ -215,7 +215,7 @@ func TestMembersCustomIDs(t *testing.T) {
 	for i, id := range ids {
 		text, _ := json.Marshal(id)
 		if got := e.call(crmKey, "POST", "", fmt.Sprintf(`{"email":"m%d@example.com","member_id":%s}`, i, text)); !strings.Contains(got.Body, `"member_id":`+string(text)) {
-			t.Errorf("%s: %v", id, got)
+			t.Errorf("%s: got %v, want body with %q", id, got, `"member_id":`+string(text))
 		}
 	}
 	for path, want := range map[string]string{
@@ -224,12 +224,12 @@ func TestMembersCustomIDs(t *testing.T) {
 	} {
 		text, _ := json.Marshal(want)
 		if got := e.call(crmKey, "GET", path, ""); !strings.Contains(got.Body, `"member_id":`+string(text)) {
-			t.Errorf("%s: %v", path, got)
+			t.Errorf("%s: got %v, want body with %q", path, got, `"member_id":`+string(text))
 		}
 	}
 	for _, path := range []string{"/with%20plus", "/m0@example.com", "/PLAIN", "/plain%00"} {
 		if got := e.call(crmKey, "GET", path, ""); got.Status != 404 {
-			t.Errorf("%s: %v", path, got)
+			t.Errorf("%s: got %v, want status 404", path, got)
 		}
 	}
 	dup := e.call(crmKey, "POST", "", `{"email":"m0@example.com","member_id":"Dup 1","is_subscribed":true}`)
@@ -270,7 +270,7 @@ func TestMembersLargestRow(t *testing.T) {
 	body := fmt.Sprintf(`{"email":"a@example.com","note":"%s","labels":["%s"],"newsletters":[%s]}`,
 		strings.Repeat("\U0001f600", 2000), strings.Join(labels, `","`), strings.Join(newsletters, ","))
 	if got := e.call(formKey, "POST", "", body); got.Status != 200 || !strings.Contains(got.Body, `"success":true`) {
-		t.Fatal(got)
+		t.Fatalf("got %v, want status 200, body with %s", got, `"success":true`)
 	}
 	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
 	if err != nil {
@@ -293,7 +293,7 @@ func TestMembersReload(t *testing.T) {
 	for n := range 20 {
 		body := fmt.Sprintf(`{"email":"secret%d@example.com"}`, n)
 		if got := e.call(formKey, "POST", "", body); got.Status != 200 {
-			t.Fatal(got)
+			t.Fatalf("got %v, want status 200", got)
 		}
 		e.load(config + fmt.Sprintf("# %d\n", n))
 	}
@@ -329,7 +329,7 @@ func TestMembersBadEscapes(t *testing.T) {
 		}
 		body, err := io.ReadAll(answer.Body)
 		if answer.StatusCode != http.StatusBadRequest || string(body) != "400 Bad Request" || err != nil {
-			t.Errorf("%s: %d %q %v", path, answer.StatusCode, body, err)
+			t.Errorf(`%s: io.ReadAll = %d %q %v, want status 400, body "400 Bad Request", no error`, path, answer.StatusCode, body, err)
 		}
 	}
 }

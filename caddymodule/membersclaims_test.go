@@ -66,7 +66,7 @@ func TestRepeatsAfterAnEdgeDied(t *testing.T) {
 			defer client.CloseIdleConnections()
 			for _, name := range []string{"old", "gone"} {
 				if text, err := first.call(client, "POST", "", `{"email":"`+p.email(name)+`"}`); err != nil || !strings.Contains(text, `"success":true`) {
-					t.Fatal(text, err)
+					t.Fatalf("got %v, %v, want no error, text with %s", text, err, `"success":true`)
 				}
 			}
 			requests := []keyed{

@@ -22,7 +22,7 @@ func TestMembersIdempotencyKey(t *testing.T) {
 	e := startEdge(t, nil, membersSites{store: sqliteStore(t), platform: "none", before: "handle /metrics {\n metrics\n}"}.caddyfile())
 	first := e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k1")
 	if first.Status != 200 || first.Header["Etag"] == "" {
-		t.Fatal(first)
+		t.Fatalf("got %v, want status 200, an ETag", first)
 	}
 	e.call(formKey, "PUT", "/a@example.com", `{"name":"changed since"}`)
 	if diff := cmp.Diff(first, e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k1")); diff != "" {
@@ -73,7 +73,7 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 	body := `{"member_id":"1","email":"a@example.com","note":"` + note + `"}`
 	first := e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")
 	if first.Status != 200 || len(first.Body) < 2048 {
-		t.Fatal(first)
+		t.Fatalf("got %v, want status 200, a body of at least 2048 bytes", first)
 	}
 	if diff := cmp.Diff(first, e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
 		t.Errorf("again: %s", diff)
@@ -100,7 +100,7 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 	id := strings.Repeat("\u2028", 191) // escaped, it takes six bytes
 	long := fmt.Sprintf(`{"member_id":"%s","email":"long@example.com","note":"%s"}`, id, strings.Repeat("n", 700))
 	if got := e.call(crmKey, "POST", "", long, "Idempotency-Key", strings.Repeat("k", 255)); got.Status != 200 {
-		t.Error(got)
+		t.Errorf("got %v, want status 200", got)
 	}
 	var kept int
 	if err := db.QueryRow("SELECT max(length(key) + length(request_hash) + length(guid) + length(header) + length(body)) FROM idempotency").Scan(&kept); err != nil || kept > 4000 {
@@ -140,7 +140,7 @@ func TestMembersIdempotencyKeyAfterACrash(t *testing.T) {
 			}
 			got := e.call(formKey, test.method, path, body, "Idempotency-Key", name)
 			if got.Status != 200 || !strings.Contains(got.Body, test.want) {
-				t.Errorf("%s: %v", name, got)
+				t.Errorf("%s: got %v, want status 200, body with %v", name, got, test.want)
 			}
 			if test.method == "PUT" && strings.Contains(got.Body, "Cut off") == done {
 				t.Errorf("%s: %v, want the name of a later write only if it was done", name, got)
@@ -189,7 +189,7 @@ func TestRepeatOfADeletedMember(t *testing.T) {
 		return e.call(formKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k")
 	}
 	if first := create(); first.Status != 200 {
-		t.Fatal(first)
+		t.Fatalf("create = %v, want status 200", first)
 	}
 	e.call(formKey, "DELETE", "/a@example.com", "")
 	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(source, "sqlite "))

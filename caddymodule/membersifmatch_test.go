@@ -19,7 +19,7 @@ func TestMembersIfMatch(t *testing.T) {
 	} {
 		tag := change(read)
 		if got := e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`, "If-Match", tag); got.Status != 200 {
-			t.Errorf("%s: %v", tag, got)
+			t.Errorf("%s: got %v, want status 200", tag, got)
 		}
 		read = e.call(formKey, "GET", "/a@example.com", "").Header["Etag"]
 	}
@@ -38,7 +38,7 @@ func TestMembersIfMatch(t *testing.T) {
 	}
 	got := e.call(formKey, "GET", "/a@example.com", "")
 	if !strings.Contains(got.Body, `"labels":["mine"]`) {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want body with %s", got, `"labels":["mine"]`)
 	}
 	if got := e.call(formKey, "DELETE", "/a@example.com", "", "If-Match", got.Header["Etag"]); got.Status != 200 {
 		t.Errorf("as read: %v", got)

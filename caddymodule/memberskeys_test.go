@@ -19,7 +19,7 @@ func TestMembersKeys(t *testing.T) {
 			header = append(header, "Authorization", authorization)
 		}
 		if diff := cmp.Diff(unauthorized, e.do("GET", "/integration/members/a@example.com", header...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: response (-want +got):\n%s", name, diff)
 		}
 	}
 	start := time.Now()

@@ -33,7 +33,7 @@ func askGhost(t testing.TB, url, key, method, path, body string) string {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode >= 300 {
-		t.Fatalf("%s %s: %s %s, %v", method, path, answer.Status, text, err)
+		t.Fatalf("%s %s: io.ReadAll = %s %s, %v, want no error, status below 300", method, path, answer.Status, text, err)
 	}
 	return string(text)
 }
@@ -45,7 +45,7 @@ func addNewsletter(t testing.TB, url, key, name string) string {
 	made := askGhost(t, url, key, "POST", "/newsletters/", `{"newsletters":[{"name":"`+name+`","subscribe_on_signup":false}]}`)
 	var list struct{ Newsletters []struct{ ID string } }
 	if err := json.Unmarshal([]byte(made), &list); err != nil || len(list.Newsletters) != 1 {
-		t.Fatal(made, err)
+		t.Fatalf("got %v, %v, want no error, 1 newsletter", made, err)
 	}
 	return list.Newsletters[0].ID
 }
@@ -61,7 +61,7 @@ func TestArchivedNewsletters(t *testing.T) {
 	naming := func(ids ...string) string { return `"newsletters":[{"id":"` + strings.Join(ids, `"},{"id":"`) + `"}]` }
 	created := e.call(formKey, "POST", "", `{"email":"`+email+`",`+naming(current, old)+`}`)
 	if !strings.Contains(created.Body, `"is_subscribed":true`) || created.Header["Lychgate-Sync"] != "" {
-		t.Fatal(created)
+		t.Fatalf("got %v, want body with %s, no Lychgate-Sync", created, `"is_subscribed":true`)
 	}
 	askGhost(t, url, key, "PUT", "/newsletters/"+old+"/", `{"newsletters":[{"status":"archived"}]}`)
 	before := e.call(formKey, "GET", "/"+email, "")
@@ -75,7 +75,7 @@ func TestArchivedNewsletters(t *testing.T) {
 		{"POST", "", `{"email":"new-` + email + `",` + naming("weekly") + `}`, unknown},
 	} {
 		if diff := cmp.Diff(failed(try.want), e.call(formKey, try.method, try.path, try.body)); diff != "" {
-			t.Errorf("%s %s %s: %s", try.method, try.path, try.body, diff)
+			t.Errorf("%s %s %s: response (-want +got):\n%s", try.method, try.path, try.body, diff)
 		}
 	}
 	if diff := cmp.Diff(before, e.call(formKey, "GET", "/"+email, "")); diff != "" {

@@ -30,21 +30,21 @@ func TestPlaceholderInGhost(t *testing.T) {
 		t.Helper()
 		found, err := client.FindByEmail(t.Context(), email)
 		if err != nil {
-			t.Fatalf("%s: %v", email, err)
+			t.Fatalf("%s: FindByEmail: %v", email, err)
 		}
 		if found.Subscribed != (len(found.Newsletters) > 0) {
-			t.Errorf("%s: %+v", email, found)
+			t.Errorf("%s: FindByEmail = %+v, want subscribed %v", email, found, len(found.Newsletters) > 0)
 		}
 		return found.Subscribed
 	}
 	for _, body := range []string{`{"email":"` + email + `","member_id":"` + id + `"}`, `{"email":"` + email + `","member_id":"Dup.` + id + `","is_subscribed":true}`} {
 		if got := e.call(crmKey, "POST", "", body); !strings.Contains(got.Body, `"success":true`) || got.Header["Lychgate-Sync"] != "" {
-			t.Fatal(got)
+			t.Fatalf("got %v, want body with %s, no Lychgate-Sync", got, `"success":true`)
 		}
 	}
 	jane, err := client.FindByEmail(t.Context(), email)
 	if err != nil || len(jane.Newsletters) == 0 {
-		t.Fatalf("%+v, %v", jane, err)
+		t.Fatalf("FindByEmail = %+v, %v, want no error, some newsletters", jane, err)
 	}
 	newsletter := `{"newsletters":[{"id":"` + jane.Newsletters[0] + `"}]}`
 	for _, try := range []struct{ key, method, path, body, want string }{
@@ -57,7 +57,7 @@ func TestPlaceholderInGhost(t *testing.T) {
 		{crmKey, "PUT", "/Dup." + id, `{"email":"` + email + `","name":"New"}`, "The email is already taken."},
 	} {
 		if diff := cmp.Diff(failed(try.want), e.call(try.key, try.method, try.path, try.body)); diff != "" {
-			t.Errorf("%s %s %s: %s", try.method, try.path, try.body, diff)
+			t.Errorf("%s %s %s: response (-want +got):\n%s", try.method, try.path, try.body, diff)
 		}
 	}
 	if !isSubscribed(email) || isSubscribed(placeholder) {

@@ -91,7 +91,7 @@ func TestReasonOfRefusalIsAHeader(t *testing.T) {
 	e.follow(p, []step{{"POST", "", bodyOf(jane), answerOf(jane, "created")}})
 	p.down()
 	if got, err := e.at(p, "PUT", "/"+jane.Email, `{"name":"New"}`); err != nil || got.Header["Lychgate-Sync"] != "queued" {
-		t.Fatal(got, err)
+		t.Fatalf(`got %v, %v, want no error, Lychgate-Sync "queued"`, got, err)
 	}
 	// A text of Ghost's that no version is known to have.
 	text := `100% naïve,\nX-Evil: 1 of <{{email}}>: ` + strings.Repeat("é", 1000)

@@ -142,10 +142,10 @@ func TestEveryMistakeInACaddyfile(t *testing.T) {
 		{name: "theme: no repository", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly", serve: "theme_manifest", want: "site daily: theme nightly: needs a repository to be refreshed from, such as repository https://git.example.com/acme/nightly.git, at Caddyfile:10"},
 		{name: "theme: no Ghost", site: "platform none\ntheme nightly {\nrepository https://git.example.com/a.git\n}", serve: "inbox_provider", want: "site daily: theme nightly: a site with platform none has no themes: take the theme out, or write platform ghost, at Caddyfile:7"},
 		{name: "theme: no Ghost anywhere", site: "platform none", serve: "theme_manifest", want: "theme_manifest: needs a site with a Ghost: write platform ghost http://127.0.0.1:2368 into a site, at Caddyfile:11"},
-		{name: "repository: SSH", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly {\nrepository git@git.example.com:acme/nightly.git\n}", serve: "theme_manifest", want: "site daily: theme nightly: repository: only HTTPS is spoken here: write the address that git clones from over HTTPS, such as https://git.example.com/acme/nightly.git, and a token if the repository is private, at Caddyfile:11"},
+		{name: "repository: SSH", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly {\nrepository git@git.example.com:acme/nightly.git\n}", serve: "theme_manifest", want: "site daily: theme nightly: repository: only HTTPS is supported: write the address that git clones from over HTTPS, such as https://git.example.com/acme/nightly.git, and a token if the repository is private, at Caddyfile:11"},
 		{name: "repository: HTTP", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly {\nrepository http://git.example.com/a.git\n}", serve: "theme_manifest", want: "site daily: theme nightly: repository: http is for repositories on this machine: use https for git.example.com, at Caddyfile:11"},
 		{name: "repository: password", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly {\nrepository https://jane:secret@git.example.com/a.git\n}", serve: "theme_manifest", want: "site daily: theme nightly: repository: credentials in a repository's address end up in logs: write the token on its own, at Caddyfile:11"},
-		{name: "repository: port out of range", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly {\nrepository https://git.example.com:99999/a.git\n}", serve: "theme_manifest", want: "site daily: theme nightly: repository: the port is not one: write the address of a git repository, such as https://git.example.com/acme/nightly.git, at Caddyfile:11"},
+		{name: "repository: port out of range", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly {\nrepository https://git.example.com:99999/a.git\n}", serve: "theme_manifest", want: "site daily: theme nightly: repository: the port is not valid: write the address of a git repository, such as https://git.example.com/acme/nightly.git, at Caddyfile:11"},
 		{name: "repository: token in an unset variable", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly {\nrepository https://git.example.com/acme/nightly.git {\ntoken {env.LYCHGATE_TEST_UNSET}\n}\n}", serve: "theme_manifest", want: "site daily: theme nightly: repository: token: {env.LYCHGATE_TEST_UNSET} is not set, or empty: set it where Caddy runs, at Caddyfile:12"},
 		{name: "repository: token in a shell's variable", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly {\nrepository https://git.example.com/acme/nightly.git {\ntoken $THEME_TOKEN\n}\n}", serve: "theme_manifest", want: "site daily: theme nightly: repository: token: $THEME_TOKEN is for a shell: write {env.THEME_TOKEN} for the variable of that name, at Caddyfile:12"},
 		{name: "repository: user without token", site: "platform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks off\n}\ntheme nightly {\nrepository https://git.example.com/acme/nightly.git {\nuser jane\n}\n}", serve: "theme_manifest", want: "site daily: theme nightly: repository: user goes with a token: write that too, such as token {env.THEME_TOKEN}, at Caddyfile:12"},
@@ -237,7 +237,7 @@ func TestEveryMistakeInACaddyfile(t *testing.T) {
 			err := validate(config)
 			got := strings.ReplaceAll(saidOf(t, err, config), text, "{{text}}")
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("%s\n%s", diff, config)
+				t.Errorf("%s: saidOf (-want +got):\n%s", config, diff)
 			}
 			if !strings.Contains(got, "Caddyfile:") {
 				t.Errorf("no line in %q", got)
@@ -346,7 +346,7 @@ func TestEveryMistakeInJSON(t *testing.T) {
 			config := `{"admin": {"disabled": true}, "apps": {"lychgate": ` + test.lychgate +
 				`, "http": {"servers": {"s": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [` + test.handlers + `]}]}}}}}`
 			if diff := cmp.Diff(test.want, saidOf(t, validateJSON([]byte(config)), config)); diff != "" {
-				t.Errorf("%s\n%s", diff, config)
+				t.Errorf("%s: saidOf (-want +got):\n%s", config, diff)
 			}
 		})
 	}

@@ -68,7 +68,7 @@ func startNSD(t *testing.T) string {
 	if err != nil {
 		if binary, err = exec.LookPath("/usr/sbin/nsd"); err != nil {
 			if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-				t.Fatal(err)
+				t.Fatalf("exec.LookPath: %v", err)
 			}
 			t.Skip("needs nsd, a DNS server: apt-get install nsd")
 		}

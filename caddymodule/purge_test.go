@@ -57,7 +57,7 @@ func TestPurge(t *testing.T) {
 			t.Errorf("old key, new key, another site, one of the configuration: %s, not %s", got, want)
 		}
 		if text := manage.must(http.StatusOK, "GET", "/daily/integrations", ""); strings.Count(text, `"crm"`) != 1 {
-			t.Error(text)
+			t.Errorf("got %v, want \"crm\" once", text)
 		}
 	})
 }

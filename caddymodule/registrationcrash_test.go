@@ -35,8 +35,8 @@ func startMembersOnly(t *testing.T) (url string) {
 	return server.URL
 }
 
-// crowd is readers who register for an event at several edges that are killed among it.
-type crowd struct {
+// registrants is readers who register for an event at several edges that are killed among it.
+type registrants struct {
 	t      *testing.T
 	edges  []*process
 	client *http.Client
@@ -53,7 +53,7 @@ const (
 
 // ask sends a request of a reader at an edge, and again until it is answered. mayGiveUp ends that
 // after a request of which the answer is lost.
-func (c *crowd) ask(method string, reader, edge int, mayGiveUp bool) answer {
+func (c *registrants) ask(method string, reader, edge int, mayGiveUp bool) answer {
 	for {
 		c.asked.Add(1)
 		request, err := http.NewRequestWithContext(c.t.Context(), method, "http://localhost:"+c.edges[edge].Port+"/ghost/lychgate/events/event-0/registration", nil)
@@ -113,7 +113,7 @@ func TestKilledAmongRegistrations(t *testing.T) {
 			if test.kind == database.Postgres {
 				source = dbtest.PostgresSource(t)
 			}
-			c := &crowd{t: t, client: &http.Client{Transport: recorder{&http.Transport{MaxIdleConnsPerHost: 64}}, Timeout: 30 * time.Second}}
+			c := &registrants{t: t, client: &http.Client{Transport: recorder{&http.Transport{MaxIdleConnsPerHost: 64}}, Timeout: 30 * time.Second}}
 			defer c.client.CloseIdleConnections()
 			caddyfile := themesSite{
 				store: string(test.kind) + " " + source, url: startMembersOnly(t), key: "id:" + strings.Repeat("0", 64), serve: "events_api {\nlimit 60000 1m\n}",

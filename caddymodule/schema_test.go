@@ -70,7 +70,7 @@ func TestManifestSchema(t *testing.T) {
 		{"preflight of no site", "OPTIONS", []string{"Host", "nobody.example"}, failure(404, "There is no site at this address.")},
 	} {
 		if diff := cmp.Diff(test.want, e.do(test.method, path, test.header...)); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
+			t.Errorf("%s: response (-want +got):\n%s", test.name, diff)
 		}
 	}
 	site.serve = "theme_manifest {\n path /blog/ghost\n}"

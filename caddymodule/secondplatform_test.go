@@ -221,7 +221,7 @@ func TestSecondPlatform(t *testing.T) {
 		},
 	} {
 		if diff := gocmp.Diff(step.want, plain(e.call(formKey, step.method, step.path, step.body))); diff != "" {
-			t.Errorf("%s: %s", step.name, diff)
+			t.Errorf("%s: response (-want +got):\n%s", step.name, diff)
 		}
 		if diff := gocmp.Diff(step.onShelf, s.onShelf()); diff != "" {
 			t.Errorf("%s: on the shelf: %s", step.name, diff)

@@ -43,7 +43,7 @@ func TestDeskJSON(t *testing.T) {
 		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(string(adapted), `{"handler":"staff_desk","path":"/blog/ghost"}`) {
-		t.Errorf("%s", adapted)
+		t.Errorf("got %s, want adapted with %s", adapted, `{"handler":"staff_desk","path":"/blog/ghost"}`)
 	}
 }
 
@@ -154,15 +154,15 @@ func TestDeskThemesWithGhost(t *testing.T) {
 		name, manifest string
 		want           string
 	}{
-		{"findings at first", warnedManifest("A"), "1 warnings List them"},
+		{"findings at first", warnedManifest("A"), "1 warning List them"},
 		{"valid", cleanManifest("A"), "Valid Read TIME Homepage Curation Active since TIME"},
-		{"findings", warnedManifest("B"), "1 warnings List them"},
+		{"findings", warnedManifest("B"), "1 warning List them"},
 		{"no manifest", "", "No manifest Homepage Curation Inactive"},
 		{"valid again", cleanManifest("C"), "Valid Read TIME Homepage Curation Active since TIME"},
 	} {
 		e.uploadTheme(theme, sourceZip(t, "", step.manifest), "Cookie", owner.cookie)
 		if got := status(owner); !strings.HasPrefix(got, step.want) {
-			t.Errorf("%s: %s", step.name, got)
+			t.Errorf("%s: status = %s, want beginning with %v", step.name, got, step.want)
 		}
 		if got := status(editor); !strings.HasPrefix(got, step.want) {
 			t.Errorf("%s, as editor: %s", step.name, got)
@@ -175,19 +175,20 @@ func TestDeskThemesWithGhost(t *testing.T) {
 
 	for _, test := range []struct{ name, repository, options, says, kept string }{
 		{"valid", address + "/theme", "token " + gittest.Token, theme + " was refreshed. Its manifest is valid, and in use now.", "Valid Read TIME"},
-		{"findings", address + "/theme", "branch next\ntoken " + gittest.Token, theme + " was refreshed. Its manifest has findings, which are listed below. Homepage Curation goes on with the last copy that had none.", "1 warnings"},
-		{"a wrong token", address + "/theme", "token wrong", theme + " could not be refreshed, so nothing has changed: the repository does not let us in: it rejects the token (status 401)", "1 warnings"},
-		{"unreachable", "http://127.0.0.1:1/theme", "", theme + " could not be refreshed, so nothing has changed: the repository cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "1 warnings"},
-		{"failed", address + "/theme", "branch nowhere\ntoken " + gittest.Token, theme + ` could not be refreshed, so nothing has changed: reading the repository failed: there is no branch "nowhere"`, "1 warnings"},
+		{"findings", address + "/theme", "branch next\ntoken " + gittest.Token, theme + " was refreshed. Its manifest has findings, which are listed below. Homepage Curation goes on with the last copy that had none.", "1 warning"},
+		{"a wrong token", address + "/theme", "token wrong", theme + " could not be refreshed, so nothing has changed: the repository denied access: it rejects the token (status 401)", "1 warning"},
+		{"unreachable", "http://127.0.0.1:1/theme", "", theme + " could not be refreshed, so nothing has changed: the repository cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "1 warning"},
+		{"failed", address + "/theme", "branch nowhere\ntoken " + gittest.Token, theme + ` could not be refreshed, so nothing has changed: reading the repository failed: there is no branch "nowhere"`, "1 warning"},
 		{"removed", address + "/theme", "branch removed\ntoken " + gittest.Token, theme + " was refreshed. Its repository has no manifest any more, so Homepage Curation and its event types are off.", "No manifest"},
 	} {
 		e.load(refreshing(test.repository, test.options))
 		page := editor.post("themes", "refresh", theme)
 		if !strings.HasPrefix(page.Text, "Themes "+test.says+" ") || page.Status != 200 {
-			t.Errorf("%s: %d %s", test.name, page.Status, page.Text)
+			t.Errorf("%s: post = %d %s, want text beginning with %q, status 200",
+				test.name, page.Status, page.Text, "Themes "+test.says+" ")
 		}
 		if got := status(owner); !strings.HasPrefix(got, test.kept) {
-			t.Errorf("%s: %s", test.name, got)
+			t.Errorf("%s: status = %s, want beginning with %v", test.name, got, test.kept)
 		}
 		if strings.Contains(page.Text, gittest.Token) {
 			t.Errorf("%s: the token is on the page", test.name)
@@ -226,14 +227,16 @@ func TestDeskIntegrationsWithGhost(t *testing.T) {
 	added := owner.post("integrations", "do", "add", "name", "crm", "mode", "custom_id", "subscribe_by_default", "on")
 	first := added.IDs["api-key"]
 	if !strings.HasPrefix(first, "lg_crm_") || added.IDs["api-url"] != e.base+"/integration" {
-		t.Fatalf("%d %v %s", added.Status, added.IDs, added.Text)
+		t.Fatalf(`post = %d %v %s, want a key beginning with "lg_crm_", api-url %q`,
+			added.Status, added.IDs, added.Text, e.base+"/integration")
 	}
 	// The site's address leads to the edge here, not to Ghost.
 	port := e.vars["port"]
 	command := strings.ReplaceAll(added.IDs["api-try"], e.base, "http://127.0.0.1:"+port)
 	output, err := exec.CommandContext(t.Context(), "sh", "-c", command+" --silent").CombinedOutput()
 	if err != nil || string(output) != `{"success":false,"message":"Member not found.","code":"not_found"}` {
-		t.Errorf("%s: %s, %v", added.IDs["api-try"], output, err)
+		t.Errorf("%s: got %s, %v, want no error, output %s",
+			added.IDs["api-try"], output, err, `{"success":false,"message":"Member not found.","code":"not_found"}`)
 	}
 	create := func(key string) string {
 		id := guidLike()
@@ -319,7 +322,7 @@ func TestDeskSyncWithGhost(t *testing.T) {
 	})
 	for _, name := range []string{"jane", "john"} {
 		if got := e.call(formKey, "POST", "", `{"email":"`+p.email(name)+`"}`); got.Header["Lychgate-Sync"] != "queued" {
-			t.Fatalf("%v", got)
+			t.Fatalf(`got %v, want Lychgate-Sync "queued"`, got)
 		}
 	}
 	pending := owner.get("sync")
@@ -339,7 +342,7 @@ func TestDeskSyncWithGhost(t *testing.T) {
 	})
 	for _, name := range []string{"jane", "john"} {
 		if got := e.call(formKey, "DELETE", "/"+p.email(name), ""); got.Status != 200 {
-			t.Errorf("%v", got)
+			t.Errorf("got %v, want status 200", got)
 		}
 	}
 	// Ghost itself is away: the page says so, and who is known still sees the store's pages.
@@ -376,7 +379,8 @@ func TestDeskWithoutItsStore(t *testing.T) {
 				asked.Go(func() {
 					answer, err := e.send("GET", deskPath+page, "Cookie", owner.cookie, "Sec-Fetch-Site", "same-origin")
 					if err != nil || answer.Status != 503 || !strings.Contains(answer.Body, "Lychgate&#39;s store does not answer, so there is nothing to show.") {
-						t.Errorf("%s: %v, %v", page, answer, err)
+						t.Errorf(`%s: send = %v, %v, want no error, status 503, body with "Lychgate&#39;s store does not answer, so there is nothing to show."`,
+							page, answer, err)
 					}
 				})
 			}
@@ -408,7 +412,7 @@ func TestDeskInASubdirectory(t *testing.T) {
 	}.caddyfile())
 	got := e.do("GET", "/blog/ghost/lychgate/desk/")
 	if got.Status != 303 || got.Header["Location"] != "/blog/ghost/lychgate/desk/themes" {
-		t.Errorf("%v", got)
+		t.Errorf(`got %v, want status 303, Location "/blog/ghost/lychgate/desk/themes"`, got)
 	}
 	page := e.do("GET", "/blog/ghost/lychgate/desk/themes")
 	if page.Status != 401 {

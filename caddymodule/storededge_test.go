@@ -70,7 +70,7 @@ func (e *storedEdge) must(status int, method, path, body string) string {
 	e.t.Helper()
 	got, text := e.manage(method, path, body)
 	if got != status {
-		e.t.Fatalf("%s %s: %d %s", method, path, got, text)
+		e.t.Fatalf("%s %s: manage = %d %s, want %v", method, path, got, text, status)
 	}
 	return text
 }
@@ -91,7 +91,7 @@ func (e *storedEdge) addKey(site string) string {
 	var made struct{ Key string }
 	text := e.must(http.StatusCreated, "POST", "/"+site+"/integrations", `{"name":"crm"}`)
 	if err := json.Unmarshal([]byte(text), &made); err != nil || made.Key == "" {
-		e.t.Fatalf("%s: %v", text, err)
+		e.t.Fatalf("got %s: %v, want no error, a key", text, err)
 	}
 	return made.Key
 }
@@ -161,7 +161,7 @@ func (e *storedEdge) loadAndAsk(config, host string) {
 		select {
 		case err := <-loaded:
 			if isLoading = false; err != nil {
-				e.t.Fatal(err)
+				e.t.Fatalf("loading the configuration: %v", err)
 			}
 		default:
 		}

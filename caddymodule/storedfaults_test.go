@@ -69,7 +69,8 @@ func TestDamagedRows(t *testing.T) {
 		}
 		text := e.must(http.StatusOK, "GET", "/"+name, "")
 		if !strings.Contains(text, `"problem":"its row is damaged, or of a later Lychgate: `) && !strings.Contains(text, `"locked":"`) || strings.Contains(text, os.Getenv("HOME")+`"`) {
-			t.Errorf("%s: %s", name, text)
+			t.Errorf("%s: must = %s, want text with %s or %s, and without %q",
+				name, text, `"problem":"its row is damaged, or of a later Lychgate: `, `"locked":"`, os.Getenv("HOME")+`"`)
 		}
 		e.must(http.StatusNoContent, "DELETE", "/"+name, "")
 	}
@@ -176,7 +177,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 		for i := range 10 {
 			status, text := one.send("POST", "daily.example", "/integration/members", fmt.Sprintf(`{"email":"r%d-%d@example.com"}`, round, i), "Authorization", "Bearer "+key)
 			if status >= 300 {
-				t.Fatal(status, text)
+				t.Fatalf("send = %v, %v, want status below 300", status, text)
 			}
 		}
 		<-time.After(1500 * time.Millisecond) // so that attempts are due when the other edge is back

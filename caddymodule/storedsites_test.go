@@ -123,7 +123,7 @@ func TestHostsAreExchanged(t *testing.T) {
 					text, err := io.ReadAll(answer.Body)
 					answer.Body.Close()
 					if err != nil || answer.StatusCode != http.StatusOK || ghosts[string(text)] == "" {
-						t.Errorf("%d %s, %v", answer.StatusCode, text, err)
+						t.Errorf("io.ReadAll = %d %s, %v, want no error, status 200, the name of a Ghost", answer.StatusCode, text, err)
 						return
 					}
 					requests.Add(1)
@@ -163,7 +163,7 @@ func TestSiteMovesIntoTheStore(t *testing.T) {
 	e.client.Transport = &http.Transport{DisableKeepAlives: true}
 	create := `{"email":"joe@example.com"}`
 	if status, text := e.send("POST", "daily.example", "/integration/members", create, "Authorization", "Bearer "+formKey); status != http.StatusOK {
-		t.Fatal(status, text)
+		t.Fatalf("send = %v, %v, want status 200", status, text)
 	}
 	e.addNone("daily", "daily.example")
 	key := e.addKey("daily")
@@ -173,7 +173,7 @@ func TestSiteMovesIntoTheStore(t *testing.T) {
 	}
 	e.loadAndAsk(config, "daily.example")
 	if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer "+key); status != http.StatusOK || !strings.Contains(text, "joe@example.com") {
-		t.Errorf("%d %s", status, text)
+		t.Errorf(`got %d %s, want status 200, text with "joe@example.com"`, status, text)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestMembersWhileASiteChanges(t *testing.T) {
 				default:
 				}
 				if status, text := e.get("daily.example", "/integration/members/nobody@example.com", "Authorization", "Bearer "+key); status != http.StatusNotFound {
-					t.Errorf("%d %s", status, text)
+					t.Errorf("got %d %s, want status 404", status, text)
 					return
 				}
 				asked.Add(1)

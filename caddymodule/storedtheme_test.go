@@ -47,7 +47,7 @@ func TestStoredThemeAndHomepage(t *testing.T) {
 	}
 	for page, want := range map[string]string{"themes": h.theme, "curation": "from git", "integrations": "Add an integration", "sync": "Nothing is pending"} {
 		if got := site.do("GET", "/ghost/lychgate/desk/"+page, "Cookie", h.owner, "Origin", h.base); got.Status != 200 || !strings.Contains(got.Body, want) {
-			t.Errorf("%s: %v", page, got)
+			t.Errorf("%s: got %v, want status 200, body with %v", page, got, want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestUploadsOfStrangers(t *testing.T) {
 			// The server may hold the answer back while the sender is silent.
 			conn.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
 			if status, err := bufio.NewReader(conn).ReadString('\n'); err == nil && !strings.Contains(status, " 403 ") {
-				t.Errorf("%s: %q", path, status)
+				t.Errorf(`%s: got %q, want an error or status with " 403 "`, path, status)
 			}
 		}
 		used = int64(heapInUse()) - int64(before)
@@ -102,7 +102,7 @@ func TestStrangersDoNotDelayWrites(t *testing.T) {
 	for n := range 5 {
 		got := e.call(formKey, "POST", "", fmt.Sprintf(`{"email":"busy-%d-%s@example.com"}`, n, guidLike()))
 		if got.Header["Lychgate-Sync"] != "" || !strings.Contains(got.Body, `"success":true`) {
-			t.Errorf("%v", got)
+			t.Errorf("got %v, want no Lychgate-Sync, body with %s", got, `"success":true`)
 		}
 	}
 	close(written)

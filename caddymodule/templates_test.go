@@ -41,7 +41,7 @@ func TestTemplatesAreThoseOfGhost(t *testing.T) {
 	}
 	name := "templates-" + h.unique
 	if got := h.uploadTheme(name, zipped, "Cookie", h.owner); got.Status != http.StatusOK {
-		t.Fatal(got)
+		t.Fatalf("uploadTheme = %v, want status 200", got)
 	}
 	h.activate(name)
 	t.Cleanup(func() {

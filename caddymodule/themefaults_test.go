@@ -30,7 +30,7 @@ func (e *edge) section(theme, cookie string) string {
 	e.t.Helper()
 	got := e.do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", cookie, "Origin", e.base)
 	if got.Status != http.StatusOK && got.Status != http.StatusNotFound {
-		e.t.Errorf("%v", got)
+		e.t.Errorf("got %v, want status 200 or 404", got)
 	}
 	_, rest, _ := strings.Cut(got.Body, `"name":"`)
 	name, _, _ := strings.Cut(rest, `"`)
@@ -62,7 +62,7 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 	answer := e.uploadTheme(theme, sourceZip(t, "", warnedManifest("B")), "Cookie", owner)
 	notStored := strings.TrimSuffix(oneFinding, "]") + `,{"field":"manifest","message":"the manifest could not be stored, so what was stored before stays; upload the theme again","severity":"error"}]`
 	if !strings.Contains(answer.Body, notStored) {
-		t.Errorf("%v", answer)
+		t.Errorf("uploadTheme = %v, want body with %v", answer, notStored)
 	}
 	want := staffAnswer(500, `{"message":"Internal error."}`)
 	for path, methods := range themeEndpoints {
@@ -70,7 +70,8 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 			path = strings.Replace(path, "nightly", theme, 1)
 			got, err := e.sendBody(method, "/ghost/lychgate/themes"+path, `{"type":"webinar"}`, "Cookie", owner, "Origin", e.base)
 			if err != nil || got.Status != want.Status || got.Body != want.Body && method != "HEAD" {
-				t.Errorf("%s %s: %v, %v", method, path, got, err)
+				t.Errorf(`%s %s: got %v, %v, want no error, status %v, body %v or method "HEAD"`,
+					method, path, got, err, want.Status, want.Body)
 			}
 		}
 	}
@@ -164,7 +165,7 @@ func TestUploadsAndRefreshesAtOnce(t *testing.T) {
 	refresh := func() {
 		got, err := e.sendBody("POST", "/ghost/lychgate/themes/"+theme+"/refresh", "", "Cookie", owner, "Origin", e.base)
 		if err != nil || got.Status != 200 {
-			t.Errorf("%v, %v", got, err)
+			t.Errorf("got %v, %v, want no error, status 200", got, err)
 		}
 	}
 	var wg sync.WaitGroup
@@ -173,7 +174,7 @@ func TestUploadsAndRefreshesAtOnce(t *testing.T) {
 			// Ghost itself may fail one of several at once.
 			got, err := e.upload(uploadPath, theme+".zip", strings.NewReader(string(zip)), "Cookie", owner)
 			if err != nil || got.Status == 200 && !strings.Contains(got.Body, noFindings) {
-				t.Errorf("%v, %v", got, err)
+				t.Errorf("upload = %v, %v, want no error, a body with %v if the status is 200", got, err, noFindings)
 			}
 		})
 		wg.Go(refresh)
@@ -243,7 +244,7 @@ func TestUploadOfALargeTheme(t *testing.T) {
 	}()
 	answer, err := e.upload(uploadPath, theme+".zip", r, "Cookie", owner)
 	if err != nil || answer.Status != 200 || !strings.Contains(answer.Body, noFindings) {
-		t.Fatalf("%v, %v", answer, err)
+		t.Fatalf("upload = %v, %v, want no error, status 200, body with %v", answer, err, noFindings)
 	}
 	if got := e.section(theme, owner); got != "large" {
 		t.Errorf("the homepage has %q", got)
@@ -254,7 +255,7 @@ func TestUploadOfALargeTheme(t *testing.T) {
 		t.Logf("%.1f MB above idle", float64(above)/(1<<20))
 	}
 	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 204 {
-		t.Errorf("%v", answer)
+		t.Errorf("got %v, want status 204", answer)
 	}
 }
 

@@ -119,7 +119,7 @@ func TestThemesWithGhost(t *testing.T) {
 		}
 		var curation struct{ Sections []struct{ Name string } }
 		if err := json.Unmarshal([]byte(answer.Body), &curation); err != nil || len(curation.Sections) != 1 {
-			t.Fatalf("%v, %v", answer, err)
+			t.Fatalf("got %v, %v, want no error, 1 section", answer, err)
 		}
 		return curation.Sections[0].Name
 	}
@@ -127,40 +127,41 @@ func TestThemesWithGhost(t *testing.T) {
 	// Without a manifest there is nothing to tell, but there is a list.
 	answer := e.uploadTheme(theme, sourceZip(t, "", ""), "Cookie", owner)
 	if !strings.HasSuffix(answer.Body, ","+noFindings+"}") || !strings.Contains(answer.Body, `{"themes":[{"name":"`+theme+`"`) || !json.Valid([]byte(answer.Body)) {
-		t.Fatalf("%v", answer)
+		t.Fatalf("uploadTheme = %v, want body ending with %q, body with %q, valid JSON",
+			answer, ","+noFindings+"}", `{"themes":[{"name":"`+theme+`"`)
 	}
 	if got := read(""); strings.Contains(got.Body, theme) {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want body without %v", got, theme)
 	}
 	for _, step := range []struct {
 		name, folder, manifest string
 		errors                 string // of Ghost's answer
 		status, section        string // afterwards
 	}{
-		{"findings at first", "", warnedManifest("A"), oneFinding, "1 warnings", ""},
+		{"findings at first", "", warnedManifest("A"), oneFinding, "1 warning", ""},
 		{"none", "", cleanManifest("B"), noFindings, "Valid", "B"},
-		{"findings, in a top folder", theme + "/", warnedManifest("C"), oneFinding, "1 warnings", "B"},
+		{"findings, in a top folder", theme + "/", warnedManifest("C"), oneFinding, "1 warning", "B"},
 		{"none, in a top folder", "any/", cleanManifest("D"), noFindings, "Valid", "D"},
-		{"a syntax error", "", brokenYAML, `"field":"manifest"`, "1 warnings", "D"},
-		{"an unknown version", "", "manifest_version: 2\n", `"field":"manifest_version"`, "1 warnings", "D"},
-		{"too large", "", "manifest_version: 1\n#" + strings.Repeat("x", 256<<10), `"field":"manifest"`, "1 warnings", "D"},
+		{"a syntax error", "", brokenYAML, `"field":"manifest"`, "1 warning", "D"},
+		{"an unknown version", "", "manifest_version: 2\n", `"field":"manifest_version"`, "1 warning", "D"},
+		{"too large", "", "manifest_version: 1\n#" + strings.Repeat("x", 256<<10), `"field":"manifest"`, "1 warning", "D"},
 		{"none again", "", cleanManifest("E"), noFindings, "Valid", "E"},
 	} {
 		answer := e.uploadTheme(theme, sourceZip(t, step.folder, step.manifest), "Cookie", owner)
 		if !strings.Contains(answer.Body, step.errors) || !json.Valid([]byte(answer.Body)) {
-			t.Errorf("%s: %v", step.name, answer)
+			t.Errorf("%s: uploadTheme = %v, want body with %v, valid JSON", step.name, answer, step.errors)
 		}
 		if got := sectionName(); got != step.section {
 			t.Errorf("%s: the homepage has %q, want %q", step.name, got, step.section)
 		}
 		if got := read(""); !strings.Contains(got.Body, `{"name":"`+theme+`","status":"`+step.status+`"`) {
-			t.Errorf("%s: %v", step.name, got)
+			t.Errorf("%s: got %v, want body with %q", step.name, got, `{"name":"`+theme+`","status":"`+step.status+`"`)
 		}
 	}
 
 	const gala = `"messaging_states":[],"default":false,"feature_image":{"phrase":"1200px wide, 16:9 aspect ratio","crop_ratio":"16:9","min_width":1200}}],"_errors":[]}`
 	if got := read("/" + theme + "/event-types"); !strings.HasSuffix(got.Body, gala+"\n") {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want body ending with %q", got, gala+"\n")
 	}
 	for what, want := range map[string]string{
 		"/manifest":    `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,"events":{"default_tags":["Events"],"types":{"webinar":{"post_template":"custom-webinar",`,
@@ -172,7 +173,8 @@ func TestThemesWithGhost(t *testing.T) {
 			t.Errorf("HEAD %s: %v", what, head)
 		}
 		if !strings.HasPrefix(got.Body, want) || got.Status != 200 || got.Header["Cache-Control"] != "no-store" || got.Header["Access-Control-Allow-Origin"] != "" {
-			t.Errorf("%s: %v", what, got)
+			t.Errorf(`%s: got %v, want body beginning with %v, status 200, Cache-Control "no-store", no Access-Control-Allow-Origin`,
+				what, got, want)
 		}
 	}
 
@@ -187,7 +189,7 @@ func TestThemesWithGhost(t *testing.T) {
 	} {
 		answer, err := e.upload(uploadPath, refused.file, strings.NewReader(refused.zip), "Cookie", owner)
 		if err != nil || answer.Status < 400 || strings.Contains(answer.Body, "_errors") {
-			t.Errorf("%s: %v, %v", name, answer, err)
+			t.Errorf(`%s: upload = %v, %v, want no error, status of at least 400, body without "_errors"`, name, answer, err)
 		}
 	}
 	if answer, err := e.upload(uploadPath, theme+".zip", bytes.NewReader(zipped)); err != nil || answer.Status != 403 {
@@ -205,7 +207,8 @@ func TestThemesWithGhost(t *testing.T) {
 		name := string(rune('F' + i))
 		answer, err := e.upload(path, theme+".zip", bytes.NewReader(sourceZip(t, "", cleanManifest(name))), "Cookie", owner)
 		if err != nil || !strings.Contains(answer.Body, noFindings) || sectionName() != name {
-			t.Errorf("%s: %v, %v, %s", path, answer, err, sectionName())
+			t.Errorf("%s: upload = %v, %v, %s, want no error, body with %v, section %v",
+				path, answer, err, sectionName(), noFindings, name)
 		}
 	}
 
@@ -220,7 +223,7 @@ func TestThemesWithGhost(t *testing.T) {
 	// An upload without a manifest removes it on purpose, and so does removing the
 	// theme.
 	if answer := e.uploadTheme(theme, sourceZip(t, "", ""), "Cookie", owner); !strings.HasSuffix(answer.Body, noFindings+"}") {
-		t.Errorf("%v", answer)
+		t.Errorf("uploadTheme = %v, want body ending with %q", answer, noFindings+"}")
 	}
 	for what, want := range map[string]string{
 		"/manifest": `{"message":"The theme has no manifest."}` + "\n", "/curation": `{"message":"The theme has no manifest."}` + "\n",
@@ -231,16 +234,16 @@ func TestThemesWithGhost(t *testing.T) {
 	}
 	e.uploadTheme(theme, sourceZip(t, "", warnedManifest("H")), "Cookie", owner)
 	if got := read("/" + theme + "/curation"); got.Status != 404 || got.Body != inactiveBody {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want status 404, body %v", got, inactiveBody)
 	}
 	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 204 {
-		t.Errorf("%v", answer)
+		t.Errorf("got %v, want status 204", answer)
 	}
 	if got := read("/" + theme + "/manifest"); got.Status != 404 {
 		t.Errorf("after the theme was removed: %v", got)
 	}
 	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 404 {
-		t.Errorf("%v", answer)
+		t.Errorf("got %v, want status 404", answer)
 	}
 	want := map[string]string{"valid": "10", "findings": "6", "removed": "2", "other": "7"}
 	for outcome, n := range want {
@@ -298,7 +301,7 @@ func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
 			t.Errorf("%s: kept: %v", what, kept)
 		}
 		if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 204 {
-			t.Errorf("%v", answer)
+			t.Errorf("got %v, want status 204", answer)
 		}
 	}
 }
@@ -328,14 +331,14 @@ func TestTwoThemesInAZip(t *testing.T) {
 		want := `"_errors":[{"field":"manifest","message":"the theme's zip is not read: \"` + folder +
 			`index.hbs\" is beside \"a/index.hbs\", so Ghost may take either folder for the theme; zip one theme's folder alone","severity":"error"}]}`
 		if !strings.HasSuffix(answer.Body, want) {
-			t.Errorf("%s: %v", folder, answer)
+			t.Errorf("%s: uploadTheme = %v, want body ending with %v", folder, answer, want)
 		}
 		if got := e.section(theme, owner); got != "A" {
 			t.Errorf("%s: the homepage has %q", folder, got)
 		}
 	}
 	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", url); answer.Status != 204 {
-		t.Errorf("%v", answer)
+		t.Errorf("got %v, want status 204", answer)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestThemesConfigMistakes(t *testing.T) {
 		{name: "theme without repository", site: ghost + "theme nightly", want: []string{"theme nightly: needs a repository to be refreshed from, such as repository https://git.example.com/acme/nightly.git", "Caddyfile:10"}},
 		{name: "unknown option", site: theme("branch main"), want: []string{`theme nightly has no option "branch": it belongs into the block of repository`, "Caddyfile:11"}},
 		{name: "unknown repository option", site: theme("repository https://git.example.com/a.git {\nref main\n}"), want: []string{`repository has no option "ref": known are branch, token, user`, "Caddyfile:12"}},
-		{name: "over SSH", site: theme("repository git@git.example.com:acme/nightly.git"), want: []string{"theme nightly: repository: only HTTPS is spoken here: write the address that git clones from over HTTPS", "Caddyfile:11"}},
+		{name: "over SSH", site: theme("repository git@git.example.com:acme/nightly.git"), want: []string{"theme nightly: repository: only HTTPS is supported: write the address that git clones from over HTTPS", "Caddyfile:11"}},
 		{name: "over plain HTTP", site: theme("repository http://git.example.com/a.git"), want: []string{"http is for repositories on this machine: use https for git.example.com", "Caddyfile:11"}},
 		{name: "with a password", site: theme("repository https://jane:secret@git.example.com/a.git"), want: []string{"credentials in a repository's address end up in logs: write the token on its own", "Caddyfile:11"}},
 		{name: "an empty token", site: theme("repository https://git.example.com/a.git {\ntoken \"\"\n}"), want: []string{"repository: token is empty: write it as in: token {env.THEME_TOKEN}, or leave it out", "Caddyfile:12"}},
@@ -79,7 +79,7 @@ func TestThemesConfigMistakes(t *testing.T) {
 		"a matcher": "{\nlychgate {\nsite demo {\nhosts localhost\n" + ghost + "\n}\n}\n}\nhttp://localhost:0 {\ntheme_manifest /ghost/*\n}\n",
 	} {
 		if err := validate(config); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: validate: %v", name, err)
 		}
 	}
 }
@@ -101,10 +101,10 @@ func TestThemesJSON(t *testing.T) {
 		URL: "https://git.example.com/a.git", Branch: "next", Token: "abc", User: "oauth2",
 	}}}
 	if diff := cmp.Diff(want, parsed.Apps.Lychgate.Sites["demo"].Themes); diff != "" || parsed.Apps.Lychgate.Service != "outpost" {
-		t.Errorf("%q, %s", parsed.Apps.Lychgate.Service, diff)
+		t.Errorf("%q: mismatch (-want +got):\n%s", parsed.Apps.Lychgate.Service, diff)
 	}
 	if !strings.Contains(string(adapted), `{"handler":"theme_manifest","path":"/blog/ghost"}`) {
-		t.Errorf("%s", adapted)
+		t.Errorf("Adapt = %s, want adapted with %s", adapted, `{"handler":"theme_manifest","path":"/blog/ghost"}`)
 	}
 	for themes, want := range map[string]string{
 		`{"a/b":{}}`:                    `sites.demo.themes: "a/b": write the theme's name`,
@@ -114,7 +114,7 @@ func TestThemesJSON(t *testing.T) {
 	} {
 		err := validateJSON([]byte(`{"apps":{"lychgate":{"sites":{"demo":{"hosts":["localhost"],"themes":` + themes + `}}}}}`))
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", themes, err)
+			t.Errorf("%s: validateJSON = %v, want an error with %v", themes, err, want)
 		}
 	}
 }

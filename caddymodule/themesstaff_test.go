@@ -40,7 +40,7 @@ func (e *edge) eachEndpoint(name string, want response, header ...string) {
 				want.Body = ""
 			}
 			if diff := cmp.Diff(want, e.do(method, "/ghost/lychgate/themes"+path, append(header, "Sec-Fetch-Site", "same-origin")...)); diff != "" {
-				e.t.Errorf("%s: %s %q: %s", name, method, path, diff)
+				e.t.Errorf("%s: %s %q: response (-want +got):\n%s", name, method, path, diff)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func TestThemesAreForStaff(t *testing.T) {
 				got = response{Status: 200}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: %s", role, diff)
+				t.Errorf("%s: response (-want +got):\n%s", role, diff)
 			}
 		}
 		if role == "Author" {
@@ -129,7 +129,7 @@ func TestThemesAreForStaff(t *testing.T) {
 		{"a site without Ghost", "GET", "", []string{"Host", "bare.example.com"}, noSite},
 	} {
 		if diff := cmp.Diff(test.want, e.do(test.method, "/ghost/lychgate/themes"+test.path, test.header...)); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
+			t.Errorf("%s: response (-want +got):\n%s", test.name, diff)
 		}
 	}
 	// An address typed into the browser comes with neither Origin nor Referer.
@@ -141,7 +141,7 @@ func TestThemesAreForStaff(t *testing.T) {
 	}
 	// What is next to the API is Ghost's.
 	if got := e.do("GET", "/ghost/lychgate/themesx"); got.Header["Cache-Control"] == "no-store" {
-		t.Errorf("%v", got)
+		t.Errorf(`got %v, want another Cache-Control than "no-store"`, got)
 	}
 	if logged := e.logged(); strings.Contains(logged, owner) || strings.Contains(logged, ghostOwner) {
 		t.Errorf("personal data in the log: %s", logged)
@@ -156,7 +156,7 @@ func TestThemesAreForStaff(t *testing.T) {
 		for _, method := range methods {
 			got := e.do(method, "/ghost/lychgate/themes"+path, "Cookie", forged, "X-Forwarded-For", "192.0.2.1", "Sec-Fetch-Site", "same-origin")
 			if got.Status != 429 || got.Header["Retry-After"] == "" {
-				t.Errorf("%s %q: %v", method, path, got)
+				t.Errorf("%s %q: got %v, want status 429, a Retry-After", method, path, got)
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func TestValidateEvents(t *testing.T) {
 		got, err := e.sendBody("POST", "/ghost/lychgate/themes/"+theme+"/events/validate", body, "Cookie", owner, "Origin", e.base, "Content-Type", "application/json")
 		delete(got.Header, "Connection")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%.80s: %s, %v", body, diff, err)
+			t.Errorf("%.80s: response: error %v, want none (-want +got):\n%s", body, err, diff)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestRefreshWithGit(t *testing.T) {
 			`,"homepage_curation":"` + curation + `","updated_at":"TIME"}]}` + "\n"
 	}
 	none := `{"themes":[]}` + "\n"
-	clean, warned := listed("Valid", "0", "active"), listed("1 warnings", "1", "active")
+	clean, warned := listed("Valid", "0", "active"), listed("1 warning", "1", "active")
 	failure := func(message, reason string) string { return `{"message":"` + message + `","reason":"` + reason + `"}` }
 	for _, test := range []struct {
 		name, repository, options string
@@ -274,13 +274,13 @@ func TestRefreshWithGit(t *testing.T) {
 		{"gone at first", "http://" + gone + "/theme", "", 502, failure("the repository cannot be reached: dial tcp "+gone+": connect: connection refused", "unreachable"), none},
 		{"no such branch at first", address + "/theme", token + "\nbranch nowhere", 502, failure(`reading the repository failed: there is no branch \"nowhere\"`, "request_failed"), none},
 		{"no manifest at first", address + "/theme", token + "\nbranch removed", 200, `{"status":"No manifest","_errors":[],"manifest":null}`, none},
-		{"findings at first", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warnings",` + oneFinding + `,"manifest":{"manifest_version":1,`, listed("1 warnings", "1", "inactive")},
+		{"findings at first", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warning",` + oneFinding + `,"manifest":{"manifest_version":1,`, listed("1 warning", "1", "inactive")},
 		{"valid", address + "/theme", token, 200, `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,`, clean},
 		{"the default branch by name", address + "/theme", token + "\nbranch main", 200, `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,`, clean},
-		{"findings", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warnings",` + oneFinding + `,"manifest":{"manifest_version":1,`, warned},
+		{"findings", address + "/theme", token + "\nbranch next", 200, `{"status":"1 warning",` + oneFinding + `,"manifest":{"manifest_version":1,`, warned},
 		{"gone", "http://" + gone + "/theme", token, 502, failure("the repository cannot be reached: dial tcp "+gone+": connect: connection refused", "unreachable"), warned},
-		{"a wrong token", address + "/theme", "token wrong", 502, failure("the repository does not let us in: it rejects the token (status 401)", "token_rejected"), warned},
-		{"no token", address + "/theme", "", 502, failure("the repository does not let us in: it asks for a token, and none is set (status 401)", "token_rejected"), warned},
+		{"a wrong token", address + "/theme", "token wrong", 502, failure("the repository denied access: it rejects the token (status 401)", "token_rejected"), warned},
+		{"no token", address + "/theme", "", 502, failure("the repository denied access: it asks for a token, and none is set (status 401)", "token_rejected"), warned},
 		{"no such repository", address + "/nowhere", token, 502, `{"message":"reading the repository failed: `, warned},
 		{"no such branch", address + "/theme", token + "\nbranch nowhere", 502, failure(`reading the repository failed: there is no branch \"nowhere\"`, "request_failed"), warned},
 		{"empty", address + "/empty", token, 502, failure("reading the repository failed: the repository is empty", "request_failed"), warned},
@@ -288,11 +288,11 @@ func TestRefreshWithGit(t *testing.T) {
 		{"large", address + "/large", token, 200, `{"status":"Valid",`, clean},
 		{"removed", address + "/theme", token + "\nbranch removed", 200, `{"status":"No manifest","_errors":[],"manifest":null}`, none},
 		{"restored", address + "/theme", token, 200, `{"status":"Valid",`, clean},
-		{"too large", address + "/theme", token + "\nbranch too-large", 200, `{"status":"1 warnings","_errors":[{"field":"manifest",`, ""},
+		{"too large", address + "/theme", token + "\nbranch too-large", 200, `{"status":"1 warning","_errors":[{"field":"manifest",`, ""},
 	} {
 		got := refresh(test.repository, test.options)
 		if got.Status != test.status || !strings.HasPrefix(got.Body, test.body) {
-			t.Errorf("%s: %v", test.name, got)
+			t.Errorf("%s: refresh = %v, want status %v, body beginning with %v", test.name, got, test.status, test.body)
 		}
 		if diff := cmp.Diff(test.kept, kept()); diff != "" && test.kept != "" {
 			t.Errorf("%s: kept: %s", test.name, diff)
@@ -334,7 +334,7 @@ func TestSessionBegunAtGhostsAddress(t *testing.T) {
 		{"another host", "GET", "/none/curation", []string{"Sec-Fetch-Site", "same-site", "Origin", "http://www.localhost"}, refusedSession(url, "http://www.localhost")},
 	} {
 		if diff := cmp.Diff(test.want, e.do(test.method, "/ghost/lychgate/themes"+test.path, append(test.header, "Cookie", own)...)); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
+			t.Errorf("%s: response (-want +got):\n%s", test.name, diff)
 		}
 	}
 

@@ -106,7 +106,7 @@ https://:{{port}} {
 			}
 			for _, host := range []string{"news.example.com", "NEWS.example.com", "xn--bcher-kva.example"} {
 				if err := handshake(t, edge, host); err != nil {
-					t.Errorf("%s: %v", host, err)
+					t.Errorf("%s: handshake: %v", host, err)
 				}
 			}
 			if err := handshake(t, edge, "shop.example.com"); (err == nil) != (test.asked > 0) {
@@ -178,7 +178,7 @@ func TestUpstreams(t *testing.T) {
 		"news.example.com.evil": {Status: 503},
 	} {
 		if diff := cmp.Diff(want, visit(t, client, edge, host)); diff != "" {
-			t.Errorf("%s: %s", host, diff)
+			t.Errorf("%s: visit (-want +got):\n%s", host, diff)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestUpstreamsOverHTTPS(t *testing.T) {
 			} {
 				for range 2 { // on a connection that is there the second time
 					if diff := cmp.Diff(want, visit(t, client, edge, host)); diff != "" {
-						t.Errorf("%s: %s", host, diff)
+						t.Errorf("%s: visit (-want +got):\n%s", host, diff)
 					}
 				}
 			}

@@ -49,7 +49,7 @@ func TestTwoEdges(t *testing.T) {
 						err = json.Unmarshal([]byte(text), &answer)
 					}
 					if err != nil {
-						t.Errorf("%s %s: %s, %v", method, path, text, err)
+						t.Errorf("%s %s: got %s, %v, want JSON", method, path, text, err)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -64,7 +64,7 @@ func TestTwoEdges(t *testing.T) {
 		t.Helper()
 		for _, email := range known {
 			if diff := cmp.Diff(want, got[email]); diff != "" {
-				t.Errorf("%s %s: %s", doing, email, diff)
+				t.Errorf("%s %s: mismatch (-want +got):\n%s", doing, email, diff)
 			}
 		}
 	}

@@ -46,12 +46,10 @@ type CacheConfig struct {
 	Redis Scripts
 	Scope string
 
-	// Clock returns the time since some fixed moment. Default: since the cache
-	// was made.
+	// Clock counts from some fixed moment. Default: since the cache was made.
 	Clock func() time.Duration
 
-	// Random returns a random duration from zero up to, not including, a limit.
-	// Default: rand.N.
+	// Random picks a duration from zero up to, not including, limit. Default: rand.N.
 	Random func(limit time.Duration) time.Duration
 }
 
@@ -102,7 +100,7 @@ func NewCache(cfg CacheConfig) (*Cache, error) {
 	return &Cache{ttl: cfg.TTL, clock: cfg.Clock, random: cfg.Random, entries: entries, shared: newShared(cfg.Redis, cfg.Scope), ctx: ctx, cancel: cancel}, nil
 }
 
-// Len returns how many answers the cache holds.
+// Len counts answers that have expired too, until they are evicted.
 func (c *Cache) Len() int {
 	return int(c.entries.MaxCost() - c.entries.RemainingCost())
 }

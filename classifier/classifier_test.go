@@ -81,7 +81,7 @@ func TestClassify(t *testing.T) {
 			t.Fatalf("error %v, want none", err)
 		}
 		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("%s: %s", step.name, diff)
+			t.Errorf("%s: Classify (-want +got):\n%s", step.name, diff)
 		}
 		if lookups != step.lookups {
 			t.Errorf("%s: %d lookups so far, want %d", step.name, lookups, step.lookups)

@@ -20,9 +20,8 @@ const (
 	maxNetworkWaiting = 256
 )
 
-// NetworkOf returns the network that shares its slots among a reader's lookups:
-// the /24 of an IPv4 address, the /48 of an IPv6 address, which is what one
-// customer may be given (RFC 6177, section 2).
+// NetworkOf decides who shares slots among lookups: an IPv4 /24, or an IPv6 /48, which is
+// what one customer may be given (RFC 6177, section 2).
 func NetworkOf(reader netip.Addr) netip.Prefix {
 	reader = reader.Unmap()
 	bits := 48

@@ -403,7 +403,7 @@ func TestTarpitFromOneNetwork(t *testing.T) {
 	})
 	got, err := resolver.LookupMX(t.Context(), "example.com", network(2))
 	if diff := cmp.Diff(google, got); diff != "" || err != nil {
-		t.Errorf("%s, %v", diff, err)
+		t.Errorf("LookupMX: error %v, want none (-want +got):\n%s", err, diff)
 	}
 	// None of the others has ended meanwhile.
 	if n := server.Total(); n != defaultMaxInFlight/2+1 {

@@ -22,7 +22,7 @@ const (
 	Feedbin Provider = "feedbin"
 )
 
-// Providers returns the nine providers, as they are documented.
+// Providers are in the order of docs/inbox_provider.md, and without None.
 func Providers() []Provider {
 	list := make([]Provider, len(providers))
 	for i, p := range providers {
@@ -45,8 +45,8 @@ type Webmail struct {
 	Domains []string
 }
 
-// BuiltIn returns the built-in list. A page that builds its own inbox button
-// answers these domains without a request.
+// BuiltIn copies the built-in list. A page that builds its own inbox button answers these
+// domains without a request.
 func BuiltIn() []Webmail {
 	list := make([]Webmail, len(providers))
 	for i, p := range providers {
@@ -117,9 +117,9 @@ func init() {
 	}
 }
 
-// ofServer returns the provider that runs a mail server, or None. The name is
-// an MX record's exchange in presentation format (RFC 1035, section 5.1), in
-// any case, with or without the root dot.
+// ofServer finds the provider that runs a mail server, or None. The name is an MX record's
+// exchange in presentation format (RFC 1035, section 5.1), in any case, with or without
+// the root dot.
 func ofServer(exchange string) Provider {
 	// A backslash escapes a byte that no host name has. An escaped dot is part
 	// of its label, so "evil\.google.com" is not below google.com.

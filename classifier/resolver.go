@@ -119,9 +119,8 @@ func NewResolver(cfg ResolverConfig) *Resolver {
 	return r
 }
 
-// SystemServers returns the DNS servers of /etc/resolv.conf. Where that names
-// none it returns the one a host without the file has by convention
-// (resolv.conf(5)): port 53 of this host.
+// SystemServers are those of /etc/resolv.conf. Where that names none, it is the one that a
+// host without the file has by convention (resolv.conf(5)): port 53 of this host.
 func SystemServers() []netip.AddrPort {
 	return readServers("/etc/resolv.conf")
 }
@@ -141,7 +140,7 @@ func readServers(path string) []netip.AddrPort {
 	return servers
 }
 
-// LookupMX returns the MX records of a domain. See [MXSource].
+// LookupMX is described at [MXSource], with its errors.
 func (r *Resolver) LookupMX(ctx context.Context, domain string, from netip.Prefix) ([]net.MX, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -204,7 +203,7 @@ func (r *Resolver) ask(ctx context.Context, domain string) ([]net.MX, error) {
 	return nil, failure
 }
 
-// order returns the servers as configured, but those that rest come last.
+// order is that of the configuration, but servers that failed a moment ago come last.
 func (r *Resolver) order() []*server {
 	queue := slices.Clone(r.servers)
 	now := time.Now().UnixNano()
@@ -249,7 +248,7 @@ func exchange(ctx context.Context, network, address string, question *dns.Msg) (
 	var dialer net.Dialer
 	socket, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
-		return nil, fmt.Errorf("reaching %s over %s: %w", address, network, err)
+		return nil, fmt.Errorf("connecting to %s over %s: %w", address, network, err)
 	}
 	defer socket.Close()
 	stop := context.AfterFunc(ctx, func() { socket.SetDeadline(time.Unix(1, 0)) })
@@ -257,12 +256,12 @@ func exchange(ctx context.Context, network, address string, question *dns.Msg) (
 
 	conn := &dns.Conn{Conn: socket, UDPSize: udpSize}
 	if err := conn.WriteMsg(question); err != nil {
-		return nil, fmt.Errorf("asking %s over %s: %w", address, network, err)
+		return nil, fmt.Errorf("sending a query to %s over %s: %w", address, network, err)
 	}
 	for {
 		packet, err := conn.ReadMsgHeader(nil)
 		if err != nil && !errors.Is(err, dns.ErrShortRead) {
-			return nil, fmt.Errorf("waiting for %s over %s: %w", address, network, err)
+			return nil, fmt.Errorf("reading a response from %s over %s: %w", address, network, err)
 		}
 		if answer, ok := parseAnswer(packet, question); ok {
 			return answer, nil

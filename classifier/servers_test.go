@@ -50,7 +50,7 @@ func TestNextServerOnFailure(t *testing.T) {
 			cfg.TryTimeout = 50 * time.Millisecond
 			got, err := NewResolver(cfg).LookupMX(t.Context(), "example.com", netip.Prefix{})
 			if diff := cmp.Diff(google, got); diff != "" || err != nil {
-				t.Errorf("%s, %v", diff, err)
+				t.Errorf("LookupMX: error %v, want none (-want +got):\n%s", err, diff)
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestSilentServerIsAskedAgain(t *testing.T) {
 	cfg.TryTimeout = 100 * time.Millisecond
 	got, err := NewResolver(cfg).LookupMX(t.Context(), "example.com", netip.Prefix{})
 	if diff := cmp.Diff(google, got); diff != "" || err != nil {
-		t.Errorf("%s, %v", diff, err)
+		t.Errorf("LookupMX: error %v, want none (-want +got):\n%s", err, diff)
 	}
 }
 

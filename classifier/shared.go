@@ -64,8 +64,8 @@ const (
 	claimKind   = "c"
 )
 
-// findScript returns the value of a domain and for how many milliseconds it stands, or
-// else claims the domain, and then returns nothing.
+// findScript is one round trip: it reads the value of a domain and for how many
+// milliseconds it stands, or else claims the domain, and then returns nothing.
 const findScript = `local value = redis.call('GET', KEYS[1])
 if value and string.sub(value, 2, #ARGV[1] + 2) == ARGV[1] .. ' ' then
 	return value .. ' ' .. redis.call('PTTL', KEYS[1])
@@ -90,8 +90,8 @@ func (s shared) key(domain string) string {
 	return "lychgate:mx:" + s.scope + ":" + strconv.FormatUint(hash.Sum64()%sharedKeys, 36)
 }
 
-// find returns the answer for a domain and for how long it stands. Otherwise the caller
-// is to look it up, and then to call keep or drop with the claim.
+// find reads the answer for a domain and for how long it stands. If ok is false, the
+// caller looks it up, and then calls keep or drop with the claim.
 func (s shared) find(ctx context.Context, domain string) (e entry, ttl time.Duration, claim string, ok bool) {
 	if s.redis == nil {
 		return entry{}, 0, "", false

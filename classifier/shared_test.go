@@ -67,7 +67,7 @@ func TestOneLookupForAFleet(t *testing.T) {
 			readers.Go(func() {
 				answer, err := edge.Classify(t.Context(), "workspace.example", netip.Addr{})
 				if answer.Provider != Gmail || answer.Failed || err != nil {
-					t.Errorf("%+v, %v", answer, err)
+					t.Errorf("Classify = %+v, %v, want provider %v, not failed, no error", answer, err, Gmail)
 				}
 			})
 		}
@@ -109,7 +109,7 @@ func TestSharedAnswers(t *testing.T) {
 		first, second := want, want
 		first.Source, second.Source = FromDNS, FromCache
 		if diff := cmp.Diff([]Answer{first, second}, []Answer{ask(domain), ask(domain)}); diff != "" {
-			t.Errorf("%s: %s", domain, diff)
+			t.Errorf("%s: mismatch (-want +got):\n%s", domain, diff)
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"workspace.example": 1, "nobody.example": 1, "broken.example": 1}, lookups); diff != "" {
@@ -135,13 +135,13 @@ func TestClaimOfAnEdgeThatIsGone(t *testing.T) {
 	server := redistest.Start(t)
 	client := connect(t, server)
 	if value, err := client.Run(findScript, keyOf("workspace.example"), "workspace.example", "60000", "cworkspace.example gone"); value != "" || err != nil {
-		t.Fatal(value, err)
+		t.Fatalf("Run = %v, %v, want no value, no error", value, err)
 	}
 	start := time.Now()
 	answer, err := newEdge(t, client, func(context.Context, string) ([]net.MX, error) { return google, nil }).
 		Classify(t.Context(), "workspace.example", netip.Addr{})
 	if answer != (Answer{Provider: Gmail, Source: FromDNS}) || err != nil {
-		t.Errorf("%+v, %v", answer, err)
+		t.Errorf("Classify = %+v, %v, want answer %v, no error", answer, err, (Answer{Provider: Gmail, Source: FromDNS}))
 	}
 	if waited := time.Since(start); waited < maxWait || waited > 5*maxWait {
 		t.Errorf("waited for %s, want %s", waited, maxWait)
@@ -182,7 +182,7 @@ func TestLateFailure(t *testing.T) {
 	late.keep("workspace.example", entry{provider: Gmail}, time.Minute, "cworkspace.example of-another")
 	late.keep("workspace.example", entry{failed: true}, time.Minute, claim)
 	if e, _, _, ok := late.find(t.Context(), "workspace.example"); !ok || e != (entry{provider: Gmail}) {
-		t.Errorf("%+v, %v", e, ok)
+		t.Errorf("find = %+v, %v, want ok, e %v", e, ok, (entry{provider: Gmail}))
 	}
 	if _, _, _, ok := newShared(client, "9.9.9.9").find(t.Context(), "workspace.example"); ok {
 		t.Error("an edge with other DNS servers has the answer")
@@ -198,7 +198,7 @@ func TestLookupsWithoutRedis(t *testing.T) {
 		answer, err := newEdge(t, client, func(context.Context, string) ([]net.MX, error) { return google, nil }).
 			Classify(t.Context(), "workspace.example", netip.Addr{})
 		if answer != (Answer{Provider: Gmail, Source: FromDNS}) || err != nil {
-			t.Errorf("%+v, %v", answer, err)
+			t.Errorf("Classify = %+v, %v, want answer %v, no error", answer, err, (Answer{Provider: Gmail, Source: FromDNS}))
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestSharedKeysAreBounded(t *testing.T) {
 	s.keep("first.example", entry{provider: Gmail}, time.Minute, "")
 	// Another domain that happens to have its key takes its place.
 	if value, err := client.Run(findScript, keyOf("first.example"), "second.example", "1000", "csecond.example x"); value != "" || err != nil {
-		t.Errorf("%q, %v", value, err)
+		t.Errorf("Run = %q, %v, want no value, no error", value, err)
 	}
 	if _, _, _, ok := s.find(t.Context(), "first.example"); ok {
 		t.Error("the domain before is still there")

@@ -49,7 +49,7 @@ type Config struct {
 	Sites map[string]*Site `json:"sites,omitempty"`
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+// UnmarshalJSON names the field in its errors.
 func (c *Config) UnmarshalJSON(data []byte) error {
 	type plain Config
 	err := ReadJSON(data, (*plain)(c))
@@ -61,10 +61,11 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Names returns the names of the sites, sorted.
+// Names are sorted.
 func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Sites)) }
 
-// CheckHasSites returns ErrNoSite unless there are sites, or may be some in a store.
+// CheckHasSites fails with ErrNoSite. With a store there may be sites that are added
+// later.
 func (c *Config) CheckHasSites() error {
 	if len(c.Sites) > 0 || c.Store != nil {
 		return nil
@@ -125,8 +126,8 @@ func (c *Config) ResolveSites(p Placeholders) (map[string][]string, error) {
 	return all, nil
 }
 
-// Keyring returns what seals and opens the secrets of sites in the store. Without
-// Secrets it can do neither.
+// Keyring seals and opens the secrets of sites in the store. Without Secrets it can do
+// neither.
 func (c *Config) Keyring(p Placeholders) (*seal.Keyring, error) {
 	var secrets []string
 	for i, secret := range c.Secrets {
@@ -157,7 +158,7 @@ func checkSecret(secret string) error {
 	return nil
 }
 
-// Servers returns the DNS servers, none for those of the system.
+// Servers are none for those of the system.
 func (c *Config) Servers(p Placeholders) (servers []netip.AddrPort, err error) {
 	for _, resolver := range c.Resolvers {
 		err := p.Use("resolvers", resolver, func(resolver string) error {
@@ -187,7 +188,7 @@ func parseResolver(s string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(address, 53), nil
 }
 
-// ManifestFile returns the name of the file that a theme carries.
+// ManifestFile is the name of the file at the root of a theme.
 func (c *Config) ManifestFile() (string, error) {
 	name, err := themes.FileName(cmp.Or(c.Service, "lychgate"))
 	if err != nil {

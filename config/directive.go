@@ -17,8 +17,8 @@ import (
 // DefaultAPIPath is the path of the members API.
 const DefaultAPIPath = "/integration"
 
-// CheckLookupPath returns an error that says what to write if lookups cannot be
-// answered at a path.
+// CheckLookupPath checks a path at which lookups are to be answered. An error says what to
+// write instead.
 func CheckLookupPath(p string) error {
 	switch {
 	case strings.ContainsAny(p, "*?#{}"):
@@ -60,8 +60,8 @@ func CheckOwnPath(p, example string) error {
 	return nil
 }
 
-// CheckRejectTo returns an error that says what to write if rejected lookups
-// cannot be redirected to a target.
+// CheckRejectTo checks where rejected lookups are redirected to. An error says what to
+// write instead.
 func CheckRejectTo(target string) error {
 	u, err := url.Parse(target)
 	if err == nil && (strings.HasPrefix(target, "/") || platform.IsServer(u)) {

@@ -41,7 +41,7 @@ type NamedSite struct {
 	Registration *bool `json:"registration,omitempty"`
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+// UnmarshalJSON names the field in its errors.
 func (n *NamedSite) UnmarshalJSON(data []byte) error {
 	if !IsObject(data) {
 		return errors.New("write an object, such as " + ExampleNamedSite)
@@ -71,7 +71,7 @@ type ShownSite struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// ShowSite returns what people are shown of a site in the store.
+// ShowSite leaves out what people may not see of a site in the store, such as its secrets.
 func ShowSite(kept sites.Site) ShownSite {
 	shown := ShownSite{NamedSite: NamedSite{Name: kept.Name, Hosts: kept.Hosts}, CreatedAt: kept.CreatedAt, UpdatedAt: kept.UpdatedAt}
 	if kept.Locked != nil {
@@ -117,7 +117,7 @@ type Editor struct {
 	Lines        Lines
 	Store        *sites.SQL
 
-	// CountPending returns of how many members of a site writes are pending.
+	// CountPending counts the members of a site whose writes are pending.
 	CountPending func(ctx context.Context, site string) (int, error)
 }
 
@@ -199,7 +199,8 @@ func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, 
 	return e.Store.Replace(ctx, all...)
 }
 
-// checkPending returns an error if a site has writes that are pending and may not be lost.
+// checkPending refuses to drop writes that are pending, unless they may be lost. Errors:
+// *PendingError.
 func (e *Editor) checkPending(ctx context.Context, name string, mayLose bool) error {
 	if mayLose {
 		return nil

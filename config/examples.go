@@ -44,7 +44,6 @@ func exampleJSON(k platform.Kind) string {
 	return text + "}"
 }
 
-// list returns what a function says of each kind, with a word between them.
 func list(of []platform.Kind, between string, say func(platform.Kind) string) string {
 	var said []string
 	for _, k := range of {
@@ -53,12 +52,12 @@ func list(of []platform.Kind, between string, say func(platform.Kind) string) st
 	return strings.Join(said, between)
 }
 
-// TitlesOfThemeHosts returns what people call the kinds that have themes, such as Ghost.
+// TitlesOfThemeHosts names the kinds that have themes, such as Ghost, for messages.
 func TitlesOfThemeHosts() string {
 	return list(kindsWith(platform.Kind.HasThemes), " or a ", func(k platform.Kind) string { return k.Title })
 }
 
-// TitlesOfEventSources returns what people call the kinds that send webhook events.
+// TitlesOfEventSources names the kinds that send webhook events, for messages.
 func TitlesOfEventSources() string {
 	return list(kindsWith(platform.Kind.SendsEvents), " or ", func(k platform.Kind) string { return k.Title })
 }

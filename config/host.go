@@ -46,8 +46,8 @@ func wrongHost(host, problem string) error {
 // underscores exist, though they should not (RFC 1123, section 2.1).
 var hostName = regexp.MustCompile(`^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$`)
 
-// HostOf returns the host name in a request's Host (RFC 9110, section 7.2):
-// without port, brackets and root dot, in lower case.
+// HostOf normalizes a request's Host (RFC 9110, section 7.2): without port, brackets and
+// root dot, in lower case.
 func HostOf(s string) string {
 	if host, _, err := net.SplitHostPort(s); err == nil {
 		s = host

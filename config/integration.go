@@ -62,8 +62,7 @@ func (i *Integration) CheckNew(name string) (members.Integration, error) {
 	return integration, JSONText(err)
 }
 
-// Plain returns what the members API needs of an integration but for its key, which need not
-// be set where this runs.
+// Plain converts all but the key, which need not be set where this runs.
 func (i *Integration) Plain(name string) (members.Integration, error) {
 	var keyless Integration
 	if i != nil {
@@ -74,8 +73,7 @@ func (i *Integration) Plain(name string) (members.Integration, error) {
 	return plain, err
 }
 
-// resolve returns what the members API needs of an integration: the hash of its key, nil
-// if that is not declared or not known yet, and its options.
+// The hash is nil if the key is not declared, or not known yet.
 func (i *Integration) resolve(p Placeholders, name string) (*members.KeyHash, members.Integration, error) {
 	if err := CheckIntegrationName(name); err != nil {
 		return nil, members.Integration{}, err

@@ -21,7 +21,7 @@ type Limit struct {
 	Window Duration `json:"window,omitempty"`
 }
 
-// Plain returns the limit as a limiter takes it.
+// Plain converts the limit to the limiter's own type.
 func (l *Limit) Plain() ratelimit.Limit {
 	return ratelimit.Limit{Requests: l.Requests, Window: time.Duration(l.Window)}
 }
@@ -64,7 +64,7 @@ func ParseLimitText(text string) (*Limit, error) {
 	return nil, errors.New("limit " + quote(text) + `: write a number of requests and a window, such as "600 1m"`)
 }
 
-// ShowLimit returns the limit of an integration as ParseLimitText reads it.
+// ShowLimit writes the limit of an integration as ParseLimitText reads it.
 func ShowLimit(l members.Limit) string {
 	if l == (members.Limit{}) {
 		return ""

@@ -26,7 +26,7 @@ type Block struct {
 	Path string // below the block around it, such as sites.daily; "" for none of its own
 }
 
-// Error returns the message for a Caddyfile, without a line.
+// Error is the message for a Caddyfile, without a line.
 func (m *Mistake) Error() string {
 	text := spans(m.Text, func(caddyfile, _ string) string { return caddyfile })
 	switch {
@@ -43,7 +43,7 @@ func (m *Mistake) Error() string {
 	return strings.Join(append(names, text), ": ")
 }
 
-// JSON returns the message for JSON, which begins with the path of the field.
+// JSON is the message for JSON, which begins with the path of the field.
 func (m *Mistake) JSON() string {
 	text := spans(m.Text, func(_, json string) string { return json })
 	if path := m.Path(); path != "" {
@@ -52,7 +52,7 @@ func (m *Mistake) JSON() string {
 	return text
 }
 
-// Path returns where JSON has the value, such as sites.daily.platform.url.
+// Path says where JSON has the value, such as sites.daily.platform.url.
 func (m *Mistake) Path() string {
 	var names []string
 	for _, b := range m.Blocks {
@@ -85,7 +85,7 @@ func spans(text string, write func(caddyfile, json string) string) string {
 	}
 }
 
-// literal returns a text without spans: what was written may have these marks, too.
+// literal escapes the marks of spans, which the operator's own text may have, too.
 func literal(text string) string {
 	return strings.NewReplacer("‹", `\u2039`, "›", `\u203a`).Replace(text)
 }
@@ -128,8 +128,8 @@ func inIntegration(name string, err error) error {
 // configuration that was written in JSON.
 type Lines map[string]string
 
-// Explain returns an error that says where a mistake is: by its line, which is that of the
-// option or else of the nearest block around it, or by its path in JSON.
+// Explain adds where a mistake is: by its line, which is that of the option or else of the
+// nearest block around it, or by its path in JSON.
 func (l Lines) Explain(err error) error {
 	m, ok := errors.AsType[*Mistake](err)
 	switch {
@@ -144,7 +144,7 @@ func (l Lines) Explain(err error) error {
 	return err
 }
 
-// Of returns the line of a path, or of the nearest block around it.
+// Of finds the line of a path, or of the nearest block around it.
 func (l Lines) Of(path string) string {
 	for path != "" && l[path] == "" {
 		path = path[:max(0, strings.LastIndexByte(path, '.'))]
@@ -152,8 +152,8 @@ func (l Lines) Of(path string) string {
 	return l[path]
 }
 
-// Place returns the line of a path, or the path if there is none.
+// Place is the line of a path, or the path if there is none.
 func (l Lines) Place(path string) string { return cmp.Or(l.Of(path), path) }
 
-// JSONText returns the message of an error for somebody who wrote JSON.
+// JSONText words an error for somebody who wrote JSON.
 func JSONText(err error) error { return Lines(nil).Explain(err) }

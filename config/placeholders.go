@@ -41,9 +41,8 @@ var (
 	shellVariable = regexp.MustCompile(`^\$\{?([A-Za-z_]\w*)\}?$`)
 )
 
-// Replace returns the value of an option with placeholders replaced, and without
-// space around it. An error is a *Mistake in the option of that name, empty for
-// the argument of a block.
+// Replace fills in placeholders, and trims the space around the value. An error is a
+// *Mistake in the option of that name, empty for the argument of a block.
 func (p Placeholders) Replace(option, text string) (string, error) {
 	for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
 		if found, known := p.GetString(match[1]); known && found == "" {

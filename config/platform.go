@@ -1,11 +1,7 @@
 package config
 
 import (
-	"cmp"
-	"net"
-	"net/url"
 	"slices"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
@@ -45,8 +41,8 @@ type Platform struct {
 	Reconcile string `json:"reconcile,omitempty"`
 }
 
-// Of returns the kind of a platform. It is the zero value, and not ok, if there is no
-// such kind, or no platform.
+// Of looks the kind up by its name. ok is false for no platform, and for a name that no
+// kind has.
 func (p *Platform) Of() (kind platform.Kind, ok bool) {
 	if p == nil {
 		return platform.Kind{}, false
@@ -71,7 +67,7 @@ func (p *Platform) Has(option string) bool {
 	}[option]
 }
 
-// PlatformWith returns the block of a platform that has an option, "" for none.
+// PlatformWith finds the block of a platform that has an option, "" for none.
 func PlatformWith(option string) string {
 	for _, kind := range Kinds {
 		if p := (&Platform{Kind: kind.Name}); p.Has(option) {
@@ -81,7 +77,7 @@ func PlatformWith(option string) string {
 	return ""
 }
 
-// Title returns what people call the platform, such as Ghost.
+// Title is what people call the platform, such as Ghost.
 func (p *Platform) Title() string { return p.kind().Title }
 
 // SendsEvents reports whether the platform sends webhook events, if it is told where to.
@@ -94,139 +90,3 @@ func (p *Platform) HasThemes() bool { return p.kind().HasThemes() }
 func (p *Platform) Block() string { return "platform " + p.Kind }
 
 func (p *Platform) in(err error) error { return In(p.Block(), "platform", err) }
-
-// SetArgs takes the arguments that the option has in a Caddyfile.
-func (p *Platform) SetArgs(args []string) error {
-	p.Kind = args[0]
-	_, ok := p.Of()
-	switch {
-	case ok && p.Has("url") && len(args) == 2:
-		p.URL = args[1]
-		return nil
-	case ok && !p.Has("url") && len(args) == 1:
-		return nil
-	}
-	return ErrNoPlatform()
-}
-
-// settings are the values of a platform with placeholders replaced.
-type settings struct {
-	kind         platform.Kind
-	address, key string
-}
-
-// resolve checks the platform, but for where its webhook events go.
-func (p *Platform) resolve(ph Placeholders) (of settings, err error) {
-	var ok bool
-	if of.kind, ok = p.Of(); !ok {
-		return of, ErrNoPlatform()
-	}
-	if of.address, err = p.resolveURL(ph); err != nil {
-		return of, err
-	}
-	if !of.kind.Key.IsZero() {
-		of.key, err = p.resolveKey(ph, of.kind)
-	}
-	if err == nil {
-		_, err = p.Interval()
-	}
-	return of, p.in(err)
-}
-
-func (p *Platform) resolveURL(ph Placeholders) (address string, err error) {
-	kind := p.kind()
-	if kind.URL.IsZero() {
-		return "", nil
-	}
-	err = ph.Use("", p.URL, func(value string) error {
-		address = value
-		if err := kind.URL.Check(value); err != nil {
-			return &Mistake{Text: literal(err.Error())}
-		}
-		return nil
-	})
-	return address, p.in(inField("url", err))
-}
-
-// resolveKey returns the key, which is in no error.
-func (p *Platform) resolveKey(ph Placeholders, kind platform.Kind) (key string, err error) {
-	if p.AdminKey == "" {
-		return "", errNoAdminKey(kind)
-	}
-	err = ph.Use("admin_key", p.AdminKey, func(value string) error {
-		key = value
-		if err := kind.Key.Check(value); err != nil {
-			return cmp.Or(checkVariable("admin_key", value), error(&Mistake{Option: "admin_key", Text: literal(err.Error())}))
-		}
-		return nil
-	})
-	return key, err
-}
-
-// Connect returns the platform, nil for none. Nothing is sent to it yet.
-func (p *Platform) Connect(ph Placeholders) (platform.Platform, error) {
-	if p == nil {
-		return nil, ErrNoPlatform()
-	}
-	of, err := p.resolve(ph)
-	if err != nil || of.kind.Connect == nil {
-		return nil, err
-	}
-	connected, err := of.kind.Connect(of.address, of.key)
-	return connected, p.in(err)
-}
-
-// Upstream returns where the platform listens, with a port; nil for none.
-func (p *Platform) Upstream(ph Placeholders) (*url.URL, error) {
-	text, err := p.resolveURL(ph)
-	if err != nil || text == "" {
-		return nil, err
-	}
-	address, err := url.Parse(text)
-	if err != nil {
-		return nil, p.in(&Mistake{Field: "url", Text: literal(err.Error())})
-	}
-	port := cmp.Or(address.Port(), map[string]string{"http": "80", "https": "443"}[address.Scheme])
-	return &url.URL{Scheme: address.Scheme, Host: net.JoinHostPort(address.Hostname(), port)}, nil
-}
-
-// ErrTransport is of a platform to which a reverse_proxy cannot pass requests on.
-func (p *Platform) ErrTransport() error {
-	return p.in(&Mistake{Field: "url", Text: "dynamic lychgate cannot reach an https:// address over this transport: write transport http, or none, into its reverse_proxy"})
-}
-
-// defaultInterval finds what no webhook event told of within a working day.
-const defaultInterval = 6 * time.Hour
-
-// Interval returns how often members are compared with the platform's, 0 for off.
-func (p *Platform) Interval() (time.Duration, error) {
-	switch p.Reconcile {
-	case "":
-		return defaultInterval, nil
-	case "off":
-		return 0, nil
-	}
-	interval, err := ParseDuration(p.Reconcile)
-	if err != nil || interval < time.Minute {
-		return 0, &Mistake{Option: "reconcile", Text: quote(p.Reconcile) + ": write ‹off›, or a duration of a minute or more, such as ‹6h›"}
-	}
-	return interval, nil
-}
-
-// checkWebhooks checks that webhook events which are sent to an address arrive at a site.
-func checkWebhooks(kind platform.Kind, address string, hosts []string) error {
-	wrong := func(text string) error {
-		return &Mistake{Option: "webhooks", Text: quote(address) + ": " + text}
-	}
-	u, err := url.Parse(address)
-	if err != nil || !platform.IsServer(u) || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return wrong("write ‹off›, or the address at which " + kind.Title + " reaches the edge, without a path, such as ‹https://news.example.com›")
-	}
-	switch host := HostOf(u.Host); {
-	case host == "localhost":
-		return wrong(kind.Title + " looks names up in DNS, where localhost is not: write 127.0.0.1, and add it to hosts")
-	case len(hosts) > 0 && !slices.Contains(hosts, host):
-		return wrong("the host is none of the site's, so nothing would arrive: add it to hosts, or write another")
-	}
-	return nil
-}

@@ -59,7 +59,7 @@ func (s *Site) check(p Placeholders, owners map[string]string, name string) erro
 	return err
 }
 
-// writtenHosts returns the hosts as they appear in requests, nil if one has a placeholder.
+// writtenHosts are as they appear in requests. It is nil if one has a placeholder.
 func (s *Site) writtenHosts() (hosts []string) {
 	for _, host := range s.Hosts {
 		parsed, err := parseHost(host)
@@ -71,8 +71,8 @@ func (s *Site) writtenHosts() (hosts []string) {
 	return hosts
 }
 
-// ResolveHosts returns the hosts of a site as they appear in requests. They are added to
-// owners, which has the site of each.
+// ResolveHosts are as they appear in requests. They are added to owners, which has the
+// site of each; a host that another site has is an error.
 func (s *Site) ResolveHosts(p Placeholders, owners map[string]string, name string) (hosts []string, err error) {
 	for _, host := range s.Hosts {
 		err := p.Use("hosts", host, func(host string) error {
@@ -97,8 +97,8 @@ func (s *Site) ResolveHosts(p Placeholders, owners map[string]string, name strin
 	return hosts, nil
 }
 
-// WebhookAddress returns where the platform is to send its webhook events, without a path:
-// "" for nowhere. The site has these hosts, or unknown ones if there are none.
+// WebhookAddress is where the platform is to send its webhook events, without a path: ""
+// for nowhere. The site has these hosts, or unknown ones if there are none.
 func (s *Site) WebhookAddress(ph Placeholders, hosts []string) (address string, err error) {
 	kind, _ := s.Platform.Of()
 	if !kind.SendsEvents() || s.Platform.Webhooks == "off" {
@@ -160,8 +160,8 @@ func (s *Site) checkThemes(p Placeholders) error {
 	return err
 }
 
-// Repositories returns where the site's themes are refreshed from, by the names of the
-// themes. Nothing is sent there yet.
+// Repositories are where the site's themes are refreshed from, by the names of the themes.
+// Nothing is sent there yet.
 func (s *Site) Repositories(p Placeholders) (map[string]*git.Repository, error) {
 	all := make(map[string]*git.Repository)
 	for _, name := range slices.Sorted(maps.Keys(s.Themes)) {

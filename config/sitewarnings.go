@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Warnings returns what is odd about the sites of the configuration. Places are lines, or
-// paths in JSON if there are none.
+// Warnings are about the sites of the configuration. Places are lines, or paths in JSON if
+// there are none.
 func (c *Config) Warnings(p Placeholders, lines Lines) []Warning {
 	const (
 		sameKey   = "two sites have an integration with the same key, so a leak of it at one opens both: give each its own"
@@ -27,8 +27,7 @@ func warnOfSameSecret(secrets places, lines Lines, message string) (warnings []W
 	return warnings
 }
 
-// warnOfHostNames returns a warning for each host that browsers or certificates have in
-// another way.
+// warnOfHostNames warns of each host that browsers or certificates write in another way.
 func (c *Config) warnOfHostNames(p Placeholders, lines Lines) (warnings []Warning) {
 	for _, name := range c.Names() {
 		for _, host := range c.Sites[name].Hosts {

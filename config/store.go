@@ -21,8 +21,7 @@ type Store struct {
 // what is written may not be the user that may read them.
 var readsFiles = regexp.MustCompile(`ssl|passfile|service`)
 
-// Resolve returns the kind and source with placeholders replaced. No Store at all is SQLite
-// in a file.
+// Resolve fills in placeholders. A nil Store is SQLite in file.
 func (s *Store) Resolve(p Placeholders, file string) (kind database.Kind, source string, err error) {
 	if s == nil {
 		return database.SQLite, file, nil

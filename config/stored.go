@@ -76,7 +76,7 @@ func (s *Site) clone() *Site {
 	return c
 }
 
-// FromStore returns a site of the store. It lacks its secrets if they cannot be opened.
+// FromStore converts a site of the store. It lacks its secrets if they cannot be opened.
 func FromStore(kept sites.Site) (*Site, error) {
 	type plain Site
 	s := new(Site)
@@ -176,7 +176,8 @@ func (p *Platform) checkUnused() error {
 	return nil
 }
 
-// literals returns the values that might have placeholders elsewhere, by field.
+// literals are the values in which elsewhere a placeholder might stand, by field. In the
+// store they are taken as they are.
 func (s *Site) literals() map[string]string {
 	values := map[string]string{"hosts": strings.Join(s.Hosts, " ")}
 	if p := s.Platform; p != nil {

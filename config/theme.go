@@ -45,7 +45,7 @@ var (
 	notABranch    = regexp.MustCompile(`[[:cntrl:] ~^:?*\[\\]|\.\.|@\{|//|/$|^/|\.lock$`) // git-check-ref-format(1)
 )
 
-// resolve returns the repository, nil if its address has a placeholder that is left out.
+// The repository is nil if its address has a placeholder that is left out.
 func (r *Repository) resolve(p Placeholders) (*git.Repository, error) {
 	if r.User != "" && r.Token == "" {
 		return nil, &Mistake{Field: "user", Text: `‹user |›goes with a token: write that too, such as ‹token {env.THEME_TOKEN}|"token": "{env.THEME_TOKEN}"›`}
@@ -97,7 +97,7 @@ func checkRepositoryURL(address string) error {
 	_, err := git.New(git.Config{URL: address})
 	if err == nil {
 		if u, parseErr := url.Parse(address); parseErr != nil || !platform.IsServer(u) {
-			err = errors.New("the port is not one: write the address of a git repository, such as https://git.example.com/acme/nightly.git")
+			err = errors.New("the port is not valid: write the address of a git repository, such as https://git.example.com/acme/nightly.git")
 		} else if page := pageOfRepository.FindStringSubmatch(u.Host + u.Path); page != nil && !strings.HasSuffix(u.Path, ".git") {
 			err = fmt.Errorf("this is a page about the repository: write the address that git clones from, such as %s://%s.git, and its branch in a block", u.Scheme, strings.TrimSuffix(page[1]+page[2], ".git"))
 		}

@@ -16,7 +16,7 @@ type Field struct {
 	Value any
 }
 
-// NewWarning returns a warning with fields, whose names and values follow each other.
+// NewWarning takes fields as in a log line: each name, and then its value.
 func NewWarning(message string, fields ...any) Warning {
 	w := Warning{Message: message}
 	for i := 0; i < len(fields); i += 2 {

@@ -106,6 +106,8 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	by := history.Entry{Editor: c.by, Did: "cleared"}
 	if post != "" {
 		by.Did = "filled"
+	}
+	if post != "" && !work.AskerOf(ctx).IsUnanswered {
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		p, err := posts.Post(bounded, post)
@@ -168,7 +170,7 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	isUnasked := err != nil || posts == nil
 	switch {
 	case err == nil && posts == nil:
-		err = errors.New("the site is not served any more")
+		err = errUnserved
 	case err == nil:
 		err = apply(ctx, posts, m)
 	}
@@ -184,10 +186,24 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	case !isRefused:
 		c.logger.Warn("cannot fill homepage slot yet; retrying", logged...)
 		_, isOther := errors.AsType[*otherError](err)
-		return work.Result{Outcome: work.Again, Reason: err.Error(), IsUnanswered: !isOther, IsUnasked: isUnasked}
+		return work.Result{Outcome: work.Again, Reason: reasonOf(err), IsUnanswered: !isOther, IsUnasked: isUnasked}
 	}
 	c.logger.Warn("platform refused to fill homepage slot, which stays as it was", logged...)
 	return work.Result{Outcome: work.Never, Reason: refusal.Reason, Settle: forget, Value: err}
+}
+
+// errUnserved is of a site that this process does not serve any more.
+var errUnserved = errors.New("the site is not served any more")
+
+// reasonOf returns what staff are told of a failure.
+func reasonOf(err error) string {
+	if other, ok := errors.AsType[*otherError](err); ok {
+		return other.reason
+	}
+	if errors.Is(err, errUnserved) {
+		return "The site is not served any more."
+	}
+	return work.Unanswered
 }
 
 // isDone returns nil if the platform has a move, and otherwise ErrReplaced.

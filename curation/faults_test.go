@@ -9,6 +9,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // A move whose time is up is tried later, and not at once and for ever.
@@ -53,7 +54,7 @@ func TestPlatformFails(t *testing.T) {
 				t.Fatalf("c.Move: %v, want %v", err, ErrPending)
 			}
 			moves, err := c.store.List(t.Context(), "daily")
-			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem == "" {
+			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem != work.Unanswered {
 				t.Fatalf("%+v, %v", moves, err)
 			}
 			w.Fix()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Homepage is the homepage of a site, as a theme declares it.
@@ -17,6 +19,9 @@ type Homepage struct {
 	Posts    platform.PostHost
 	Curator  *Curator
 	Declared *manifest.Curation
+
+	// OfEvents returns those of some posts that show events. Nil for a site without events.
+	OfEvents func(ctx context.Context, posts []string) ([]string, error)
 }
 
 // Slot is a slot and what it holds.
@@ -34,8 +39,12 @@ const (
 	MaxShown = 10
 	maxPosts = 1000
 
-	// MaxFound is how many posts a search returns.
-	MaxFound = 20
+	// FoundStep is how many posts a search returns at first, and how many more each time that
+	// more are wanted, up to MaxFound.
+	FoundStep, MaxFound = 20, 80
+
+	// maxRecent is how many posts are asked for, of which those of events are left out.
+	maxRecent = 100
 
 	// maxWords is how many words of a search count, each with up to maxWord bytes.
 	maxWords, maxWord = 8, 100
@@ -93,22 +102,57 @@ func (h *Homepage) Show(ctx context.Context, slots []manifest.Slot) ([]Slot, err
 	return shown, nil
 }
 
+// Kept returns what a slot is to hold and the platform does not have yet, without asking it what
+// the slot holds. Errors: those of the store.
+func (h *Homepage) Kept(ctx context.Context, slot manifest.Slot) (Slot, error) {
+	pending, err := h.Curator.Pending(ctx, h.Site)
+	of := Slot{Slot: slot}
+	if m, ok := pending[manifest.TagIdentity(slot.Tag)]; ok {
+		of.Move = &m
+	}
+	return of, err
+}
+
 // Recent returns the newest published posts that a section's picker offers.
 func (h *Homepage) Recent(ctx context.Context, of manifest.Section) ([]platform.Post, error) {
 	return h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: of.Picker.RecentLimit})
 }
 
-// Search returns the newest published posts with some words in their titles.
-func (h *Homepage) Search(ctx context.Context, of manifest.Section, text string) ([]platform.Post, error) {
+// RecentWithoutEvents is Recent without posts that show events, if the site has any.
+func (h *Homepage) RecentWithoutEvents(ctx context.Context, of manifest.Section) ([]platform.Post, error) {
+	if h.OfEvents == nil {
+		return h.Recent(ctx, of)
+	}
+	list, err := h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: maxRecent})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, p := range list {
+		ids = append(ids, p.ID)
+	}
+	left, err := h.OfEvents(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(p platform.Post) bool { return slices.Contains(left, p.ID) })
+	return list[:min(len(list), of.Picker.RecentLimit)], nil
+}
+
+// Search returns the newest published posts with some words in their titles, at most a number
+// of them up to MaxFound, and whether there are more.
+func (h *Homepage) Search(ctx context.Context, of manifest.Section, text string, most int) (list []platform.Post, hasMore bool, err error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
+	most = min(max(most, FoundStep), MaxFound)
 	words = words[:min(len(words), maxWords)]
 	for i, word := range words {
 		words[i] = strings.ToValidUTF8(word[:min(len(word), maxWord)], "")
 	}
-	return h.published(ctx, platform.PostSearch{Words: words, Tag: filterOf(of), Most: MaxFound})
+	list, err = h.published(ctx, platform.PostSearch{Words: words, Tag: filterOf(of), Most: most + 1})
+	return list[:min(len(list), most)], len(list) > most, err
 }
 
 func (h *Homepage) published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
@@ -141,8 +185,14 @@ func (e *ManyError) Describe() errcode.Description {
 // Fill has a post fill a slot, none if it is "". Errors: *ManyError, unless the tag may be
 // taken from all other posts; ErrPlatform, if nobody says how many these are; those of
 // [Curator.Move].
+//
+// Where the asker's platform has just not answered ([work.Asker]), it is not asked how many posts
+// carry the tag, which only matters for a tag that readers see.
 func (h *Homepage) Fill(ctx context.Context, slot manifest.Slot, post string, fromAll bool) error {
-	if !fromAll {
+	switch isUnanswered := work.AskerOf(ctx).IsUnanswered; {
+	case isUnanswered && !slot.IsInternal() && !fromAll:
+		return ErrPlatform
+	case !isUnanswered && !fromAll:
 		carried, err := h.Posts.Tagged(ctx, []string{slot.Tag}, 2)
 		if of := carried[slot.Tag]; err == nil && !of.IsInternal && of.Total > 1 {
 			return &ManyError{of.Total}

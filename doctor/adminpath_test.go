@@ -30,7 +30,7 @@ func TestPathsOfAdmin(t *testing.T) {
 		test.config.Sites = []Site{{Name: "daily", Hosts: []string{"news.example.com"}, Platform: p, AdminPath: "/ghost"}}
 		got := results(t, test.config)
 		if diff := cmp.Diff([]Result{test.want}, got[len(got)-1:]); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: results (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func rounded(took time.Duration) time.Duration {
 
 func checkRedis(ctx context.Context, address string) Result {
 	if err := redis.Try(ctx, redis.Config{URL: address, Timeout: time.Second}); err != nil {
-		return warn("does not answer, so each edge goes on by itself: "+err.Error(), "start it, or mend its address, user or password in redis")
+		return warn("does not answer, so each edge goes on by itself: "+err.Error(), "start it, or correct its address, user or password in redis")
 	}
 	return ok("can be written")
 }
@@ -51,8 +51,8 @@ func checkRedis(ctx context.Context, address string) Result {
 // problem is something that is not as it should be, and how to fix it.
 type problem struct{ text, fix string }
 
-// misplaced returns which of the paths that directives have is not the one of a platform's
-// admin, nil for none.
+// misplaced finds a directive none of whose paths is that of the platform's admin, nil for
+// none.
 func (c Config) misplaced(admin string) *problem {
 	isWrong := func(paths []string) bool {
 		return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return strings.EqualFold(p, admin) })
@@ -136,7 +136,7 @@ func checkEvents(ctx context.Context, site Site, tester platform.EventTester, st
 	case errors.Is(err, errOlderStore):
 		return warn("cannot be tried: "+err.Error(), "start Caddy, which brings it up to date, and run this again")
 	case err != nil:
-		return warn("cannot be tried: "+err.Error(), "mend the store first")
+		return warn("cannot be tried: "+err.Error(), "fix the store first")
 	case url == "":
 		return warn("are not registered yet", "start Caddy, which registers them, and run this again")
 	case !strings.HasPrefix(url, site.WebhookURL+"/"):
@@ -163,7 +163,7 @@ func checkTheme(ctx context.Context, theme Theme) Result {
 	report, err := themes.Read(ctx, theme.Source)
 	switch {
 	case err != nil:
-		return fail(err.Error(), "mend the url, branch or token of its repository")
+		return fail(err.Error(), "correct the url, branch or token of its repository")
 	case report.Status == themes.NoManifest:
 		return warn("its repository can be read and has no manifest", "add one, or take the theme out of the configuration")
 	case len(report.Findings) > 0:

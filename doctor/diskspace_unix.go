@@ -4,8 +4,7 @@ package doctor
 
 import "syscall"
 
-// freeBytes returns how many bytes are free where a file is, for those who are not
-// root.
+// freeBytes counts what is free for those who are not root.
 func freeBytes(path string) (free uint64, known bool) {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(path, &stat); err != nil {

@@ -63,7 +63,7 @@ func TestResolvers(t *testing.T) {
 		{"resolver #", OK, "answers in #", ""},
 		{"resolver #", Failed, "answers, but not for gmail.com: no result: REFUSED", "name a recursive DNS server in resolvers that answers for all domains"},
 		{"resolver #", Failed, "answers, but does not know the mail servers of gmail.com", "name a recursive DNS server in resolvers that answers for all domains"},
-		{"resolver #", Failed, "does not answer: waiting for # over udp: read udp ##: read: connection refused", "name a DNS server in resolvers that this machine can reach"},
+		{"resolver #", Failed, "does not answer: reading a response from # over udp: read udp ##: read: connection refused", "name a DNS server in resolvers that this machine can reach"},
 	}
 	if diff := cmp.Diff(want, results(t, Config{Resolvers: []netip.AddrPort{answers, refuses, knowsNobody, closed.Addr}})); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
@@ -235,7 +235,7 @@ func TestEventsThatAreNotTried(t *testing.T) {
 		"another address":      {url, false, elsewhere, Result{Status: Warning, Message: "are registered for another address than " + url, Fix: "start Caddy with this configuration, which registers them anew, and run this again"}},
 		"not registered":       {url, false, other, Result{Status: Warning, Message: "are not registered yet", Fix: "start Caddy, which registers them, and run this again"}},
 		"no store yet":         {url, false, missing, Result{Status: Warning, Message: "are not registered yet", Fix: "start Caddy, which registers them, and run this again"}},
-		"store cannot be used": {url, false, broken, Result{Status: Warning, Message: "cannot be tried: the store cannot be used", Fix: "mend the store first"}},
+		"store cannot be used": {url, false, broken, Result{Status: Warning, Message: "cannot be tried: the store cannot be used", Fix: "fix the store first"}},
 	} {
 		p := healthy()
 		got := results(t, Config{Store: test.store, Sites: []Site{{Name: "daily", Hosts: []string{"news.example.com"}, Platform: p, UsesEvents: true, EventsOff: test.off, WebhookURL: test.url}}})
@@ -260,7 +260,7 @@ func TestThemes(t *testing.T) {
 		{"site daily, theme good", OK, "its repository can be read, and its manifest is valid", ""},
 		{"site daily, theme bad", Warning, "its repository can be read, and its manifest has 1 finding", "run caddy lychgate manifest validate on the theme"},
 		{"site daily, theme none", Warning, "its repository can be read and has no manifest", "add one, or take the theme out of the configuration"},
-		{"site daily, theme away", Failed, "the repository cannot be reached: no route", "mend the url, branch or token of its repository"},
+		{"site daily, theme away", Failed, "the repository cannot be reached: no route", "correct the url, branch or token of its repository"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)
@@ -288,7 +288,7 @@ func TestProxies(t *testing.T) {
 		"not strictly":         {Server{Name: "srv0", TrustsProxies: true}, Result{"server srv0", Warning, "trusts the first address in X-Forwarded-For, which readers can make up to get around the rate limit", "write trusted_proxies_strict beside trusted_proxies"}},
 	} {
 		if diff := cmp.Diff([]Result{test.want}, results(t, Config{Servers: []Server{test.server}})); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: results (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -20,8 +20,8 @@ const (
 type Result struct {
 	Subject string `json:"subject"` // what was checked, such as: site daily
 	Status  Status `json:"status"`
-	Message string `json:"message"`        // what was found
-	Fix     string `json:"mend,omitempty"` // what to do; empty if that is nothing
+	Message string `json:"message"`       // what was found
+	Fix     string `json:"fix,omitempty"` // what to do; empty if that is nothing
 }
 
 // Report is how all checks ended.

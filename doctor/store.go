@@ -48,8 +48,7 @@ var (
 	errOlderStore = errors.New("the store is of an older Lychgate")
 )
 
-// webhook returns the address that is registered for webhook events of a site, empty
-// for none.
+// webhook finds the address that is registered for webhook events of a site, "" for none.
 func (s openedStore) webhook(ctx context.Context, site string) (string, error) {
 	if s.isNew {
 		return "", nil
@@ -136,8 +135,8 @@ func (s *Store) examine(ctx context.Context, opened *openedStore) (r Result, err
 	return r, err
 }
 
-// refused returns what platforms will not take, however often they are asked, nil for
-// nothing. It has no member's data but what a platform says of one.
+// refused lists the writes that platforms refuse for good, nil for none. It has no
+// member's data but what a platform says of one.
 func (s openedStore) refused(ctx context.Context) *Result {
 	const most, mostReasons = 20, 3
 	list, err := s.members.CountRefused(ctx)

@@ -83,7 +83,7 @@ func TestStores(t *testing.T) {
 	} {
 		want.Subject = "store sqlite " + file(name)
 		if diff := cmp.Diff([]Result{want}, results(t, Config{Store: &Store{Kind: database.SQLite, Source: file(name), Members: true, Themes: true, Curation: true, Events: true}})); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: results (-want +got):\n%s", name, diff)
 		}
 	}
 	if _, err := os.Stat(file("a")); !errors.Is(err, os.ErrNotExist) {
@@ -91,7 +91,7 @@ func TestStores(t *testing.T) {
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil || len(entries) != 9 {
-		t.Errorf("%v, %v", entries, err)
+		t.Errorf("os.ReadDir = %v, %v, want no error, 9 entries", entries, err)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestPostgresStores(t *testing.T) {
 
 	got := results(t, Config{Store: &Store{Kind: database.Postgres, Members: true, Source: "postgres://caddy:s3cret@127.0.0.1:1/lychgate?sslmode=disable"}})
 	if len(got) != 1 || got[0].Status != Failed || got[0].Subject != "store postgres #/lychgate" || strings.Contains(got[0].Message, "s3cret") {
-		t.Errorf("%+v", got)
+		t.Errorf(`results = %+v, want 1 values, status %v, subject "store postgres #/lychgate", message without "s3cret"`, got, Failed)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestRedis(t *testing.T) {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	server.Kill()
-	down := Result{"redis redis://#", Warning, "does not answer, so each edge goes on by itself: dial tcp #: connect: connection refused", "start it, or mend its address, user or password in redis"}
+	down := Result{"redis redis://#", Warning, "does not answer, so each edge goes on by itself: dial tcp #: connect: connection refused", "start it, or correct its address, user or password in redis"}
 	if diff := cmp.Diff([]Result{down}, results(t, Config{Redis: "redis://" + server.Address})); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
@@ -241,7 +241,7 @@ func TestSitesInTheStore(t *testing.T) {
 		"no secret":      {nil, Result{"sites in the store", Failed, "the keys of 1 of 2 sites cannot be opened: daily (it was sealed with another secret)", mend}},
 	} {
 		if diff := cmp.Diff([]Result{test.want}, check(test.secrets...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: check (-want +got):\n%s", name, diff)
 		}
 	}
 }

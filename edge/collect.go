@@ -48,14 +48,27 @@ var (
 	storedSitesCount = &collector{[]*prometheus.Desc{storedSitesDesc}, ofRunning(collectStoredSites)}
 )
 
+func registerMetrics(registry *prometheus.Registry) error {
+	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount}
+	for _, c := range siteCounters {
+		all = append(all, c)
+	}
+	for _, c := range all {
+		if err := registry.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ofRunning has metrics of the edge that runs collected, within a second, and none while none
 // does.
-func ofRunning(collect func(context.Context, *Edge, chan<- prometheus.Metric)) func(chan<- prometheus.Metric) {
+func ofRunning(collect func(context.Context, *Uses, chan<- prometheus.Metric)) func(chan<- prometheus.Metric) {
 	return func(metrics chan<- prometheus.Metric) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if e := running.Load(); e != nil {
-			collect(ctx, e, metrics)
+		if now := runningNow.Load(); now != nil {
+			collect(ctx, now.uses, metrics)
 		}
 	}
 }
@@ -78,8 +91,8 @@ func collectRedisUp(metrics chan<- prometheus.Metric) {
 	metrics <- gauge(redisUpDesc, up)
 }
 
-func collectMembers(ctx context.Context, e *Edge, metrics chan<- prometheus.Metric) {
-	serving := e.members.Serving()
+func collectMembers(ctx context.Context, u *Uses, metrics chan<- prometheus.Metric) {
+	serving := u.members.Serving()
 	if serving == nil {
 		return
 	}
@@ -87,14 +100,14 @@ func collectMembers(ctx context.Context, e *Edge, metrics chan<- prometheus.Metr
 	if err != nil {
 		return
 	}
-	e.sendBySite(metrics, membersPendingDesc, pending)
+	sendBySite(metrics, u.sites.served, membersPendingDesc, pending)
 	if refused, err := serving.Outbox.CountAllRefused(ctx); err == nil {
-		e.sendBySite(metrics, membersRefusedDesc, refused)
+		sendBySite(metrics, u.sites.served, membersRefusedDesc, refused)
 	}
 }
 
-func collectPending(ctx context.Context, e *Edge, metrics chan<- prometheus.Metric) {
-	v, err := e.PendingNow()
+func collectPending(ctx context.Context, u *Uses, metrics chan<- prometheus.Metric) {
+	v, err := u.PendingNow()
 	if err != nil {
 		return
 	}
@@ -107,27 +120,27 @@ func collectPending(ctx context.Context, e *Edge, metrics chan<- prometheus.Metr
 		for site, of := range all {
 			ofKind[site] = of[kind]
 		}
-		e.sendBySite(metrics, pendingDesc, ofKind, kind)
+		sendBySite(metrics, u.sites.served, pendingDesc, ofKind, kind)
 	}
 }
 
 // sendBySite sends a metric of each site of the configuration, and of all in the store
 // together.
-func (e *Edge) sendBySite(metrics chan<- prometheus.Metric, of *prometheus.Desc, all map[string]int, labels ...string) {
-	for name := range e.byName {
+func sendBySite(metrics chan<- prometheus.Metric, served *servedSites, of *prometheus.Desc, all map[string]int, labels ...string) {
+	for name := range served.byName {
 		metrics <- gauge(of, all[name], append([]string{name}, labels...)...)
 	}
 	stored := 0
 	for name, n := range all {
-		if e.stored.site(name) != nil {
+		if served.storedSite(name) != nil {
 			stored += n
 		}
 	}
 	metrics <- gauge(of, stored, append([]string{StoredLabel}, labels...)...)
 }
 
-func collectStoredSites(_ context.Context, e *Edge, metrics chan<- prometheus.Metric) {
-	locked, all := 0, *e.stored.byName.Load()
+func collectStoredSites(_ context.Context, u *Uses, metrics chan<- prometheus.Metric) {
+	locked, all := 0, *u.sites.served.inStore.Load()
 	for _, site := range all {
 		if site.Locked != nil {
 			locked++

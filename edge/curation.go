@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -11,23 +13,20 @@ import (
 
 // Curation is what Homepage Curation of one configuration runs on.
 type Curation struct {
-	edge    *Edge
+	sites   *follower
 	store   *openStore
+	logger  *zap.Logger
 	curator atomic.Pointer[curation.Curator] // nil while the store is away
 }
 
-// UseCuration has what Homepage Curation needs opened when the edge starts.
-func (e *Edge) UseCuration() (*Curation, error) {
-	if e.curation != nil {
-		return e.curation, nil
-	}
-	state := &Curation{edge: e}
+// newCuration has what Homepage Curation needs opened when the edge starts.
+func newCuration(b *base, sites *follower) (*Curation, error) {
+	s := &Curation{sites: sites, logger: b.Logger}
 	var err error
-	if state.store, err = e.useStore(state); err != nil {
+	if s.store, err = b.useStore(s); err != nil {
 		return nil, err
 	}
-	e.curation = state
-	return state, nil
+	return s, nil
 }
 
 func (s *Curation) begin(ctx context.Context, db *database.DB, _ func(func(context.Context))) error {
@@ -35,7 +34,7 @@ func (s *Curation) begin(ctx context.Context, db *database.DB, _ func(func(conte
 	if err != nil {
 		return err
 	}
-	s.curator.Store(curation.New(store, s.store.work.Load(), platformsOf[platform.PostHost](s.edge), Sampled(s.edge.Logger)))
+	s.curator.Store(curation.New(store, s.store.work.Load(), platformsOf[platform.PostHost](s.sites), Sampled(s.logger)))
 	return nil
 }
 

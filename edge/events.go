@@ -16,7 +16,9 @@ import (
 
 // Events is what events of one configuration run on.
 type Events struct {
-	edge     *Edge
+	base     *base
+	sites    *follower
+	refresh  func(ctx context.Context, site, id string) error // of a member
 	store    *openStore
 	failures *api.AuthLimiter              // of readers' sessions
 	serving  atomic.Pointer[servingEvents] // nil while the store is away
@@ -33,26 +35,22 @@ type servingEvents struct {
 // reader whose session has ended sends it with each page.
 var readerLimit = ratelimit.Limit{Requests: 30, Window: time.Minute}
 
-// UseEvents has what events need opened when the edge starts.
-func (e *Edge) UseEvents() (*Events, error) {
-	if e.events != nil {
-		return e.events, nil
-	}
-	state := &Events{edge: e}
+// newEvents has what events need opened when the edge starts. Refresh reads a member anew.
+func newEvents(b *base, sites *follower, refresh func(ctx context.Context, site, id string) error) (*Events, error) {
+	s := &Events{base: b, sites: sites, refresh: refresh}
 	var err error
-	if state.store, err = e.useStore(state); err != nil {
+	if s.store, err = b.useStore(s); err != nil {
 		return nil, err
 	}
-	if state.failures, err = e.LoadAuthLimiter("readers", readerLimit, &e.releases); err != nil {
+	if s.failures, err = b.LoadAuthLimiter("readers", readerLimit, &b.releases); err != nil {
 		return nil, err
 	}
-	for _, name := range e.Config.Names() {
-		if err := state.serve(e.byName[name]); err != nil {
+	for _, name := range b.Config.Names() {
+		if err := s.serve(sites.served.byName[name]); err != nil {
 			return nil, config.In("site "+name, "sites."+name, err)
 		}
 	}
-	e.events = state
-	return state, nil
+	return s, nil
 }
 
 // ServeReaders has the pages of events load the script at a path, and the desk name the calendar
@@ -66,7 +64,7 @@ func (s *Events) ServeReaders(script, list string) {
 
 // serve prepares a site whose platform knows who its readers are.
 func (s *Events) serve(site *Site) error {
-	connected, err := s.edge.connect(site)
+	connected, err := s.base.connect(site)
 	if err != nil {
 		return err
 	}
@@ -82,12 +80,13 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	if err != nil {
 		return err
 	}
-	feed, queue, logger := events.NewFeed(store), s.store.work.Load(), Sampled(s.edge.Logger)
-	registrations := registration.New(db, store, feed, queue, platformsOf[platform.MemberLabeler](s.edge), s.refreshMember, logger)
+	feed, queue, logger := events.NewFeed(store), s.store.work.Load(), Sampled(s.base.Logger)
+	registrations := registration.New(db, store, feed, queue, platformsOf[platform.MemberLabeler](s.sites), s.refresh, logger)
 	run(func(ctx context.Context) {
-		registrations.Forgetter.Run(ctx, platformsOf[platform.MemberFinder](s.edge))
+		registrations.Forgetter.Run(ctx, platformsOf[platform.MemberFinder](s.sites))
 	})
-	service := events.New(store, queue, platformsOf[platform.EventHost](s.edge), logger, registrations)
+	service := events.New(store, queue, platformsOf[platform.EventHost](s.sites), logger, registrations)
+	feed.UseTitles(service.Posts.Title)
 	pages := s.pages
 	pages.TakesRegistrations = s.takeRegistrations
 	service.Posts.UsePages(pages)
@@ -97,25 +96,16 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 }
 
 func (s *Events) takeRegistrations(name string) bool {
-	site := s.edge.current(name)
+	site := s.sites.current(name)
 	return site != nil && site.Config.TakesRegistrations()
 }
 
-// refreshMember reads a member anew whose labels were changed on the platform, which sends no
-// event of that, so that CRMs read them.
-func (s *Events) refreshMember(ctx context.Context, site, id string) error {
-	if serving := s.edge.members.Serving(); serving != nil {
-		return serving.inbound.Refresh(ctx, site, id)
-	}
-	return nil
-}
-
-// forgetRegistrants has registrations forget members who were deleted on the platform of a site.
-func (e *Edge) forgetRegistrants(site string, emails ...string) {
-	if e.events == nil {
+// forget has registrations forget members who were deleted on the platform of a site.
+func (s *Events) forget(site string, emails ...string) {
+	if s == nil {
 		return
 	}
-	if serving := e.events.serving.Load(); serving != nil {
+	if serving := s.serving.Load(); serving != nil {
 		serving.registrations.Forgetter.Deleted(site, emails...)
 	}
 }

@@ -2,8 +2,8 @@ package edge
 
 // NowServing returns what serves members in the process. It is empty while nothing does.
 func NowServing() *Serving {
-	if e := running.Load(); e != nil {
-		if serving := e.members.Serving(); serving != nil {
+	if now := runningNow.Load(); now != nil {
+		if serving := now.uses.members.Serving(); serving != nil {
 			return serving
 		}
 	}

@@ -5,45 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
 // healthTimeout is how long the store may take to answer: health checks are asked every few
 // seconds.
 const healthTimeout = time.Second
 
-// StoreKind returns which store is used, "none" for none.
-func (e *Edge) StoreKind() database.Kind {
-	if e.store == nil {
-		return "none"
-	}
-	return e.store.kind
-}
-
 // AskStore reads from the store, if one is used. Errors: ErrStoreAway, if it has
 // not answered since the edge started, or that of reading, after a second at most.
-func (e *Edge) AskStore(ctx context.Context) error {
+func (u *Uses) AskStore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	const noSite = "" // finds nothing, so that asking costs nothing
 	var err error
 	switch {
-	case e.members != nil:
-		serving := e.members.Serving()
+	case u.members != nil:
+		serving := u.members.Serving()
 		if serving == nil {
 			return ErrStoreAway
 		}
 		_, err = serving.Outbox.Count(ctx, noSite)
-	case e.themes != nil:
-		store := e.themes.kept.Load()
+	case u.themes != nil:
+		store := u.themes.kept.Load()
 		if store == nil {
 			return ErrStoreAway
 		}
 		_, err = store.List(ctx, noSite, 0)
-	case e.store != nil: // for its sites alone
-		store, away := e.stored.opened()
-		if away != nil {
+	case u.base.store != nil: // for its sites alone
+		store := u.sites.store.Load()
+		if store == nil {
 			return ErrStoreAway
 		}
 		_, err = store.List(ctx, noSite, 0)

@@ -23,9 +23,11 @@ import (
 // Members is what the members API of one configuration runs on.
 type Members struct {
 	Path     string // of the API
+	base     *base
+	sites    *follower
+	deleted  func(site string, emails ...string) // of members
 	store    *openStore
 	logger   *zap.Logger
-	edge     *Edge
 	inbound  map[string]inbound.Site // by site name, of those that have a platform
 	declared map[string]declared     // by site name
 
@@ -48,28 +50,20 @@ type declared struct {
 	hasKey map[string]bool // by name
 }
 
-// UseMembers checks what the members API at a path needs, and has it opened when
-// the edge starts. The path is the same wherever it is used.
-func (e *Edge) UseMembers(path string) (*Members, error) {
-	if e.members != nil {
-		if e.members.Path != path {
-			return nil, &config.Mistake{Option: "path", Text: fmt.Sprintf("%q here and %q in another members_api: write the same, so that %s knows where to send its webhook events",
-				path, e.members.Path, config.TitlesOfEventSources())}
-		}
-		return e.members, nil
-	}
-	state := &Members{Path: path, logger: e.Logger, edge: e, inbound: make(map[string]inbound.Site), declared: make(map[string]declared)}
+// newMembers checks what the members API at a path needs. Deleted is told of members who are
+// deleted on the platform of a site.
+func newMembers(b *base, sites *follower, path string, deleted func(site string, emails ...string)) (*Members, error) {
+	s := &Members{Path: path, base: b, sites: sites, deleted: deleted, logger: b.Logger, inbound: make(map[string]inbound.Site), declared: make(map[string]declared)}
 	var err error
-	if state.store, err = e.useStore(state); err != nil {
+	if s.store, err = b.useStore(s); err != nil {
 		return nil, err
 	}
-	for _, name := range e.Config.Names() {
-		if err := state.use(e.byName[name]); err != nil {
+	for _, name := range b.Config.Names() {
+		if err := s.use(sites.served.byName[name]); err != nil {
 			return nil, config.In("site "+name, "sites."+name, err)
 		}
 	}
-	e.members = state
-	return state, nil
+	return s, nil
 }
 
 // use prepares a site of the configuration.
@@ -81,7 +75,7 @@ func (s *Members) use(site *Site) error {
 	if synced.Platform != nil {
 		s.inbound[site.Name] = synced
 	}
-	of, err := site.Config.ResolveIntegrations(s.edge.Placeholders)
+	of, err := site.Config.ResolveIntegrations(s.base.Placeholders)
 	hasKey := make(map[string]bool)
 	for _, integration := range of.ByKey {
 		hasKey[integration.Name] = true
@@ -93,7 +87,7 @@ func (s *Members) use(site *Site) error {
 // synced returns how the members of a site are kept in sync, the zero value for a site
 // without a platform.
 func (s *Members) synced(site *Site) (inbound.Site, error) {
-	connected, err := s.edge.connect(site)
+	connected, err := s.base.connect(site)
 	if err != nil || connected == nil {
 		return inbound.Site{}, err
 	}
@@ -106,7 +100,7 @@ func (s *Members) synced(site *Site) (inbound.Site, error) {
 }
 
 func (s *Members) webhookURL(site *Site) (string, error) {
-	address, err := site.Config.WebhookAddress(s.edge.Placeholders, site.Hosts)
+	address, err := site.Config.WebhookAddress(s.base.Placeholders, site.Hosts)
 	if err == nil && address != "" {
 		return address + membersapi.WebhookPath(s.Path), nil
 	}
@@ -129,11 +123,11 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	serving := &Serving{
 		Store:   store,
 		Now:     db.Now,
-		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.edge), Logger: s.logger, Now: db.Now, Deleted: s.edge.forgetRegistrants}),
-		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.edge.forgetRegistrants}),
+		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted}),
+		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted}),
 		uses:    members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 	}
-	for name, site := range s.edge.byName {
+	for name, site := range s.sites.served.byName {
 		site.members.Store(serving.open(site, s.declared[name]))
 	}
 	run(serving.Outbox.Run)
@@ -222,7 +216,7 @@ func (s *Members) Site(site *Site) (*membersapi.Site, error) {
 	if err := s.store.open(); err != nil {
 		return nil, err
 	}
-	if now := s.edge.stored.site(site.Name); site.Stored && now != nil {
+	if now := s.sites.served.storedSite(site.Name); site.Stored && now != nil {
 		site = now // as it is in the store that is open
 	}
 	if open := site.members.Load(); open != nil {

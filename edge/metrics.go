@@ -94,19 +94,6 @@ var siteCounters = []*prometheus.CounterVec{
 	lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal,
 }
 
-func registerMetrics(registry *prometheus.Registry) error {
-	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount}
-	for _, c := range siteCounters {
-		all = append(all, c)
-	}
-	for _, c := range all {
-		if err := registry.Register(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func observeDNSQuery(took time.Duration, err error) {
 	result := "error"
 	switch {

@@ -45,7 +45,7 @@ func needsOf(e *Edge, site *Site) (doctor.Site, error) {
 	}
 	kind, _ := site.Config.Platform.Of()
 	of.AdminPath = kind.AdminPath
-	sources, err := e.themes.Sources(e, site)
+	sources, err := e.themes.sources(site)
 	for _, theme := range slices.Sorted(maps.Keys(sources)) {
 		of.Themes = append(of.Themes, doctor.Theme{Name: theme, Source: sources[theme]})
 	}

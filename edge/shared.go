@@ -3,6 +3,7 @@ package edge
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -26,6 +27,34 @@ var (
 	authLimiters pool.Pool[authLimiterKey, *sharedAuthLimiter]
 )
 
+// Shared is what outlives a configuration.
+type Shared struct {
+	Servers []netip.AddrPort // that are asked for MX records
+
+	scope    string // of answers in the Redis: the resolvers of the configuration
+	redisKey config.RedisKey
+	redis    *redis.Client // nil for none
+}
+
+// newShared checks the resolvers and the Redis of a configuration, if it has one. That is asked
+// once the edge starts.
+func newShared(o Options, r *pool.Releases) (s Shared, err error) {
+	s.scope = strings.Join(o.Config.Resolvers, " ")
+	if s.Servers, err = o.Config.Servers(o.Placeholders); err != nil {
+		return s, err
+	}
+	if len(s.Servers) == 0 {
+		s.Servers = classifier.SystemServers()
+	}
+	if s.redisKey, err = o.Config.Redis.Resolve(o.Placeholders); err != nil || o.Config.Redis == nil {
+		return s, err
+	}
+	s.redis, err = clients.Load(s.redisKey, r, func() (*redis.Client, error) {
+		return redis.New(redis.Config{URL: s.redisKey.URL, Timeout: s.redisKey.Timeout, Logger: o.Logger})
+	})
+	return s, config.In("redis", "redis", err)
+}
+
 // cacheKey tells caches apart. Answers of other DNS servers may be others, so
 // a change of the servers starts with an empty cache.
 type cacheKey struct {
@@ -36,12 +65,12 @@ type cacheKey struct {
 }
 
 // LoadCache returns the answers of lookups, which are kept for a TTL at most.
-func (e *Edge) LoadCache(ttl time.Duration, size int64, r *pool.Releases) (*classifier.Cache, error) {
-	key := cacheKey{ttl, size, fmt.Sprint(e.Servers), e.redisKey}
+func (s *Shared) LoadCache(ttl time.Duration, size int64, r *pool.Releases) (*classifier.Cache, error) {
+	key := cacheKey{ttl, size, fmt.Sprint(s.Servers), s.redisKey}
 	return caches.Load(key, r, func() (*classifier.Cache, error) {
 		of := classifier.CacheConfig{TTL: ttl, Size: size}
-		if e.redis != nil {
-			of.Redis, of.Scope = e.redis, strings.Join(e.Config.Resolvers, " ")
+		if s.redis != nil {
+			of.Redis, of.Scope = s.redis, s.scope
 		}
 		return classifier.NewCache(of)
 	})
@@ -54,14 +83,14 @@ type limiterKey struct {
 }
 
 // LoadKeys returns what limits integration keys, of which some may have another limit.
-func (e *Edge) LoadKeys(limit ratelimit.Limit, r *pool.Releases) (*ratelimit.PerKey, error) {
+func (s *Shared) LoadKeys(limit ratelimit.Limit, r *pool.Releases) (*ratelimit.PerKey, error) {
 	local, err := keys.Load(limit, r, func() (*ratelimit.Memories, error) { return new(ratelimit.Memories), nil })
 	if err != nil {
 		return nil, err
 	}
 	perKey := &ratelimit.PerKey{Limit: limit, Memories: local, Name: "keys"}
-	if e.redis != nil {
-		perKey.Redis = e.redis
+	if s.redis != nil {
+		perKey.Redis = s.redis
 	}
 	return perKey, nil
 }
@@ -81,10 +110,10 @@ var _ io.Closer = (*sharedAuthLimiter)(nil)
 func (s *sharedAuthLimiter) Close() error { return s.releases.Close() }
 
 // LoadAuthLimiter returns a rate limit of failed sign-ins of a kind.
-func (e *Edge) LoadAuthLimiter(of string, limit ratelimit.Limit, r *pool.Releases) (*api.AuthLimiter, error) {
-	loaded, err := authLimiters.Load(authLimiterKey{limiterKey{of, limit}, e.redisKey}, r, func() (*sharedAuthLimiter, error) {
+func (s *Shared) LoadAuthLimiter(of string, limit ratelimit.Limit, r *pool.Releases) (*api.AuthLimiter, error) {
+	loaded, err := authLimiters.Load(authLimiterKey{limiterKey{of, limit}, s.redisKey}, r, func() (*sharedAuthLimiter, error) {
 		shared := new(sharedAuthLimiter)
-		limiter, err := e.LoadLimiter(of, limit, &shared.releases)
+		limiter, err := s.LoadLimiter(of, limit, &shared.releases)
 		shared.AuthLimiter = api.NewAuthLimiter(limiter)
 		return shared, err
 	})
@@ -95,12 +124,12 @@ func (e *Edge) LoadAuthLimiter(of string, limit ratelimit.Limit, r *pool.Release
 }
 
 // LoadLimiter returns a limiter of a kind, which all edges share if there is a Redis.
-func (e *Edge) LoadLimiter(of string, limit ratelimit.Limit, r *pool.Releases) (ratelimit.Limiter, error) {
+func (s *Shared) LoadLimiter(of string, limit ratelimit.Limit, r *pool.Releases) (ratelimit.Limiter, error) {
 	local, err := limiters.Load(limiterKey{of, limit}, r, func() (*ratelimit.Memory, error) {
 		return ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: limit})
 	})
-	if err != nil || e.redis == nil {
+	if err != nil || s.redis == nil {
 		return local, err
 	}
-	return ratelimit.NewShared(ratelimit.SharedConfig{Limit: limit, Redis: e.redis, Local: local, Name: of}), nil
+	return ratelimit.NewShared(ratelimit.SharedConfig{Limit: limit, Redis: s.redis, Local: local, Name: of}), nil
 }

@@ -10,6 +10,7 @@ import (
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/sites"
 )
 
 // Site is a publication as it is served, of the configuration or in the store.
@@ -37,6 +38,11 @@ func (s *Site) close() error {
 		return closer.Close()
 	}
 	return nil
+}
+
+// isAs reports whether a site is as it is kept.
+func (s *Site) isAs(kept sites.Site) bool {
+	return s.revision == kept.Revision && kept.RemovedAt.IsZero() && (s.Locked == nil) == (kept.Locked == nil)
 }
 
 // liveSites are the sites that are served, by host. They are never changed, but

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/curation"
@@ -20,83 +17,58 @@ import (
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
-// This file serves the sites in the store, as they are added, changed and removed.
-
-const (
-	// changesInterval is how often the store is asked for changes. A change is live
-	// on each edge that much later at most, and the time to read it.
-	changesInterval = time.Second
-
-	// StoredLabel is the label of the metrics of all sites in the store: metrics do
-	// not grow with their number. No site can have that name.
-	StoredLabel = "(stored)"
-)
+// StoredLabel is the label of the metrics of all sites in the store: metrics do
+// not grow with their number. No site can have that name.
+const StoredLabel = "(stored)"
 
 // StoredSites are the sites in the store, and none without a store. It is nil before
 // the app is provisioned.
 type StoredSites struct {
-	edge     *Edge
-	logger   *zap.Logger               // of what may be wrong with each of many sites
-	started  time.Time                 // a moment before anything is noted
-	store    atomic.Pointer[sites.SQL] // nil while the store is away
-	members  *memberstore.SQL          // nil as well
-	snapshot *snapshot
-	metrics  *SiteMetrics
-	purger   *purger // likewise
+	*follower
+	base    *base
+	updater *updater
+	members *memberstore.SQL // nil while the store is away
+	purger  *purger          // likewise
 
-	mu       sync.Mutex // changes are applied one after the other
-	revision int64
-	checked  atomic.Int64                     // when the store was last asked for changes, as uptime
-	failed   atomic.Int64                     // when it last did not answer, likewise
-	byName   atomic.Pointer[map[string]*Site] // never changed, but replaced
-	warned   map[string]bool                  // of names and hosts that a site of the configuration has
+	restoreOnce func() error
+	openOnce    func() error
 }
 
-func newStoredSites(e *Edge) *StoredSites {
-	s := &StoredSites{edge: e, started: time.Now().Add(-time.Second), warned: make(map[string]bool)}
-	s.byName.Store(&map[string]*Site{})
+func newStoredSites(b *base, served *servedSites, sites *follower, uses *Uses) *StoredSites {
+	s := &StoredSites{follower: sites, base: b, updater: &updater{base: b, served: served, uses: uses, warned: make(map[string]bool)}}
+	sites.apply = s.updater.serve
+	s.restoreOnce, s.openOnce = sync.OnceValue(s.restore), sync.OnceValue(s.openStore)
 	return s
 }
 
 // restore serves the sites in the store as they were last seen, if there is a
 // store. They are whole when the store answers.
 func (s *StoredSites) restore() error {
-	e := s.edge
-	if e.Config.Store == nil && e.store == nil {
+	if s.base.Config.Store == nil && s.base.store == nil {
 		return nil
 	}
-	store, err := e.useStore(s) // after those who need it to serve a site
+	store, err := s.base.useStore(s) // after those who need it to serve a site
 	if err != nil {
 		return err
 	}
-	s.logger = Sampled(e.Logger)
-	s.metrics = loadSiteMetrics(StoredLabel, &e.releases)
-	s.snapshot, err = snapshots.Load(databaseKey{store.kind, store.source}, &e.releases, func() (*snapshot, error) {
-		return &snapshot{list: make(map[string]sites.Site)}, nil
-	})
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.serve(s.snapshot.sites())
-	return nil
+	s.updater.logger = Sampled(s.base.Logger)
+	s.updater.metrics = loadSiteMetrics(StoredLabel, &s.base.releases)
+	return s.follower.restore(databaseKey{store.kind, store.source}, &s.base.releases)
 }
 
 // openStore is restore, and then opens the store.
 func (s *StoredSites) openStore() error {
-	e := s.edge
-	if err := e.restoreOnce(); err != nil {
-		return e.Lines.Explain(err)
+	if err := s.restoreOnce(); err != nil {
+		return s.base.Lines.Explain(err)
 	}
-	if e.store == nil {
+	if s.base.store == nil {
 		return nil
 	}
-	return e.Lines.Explain(config.In("lychgate", "store", e.store.open()))
+	return s.base.Lines.Explain(config.In("lychgate", "store", s.base.store.open()))
 }
 
 func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
-	store, err := sites.NewSQL(ctx, db, s.edge.keyring)
+	store, err := sites.NewSQL(ctx, db, s.base.keyring)
 	if err != nil {
 		return err
 	}
@@ -117,9 +89,9 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 		return err
 	}
 	s.purger = &purger{
-		sites: store, now: db.Now, logger: s.edge.Logger, configured: s.edge.byName,
+		sites: store, now: db.Now, logger: s.base.Logger, configured: s.served.byName,
 		forgets: []func(context.Context, string) error{
-			members.Forget, themes.Forget, curation.Forget, events.Forget, s.edge.store.work.Load().Forget,
+			members.Forget, themes.Forget, curation.Forget, events.Forget, s.base.store.work.Load().Forget,
 			func(ctx context.Context, site string) error { return registration.Forget(ctx, db, site) },
 		},
 	}
@@ -138,21 +110,7 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 func (s *StoredSites) PurgeNow(ctx context.Context) error { return s.purger.purge(ctx, -time.Hour) }
 
 // Count returns how many sites there are.
-func (s *StoredSites) Count() int { return len(*s.byName.Load()) }
-
-func (s *StoredSites) site(name string) *Site { return (*s.byName.Load())[name] }
-
-// close lets go of the platforms.
-func (s *StoredSites) close() error {
-	if s == nil { // the configuration could not be provisioned
-		return nil
-	}
-	var errs []error
-	for _, site := range *s.byName.Load() {
-		errs = append(errs, site.close())
-	}
-	return errors.Join(errs...)
-}
+func (s *StoredSites) Count() int { return len(*s.served.inStore.Load()) }
 
 // ErrNoStore means that the configuration has no store, so there is none for sites.
 var ErrNoStore = errors.New("the configuration has no store: write one into the lychgate block, such as store sqlite /var/lib/lychgate/lychgate.db")
@@ -164,7 +122,7 @@ func (s *StoredSites) Editor() (*config.Editor, error) {
 		return nil, err
 	}
 	return &config.Editor{
-		Config: s.edge.Config, Placeholders: s.edge.Placeholders, Lines: s.edge.Lines, Store: store, CountPending: s.members.CountPending,
+		Config: s.base.Config, Placeholders: s.base.Placeholders, Lines: s.base.Lines, Store: store, CountPending: s.members.CountPending,
 	}, nil
 }
 
@@ -173,7 +131,7 @@ func (s *StoredSites) Integrations() *memberstore.SQL { return s.members }
 
 // opened returns the store of sites. Errors: ErrNoStore, ErrStoreAway.
 func (s *StoredSites) opened() (*sites.SQL, error) {
-	if s == nil || s.edge.store == nil {
+	if s == nil || s.base.store == nil {
 		return nil, ErrNoStore
 	}
 	if store := s.store.Load(); store != nil {

@@ -15,36 +15,35 @@ import (
 
 // Themes is what theme_manifest runs on, of one configuration.
 type Themes struct {
-	FileName string // of manifests
-	store    *openStore
-	kept     atomic.Pointer[themes.SQL] // nil while the store is away
-	failures *api.AuthLimiter
+	FileName  string // of manifests
+	base      *base
+	store     *openStore
+	kept      atomic.Pointer[themes.SQL] // nil while the store is away
+	failures  *api.AuthLimiter
+	imageSize func(ctx context.Context, site string) (string, error)
 }
 
 // staffLimit is the rate limit of each address for sessions that are not valid.
 var staffLimit = ratelimit.Limit{Requests: 30, Window: time.Minute}
 
-// UseThemes checks what a directive that is about themes needs, and has it opened when the edge
-// starts.
-func (e *Edge) UseThemes(directive string) (*Themes, error) {
-	if e.themes != nil {
-		return e.themes, nil
-	}
-	state := new(Themes)
+// newThemes checks what a directive that is about themes needs, and has it opened when the edge
+// starts. ImageSize is asked for a site's Default Featured Image Size.
+func newThemes(b *base, served *servedSites, directive string, imageSize func(ctx context.Context, site string) (string, error)) (*Themes, error) {
+	s := &Themes{base: b, imageSize: imageSize}
 	var err error
-	if state.FileName, err = e.Config.ManifestFile(); err != nil {
+	if s.FileName, err = b.Config.ManifestFile(); err != nil {
 		return nil, err
 	}
-	if state.store, err = e.useStore(state); err != nil {
+	if s.store, err = b.useStore(s); err != nil {
 		return nil, err
 	}
-	if state.failures, err = e.LoadAuthLimiter("sessions", staffLimit, &e.releases); err != nil {
+	if s.failures, err = b.LoadAuthLimiter("sessions", staffLimit, &b.releases); err != nil {
 		return nil, err
 	}
-	has := e.Config.Store != nil // sites with themes, maybe
-	for _, name := range e.Config.Names() {
-		site := e.byName[name]
-		if err := state.serve(e, site); err != nil {
+	has := b.Config.Store != nil // sites with themes, maybe
+	for _, name := range b.Config.Names() {
+		site := served.byName[name]
+		if err := s.serve(site); err != nil {
 			return nil, config.In("site "+name, "sites."+name, err)
 		}
 		has = has || site.Themes != nil
@@ -52,13 +51,12 @@ func (e *Edge) UseThemes(directive string) (*Themes, error) {
 	if !has {
 		return nil, config.ErrNoThemeHost(directive)
 	}
-	e.themes = state
-	return state, nil
+	return s, nil
 }
 
 // serve prepares a site whose platform has themes.
-func (s *Themes) serve(e *Edge, site *Site) error {
-	connected, err := e.connect(site)
+func (s *Themes) serve(site *Site) error {
+	connected, err := s.base.connect(site)
 	if err != nil {
 		return err
 	}
@@ -67,7 +65,7 @@ func (s *Themes) serve(e *Edge, site *Site) error {
 		return nil
 	}
 	kind, _ := site.Config.Platform.Of()
-	sources, err := s.Sources(e, site)
+	sources, err := s.sources(site)
 	if err != nil {
 		return err
 	}
@@ -83,15 +81,15 @@ func (s *Themes) serve(e *Edge, site *Site) error {
 			}
 			return &themes.Service{Site: site.Name, Store: store, Repositories: sources, Now: time.Now}, nil
 		},
-		ImageSize: func(ctx context.Context) (string, error) { return e.events.imageSize(ctx, site.Name) },
+		ImageSize: func(ctx context.Context) (string, error) { return s.imageSize(ctx, site.Name) },
 	}
 	return nil
 }
 
-// Sources returns where the manifests of a site's themes are read from, by the names of the
+// sources returns where the manifests of a site's themes are read from, by the names of the
 // themes.
-func (s *Themes) Sources(e *Edge, site *Site) (map[string]themes.Source, error) {
-	repositories, err := site.Config.Repositories(e.Placeholders)
+func (s *Themes) sources(site *Site) (map[string]themes.Source, error) {
+	repositories, err := site.Config.Repositories(s.base.Placeholders)
 	sources := make(map[string]themes.Source)
 	for name, repository := range repositories {
 		sources[name] = themes.FromRepository(repository, s.FileName)

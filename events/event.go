@@ -17,6 +17,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
+// Kind is the kind of work that syncs an event to its post. Its keys are events' IDs.
+const Kind = "events"
+
 // Event is an event of a site.
 type Event struct {
 	Site string
@@ -53,6 +56,14 @@ type Event struct {
 
 // has reports whether the type of an event has a field.
 func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
+
+// Text returns the value of a field that is text, "" if the type does not have the field.
+func (e *Event) Text(key string) string {
+	if !e.has(key) {
+		return ""
+	}
+	return textOf(e.Values, key)
+}
 
 // Shape is what a theme's manifest says of an event.
 type Shape struct {

@@ -29,6 +29,7 @@ type Feed struct {
 	pages    pageCache
 	listings listings
 	sites    *recent.Cache[string, siteVersion]
+	titles   func(ctx context.Context, site string) string // of publications, "" for one that is not known
 }
 
 // NewFeed returns a Feed of a store.
@@ -40,6 +41,9 @@ func NewFeed(store Store) *Feed {
 	f.listings = listings{store: store, pages: &f.pages, cached: make(map[listingKey]*listing)}
 	return f
 }
+
+// UseTitles has calendars called as publications are. It is called before the Feed is used.
+func (f *Feed) UseTitles(titles func(ctx context.Context, site string) string) { f.titles = titles }
 
 // Response is what a reader gets. It must be closed.
 type Response struct {
@@ -83,11 +87,16 @@ const (
 	readTimeout = 5 * time.Second
 )
 
-// List returns a page of a site's events, as JSON or as a calendar. That is called as name
-// says, unless the site's settings say something else. It ends early where it has maxPage
+// List returns a page of a site's events, as JSON or as a calendar. That is called as the site's
+// settings say, else as its publication, and name stands in for both. It ends early where it has maxPage
 // or maxCalendar. Errors: ErrBusy, those of the store.
 func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form Form) (*Response, error) {
-	key := pageKey{site: site, query: q, form: form}
+	if form != Calendar {
+		name = ""
+	} else if f.titles != nil {
+		name = cmp.Or(f.titles(ctx, site), name)
+	}
+	key := pageKey{site: site, name: name, query: q, form: form}
 	return f.respond(ctx, key, func(ctx context.Context, of siteVersion) (*page, error) {
 		all, err := f.listings.get(ctx, listingKey{site, q.Past}, of.version)
 		if err != nil {

@@ -71,16 +71,6 @@ const (
 	LabelsKind = "labels"
 )
 
-// These are who may register for an event: its access.
-const (
-	AccessAnyone = "anyone"
-	AccessFree   = "free"
-	AccessPaid   = "paid"
-)
-
-// endDate is the key of the date on which an event ends. Manifests do not know it.
-const endDate = "event_date_end"
-
 // standardFields are in the order in which readers get them. The editor has that of
 // [Type.Fields].
 var standardFields = []Field{
@@ -197,17 +187,6 @@ var slugPattern = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 func checkSlug(text string, _ map[string]any) string {
 	if !slugPattern.MatchString(text) {
 		return "must have lower-case letters, digits and single hyphens only, such as summer-party"
-	}
-	return ""
-}
-
-// accessOf returns who may register for an event, "" if its editor has not said so in a way
-// that can be published. Nothing else reads the value: white space around it is ignored
-// everywhere.
-func accessOf(values map[string]any) string {
-	switch access := textOf(values, "access"); access {
-	case AccessAnyone, AccessFree, AccessPaid:
-		return access
 	}
 	return ""
 }

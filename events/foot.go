@@ -1,84 +1,15 @@
 package events
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"html"
-	"net/url"
 	"strings"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// This file writes what a post of an event says to readers without JavaScript, and knows what
-// else of a post's code depends on the site (docs/events.md#what-a-page-gets).
-
-// Pages says what the posts of events have for readers beside the events.
-type Pages struct {
-	// Script is the path of the script that shows an event to readers, and List that of the list
-	// of events. Both are "" if no readers are served.
-	Script, List string
-
-	// TakesRegistrations reports whether readers may register for events of a site. Nil means
-	// that they may at each.
-	TakesRegistrations func(site string) bool
-}
-
-// UsePages sets what the posts of events have. It must be called before Run.
-func (s *Posts) UsePages(p Pages) { s.pages = p }
-
-// sitePage is what the posts of a site's events have for readers beside the events.
-type sitePage struct {
-	script   string // its path, "" for none
-	language string // of messages
-
-	// register is the text of staff that says how to register, "" for our own. It counts for
-	// events that take registrations if takesRegistrations.
-	register           string
-	takesRegistrations bool
-
-	publication platform.Publication
-
-	now time.Time // when they are written
-}
-
-// pageVersion changes when posts are written in another way: those that were published before
-// are then written anew, some at a time.
-const pageVersion = "2"
-
-// sum tells apart pages that are written in another way, whenever.
-func (p sitePage) sum() string {
-	takes := ""
-	if p.takesRegistrations {
-		takes = "takes registrations"
-	}
-	sum := sha256.Sum256([]byte(encode([]string{pageVersion, p.script, p.language, p.register, takes, p.publication.Title, p.publication.URL})))
-	return hex.EncodeToString(sum[:8])
-}
-
-// sitePage returns what the posts of a site have now. While the platform does not say what its
-// publication is, that is English and has no name, and isKnown is false. Errors: those of the store.
-func (s *Posts) sitePage(ctx context.Context, host platform.EventHost, site string) (p sitePage, isKnown bool, err error) {
-	_, settings, err := s.store.Version(ctx, site)
-	if err != nil {
-		return sitePage{}, false, err
-	}
-	p = sitePage{script: s.pages.Script, language: messaging.DefaultLanguage, register: settings.Messages[string(messaging.CanRegister)], takesRegistrations: true, now: s.store.Now()}
-	if s.pages.TakesRegistrations != nil {
-		p.takesRegistrations = s.pages.TakesRegistrations(site)
-	}
-	if p.publication, err = s.publication(ctx, host, site); err != nil {
-		return p, false, nil //nolint:nilerr // isKnown says so
-	}
-	if language, ok := messaging.Language(p.publication.Language); ok {
-		p.language = language
-	}
-	return p, true, nil
-}
+// This file writes what a post of an event says to readers without JavaScript
+// (docs/events.md#what-a-page-gets).
 
 // These enclose what an event puts at the end of its page. What staff write around it stays.
 const (
@@ -89,11 +20,8 @@ const (
 )
 
 // maxPlace bounds the place of an event in the text for readers without JavaScript, in code
-// points, and maxLink its link, in bytes: so the text is never too long for a platform.
-const (
-	maxPlace = 300
-	maxLink  = 2000
-)
+// points: so the text is never too long for a platform.
+const maxPlace = 300
 
 // foot returns what an event puts at the end of its page: for readers without JavaScript, when
 // and where it is, whether it is cancelled, and how to register.
@@ -132,19 +60,6 @@ func (e *Event) foot(of sitePage) string {
 	}
 	return footStart + "\n<noscript>\n" + text.String() + noscriptEnd + "\n" + footEnd
 }
-
-// linkOf returns a link to an address, "" if that is of no page. It is without quotes: in
-// these, Ghost would write the address of the publication in another way.
-func linkOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(u.String()) > maxLink {
-		return ""
-	}
-	return "<a href=" + unquotedText.Replace(u.String()) + ">" + html.EscapeString(u.String()) + "</a>"
-}
-
-// unquotedText escapes what an attribute without quotes may not have (HTML, section 13.1.2.3).
-var unquotedText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "=", "&#61;", "`", "&#96;", " ", "%20")
 
 // text says when an event is, in its time zone and in a way that is read alike in all
 // languages (ISO 8601): 2031-05-01 19:00–21:00 (Europe/Berlin); "" without a date.

@@ -36,10 +36,18 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 		where.Add(` AND status <> ? AND over_at > ?`, string(Draft), now)
 	case Past:
 		where.Add(` AND status <> ? AND over_at <= ?`, string(Draft), now)
-		order, beyond = " DESC", "<"
 	case Drafts:
 		where.Add(` AND status = ?`, string(Draft))
 	case AllEvents:
+	}
+	if q.View == Past || q.IsLatestFirst {
+		order, beyond = " DESC", "<"
+	}
+	if q.Type != "" {
+		where.Add(` AND type = ?`, q.Type)
+	}
+	if !q.From.IsZero() {
+		where.Add(` AND starts_at < ? AND over_at > ?`, q.Until.UnixMilli(), q.From.UnixMilli())
 	}
 	where.AddSearch("name", q.Text)
 	page := Page{}
@@ -64,6 +72,17 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 		page.Next = strconv.FormatInt(starts.UnixMilli(), 10) + "." + last.ID
 	}
 	return page, nil
+}
+
+// OfPosts implements [Store].
+func (s *SQL) OfPosts(ctx context.Context, site string, posts []string) ([]string, error) {
+	if len(posts) == 0 {
+		return nil, nil
+	}
+	var some database.Query
+	some.Add(`SELECT post_id FROM events WHERE site = ? AND `, site)
+	some.AddIn("post_id", posts)
+	return s.texts(ctx, "finding events of posts", some.Text, some.Args...)
 }
 
 func parseCursor(text string) (starts int64, id string, ok bool) {

@@ -49,6 +49,7 @@ func newPiece(text string, cost int) *piece {
 // pageKey is of a single event if it has a slug, and of a list otherwise.
 type pageKey struct {
 	site, slug string
+	name       string // of a calendar
 	query      PublicQuery
 	form       Form
 }

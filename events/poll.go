@@ -82,9 +82,6 @@ func (s *Posts) refresh(ctx context.Context, host platform.EventHost, list []Eve
 	return polled, posts, nil
 }
 
-// errSame means that there is nothing to take over.
-var errSame = errors.New("nothing was changed")
-
 // takeOver takes over what staff have changed of the post of an event, nil if it is gone.
 func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (Event, error) {
 	if e.Post.ID == "" || e.Pending != nil || p != nil && e.Post.same(*p) {

@@ -20,14 +20,6 @@ func (e *Event) title() string {
 	return cmp.Or(e.Text("name"), e.Shape.Label, "(Untitled)")
 }
 
-// Text returns the value of a field that is text, "" if the type does not have the field.
-func (e *Event) Text(key string) string {
-	if !e.has(key) {
-		return ""
-	}
-	return textOf(e.Values, key)
-}
-
 // onto returns what a post is to be. What an editor has not changed since it was last
 // synced stays as staff have it on the platform. page is what it has beside.
 func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {

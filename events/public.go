@@ -60,6 +60,15 @@ func (e *Event) valuesShown() (standard, custom map[string]any) {
 	return standard, custom
 }
 
+// When returns when an event is. Readers do not get what its type does not have, and a draft has
+// no type yet.
+func (e *Event) When() When {
+	if e.Status.isPublic() {
+		return whenOf(e.shown())
+	}
+	return whenOf(e.Values)
+}
+
 // These enclose what an event puts into the head of its page. What staff write around it
 // stays.
 const (
@@ -107,6 +116,16 @@ func (e *Event) announced() string {
 		return e.Post.Start
 	}
 	return startOf(e.body) // of an event that was published before that was kept
+}
+
+// startOf returns the start in what readers get of an event as JSON, "" for none.
+func startOf(body string) string {
+	_, rest, isThere := strings.Cut(body, `,"start":"`)
+	start, _, _ := strings.Cut(rest, `"`)
+	if !isThere {
+		return ""
+	}
+	return start
 }
 
 // script returns a script element with JSON, in which nothing ends the element: <, > and &

@@ -19,7 +19,7 @@ func TestPublication(t *testing.T) {
 		asked             int
 	}{
 		{name: "known", list: "/blog/events", wantZone: "Europe/Berlin", wantURL: "https://news.example.com/blog/events.ics", asked: 1},
-		{name: "away", list: "/events", isDown: true, wantZone: "UTC", wantURL: "https://desk.example.com/events.ics", asked: 4},
+		{name: "away", list: "/events", isDown: true, wantZone: "UTC", wantURL: "https://desk.example.com/events.ics", asked: 5},
 		{name: "without readers", wantZone: "Europe/Berlin", asked: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -40,6 +40,13 @@ func TestPublication(t *testing.T) {
 				zone, err := r.Zone(t.Context(), "daily")
 				if zone.String() != test.wantZone || (err != nil) != test.isDown {
 					t.Errorf("the zone is %v, %v; want %s, and an error: %t", zone, err, test.wantZone, test.isDown)
+				}
+				wantTitle := ""
+				if !test.isDown {
+					wantTitle = "The Daily"
+				}
+				if got := r.Title(t.Context(), "daily"); got != wantTitle {
+					t.Errorf("the title is %q, want %q", got, wantTitle)
 				}
 				if got := r.Calendar(t.Context(), "daily", "https://desk.example.com"); got != test.wantURL {
 					t.Errorf("the calendar is at %q, want %q", got, test.wantURL)

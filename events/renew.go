@@ -12,6 +12,9 @@ import (
 // each, so a thousand events take 100 minutes, with a request every three seconds.
 const maxRenewed = 20
 
+// errSame means that there is nothing to take over.
+var errSame = errors.New("nothing was changed")
+
 // renew has posts written anew that have another script, language or text for readers than they
 // would get now, such as those that were published before there was one. Each is written once:
 // what staff change of its code afterwards stays. An edge that serves no readers leaves this to

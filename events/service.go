@@ -59,6 +59,23 @@ func New(store Store, queue *work.Queue, hosts func(site string) platform.EventH
 // some milliseconds, and has at most maxListBytes and one event.
 const maxLists = 4
 
+// OfPosts returns those of at most 100 posts that events of a site have.
+func (s *Service) OfPosts(ctx context.Context, site string, posts []string) ([]string, error) {
+	return s.store.OfPosts(ctx, site, posts)
+}
+
+// Now returns the time by the store's clock.
+func (s *Service) Now() time.Time { return s.store.Now() }
+
+// Tally counts events for the lists of a site, whose months are in a time zone.
+func (s *Service) Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error) {
+	if err := s.listing.Acquire(ctx, site); err != nil {
+		return Tally{}, err
+	}
+	defer s.listing.Release(site)
+	return s.store.Tally(ctx, site, q, zone)
+}
+
 // List returns events of a site.
 func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) {
 	if err := s.listing.Acquire(ctx, site); err != nil {
@@ -329,14 +346,6 @@ func (s *Service) shape(e *Event, t *Type) error {
 	}
 	return nil
 }
-
-const (
-	// maxAddress bounds the address of a page that its head names, in bytes, and maxKnownLater
-	// what it adds to the head in three places, with the name and the address of the
-	// publication.
-	maxAddress    = 500
-	maxKnownLater = 4 << 10
-)
 
 // Problems returns why an event cannot be published as a type of its theme, nil if the
 // theme has no such type any more.

@@ -44,9 +44,15 @@ type Store interface {
 	// Most if their values have more than 256 KiB.
 	List(ctx context.Context, site string, q Query) (Page, error)
 
+	// Tally counts events for the lists of a site, whose months are in a time zone.
+	Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error)
+
 	// WithPosts returns the events of a site that have one of some posts, or any post
 	// if posts is nil: then at most 100, by ID, behind the one with the ID after.
 	WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error)
+
+	// OfPosts returns those of at most 100 posts that events of a site have.
+	OfPosts(ctx context.Context, site string, posts []string) ([]string, error)
 
 	// ClaimPoll returns true once in an interval for a site that has events with posts, over
 	// all processes, and when it did so before, zero if it never did.
@@ -99,8 +105,17 @@ const (
 // Query says which events are listed, in the order of their starts; those without a date
 // are last.
 type Query struct {
-	View  View
-	Text  string // in the name; each word counts
+	View View
+	Text string // in the name; each word counts
+	Type string // "" for any
+
+	// From and Until are a span that events have a part in, without its end. Both are zero for
+	// any time. Events without a date are in no span.
+	From, Until time.Time
+
+	// IsLatestFirst turns the order round. Past is so in any case.
+	IsLatestFirst bool
+
 	After string // the Next of the page before, "" for the first one
 	Most  int    // on a page, from 1 to 100
 }
@@ -110,6 +125,14 @@ type Page struct {
 	Events []Event
 	Total  int    // on all pages
 	Next   string // where the next page begins, "" for none
+}
+
+// Tally says how many events a list would have with another choice of its view, its type or its
+// month. Each counts what the other two, and the words, leave.
+type Tally struct {
+	Views  map[View]int
+	Types  map[string]int
+	Months map[string]int // as 2006-01, of the starts of events; those without a date are in none
 }
 
 // PublicQuery says which of the entries of a site readers get.

@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// Kind is the kind of work that syncs an event to its post. Its keys are events' IDs.
-	Kind = "events"
-
 	// syncTimeout bounds an attempt to sync an event: Ghost takes some 300 ms for the four
 	// requests of a publishing, and a loaded one some seconds for each.
 	syncTimeout = 20 * time.Second
@@ -30,14 +27,10 @@ const (
 
 // Posts syncs events to their posts, and takes over what staff change of these.
 type Posts struct {
-	store      Store
-	hosts      func(site string) platform.EventHost
-	work       *work.Queue
+	*sitePages
+
 	dependents dependents
 	logger     *zap.Logger
-
-	pages        Pages
-	publications *publications
 
 	mu     sync.Mutex
 	polled map[string]polled // by site
@@ -51,8 +44,8 @@ type polled struct {
 
 func newPosts(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents dependents) *Posts {
 	s := &Posts{
-		store: store, hosts: hosts, work: queue, dependents: dependents, logger: logger,
-		publications: newPublications(), polled: make(map[string]polled),
+		sitePages:  &sitePages{store: store, hosts: hosts, work: queue, publications: newPublications()},
+		dependents: dependents, logger: logger, polled: make(map[string]polled),
 	}
 	queue.Handle(s.kind())
 	return s
@@ -288,13 +281,10 @@ func (e *Event) takePost(sent *Event, p platform.EventPost) {
 	}
 }
 
-// Unanswered is what staff are told of a failure of the platform that has no other reason.
-const Unanswered = "It does not answer as it should."
-
 // problemOf returns what staff are told of a failure.
 func problemOf(err error) string {
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
 		return refusal.Reason
 	}
-	return Unanswered
+	return work.Unanswered
 }

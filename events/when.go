@@ -36,20 +36,14 @@ func (w When) Over() time.Time {
 	return at(dateIn(w.Start).AddDate(0, 0, 1), 0, w.Start.Location())
 }
 
-// When returns when an event is. Readers do not get what its type does not have, and a draft has
-// no type yet.
-func (e *Event) When() When {
-	if e.Status.isPublic() {
-		return whenOf(e.shown())
-	}
-	return whenOf(e.Values)
-}
-
 // These are how dates and clock times are written (RFC 3339, section 5.6, without seconds).
 const (
 	dateFormat  = "2006-01-02"
 	clockFormat = "15:04"
 )
+
+// endDate is the key of the date on which an event ends. Manifests do not know it.
+const endDate = "event_date_end"
 
 // whenOf returns when an event with some values is. What is not valid counts as not given,
 // and a time zone that nobody knows as UTC.

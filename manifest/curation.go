@@ -32,7 +32,7 @@ func (p *parser) curation(f field) *Curation {
 // dropped.
 type claims struct{ keys, tags map[string]bool }
 
-// entries returns the entries of a list that must have at least one.
+// A list without an entry is a finding.
 func (p *parser) entries(of, list field, in *path, s Severity, what, effect string) []*yaml.Node {
 	at := in.child(list.name)
 	switch {
@@ -51,7 +51,7 @@ func (p *parser) entries(of, list field, in *path, s Severity, what, effect stri
 	return nil
 }
 
-// unique returns a required field that must not be taken.
+// A field that is missing, or taken already, is a finding.
 func (p *parser) unique(m mapping, in *path, entry *yaml.Node, name, what string, taken func(string) bool) string {
 	text := p.required(m, in, entry, name, what)
 	if text == "" || !taken(text) {
@@ -82,7 +82,7 @@ func (p *parser) section(at *path, entry *yaml.Node, others claims) (Section, bo
 		}
 	}
 	if len(entries) > 0 && len(s.Slots) == 0 {
-		p.report(Error, at.child("slots"), m.get("slots").key, "the section has no valid slot, so it is dropped; mend at least one")
+		p.report(Error, at.child("slots"), m.get("slots").key, "the section has no valid slot, so it is dropped; fix at least one")
 	}
 	return s, s.Key != "" && s.Name != "" && len(s.Slots) > 0
 }

@@ -82,7 +82,7 @@ func curationErrors() []errorCase {
 			"4:32 error homepage_curation.sections[0].slots: the `slots` of the section are `a`, so it is dropped; make them a list with at least one entry",
 		}},
 		{"no slot that is right", inSections("- {key: a, name: A, slots: [{key: a, label: A}]}"), inSections(""), []string{
-			"4:25 error homepage_curation.sections[0].slots: the section has no valid slot, so it is dropped; mend at least one",
+			"4:25 error homepage_curation.sections[0].slots: the section has no valid slot, so it is dropped; fix at least one",
 			"4:33 error homepage_curation.sections[0].slots[0].tag: the slot has no `tag`, so it is dropped; add one",
 		}},
 

@@ -57,8 +57,8 @@ func syntaxErrorAt(n *yaml.Node, format string, args ...any) error {
 	return &syntaxError{n.Line, n.Column, fmt.Sprintf("line %d: ", n.Line) + fmt.Sprintf(format, args...)}
 }
 
-// readDocument returns the mapping in a file of at most limit bytes. The error
-// is always a *syntaxError.
+// readDocument reads the mapping in a file of at most limit bytes. The error is always a
+// *syntaxError.
 func readDocument(text []byte, limit int) (*yaml.Node, error) {
 	if len(text) > limit {
 		return nil, &syntaxError{message: fmt.Sprintf("the file has %d bytes; at most %d are read", len(text), limit)}
@@ -125,8 +125,8 @@ func checkQuotes(at *cursor, n *yaml.Node) error {
 	return nil
 }
 
-// endsBeforeHash returns the line in which a quoted value ends, if a `#` follows
-// it there, or 0.
+// endsBeforeHash finds the line in which a quoted value ends, if a `#` follows it there;
+// else it is 0.
 func endsBeforeHash(at *cursor, n *yaml.Node) int {
 	for len(at.rest) > 0 && (at.line < n.Line || at.line == n.Line && at.column < n.Column) {
 		at.skip()
@@ -251,8 +251,8 @@ func invalidYAML(text []byte, err error) error {
 	return &syntaxError{line, 1 + len(indent), fmt.Sprintf("line %d: %s", line, problem)}
 }
 
-// lastRead returns the index of the last byte, spaces aside, that the YAML
-// parser reads before it gives up.
+// lastRead is the index of the last byte, spaces aside, that the YAML parser reads before
+// it gives up.
 func lastRead(text []byte) int {
 	r := byteReader{text: text}
 	decoder := yaml.NewDecoder(&r)
@@ -285,8 +285,8 @@ type structure struct {
 	limit   int
 }
 
-// weigh returns what a value weighs with its aliases replaced: its bytes of text
-// plus one for each value in it.
+// weigh measures a value with its aliases replaced: its bytes of text plus one for each
+// value in it.
 func (s *structure) weigh(n *yaml.Node, depth int) (int, error) {
 	if n.Kind == yaml.AliasNode {
 		weight, complete := s.weights[n.Alias]

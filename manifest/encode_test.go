@@ -49,7 +49,7 @@ func checkWritten(t fataler, m *Manifest) {
 	t.Helper()
 	text, err := json.Marshal(m)
 	if err != nil {
-		t.Fatalf("%v", err)
+		t.Fatalf("json.Marshal: %v", err)
 	}
 	var again Manifest
 	if err := json.Unmarshal(text, &again); err != nil {
@@ -60,7 +60,7 @@ func checkWritten(t fataler, m *Manifest) {
 	}
 	text, err = yamlFile(m)
 	if err != nil {
-		t.Fatalf("%v", err)
+		t.Fatalf("yamlFile: %v", err)
 	}
 	got := parse(text, math.MaxInt/maxExpansion)
 	if diff := cmp.Diff(Result{Manifest: m, Findings: []Finding{}}, got); diff != "" {

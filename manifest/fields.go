@@ -6,8 +6,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// list returns the entries of a list key, and whether it is there as a list.
-// Anything but a list is a finding, and the key is ignored.
+// list reads a list key, and whether it is there as a list. Anything but a list is a
+// finding, and the key is ignored.
 func (p *parser) list(m mapping, in *path, name string) ([]*yaml.Node, bool) {
 	f := m.get(name)
 	switch {
@@ -20,8 +20,8 @@ func (p *parser) list(m mapping, in *path, name string) ([]*yaml.Node, bool) {
 	return f.value.Content, true
 }
 
-// texts returns the entries of a list key that are text, without doubles. Others
-// are left out without a finding.
+// texts reads the entries of a list key that are text, without doubles. Others are left
+// out without a finding.
 func (p *parser) texts(m mapping, in *path, name string) []string {
 	entries, _ := p.list(m, in, name)
 	return distinct(entries)
@@ -39,9 +39,8 @@ func distinct(entries []*yaml.Node) []string {
 	return texts
 }
 
-// names returns the entries of a list key that are among the known, without
-// doubles. Any other is a warning that calls it "not a …" and says what to use
-// instead.
+// names reads the entries of a list key that are among the known, without doubles. Any
+// other is a warning that calls it "not a …" and says what to use instead.
 func (p *parser) names(m mapping, in *path, name string, known []string, what string) (names []string, there bool) {
 	entries, there := p.list(m, in, name)
 	names = []string{}
@@ -57,8 +56,8 @@ func (p *parser) names(m mapping, in *path, name string, known []string, what st
 	return names, there
 }
 
-// required returns a field that has to be text and not blank. If it is not, that
-// is an error of its entry, which is what is dropped.
+// required reads a field that has to be text and not blank. If it is not, that is an error
+// of its entry, which is what is dropped.
 func (p *parser) required(m mapping, in *path, entry *yaml.Node, name, what string) string {
 	if text := m.text(name); text != "" {
 		return text

@@ -95,8 +95,8 @@ func (p *parser) report(s Severity, field *path, at *yaml.Node, format string, a
 	}
 }
 
-// inOrder returns the findings in the order of the file. Of an alias, the place
-// is that of its anchor.
+// inOrder sorts the findings by their place in the file. Of an alias, the place is that of
+// its anchor.
 func (p *parser) inOrder() []Finding {
 	slices.SortStableFunc(p.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -128,7 +128,7 @@ func resolvesOtherwise(s string) bool {
 	return plain.ShortTag() != "!!str"
 }
 
-// Quote returns a name for a message: in backticks, cut after 60 code points, and without
+// Quote writes a name into a message: in backticks, cut after 60 code points, and without
 // what could change the text around it.
 func Quote(s string) string {
 	s = shorten(s, 60)

@@ -10,7 +10,7 @@ import (
 // the site says otherwise.
 const BuiltInImageSize = "1200 x 630 px"
 
-// Of returns the hints on a standard field, the zero value for none.
+// Of looks the hints on a standard field up; the zero value is none.
 func (list FieldConstraints) Of(key string) Constraints {
 	for _, c := range list {
 		if c.Field == key {

@@ -59,7 +59,7 @@ var (
 	slotKeys = &keySet{of: "a slot", keys: []string{"key", "label", "tag"}}
 )
 
-// constraintSets returns the keys of field_constraints, whose unknown ones are findings of
+// constraintSets are the keys of field_constraints, whose unknown ones are findings of
 // Parse, with those of each field.
 func constraintSets() *keySet {
 	set := &keySet{of: "`field_constraints`", keys: standardFields, isParsed: true, parts: make(map[string]part)}

@@ -138,7 +138,7 @@ type Slot struct {
 	Tag   string `json:"tag"` // as written; unique in the manifest: #x is hash-x, and case is ignored
 }
 
-// Type returns the event type with a key.
+// Type looks an event type up by its key.
 func (e *Events) Type(key string) (EventType, bool) {
 	if e != nil {
 		for _, t := range e.Types {

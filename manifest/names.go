@@ -69,10 +69,10 @@ var messagingStates = []string{
 
 var views = []string{RecentView, SearchView}
 
-// StandardFields returns the keys of the standard fields, as the editor orders them.
+// StandardFields are the keys of the standard fields, as the editor orders them.
 func StandardFields() []string { return slices.Clone(standardFields) }
 
-// MessagingStates returns the names of the messaging states.
+// MessagingStates is a copy, which callers may change.
 func MessagingStates() []string { return slices.Clone(messagingStates) }
 
 // labelOf makes a label of a key: underscores become spaces and the first
@@ -86,8 +86,8 @@ func labelOf(key string) string {
 	return string(unicode.ToUpper(first)) + label[size:]
 }
 
-// TagIdentity returns what is equal for two names of one tag on the platform: `hash-x` is
-// `#x`, and case does not count.
+// TagIdentity is equal for two names of one tag on the platform: `hash-x` is `#x`, and
+// case does not count.
 func TagIdentity(tag string) string {
 	tag = strings.ToLower(strings.TrimSpace(tag))
 	if name, internal := strings.CutPrefix(tag, "#"); internal {
@@ -99,8 +99,8 @@ func TagIdentity(tag string) string {
 // IsInternal reports whether the name of a slot's tag says that readers do not see it.
 func (s Slot) IsInternal() bool { return strings.HasPrefix(TagIdentity(s.Tag), "hash-") }
 
-// EventTags returns the tags that a post of the type is published with: the
-// default tags, then the type's own, without doubles.
+// EventTags are those that a post of the type is published with: the default tags, then
+// the type's own, without doubles.
 func (e *Events) EventTags(t EventType) []string {
 	tags := []string{}
 	seen := make(map[string]bool)
@@ -113,9 +113,9 @@ func (e *Events) EventTags(t EventType) []string {
 	return tags
 }
 
-// Nearest returns the known name that a mistyped one is probably meant to be, or "". Case
-// does not count, and a third of the letters may be wrong. Names of more than 40 bytes are
-// not compared. The time is proportional to the number of names.
+// Nearest guesses the known name that a mistyped one is meant to be, or "". Case does not
+// count, and a third of the letters may be wrong. Names of more than 40 bytes are not
+// compared. The time is proportional to the number of names.
 func Nearest(name string, known []string) string {
 	return nearest(name, slices.DeleteFunc(slices.Clone(known), func(k string) bool { return len(k) > longestName }))
 }

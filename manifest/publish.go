@@ -22,8 +22,8 @@ type Problem struct {
 // "Custom fields"). values are by the keys of standard and custom fields, as
 // encoding/json decodes them into `any`.
 //
-// Checked are the required standard fields and, of the custom fields, required,
-// the bounds of numbers, that a URL is one of http or https with a host, the
+// Checked are the required standard fields and, of the custom fields, required
+// (a toggle has to be true, as HTML has it of a required checkbox), the bounds of numbers, that a URL is one of http or https with a host, the
 // options of a select, and max_length in code points. A number may also be text
 // that is a decimal number. Nothing else is checked: constraints on standard
 // fields are hints, and patterns and the properties of images are stored only.
@@ -63,6 +63,8 @@ func IsFilled(value any) bool {
 // check says what is wrong with a value, or "".
 func (c *CustomField) check(value any) string {
 	switch {
+	case c.Required && c.Type == "toggle" && value != true:
+		return "must be ticked"
 	case c.Required && !IsFilled(value):
 		return "is required"
 	case !IsFilled(value) && (c.Type != "text" && c.Type != "textarea" || value == nil):
@@ -114,7 +116,7 @@ func (c *CustomField) checkNumber(value any) string {
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// numberOf returns a value that is a finite number, or text that is one.
+// numberOf reads a finite number, or text that is one.
 func numberOf(value any) (float64, bool) {
 	var s string
 	switch value := value.(type) {

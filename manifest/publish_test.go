@@ -86,7 +86,10 @@ func TestPublish(t *testing.T) {
 		{"required and empty", required(of("date")), "", missing},
 		{"required and blank", required(text5), "       ", missing},
 		{"required and an empty list", required(of("image")), []any{}, missing},
-		{"required and off", required(of("toggle")), false, ""},
+		{"required and on", required(of("toggle")), true, ""},
+		{"required and off", required(of("toggle")), false, "F must be ticked."},
+		{"a required toggle that was never touched", required(of("toggle")), nil, "F must be ticked."},
+		{"a required toggle with a text", required(of("toggle")), "true", "F must be ticked."},
 		{"required and 0", required(of("number")), 0.0, ""},
 		{"required and wrong", required(of("url")), "x", noURL},
 	} {

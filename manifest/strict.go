@@ -9,9 +9,9 @@ import (
 
 // This file finds what [Parse] passes over, for people who write a manifest.
 
-// UnknownKeys returns a warning for each key of a file that the format does not have, and
-// of which Parse says nothing, in the order of the file; 10,000 at most. A file that is
-// not YAML has none. A key in an anchor is one finding, however many aliases it has.
+// UnknownKeys warns of each key of a file that the format does not have, and of which
+// Parse says nothing, in the order of the file; 10,000 at most. A file that is not YAML
+// has none. A key in an anchor is one finding, however many aliases it has.
 func UnknownKeys(text []byte) []Finding {
 	c := keyChecker{seen: make(map[checkedValue]bool)}
 	root, err := readDocument(text, MaxSize)
@@ -129,9 +129,8 @@ type PostTemplate struct {
 	Column int
 }
 
-// PostTemplates returns the templates that a file names, in its order, also those of event
-// types that are dropped; 10,000 at most. One that several types get from an anchor is
-// there once.
+// PostTemplates are those that a file names, in its order, also those of event types that
+// are dropped; 10,000 at most. One that several types get from an anchor is there once.
 func PostTemplates(text []byte) []PostTemplate {
 	root, err := readDocument(text, MaxSize)
 	if err != nil {

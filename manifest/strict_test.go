@@ -178,7 +178,7 @@ events:
 	}
 	for _, in := range []string{"", "a: [", clean, file("events:"), file("events: {types: [a]}")} {
 		if got := PostTemplates([]byte(in)); got != nil {
-			t.Errorf("%q: %v", in, got)
+			t.Errorf("%q: PostTemplates = %v, want none", in, got)
 		}
 	}
 }

@@ -40,8 +40,8 @@ func (f field) place() *yaml.Node {
 // it is written; one that is null, a list or a mapping does not count.
 type mapping []field
 
-// mappingOf returns the fields of a mapping, with merge keys (`<<`) replaced by
-// what they stand for; none of any other value.
+// mappingOf reads the fields of a mapping, with merge keys (`<<`) replaced by what they
+// stand for. Any other value has none.
 func mappingOf(n *yaml.Node) mapping {
 	n = resolve(n)
 	if n.Kind != yaml.MappingNode {
@@ -66,8 +66,7 @@ func mappingOf(n *yaml.Node) mapping {
 	return m
 }
 
-// fieldAt returns the field whose key is at an index of a mapping's content, and
-// whether it counts.
+// The index is that of the key in the mapping's content. ok is whether the field counts.
 func fieldAt(n *yaml.Node, i int) (field, bool) {
 	key := resolve(n.Content[i])
 	if key.Kind != yaml.ScalarNode || isNull(key) {
@@ -106,7 +105,7 @@ func (m *mapping) merge(n *yaml.Node, known map[string]bool) {
 	}
 }
 
-// get returns a field; its value is nil if the mapping has not got it.
+// The value of a field that is missing is nil.
 func (m mapping) get(name string) field {
 	for _, f := range m {
 		if f.name == name {
@@ -118,7 +117,7 @@ func (m mapping) get(name string) field {
 
 func (m mapping) text(name string) string { return textOf(m.get(name).value) }
 
-// textOf returns a value that is text and not blank, or "".
+// textOf is "" for a value that is not text, or blank.
 func textOf(n *yaml.Node) string {
 	if n == nil {
 		return ""
@@ -145,8 +144,8 @@ var (
 	core   = regexp.MustCompile(`^(?:0x[0-9a-fA-F]+|0o[0-7]+)$`)
 )
 
-// positive returns a value that is a whole number above 0, or 0. One that is
-// too large for an int is the largest.
+// positive is 0 for a value that is not a whole number above 0. One that is too large for
+// an int is the largest.
 func positive(n *yaml.Node) int {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return 0
@@ -169,7 +168,7 @@ func positive(n *yaml.Node) int {
 	return max(0, i)
 }
 
-// number returns a value that is a finite number, or nil.
+// number is nil for a value that is not a finite number.
 func number(n *yaml.Node) *float64 {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return nil

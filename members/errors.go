@@ -30,7 +30,7 @@ var (
 
 	// ErrNotText means that a value is not UTF-8 or has U+0000, which PostgreSQL
 	// refuses. No store takes or finds such a value.
-	ErrNotText = errors.New("not text that can be kept")
+	ErrNotText = errors.New("not text that can be stored")
 )
 
 // Code tells programs why a request was not done (docs/members_api.md#answers). Codes stay
@@ -107,8 +107,8 @@ func (*RefusedError) Describe() errcode.Description {
 	return d
 }
 
-// ForLog returns what a log may say of an error: not what the platform says of a
-// member, which may have the member's data in it.
+// ForLog words an error for the log: without what the platform says of a member, which may
+// have the member's data in it.
 func ForLog(err error) string {
 	if _, ok := errors.AsType[*platform.Refusal](err); ok {
 		return "refused"

@@ -58,7 +58,7 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 					}
 					result, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", write.fields, nil)
 					if err != nil || result.Queued != away {
-						t.Fatalf("%+v, %v", result, err)
+						t.Fatalf("Update = %+v, %v, want no error, queued %v", result, err, away)
 					}
 					if away {
 						b.Platform.EditMember(jane.PlatformID, byStaff) // staff reach it by another way
@@ -157,7 +157,7 @@ func TestRefusedLeavesWhatIsPending(t *testing.T) {
 		b.CatchUp()
 		b.SameOnPlatform("jane@example.com crm's")
 		if got := b.Get("jane@example.com"); got.Note != "staff's" {
-			t.Errorf("%+v", got)
+			t.Errorf(`Get = %+v, want note "staff's"`, got)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (s *Service) Hold(ctx context.Context, r Request) (held context.Context, re
 
 type claimKey struct{}
 
-// claimOf returns the request that a write in a context is for, or nil.
+// claimOf is nil for a write without an Idempotency-Key.
 func claimOf(ctx context.Context) *Request {
 	claim, _ := ctx.Value(claimKey{}).(*Request)
 	return claim

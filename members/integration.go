@@ -58,7 +58,7 @@ type Limit struct {
 	Window   time.Duration
 }
 
-// ShortWindow returns the window as people write it: 1m, not 1m0s.
+// ShortWindow writes the window as people do: 1m, not 1m0s.
 func (l Limit) ShortWindow() string {
 	text := l.Window.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -73,10 +73,10 @@ func (l Limit) ShortWindow() string {
 // KeyHash is the SHA-256 of an integration key. A key itself is never kept.
 type KeyHash [sha256.Size]byte
 
-// HashKey returns the hash of a key.
+// HashKey is all that the store has of a key.
 func HashKey(key string) KeyHash { return sha256.Sum256([]byte(key)) }
 
-// String returns the hash in hexadecimal.
+// String is hexadecimal.
 func (h KeyHash) String() string { return hex.EncodeToString(h[:]) }
 
 // ParseKeyHash undoes String.
@@ -98,11 +98,11 @@ type Integrations interface {
 	// has the name is revoked.
 	AddIntegration(ctx context.Context, i Integration) error
 
-	// ListIntegrations returns those of a site by name, revoked ones too.
+	// ListIntegrations lists those of a site by name, revoked ones too.
 	ListIntegrations(ctx context.Context, site string) ([]Integration, error)
 
-	// FindIntegration returns the one of a site whose key has a hash, if it is
-	// not revoked. Errors: ErrNotFound.
+	// FindIntegration finds the one of a site by the hash of its key, if it is not
+	// revoked. Errors: ErrNotFound.
 	FindIntegration(ctx context.Context, site string, key KeyHash) (Integration, error)
 
 	// RotateIntegration gives one another key, which is valid even if the

@@ -8,9 +8,9 @@ import (
 
 // This file is for writing many members at once: it leaves out what a member has already.
 
-// Known returns the record of the member that an identifier names, if the store has it.
-// The platform is not asked. Errors: ErrNotFound, also for a member whose create the platform
-// refused: it is created anew.
+// Known finds the record of a member in the store, by an identifier. The platform is not
+// asked. Errors: ErrNotFound, also for a member whose create the platform refused: it is
+// created anew.
 func (s *Service) Known(ctx context.Context, i Integration, identifier string) (Record, error) {
 	r, err := s.Store.Find(ctx, s.key(i, identifier))
 	if err == nil {
@@ -24,8 +24,8 @@ func (i Integration) IsPlaceholder(email string) bool {
 	return i.makesAt(domainOf(email))
 }
 
-// Changes returns those of the fields that a member does not have yet. Newsletters are
-// always among them, since a member does not say which it gets.
+// Changes picks the fields that a member does not have yet. Newsletters are always among
+// them, since a member does not say which it gets.
 func (f Fields) Changes(m Member) Fields {
 	if f.Email != nil && emailaddr.Key(*f.Email) == emailaddr.Key(m.Email) {
 		f.Email = nil
@@ -43,7 +43,7 @@ func (f Fields) Changes(m Member) Fields {
 	return f
 }
 
-// unless returns a field, or nil if it has a value already.
+// unless is nil for a field that has the value already.
 func unless[T comparable](field *T, value T) *T {
 	if field != nil && *field == value {
 		return nil

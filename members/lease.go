@@ -26,7 +26,7 @@ type Leases struct {
 	Timeout time.Duration
 }
 
-// New returns a lease that can be given to the store.
+// New makes a lease of LeaseTime from now, for the store to grant.
 func (l Leases) New() Lease { return Lease{Owner: rand.Text(), Until: l.Now().Add(LeaseTime)} }
 
 // Acquire waits for the lease of a record, and reads it anew. The owner is empty
@@ -84,8 +84,8 @@ func (l Leases) Forget(ctx context.Context, r Record, owner string) error {
 	return nil
 }
 
-// Detached returns a context for what must be noted in the store even if the
-// caller has left.
+// Detached derives a context for what must be stored even if the caller has left. It ends
+// after StoreTimeout.
 func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), StoreTimeout)
 }

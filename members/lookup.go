@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// find returns the record that an identifier names, as Get does.
+// find takes an identifier as Get does.
 func (s *Service) find(ctx context.Context, i Integration, identifier string) (Record, error) {
 	r, err := s.Store.Find(ctx, s.key(i, identifier))
 	if err == nil {

@@ -24,8 +24,8 @@ type Member struct {
 	MemberID string
 }
 
-// NewGUID returns an identifier for a new member. They are ordered by time
-// (RFC 9562, version 7), so the store grows at its end.
+// NewGUID identifies a new member. The identifiers are ordered by time (RFC 9562, version
+// 7), so the store grows at its end.
 func NewGUID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Newsletter is a newsletter that a member was signed up for or off.

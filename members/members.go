@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Get returns the member that an identifier names: an email, or a member ID in
-// Custom ID mode. An email that the store does not know is asked of the platform.
-// Errors: ErrNotFound, of which *RefusedError is one; *InvalidError.
+// Get finds a member by an identifier: an email, or a member ID in Custom ID mode. An
+// email that the store does not know is asked of the platform. Errors: ErrNotFound, of
+// which *RefusedError is one; *InvalidError.
 func (s *Service) Get(ctx context.Context, i Integration, identifier string) (Result, error) {
 	result, err := s.Store.Read(ctx, s.key(i, identifier))
 	if !errors.Is(err, ErrNotFound) {
@@ -27,8 +27,8 @@ func (s *Service) Get(ctx context.Context, i Integration, identifier string) (Re
 	return r.Result(), err
 }
 
-// GetByGUID returns the member with a GUID, without a MemberID, as the result of
-// its last write. Errors: ErrNotFound.
+// GetByGUID finds a member for the result of its last write, so without a MemberID.
+// Errors: ErrNotFound.
 func (s *Service) GetByGUID(ctx context.Context, guid string) (Result, error) {
 	r, err := s.Store.Find(ctx, Key{Site: s.Site, GUID: guid})
 	if err == nil && r.Deleted {
@@ -81,7 +81,7 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 	return result(created, err)
 }
 
-// createdBefore returns the result of a create that was done before.
+// createdBefore answers a create that was done before.
 func createdBefore(r Record, memberID string, err error) (Result, error) {
 	if err != nil {
 		return Result{}, err
@@ -131,7 +131,7 @@ func (s *Service) forgetRefused(ctx context.Context, i Integration, identifier s
 	return err
 }
 
-// result returns what a caller is told of a write.
+// result turns an outcome of the outbox into what a caller is told.
 func result(d Delivered, err error) (Result, error) {
 	if IsTaken(err) {
 		err = errEmailTaken
@@ -142,10 +142,10 @@ func result(d Delivered, err error) (Result, error) {
 	return Result{Member: d.Member, Queued: d.Queued}, nil
 }
 
-// clock returns the time, as exactly as the store keeps it.
+// clock is truncated to what the store keeps: milliseconds.
 func (s *Service) clock() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
-// Latest returns the later of two times.
+// Latest takes the later time, or a if they are equal.
 func Latest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b

@@ -39,7 +39,7 @@ func TestWriteThrough(t *testing.T) {
 
 		updated, err := b.Service.Update(t.Context(), byEmail, "JANE@example.com", members.Fields{Labels: &[]string{" VIP", "vip", "new"}}, nil)
 		if err != nil || updated.Queued {
-			t.Fatalf("%+v, %v", updated, err)
+			t.Fatalf("Update = %+v, %v, want no error, not queued", updated, err)
 		}
 		if diff := cmp.Diff([]string{"VIP", "new"}, updated.Member.Labels); diff != "" {
 			t.Errorf("updated.Member.Labels (-want +got):\n%s", diff)
@@ -51,7 +51,7 @@ func TestWriteThrough(t *testing.T) {
 			t.Errorf("b.Get(\"jane@example.com\").Member (-want +got):\n%s", diff)
 		}
 		if deleted, err := b.Service.Delete(t.Context(), byEmail, "jane@example.com", nil); err != nil || deleted.Queued {
-			t.Fatalf("%+v, %v", deleted, err)
+			t.Fatalf("Delete = %+v, %v, want no error, not queued", deleted, err)
 		}
 		b.SameOnPlatform()
 		if _, err := b.Service.Get(t.Context(), byEmail, "jane@example.com"); !errors.Is(err, members.ErrNotFound) {
@@ -96,11 +96,11 @@ func TestReadThrough(t *testing.T) {
 		}
 		got, err := b.Service.Get(ctx, byEmail, "old@example.com")
 		if err != nil || b.Get("old@example.com").PlatformID != "p-old" || got.Member.Name != "Old" || got.Member.Status != "paid" {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf(`Get = %+v, %v, want no error, platformID "p-old", name "Old", status "paid"`, got, err)
 		}
 		again, err := b.Service.Get(ctx, byEmail, "OLD@example.com")
 		if err != nil || again.Member.GUID != got.Member.GUID {
-			t.Errorf("%+v, %v", again, err)
+			t.Errorf("Get = %+v, %v, want no error, GUID %v", again, err, got.Member.GUID)
 		}
 		if _, err := b.Service.Get(ctx, byEmail, "missing@example.com"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("an unknown email: %v", err)
@@ -134,12 +134,13 @@ func TestCustomIDMode(t *testing.T) {
 			}
 		}
 		if first.Member.Email != "jane@example.com" || !first.Member.Subscribed || second.Member.Email == third.Member.Email {
-			t.Errorf("%+v, %+v, %+v", first.Member, second.Member, third.Member)
+			t.Errorf(`Create = %+v, %+v, %+v, want email "jane@example.com", subscribed, another email than %v`,
+				first.Member, second.Member, third.Member, third.Member.Email)
 		}
 		var invalid *members.InvalidError
 		for _, f := range []members.Fields{with("x@example.com"), with("x@example.com", id("")), with("x@example.com", id("A/1")), with("x@example.com", id("a\x00b"))} {
 			if _, err := b.Service.Create(ctx, byID, f); !errors.As(err, &invalid) {
-				t.Errorf("%+v: %v", f, err)
+				t.Errorf("%+v: Create = %v, want a *members.InvalidError", f, err)
 			}
 		}
 		if _, err := b.Service.Create(ctx, strict, with("jane@example.com", id("1"))); !errors.As(err, &invalid) || invalid.Message != members.EmailTaken {
@@ -147,7 +148,7 @@ func TestCustomIDMode(t *testing.T) {
 		}
 		got, err := b.Service.Get(ctx, byID, "a+1")
 		if err != nil || got.Member.GUID != second.Member.GUID || got.Member.MemberID != "a+1" {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf(`Get = %+v, %v, want no error, GUID %v, memberID "a+1"`, got, err, second.Member.GUID)
 		}
 		if _, err := b.Service.Get(ctx, byID, "jane@example.com"); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("by email: %v", err)
@@ -156,7 +157,7 @@ func TestCustomIDMode(t *testing.T) {
 		b.Platform.Members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com"}
 		old := b.Create(byID, with("old@example.com", id("old")))
 		if old.Queued || old.Member.Email != "old@members.invalid" || old.Member.Subscribed {
-			t.Errorf("%+v", old)
+			t.Errorf(`Create = %+v, want not queued, email "old@members.invalid", not subscribed`, old)
 		}
 	})
 }
@@ -206,7 +207,7 @@ func TestValidation(t *testing.T) {
 	for name, f := range tests {
 		var invalid *members.InvalidError
 		if _, err := b.Service.Create(t.Context(), byEmail, f); !errors.As(err, &invalid) || !strings.HasSuffix(invalid.Message, ".") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf(`%s: Create = %v, want a *members.InvalidError, message ending with "."`, name, err)
 		}
 	}
 	b.SameOnPlatform()
@@ -228,7 +229,7 @@ func TestEmailsInAnotherCase(t *testing.T) {
 			t.Errorf("create: %v", err)
 		}
 		if dup := b.Create(byID, with("OLD@example.com", id("7"))); dup.Member.Email != "7@members.invalid" {
-			t.Errorf("%+v", dup)
+			t.Errorf(`Create = %+v, want email "7@members.invalid"`, dup)
 		}
 		b.Create(byEmail, with("jane@example.com"))
 		if _, err := b.Service.Update(ctx, byEmail, "jane@example.com", with("oLD@example.com"), nil); !errors.As(err, &invalid) || invalid.Message != members.EmailTaken {
@@ -238,7 +239,7 @@ func TestEmailsInAnotherCase(t *testing.T) {
 			t.Errorf("update of the case: %v", err)
 		}
 		if got, err := b.Service.Get(ctx, byEmail, "old@example.com"); err != nil || got.Member.Email != "Old@Example.com" {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf(`Get = %+v, %v, want no error, email "Old@Example.com"`, got, err)
 		}
 		b.SameOnPlatform("7@members.invalid ", "Jane@example.com ", "Old@Example.com ")
 	})
@@ -287,7 +288,7 @@ func TestManyWritersOfOneMember(t *testing.T) {
 		wg.Wait()
 		m, err := service.Store.Find(t.Context(), members.Key{Site: "daily", Email: "jane@example.com"})
 		if err != nil || m.Version != 1+writers {
-			t.Errorf("%+v, %v", m, err)
+			t.Errorf("Find = %+v, %v, want no error, version %v", m, err, 1+writers)
 		}
 	})
 }
@@ -298,7 +299,7 @@ func TestNoPlatform(t *testing.T) {
 		b.Service = members.New(members.Config{Site: membertest.Site, Store: b.Store})
 		b.Create(byEmail, with("jane@example.com"))
 		if result, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("Jane")}, nil); err != nil || result.Queued {
-			t.Errorf("%+v, %v", result, err)
+			t.Errorf("Update = %+v, %v, want no error, not queued", result, err)
 		}
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{}, func(members.Member) bool { return false }); !errors.Is(err, members.ErrPrecondition) {
 			t.Errorf("no match: %v", err)
@@ -307,7 +308,7 @@ func TestNoPlatform(t *testing.T) {
 			t.Errorf("b.Service.Delete: %v", err)
 		}
 		if _, err := b.Service.Get(t.Context(), byEmail, "jane@example.com"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("%v", err)
+			t.Errorf("Get = %v, want error %v", err, members.ErrNotFound)
 		}
 		b.Create(byEmail, with("jane@example.com"))
 		if b.Pending() != 0 {

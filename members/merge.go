@@ -7,7 +7,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Merge returns a record as the platform has the member, and whether that is a
+// Merge takes over what the platform has of the member. changed is whether that is a
 // change. Fields that are pending stay.
 func (r Record) Merge(found platform.Member) (after Record, changed bool) {
 	after, changed = r.MergeFields(found)

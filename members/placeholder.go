@@ -19,8 +19,8 @@ var ErrPlaceholder error = &InvalidError{
 	"The email is a placeholder, which never gets mail: is_subscribed must be false, and no newsletter active.", CodePlaceholder,
 }
 
-// placeholders returns the addresses that a new member whose email is taken may get,
-// in this order; none if the integration allows no duplicates.
+// placeholders are the addresses to try for a new member whose email is taken, in this
+// order; none if the integration allows no duplicates.
 func (i Integration) placeholders(r Record) []string {
 	if !i.allowsDuplicates() {
 		return nil
@@ -28,8 +28,7 @@ func (i Integration) placeholders(r Record) []string {
 	return []string{i.placeholder(r.MemberID, ""), i.placeholder(r.MemberID, r.GUID)}
 }
 
-// placeholder returns the placeholder of a member. The suffix makes it unique where the
-// member ID alone does not.
+// The suffix makes the address unique where the member ID alone does not.
 func (i Integration) placeholder(memberID, suffix string) string {
 	const longest = 64 // of the part before the at-sign (RFC 5321, section 4.5.3.1.1)
 	safe := strings.Map(func(c rune) rune {
@@ -79,8 +78,8 @@ func (s *Service) silence(ctx context.Context, i Integration, r *Record) error {
 	return nil
 }
 
-// checkSilent returns ErrPlaceholder for a write that subscribes a placeholder, or gives
-// one to a member who is subscribed. One that names neither leaves a member as the
+// checkSilent refuses a write that subscribes a placeholder, or gives one to a member who
+// is subscribed, with ErrPlaceholder. One that names neither leaves a member as the
 // platform's staff want it.
 func (s *Service) checkSilent(ctx context.Context, i Integration, before, after Record) error {
 	isNamed := after.Named[SubscriptionField] != before.Named[SubscriptionField] || emailaddr.Key(after.Email) != emailaddr.Key(before.Email)

@@ -108,7 +108,7 @@ func TestPlaceholderThatStaffSubscribed(t *testing.T) {
 		b.Refresh(two.PlatformID)
 		result, err := b.Service.Update(t.Context(), byID, "2", members.Fields{Name: new("Two")}, nil)
 		if err != nil || !result.Member.Subscribed || !b.Platform.Members[two.PlatformID].Subscribed {
-			t.Errorf("%+v, %v", result, err)
+			t.Errorf("Update = %+v, %v, want no error, subscribed, subscribed", result, err)
 		}
 	})
 }
@@ -157,7 +157,7 @@ func TestUpdateToATakenEmail(t *testing.T) {
 				t.Errorf("%s: %v, want %q", test.email, err, members.EmailTaken)
 			}
 			if diff := cmp.Diff(before, b.Record(test.of), cmpopts.IgnoreFields(members.Record{}, "Version", "Applied", "Named")); diff != "" {
-				t.Errorf("%s: %s", test.email, diff)
+				t.Errorf("%s: Record (-want +got):\n%s", test.email, diff)
 			}
 		}
 		for _, own := range []string{"joe@example.com", "Joe@Example.com"} {

@@ -16,7 +16,7 @@ func (i Integration) makesAt(domain string) bool {
 	return i.allowsDuplicates() && domainOf("@"+i.PlaceholderDomain) == domain
 }
 
-// domainOf returns the domain of an address in the form that is compared.
+// domainOf is in the form that is compared.
 func domainOf(address string) string {
 	key := emailaddr.Key(address)
 	return key[strings.LastIndexByte(key, '@')+1:]

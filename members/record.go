@@ -60,8 +60,8 @@ type Record struct {
 // RefusalRetention is how long it is kept why the platform refused a create.
 const RefusalRetention = 7 * 24 * time.Hour
 
-// CheckIsThere returns a *RefusedError for a record whose create the platform refused, so
-// that there is no such member.
+// CheckIsThere fails with a *RefusedError for a record whose create the platform refused,
+// so that there is no such member.
 func (r *Record) CheckIsThere() error {
 	if r.Refused == "" || r.PlatformID != "" || r.IsPending() || r.Deleted {
 		return nil
@@ -69,7 +69,7 @@ func (r *Record) CheckIsThere() error {
 	return &RefusedError{Reason: r.Refused}
 }
 
-// Result returns what a caller is told of a member.
+// Result converts the record to what a caller is told of the member.
 func (r *Record) Result() Result {
 	return Result{Member: r.Member, Queued: r.IsPending(), Refused: r.Refused}
 }
@@ -87,7 +87,7 @@ const (
 	fields
 )
 
-// PlatformFields returns all fields that the platform keeps too.
+// PlatformFields are all fields that the platform keeps too.
 func PlatformFields() []Field {
 	return []Field{EmailField, NameField, NoteField, LabelsField, SubscriptionField}
 }
@@ -117,8 +117,8 @@ func (r *Record) IsPending() bool { return r.Applied < r.Version }
 // named a field.
 func (r *Record) HasPending(f Field) bool { return r.Named[f] > r.Applied }
 
-// ActiveNewsletters returns the IDs of the newsletters that the member is signed
-// up for, or nil if the platform chooses them.
+// ActiveNewsletters are the IDs of the newsletters that the member is signed up for, nil
+// if the platform chooses them.
 func (r *Record) ActiveNewsletters() []string {
 	if r.Newsletters == nil {
 		return nil

@@ -63,9 +63,9 @@ var (
 // Requests remembers answered requests for 24 hours. What is said of [Store]
 // holds for it too.
 type Requests interface {
-	// BeginRequest returns the response of a request that was answered before;
-	// otherwise the owner has the request for ClaimTime, and ends it. Errors:
-	// ErrOtherRequest, ErrUnderWay, ErrNotText.
+	// BeginRequest finds the response of a request that was answered before. Otherwise the
+	// owner has the request for ClaimTime, and ends it. Errors: ErrOtherRequest,
+	// ErrUnderWay, ErrNotText.
 	BeginRequest(ctx context.Context, r Request, now time.Time) (Begun, error)
 
 	// RenewRequest gives a request to its owner for another ClaimTime, unless another

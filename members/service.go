@@ -31,9 +31,8 @@ type Delivered struct {
 
 // Inbound brings members of the publishing platform here.
 type Inbound interface {
-	// ReadThrough returns the member of the platform that has an email, and keeps
-	// it in the store. Errors: ErrNotFound, *InvalidError if the platform does
-	// not respond.
+	// ReadThrough asks the platform for the member that has an email, and keeps it in the
+	// store. Errors: ErrNotFound, *InvalidError if the platform does not respond.
 	ReadThrough(ctx context.Context, site, email string) (Record, error)
 }
 

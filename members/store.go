@@ -30,13 +30,12 @@ type Lease struct {
 // it is there, and after an error nothing of it. Times are kept to the
 // millisecond.
 type Store interface {
-	// Read returns a member by its email, or by its MemberID in an integration.
-	// Tombstones are not found. Errors: ErrNotFound; *RefusedError is one of these.
+	// Read finds a member by its email, or by its MemberID in an integration. Tombstones
+	// are not found. Errors: ErrNotFound; *RefusedError is one of these.
 	Read(ctx context.Context, key Key) (Result, error)
 
-	// Find returns a record. Tombstones are found by PlatformID and GUID only, and
-	// records of which CheckIsThere returns an error like others.
-	// Errors: ErrNotFound.
+	// Find finds a record. Tombstones are found by PlatformID and GUID only, and records
+	// of which CheckIsThere returns an error like others. Errors: ErrNotFound.
 	Find(ctx context.Context, key Key) (Record, error)
 
 	// Insert adds a record at version 1. If its MemberID is not empty, that is

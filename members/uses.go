@@ -39,7 +39,7 @@ type use struct {
 	at time.Time
 }
 
-// NewUses returns Uses that need Run. The clock is the store's. A use that could not be
+// NewUses makes Uses that need Run. The clock is the store's. A use that could not be
 // written is reported to failed; it is tried again a minute later.
 func NewUses(store Integrations, now func() time.Time, failed func(Integration, error)) *Uses {
 	return &Uses{store: store, now: now, failed: failed, queue: make(chan use, maxUses), pending: make(map[KeyHash]time.Time)}

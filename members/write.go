@@ -141,7 +141,7 @@ func (i Integration) storeNew(r *Record, put func() error) error {
 	return explainTaken(err)
 }
 
-// explainTaken returns what a caller is told of an error of the store's.
+// explainTaken words an error of the store's for a caller.
 func explainTaken(err error) error {
 	switch {
 	case errors.Is(err, ErrEmailTaken):

@@ -27,7 +27,7 @@ func TestComparisons(t *testing.T) {
 			t.Helper()
 			got, err := store.FindComparison(ctx, "daily")
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
-				t.Errorf("%s, %v", diff, err)
+				t.Errorf("FindComparison: error %v, want none (-want +got):\n%s", err, diff)
 			}
 		}
 		request := func() {
@@ -39,7 +39,7 @@ func TestComparisons(t *testing.T) {
 		check(inbound.Comparison{Site: "daily"})
 		one, two := members.Lease{Owner: "one", Until: time.Now().Add(time.Hour)}, members.Lease{Owner: "two", Until: time.Now().Add(time.Hour)}
 		if c, err := store.ClaimComparison(ctx, "daily", one); c != (inbound.Comparison{Site: "daily"}) || err != nil {
-			t.Errorf("%+v, %v", c, err)
+			t.Errorf("ClaimComparison = %+v, %v, want c %v, no error", c, err, (inbound.Comparison{Site: "daily"}))
 		}
 		for range 2 {
 			if _, err := store.ClaimComparison(ctx, "daily", two); !errors.Is(err, members.ErrConflict) {
@@ -60,7 +60,7 @@ func TestComparisons(t *testing.T) {
 		c.Requested = 2
 		check(c)
 		if got, err := store.ClaimComparison(ctx, "daily", two); got != c || err != nil {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("ClaimComparison = %+v, %v, want %v, no error", got, err, c)
 		}
 		if _, err := store.ClaimComparison(ctx, "weekly", one); err != nil {
 			t.Errorf("another site: %v", err)
@@ -99,7 +99,7 @@ func TestWaitingComparisons(t *testing.T) {
 		}
 		got, err := store.WaitingComparisons(ctx)
 		if diff := cmp.Diff([]string{"given up", "of a dead edge", "requested"}, got); diff != "" || err != nil {
-			t.Errorf("%s, %v", diff, err)
+			t.Errorf("WaitingComparisons: error %v, want none (-want +got):\n%s", err, diff)
 		}
 		if db.Kind != database.SQLite {
 			return
@@ -173,7 +173,7 @@ func TestReconcile(t *testing.T) {
 			t.Errorf("after p-fresh: %+v, %v", list, err)
 		}
 		if n, err := store.CountOnPlatform(ctx, "daily"); n != 5 || err != nil {
-			t.Errorf("%d, %v", n, err)
+			t.Errorf("CountOnPlatform = %d, %v, want n 5, no error", n, err)
 		}
 		if _, err := store.Find(ctx, members.Key{Site: "daily", Integration: "crm", MemberID: "c-gone"}); !errors.Is(err, members.ErrNotFound) {
 			t.Errorf("the member ID of a deleted member: %v", err)

@@ -47,7 +47,7 @@ func TestAll(t *testing.T) {
 		all := func(site, integration string) (list []members.Member) {
 			for m, err := range store.All(t.Context(), site, integration) {
 				if err != nil {
-					t.Fatal(err)
+					t.Fatalf("All: %v", err)
 				}
 				list = append(list, m)
 			}

@@ -42,7 +42,7 @@ func (s records) Forget(ctx context.Context, site string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("deleting what is kept of site %s: %w", site, err)
+		return fmt.Errorf("deleting the data of site %s: %w", site, err)
 	}
 	return nil
 }

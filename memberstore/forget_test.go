@@ -27,7 +27,7 @@ func TestForget(t *testing.T) {
 		must := func(err error) {
 			t.Helper()
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("error %v, want none", err)
 			}
 		}
 		for _, site := range []string{"daily", "weekly"} {
@@ -98,6 +98,6 @@ func TestTablesOfSites(t *testing.T) {
 	slices.Sort(got)
 	want := slices.Sorted(slices.Values(append([]string{"members", "member_ids"}, tablesOfSites...)))
 	if diff := cmp.Diff(want, got); diff != "" || rows.Err() != nil {
-		t.Errorf("%s, %v", diff, rows.Err())
+		t.Errorf("mismatch: error %v, want none (-want +got):\n%s", rows.Err(), diff)
 	}
 }

@@ -32,7 +32,7 @@ func TestImports(t *testing.T) {
 			}
 			got, err := store.FindImport(ctx, "daily")
 			if diff := cmp.Diff(i, got); diff != "" || err != nil {
-				t.Errorf("%s, %v", diff, err)
+				t.Errorf("FindImport: error %v, want none (-want +got):\n%s", err, diff)
 			}
 		}
 		if err := store.EndImport(ctx, "daily"); err != nil {

@@ -46,7 +46,7 @@ func TestIntegrations(t *testing.T) {
 		gone := func(site string, hash members.KeyHash) {
 			t.Helper()
 			if i, err := store.FindIntegration(ctx, site, hash); !errors.Is(err, members.ErrNotFound) {
-				t.Errorf("%s %s: %+v, %v", site, hash, i, err)
+				t.Errorf("%s %s: FindIntegration = %+v, %v, want error %v", site, hash, i, err, members.ErrNotFound)
 			}
 		}
 		gone("daily", members.HashKey("h3")) // is another site's

@@ -36,7 +36,7 @@ func TestFind(t *testing.T) {
 			{Site: "weekly", PlatformID: "p-1"},
 		} {
 			if m, err := store.Find(t.Context(), key); !errors.Is(err, members.ErrNotFound) {
-				t.Errorf("%+v: %v, %v", key, m, err)
+				t.Errorf("%+v: Find = %v, %v, want error %v", key, m, err, members.ErrNotFound)
 			}
 			if m, err := store.Read(t.Context(), key); key.PlatformID == "" && !errors.Is(err, members.ErrNotFound) {
 				t.Errorf("read %+v: %v, %v", key, m, err)
@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 		} {
 			got, err := store.Read(t.Context(), key)
 			if err != nil {
-				t.Fatalf("%+v: %v", key, err)
+				t.Fatalf("%+v: Read: %v", key, err)
 			}
 			want.MemberID = key.MemberID
 			if diff := cmp.Diff(members.Result{Member: want}, got); diff != "" {
@@ -256,7 +256,7 @@ func TestLease(t *testing.T) {
 		now := time.Now()
 		me, other := members.Lease{Owner: "me", Until: now.Add(time.Hour)}, members.Lease{Owner: "other", Until: now.Add(time.Hour)}
 		if got, err := store.Lease(t.Context(), "guid-joe", me); err != nil || got.GUID != "guid-joe" || got.Version != 1 {
-			t.Fatalf("%v, %v", got, err)
+			t.Fatalf(`Lease = %v, %v, want no error, GUID "guid-joe", version 1`, got, err)
 		}
 		if _, err := store.Lease(t.Context(), "guid-joe", me); !errors.Is(err, members.ErrConflict) {
 			t.Errorf("its own lease again: %v", err)

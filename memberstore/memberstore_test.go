@@ -66,7 +66,7 @@ func find(t testing.TB, store outbox.Store, key members.Key) members.Record {
 	t.Helper()
 	m, err := store.Find(t.Context(), key)
 	if err != nil {
-		t.Fatalf("%+v: %v", key, err)
+		t.Fatalf("%+v: Find: %v", key, err)
 	}
 	return m
 }

@@ -80,7 +80,8 @@ type Refusal struct {
 const countReasons = `SELECT site, refused, count(*) FROM members WHERE refused <> ''
 	GROUP BY site, refused ORDER BY site, count(*) DESC, refused`
 
-// CountRefused returns these reasons by site, the most frequent first.
+// CountRefused counts members by site and reason, the most frequent reason of a site
+// first.
 func (s queue) CountRefused(ctx context.Context) ([]Refusal, error) {
 	list, err := database.List(ctx, s.db.Read, func(row database.Row) (r Refusal, err error) {
 		err = row.Scan(&r.Site, &r.Reason, &r.Members)

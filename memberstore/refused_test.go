@@ -39,7 +39,7 @@ func TestCountRefused(t *testing.T) {
 		got, err := store.CountRefused(t.Context())
 		want := []memberstore.Refusal{{"daily", "There is no newsletter 1.", 2}, {"daily", "Invalid note.", 1}, {"weekly", "There is no newsletter 1.", 1}}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%v, %s", err, diff)
+			t.Errorf("CountRefused: error %v, want none (-want +got):\n%s", err, diff)
 		}
 	})
 }

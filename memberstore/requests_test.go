@@ -52,7 +52,7 @@ func TestRequests(t *testing.T) {
 		for _, step := range steps {
 			got, err := store.BeginRequest(ctx, step.request, then.Add(step.at))
 			if diff := cmp.Diff(step.want, got); diff != "" || !errors.Is(err, step.err) {
-				t.Errorf("%s: %s, %v", step.name, diff, err)
+				t.Errorf("%s: BeginRequest: error %v, want none (-want +got):\n%s", step.name, err, diff)
 			}
 			if step.end {
 				if err := store.EndRequest(ctx, step.request, step.answer); err != nil {

@@ -56,7 +56,7 @@ type executor interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// changeOne returns ErrConflict for a statement that found nothing to change.
+// changeOne fails with ErrConflict for a statement that found nothing to change.
 func changeOne(result sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ const (
 	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription, m.refused, m.refused_at`
 )
 
-// list returns the records that a query of columns and a MemberID finds.
+// The query selects columns and a MemberID.
 func (s tables) list(ctx context.Context, query string, args ...any) ([]members.Record, error) {
 	return database.List(ctx, s.db.Read, scanRecord, query, args...)
 }
@@ -128,7 +128,7 @@ func encode[T any](list []T) string {
 
 func null(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
 
-// millis returns a time as Unix milliseconds; the zero time is 0.
+// millis is in Unix milliseconds; the zero time is 0.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-// checkText returns ErrNotText if one of some values cannot be kept: PostgreSQL
-// takes UTF-8 without U+0000 only, and a store on SQLite is to take no more.
+// checkText fails with ErrNotText if a value cannot be kept: PostgreSQL takes UTF-8
+// without U+0000 only, and a store on SQLite is to take no more.
 func checkText(values ...string) error {
 	for _, value := range values {
 		if !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0 {
@@ -29,7 +29,8 @@ func checkMember(m members.Record) error {
 	return checkText(m.Email, m.Name, m.Note, m.Status, m.PlatformID, m.MemberID, m.Sent)
 }
 
-// asText returns what can be kept of a problem, which may have the words of others.
+// asText replaces in a problem what the store cannot keep. It may have the words of
+// others.
 func asText(problem string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(problem, "\ufffd"), "\x00", "\ufffd")
 }

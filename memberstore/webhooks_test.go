@@ -25,7 +25,7 @@ func TestWebhooks(t *testing.T) {
 			t.Helper()
 			got, err := store.FindWebhook(ctx, "daily")
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
-				t.Errorf("%s, %v", diff, err)
+				t.Errorf("FindWebhook: error %v, want none (-want +got):\n%s", err, diff)
 			}
 		}
 		if _, err := store.FindWebhook(ctx, "daily"); !errors.Is(err, members.ErrNotFound) {

@@ -17,16 +17,16 @@ const Members = "members"
 
 // Outbox is what syncs members to the platforms.
 type Outbox interface {
-	// Pending returns pending records of a site, those whose next attempt comes first
-	// before others, and how many there are in all.
+	// Pending lists pending records of a site, those whose next attempt comes first before
+	// others, and counts all.
 	Pending(ctx context.Context, site string, limit int) ([]members.Record, int, error)
 
-	// Refused returns records of a site whose last write the platform refused for good, the
+	// Refused lists records of a site whose last write the platform refused for good, the
 	// last first.
 	Refused(ctx context.Context, site string, limit int) ([]members.Record, error)
 
-	// CountAll returns how many records are pending, by site, of all sites in the store that
-	// have any.
+	// CountAll counts the pending records by site, of all sites in the store that have
+	// any.
 	CountAll(ctx context.Context) (map[string]int, error)
 
 	// TryNow makes all pending records of a site due, and returns how many these are.
@@ -58,7 +58,7 @@ type Site struct {
 	Refused []Item         `json:"refused,omitempty"`
 }
 
-// Kinds returns the kinds that this process knows.
+// Kinds are those that this process knows.
 func (v View) Kinds() []string {
 	kinds := v.Work.Kinds()
 	if v.Outbox != nil {
@@ -67,8 +67,7 @@ func (v View) Kinds() []string {
 	return kinds
 }
 
-// Of returns what is pending of a site, with so many items of members and as many of work at
-// most.
+// Of lists what is pending of a site: at most so many members, and as many items of work.
 func (v View) Of(ctx context.Context, site string, most int) (Site, error) {
 	found := Site{Pending: make(map[string]int), Items: []Item{}}
 	for _, kind := range v.Kinds() {
@@ -116,7 +115,7 @@ func itemOf(t work.Task) Item {
 	return item
 }
 
-// CountAll returns how much is pending, by site and kind, of all sites in the store that have
+// CountAll counts what is pending by site and kind, of all sites in the store that have
 // anything.
 func (v View) CountAll(ctx context.Context) (map[string]map[string]int, error) {
 	counts, err := v.Work.CountAll(ctx)

@@ -28,6 +28,10 @@ type Kind struct {
 	// Empty if browsers are to show none.
 	Pictures string
 
+	// SmallPictures is where, below the path of the publication, those are about 600 pixels
+	// wide. Empty if they are in one size alone.
+	SmallPictures string
+
 	// ImagesAPI is where, behind the path of the admin, browsers upload pictures as Ghost's
 	// admin does. Empty if there is none.
 	ImagesAPI string

@@ -124,9 +124,9 @@ type BulkChanger interface {
 
 // Authenticator is a Platform that knows its staff.
 type Authenticator interface {
-	// HasSession reports whether a Cookie header has what may be a session of the
-	// staff's. It asks nobody.
-	HasSession(cookie string) bool
+	// StaffSession returns the part of a Cookie header that may be a session of the staff's, ""
+	// for none. It asks nobody.
+	StaffSession(cookie string) string
 
 	// HasToken reports whether an Authorization header has what may be a token of
 	// an integration's, or of a member of the staff's. It asks nobody.
@@ -136,7 +136,7 @@ type Authenticator interface {
 	CheckToken(ctx context.Context, authorization string) error
 
 	// Staff returns the member of the staff who sends a request. Errors: ErrNotStaff,
-	// for one who is not signed in as staff; *SessionError is one of these.
+	// for one who is not signed in as staff; *SessionError is one of these; ErrUnanswered.
 	Staff(ctx context.Context, visitor Visitor) (StaffMember, error)
 }
 
@@ -148,7 +148,15 @@ type Visitor struct {
 	// it is sent to, or from no page. The platform may then be asked without the
 	// origin, which it would check in place of that.
 	SameOrigin bool
+
+	// IsRecalled means that the platform did not answer whose session it is, and that what it
+	// said some minutes ago stands in. It is not asked anything else then.
+	IsRecalled bool
 }
+
+// ErrUnanswered means that a platform did not answer a question: it could not be reached, took too
+// long, or is in trouble itself (5xx). What it said before may still hold.
+var ErrUnanswered = errors.New("the platform did not answer")
 
 // ErrNotStaff means that a visitor is not signed in as one of the staff.
 var ErrNotStaff = errors.New("not signed in as staff")

@@ -49,7 +49,8 @@ type Post struct {
 	Status      string // Published, or scheduled, draft or sent
 	Picture     string // the URL of its picture, "" for none
 	Authors     []string
-	PublishedAt time.Time // zero if it never was
+	PublishedAt time.Time // zero if it never was; later than now if it is scheduled
+	UpdatedAt   time.Time // zero if the platform does not say
 	Edit        string    // where staff edit it, behind the path of the platform's admin
 }
 

@@ -6,6 +6,10 @@ type StaffMember struct {
 	Name        string   // for people
 	Roles       []string // as the platform calls them, for people
 	Permissions Permissions
+
+	// Scheme is which colours they have the platform's own admin in: dark or light, "" if they have
+	// not chosen.
+	Scheme string
 }
 
 // Permissions are what a member of the staff may do at the edge. Those of one who may

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/events/messaging"
@@ -99,6 +100,78 @@ func TestForgetSaid(t *testing.T) {
 		look("somebody who has not registered", nil, nil, without(all, reader(1).Member))
 		if got, err := r.Find(t.Context(), "daily", "party", Reader{}); err != nil || got.Taken != 4 {
 			t.Errorf("%d are registered, %v; want 4, as before", got.Taken, err)
+		}
+	})
+}
+
+// Forgetting a registrant is a change of each list that they are on, and of no other: a page at the
+// door that is open drops the email and the name.
+func TestForgettingIsAChange(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		l := openList(t, db, nil)
+		publish(t, db, ball, "ball", map[string]any{"name": "Ball", "event_date": db.Now().AddDate(1, 0, 0).Format(time.DateOnly), "access": "free"})
+		registerSome(t, l.edge, 3)
+		want[Registration](t)(l.Register(t.Context(), "daily", "ball", reader(2)))
+		type seen struct{ tag, changes string }
+		look := func(event string) seen {
+			page := want[RegistrantPage](t)(l.Registrants(t.Context(), "daily", event, RegistrantQuery{Most: 10}))
+			return seen{want[string](t)(l.ListTag(t.Context(), "daily", event)), page.Changes}
+		}
+		before, other := look(party), look(ball)
+		l.Deleted("daily", reader(1).Email)
+		if err := l.forgetSaid(t.Context(), &finder{gone: []string{reader(1).Member}}, "daily"); err != nil {
+			t.Fatalf("forgetSaid: %v", err)
+		}
+		after := look(party)
+		if after.tag == before.tag {
+			t.Errorf("the tag of the list is still %s, want another one", after.tag)
+		}
+		page := want[RegistrantPage](t)(l.Changes(t.Context(), "daily", party, before.changes, 10))
+		if diff := cmp.Diff([]Registrant{{Member: reader(1).Member}}, page.Registrants, cmpopts.IgnoreFields(Registrant{}, "RegisteredAt")); diff != "" {
+			t.Errorf("what a page at the door learns (-want +got):\n%s", diff)
+		}
+		if page = want[RegistrantPage](t)(l.Changes(t.Context(), "daily", party, page.Changes, 10)); len(page.Registrants) > 0 {
+			t.Errorf("then it learns %+v, want nothing", page.Registrants)
+		}
+		if again := look(ball); again != other {
+			t.Errorf("the list of another event is at %+v, want %+v as before", again, other)
+		}
+	})
+}
+
+// A site that is gone leaves no registration and no label, and another site keeps its own.
+func TestForgetSite(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		l := newLabelled(t, db, "Guest")
+		l.register("party")
+		l.sync()
+		tables := []string{"registrations", "registrations_taken", "registration_labels"}
+		rows := func(site string) map[string]int {
+			count := make(map[string]int)
+			for _, table := range tables {
+				var n int
+				if err := db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+table+" WHERE site = $1", site).Scan(&n); err != nil {
+					t.Fatalf("counting %s: %v", table, err)
+				}
+				count[table] = n
+			}
+			return count
+		}
+		one := map[string]int{"registrations": 1, "registrations_taken": 1, "registration_labels": 1}
+		if diff := cmp.Diff(one, rows("daily")); diff != "" {
+			t.Fatalf("rows before (-want +got):\n%s", diff)
+		}
+		if err := Forget(t.Context(), db, "weekly"); err != nil {
+			t.Fatalf("Forget: %v", err)
+		}
+		if diff := cmp.Diff(one, rows("daily")); diff != "" {
+			t.Errorf("rows after another site is gone (-want +got):\n%s", diff)
+		}
+		if err := Forget(t.Context(), db, "daily"); err != nil {
+			t.Fatalf("Forget: %v", err)
+		}
+		if diff := cmp.Diff(map[string]int{"registrations": 0, "registrations_taken": 0, "registration_labels": 0}, rows("daily")); diff != "" {
+			t.Errorf("rows after the site is gone (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -22,7 +22,7 @@ import (
 
 // GuestList is the registrants of events as staff see and change them.
 type GuestList struct {
-	*seats
+	lists
 
 	changed Changed
 	logger  *zap.Logger
@@ -44,15 +44,8 @@ type Addition struct {
 	OverLimit   bool   // also if all places are taken
 }
 
-// maxGuestText bounds an email, a name, and the name of staff, in code points. It is Ghost's bound
-// of the first two.
-const maxGuestText = 191
-
 // Errors of changes by staff.
 var (
-	// ErrNoRegistrant means that a member has not registered for an event.
-	ErrNoRegistrant = errcode.New(errcode.NotFound, "the member has not registered", "This member has not registered for the event.")
-
 	// ErrNotRegistered means that a member who is to be checked in has cancelled.
 	ErrNotRegistered = errcode.New(errcode.Conflict, "the member has cancelled", "This member has cancelled. Add them again first.")
 
@@ -95,8 +88,6 @@ func (g Addition) checked() (Addition, error) {
 	}
 	return g, nil
 }
-
-func isLine(text string) bool { return events.IsLine(text, maxGuestText) }
 
 // MayBeAdded says why staff can add nobody to an event. A deadline, or the end of the event, is no
 // reason for them. Errors: ErrEventCancelled, ErrNoAccess.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -428,9 +429,14 @@ func TestUpgradeOfRegistrations(t *testing.T) {
 		for n := range 2 {
 			want[Registration](t)(l.Register(t.Context(), "daily", "party", reader(n)))
 		}
-		text := string(want[[]byte](t)(fs.ReadFile(events.Schema.Files, "migrations/00005_registrants.sql")))
-		_, down, _ := strings.Cut(text, "-- +goose Down")
-		statements := append(strings.Split(strings.TrimSpace(down), ";\n"), `DELETE FROM migrations_events WHERE version_id >= 5`)
+		files := want[[]string](t)(fs.Glob(events.Schema.Files, "migrations/*.sql"))
+		var statements []string
+		for _, file := range slices.Backward(files[4:]) { // 00005_registrants.sql and later ones
+			text := string(want[[]byte](t)(fs.ReadFile(events.Schema.Files, file)))
+			_, down, _ := strings.Cut(text, "-- +goose Down")
+			statements = append(statements, strings.Split(strings.TrimSpace(down), ";\n")...)
+		}
+		statements = append(statements, `DELETE FROM migrations_events WHERE version_id >= 5`)
 		for _, statement := range statements {
 			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
 				t.Fatalf("%s: %v", statement, err)

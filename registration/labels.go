@@ -30,6 +30,9 @@ const labelsTimeout = 30 * time.Second
 // LabelHosts are the platforms of sites, nil for a site that this process does not serve.
 type LabelHosts func(site string) platform.MemberLabeler
 
+// Changed is told the platform's ID of a member whose labels were changed there, or who was made.
+type Changed func(ctx context.Context, site, id string) error
+
 // labels gives registrants their labels.
 type labels struct {
 	db      *database.DB
@@ -64,7 +67,7 @@ func (l *labels) do(ctx context.Context, t work.Task) work.Result {
 	case err != nil:
 		l.logger.Warn("cannot label registrant yet; retrying", zap.String("site", t.Site), zap.Error(err))
 		_, isPlatforms := errors.AsType[*PlatformError](err)
-		return work.Result{Outcome: work.Again, Reason: events.Unanswered, IsUnanswered: isPlatforms, IsUnasked: !isPlatforms}
+		return work.Result{Outcome: work.Again, Reason: work.Unanswered, IsUnanswered: isPlatforms, IsUnasked: !isPlatforms}
 	case id != "":
 		if err := l.changed(ctx, t.Site, id); err != nil { // a comparison finds it later
 			l.logger.Debug("cannot read labels of registrant", zap.String("site", t.Site), zap.Error(err))

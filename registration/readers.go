@@ -32,13 +32,6 @@ func newReaders(s *seats, feed *events.Feed) *Readers {
 	return &Readers{seats: s, feed: feed, offers: recent.New[offerKey, offer](maxOffers, placeTTL)}
 }
 
-// Reader is somebody who looks at an event's page, as the platform knows them.
-type Reader struct {
-	Member      string // the platform's UUID, "" for a guest
-	Email, Name string
-	Membership  Membership
-}
-
 // Registration is how an event stands for a reader.
 type Registration struct {
 	State  messaging.State

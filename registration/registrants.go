@@ -12,9 +12,11 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/errcode"
 )
 
-// This file lists for the staff who has registered. guestlist.go has what they change.
+// lists are the registrants of events as staff see them.
+type lists struct{ *seats }
 
 // Registrant is a member who has registered for an event.
 type Registrant struct {
@@ -34,6 +36,15 @@ func (r *Registrant) registeredAt() time.Time {
 	}
 	return r.RegisteredAt
 }
+
+// maxGuestText bounds an email, a name, and the name of staff, in code points. It is Ghost's bound
+// of the first two.
+const maxGuestText = 191
+
+// ErrNoRegistrant means that a member has not registered for an event.
+var ErrNoRegistrant = errcode.New(errcode.NotFound, "the member has not registered", "This member has not registered for the event.")
+
+func isLine(text string) bool { return events.IsLine(text, maxGuestText) }
 
 // RegistrantQuery says which registrants are listed, in the order in which they registered.
 type RegistrantQuery struct {
@@ -75,8 +86,8 @@ const (
 
 // Registrants lists who has registered for an event, and who has cancelled. Errors: events.ErrNotFound,
 // those of the store.
-func (g *GuestList) Registrants(ctx context.Context, site, event string, q RegistrantQuery) (RegistrantPage, error) {
-	page, err := g.emptyPage(ctx, site, event)
+func (l lists) Registrants(ctx context.Context, site, event string, q RegistrantQuery) (RegistrantPage, error) {
+	page, err := l.emptyPage(ctx, site, event)
 	if err != nil {
 		return RegistrantPage{}, err
 	}
@@ -87,7 +98,7 @@ func (g *GuestList) Registrants(ctx context.Context, site, event string, q Regis
 		list.Add(` AND (registered_at, member) > (?, ?)`, at, member)
 	}
 	list.Add(` ORDER BY registered_at, member LIMIT ?`, q.Most+1)
-	if page.Registrants, _, err = g.registrants(ctx, list); err != nil {
+	if page.Registrants, _, err = l.registrants(ctx, list); err != nil {
 		return RegistrantPage{}, err
 	}
 	if len(page.Registrants) > q.Most {
@@ -101,8 +112,8 @@ func (g *GuestList) Registrants(ctx context.Context, site, event string, q Regis
 // Changes lists the registrants that were changed after a page of theirs, in the order of their
 // last change; most at most. after is the Changes of that page, "" for all registrants. Next says
 // whether there are more. Errors: those of Registrants.
-func (g *GuestList) Changes(ctx context.Context, site, event, after string, most int) (RegistrantPage, error) {
-	page, err := g.emptyPage(ctx, site, event)
+func (l lists) Changes(ctx context.Context, site, event, after string, most int) (RegistrantPage, error) {
+	page, err := l.emptyPage(ctx, site, event)
 	if err != nil {
 		return RegistrantPage{}, err
 	}
@@ -112,7 +123,7 @@ func (g *GuestList) Changes(ctx context.Context, site, event, after string, most
 		list.Add(` AND (changed, member) > (?, ?)`, version, member)
 	}
 	list.Add(` ORDER BY changed, member LIMIT ?`, most+1)
-	found, versions, err := g.registrants(ctx, list)
+	found, versions, err := l.registrants(ctx, list)
 	if err != nil {
 		return RegistrantPage{}, err
 	}
@@ -137,53 +148,53 @@ func cursorOf(text string) (n int64, member string, ok bool) {
 
 // emptyPage has the version of a list and its counts. The version is read first, so that what
 // changes meanwhile is listed again after it.
-func (g *GuestList) emptyPage(ctx context.Context, site, event string) (page RegistrantPage, err error) {
-	_, most, version, err := g.list(ctx, site, event)
+func (l lists) emptyPage(ctx context.Context, site, event string) (page RegistrantPage, err error) {
+	_, most, version, err := l.list(ctx, site, event)
 	if err != nil {
 		return RegistrantPage{}, err
 	}
 	page.Changes = cursor(version+1, "")
-	page.Tally, err = g.tally(ctx, site, event, most)
+	page.Tally, err = l.tally(ctx, site, event, most)
 	return page, err
 }
 
 // Tally counts the registrants of an event. Errors: those of Registrants.
-func (g *GuestList) Tally(ctx context.Context, site, event string) (Tally, error) {
-	_, most, _, err := g.list(ctx, site, event)
+func (l lists) Tally(ctx context.Context, site, event string) (Tally, error) {
+	_, most, _, err := l.list(ctx, site, event)
 	if err != nil {
 		return Tally{}, err
 	}
-	return g.tally(ctx, site, event, most)
+	return l.tally(ctx, site, event, most)
 }
 
-func (g *GuestList) tally(ctx context.Context, site, event string, most int) (Tally, error) {
+func (l lists) tally(ctx context.Context, site, event string, most int) (Tally, error) {
 	of := Tally{Most: most}
 	var all int
-	err := g.db.Read.QueryRowContext(ctx, countRegistrants, site, event).Scan(&all, &of.Cancelled, &of.CheckedIn)
+	err := l.db.Read.QueryRowContext(ctx, countRegistrants, site, event).Scan(&all, &of.Cancelled, &of.CheckedIn)
 	of.Registered = all - of.Cancelled
 	return of, database.Wrap("counting registrants", err)
 }
 
 // ListTag changes whenever the list of an event's registrants does, or the event. It has letters,
 // digits and dots. Errors: those of Registrants.
-func (g *GuestList) ListTag(ctx context.Context, site, event string) (string, error) {
-	revision, _, version, err := g.list(ctx, site, event)
+func (l lists) ListTag(ctx context.Context, site, event string) (string, error) {
+	revision, _, version, err := l.list(ctx, site, event)
 	return fmt.Sprintf("%d.%d", revision, version), err
 }
 
 // list reads what is known of a list without reading it.
-func (g *GuestList) list(ctx context.Context, site, event string) (revision int64, most int, version int64, err error) {
-	e, err := events.Find(ctx, g.events, site, event)
+func (l lists) list(ctx context.Context, site, event string) (revision int64, most int, version int64, err error) {
+	e, err := events.Find(ctx, l.events, site, event)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	err = g.db.Read.QueryRowContext(ctx, findVersion, site, event).Scan(&version)
+	err = l.db.Read.QueryRowContext(ctx, findVersion, site, event).Scan(&version)
 	return e.Revision, e.Terms().Most, version, database.Wrap("finding the version of a list", err)
 }
 
 // registrants runs a query of selectRegistrants, and returns the version of each row.
-func (g *GuestList) registrants(ctx context.Context, list database.Query) (found []Registrant, versions []int64, err error) {
-	rows, err := g.db.Read.QueryContext(ctx, list.Text, list.Args...)
+func (l lists) registrants(ctx context.Context, q database.Query) (found []Registrant, versions []int64, err error) {
+	rows, err := l.db.Read.QueryContext(ctx, q.Text, q.Args...)
 	if err != nil {
 		return nil, nil, database.Wrap("listing registrants", err)
 	}
@@ -223,20 +234,20 @@ func registrant(ctx context.Context, from querier, key placeKey) (Registrant, er
 
 // Registrant finds a member who has registered for an event, or has cancelled. Errors:
 // ErrNoRegistrant, those of the store.
-func (g *GuestList) Registrant(ctx context.Context, site, event, member string) (Registrant, error) {
+func (l lists) Registrant(ctx context.Context, site, event, member string) (Registrant, error) {
 	if !events.IsID(event) || !isLine(member) {
 		return Registrant{}, ErrNoRegistrant
 	}
-	return registrant(ctx, g.db.Read, placeKey{site, event, member})
+	return registrant(ctx, l.db.Read, placeKey{site, event, member})
 }
 
 // AllRegistrants reads all registrants of an event in pages, so that few are in memory. It ends
 // with the first error, which is one of Registrants.
-func (g *GuestList) AllRegistrants(ctx context.Context, site, event string) iter.Seq2[[]Registrant, error] {
+func (l lists) AllRegistrants(ctx context.Context, site, event string) iter.Seq2[[]Registrant, error] {
 	return func(yield func([]Registrant, error) bool) {
 		q := RegistrantQuery{Most: MaxRegistrants}
 		for {
-			page, err := g.Registrants(ctx, site, event, q)
+			page, err := l.Registrants(ctx, site, event, q)
 			if !yield(page.Registrants, err) || err != nil || page.Next == "" {
 				return
 			}
@@ -246,7 +257,7 @@ func (g *GuestList) AllRegistrants(ctx context.Context, site, event string) iter
 }
 
 // Taken counts the registered of some events of a site, by ID. Events without any are left out.
-func (g *GuestList) Taken(ctx context.Context, site string, ids []string) (map[string]int, error) {
+func (l lists) Taken(ctx context.Context, site string, ids []string) (map[string]int, error) {
 	taken := make(map[string]int)
 	if len(ids) == 0 {
 		return taken, nil
@@ -254,7 +265,7 @@ func (g *GuestList) Taken(ctx context.Context, site string, ids []string) (map[s
 	var find database.Query
 	find.Add(`SELECT event, taken FROM registrations_taken WHERE site = ? AND `, site)
 	find.AddIn("event", ids)
-	rows, err := g.db.Read.QueryContext(ctx, find.Text, find.Args...)
+	rows, err := l.db.Read.QueryContext(ctx, find.Text, find.Args...)
 	if err != nil {
 		return nil, database.Wrap("counting registrations", err)
 	}

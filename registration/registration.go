@@ -27,16 +27,13 @@ type Service struct {
 	seats *seats
 }
 
-// Changed is told the platform's ID of a member whose labels were changed there, or who was made.
-type Changed func(ctx context.Context, site, id string) error
-
 // New returns a Service for the events of a store and of its feed, which are on a database, and
 // has a queue label registrants.
 func New(db *database.DB, store *events.SQL, feed *events.Feed, queue *work.Queue, hosts LabelHosts, changed Changed, logger *zap.Logger) *Service {
 	seats := newSeats(db, store, queue)
 	queue.Handle((&labels{db, store, hosts, changed, logger}).kind())
 	return &Service{
-		Readers: newReaders(seats, feed), Guests: &GuestList{seats, changed, logger},
+		Readers: newReaders(seats, feed), Guests: &GuestList{lists{seats}, changed, logger},
 		Forgetter: newForgetter(db, queue, logger), seats: seats,
 	}
 }
@@ -51,14 +48,4 @@ func (s *Service) Deleted(ctx context.Context, tx *sql.Tx, site, event string) e
 // Removed deletes the registrations for an event.
 func (s *Service) Removed(ctx context.Context, tx *sql.Tx, site, event string) error {
 	return removeSeats(ctx, tx, site, event)
-}
-
-// Forget deletes all that is kept of a site that is not served any more.
-func Forget(ctx context.Context, db *database.DB, site string) error {
-	for _, text := range []string{forgetRegistrations, forgetTaken, forgetLabels} {
-		if _, err := db.Write.ExecContext(ctx, text, site); err != nil {
-			return database.Wrap("deleting the registrations of site "+site, err)
-		}
-	}
-	return nil
 }

@@ -211,30 +211,6 @@ func readPlace(ctx context.Context, from querier, key placeKey) (time.Time, erro
 	return time.UnixMilli(at).UTC(), database.Wrap("finding a registration", err)
 }
 
-// removeSeats deletes the registrations for an event.
-func removeSeats(ctx context.Context, tx *sql.Tx, site, event string) error {
-	for _, text := range []string{removeRegistrations, removeTaken} {
-		if _, err := tx.ExecContext(ctx, text, site, event); err != nil {
-			return database.Wrap("removing registrations", err)
-		}
-	}
-	return nil
-}
-
-// forgetMember removes what registrations say of a member who was deleted. That they registered
-// stays, without saying who they are.
-func forgetMember(ctx context.Context, db *database.DB, site, member string) error {
-	_, err := db.Write.ExecContext(ctx, forgetMemberLabels, site, member)
-	return database.Wrap("forgetting a registrant", errors.Join(err, db.InTx(ctx, func(tx *sql.Tx) error {
-		for _, text := range []string{countForgotten, forgetPerson} {
-			if _, err := tx.ExecContext(ctx, text, site, member); err != nil {
-				return err
-			}
-		}
-		return nil
-	})))
-}
-
 const (
 	findTaken = `SELECT taken FROM registrations_taken WHERE site = $1 AND event = $2`
 	findPlace = `SELECT registered_at FROM registrations WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
@@ -260,18 +236,4 @@ const (
 	countChange = `UPDATE registrations_taken SET version = version + 1 WHERE site = $1 AND event = $2`
 	checkIn     = `UPDATE registrations SET checked_in_at = $4, check_changed_at = $5, changed = ` + listVersion + `
 		WHERE site = $1 AND event = $2 AND member = $3 AND check_changed_at <= $5`
-
-	// countForgotten comes first: its rows are what other changes of the lists wait for.
-	countForgotten = `UPDATE registrations_taken SET version = version + 1
-		WHERE site = $1 AND event IN (SELECT event FROM registrations WHERE site = $1 AND member = $2)`
-	forgetPerson = `UPDATE registrations SET email = '', name = '', search = '', changed =
-			(SELECT version FROM registrations_taken t WHERE t.site = registrations.site AND t.event = registrations.event)
-		WHERE site = $1 AND member = $2`
-	forgetMemberLabels = `DELETE FROM registration_labels WHERE site = $1 AND member = $2`
-
-	removeRegistrations = `DELETE FROM registrations WHERE site = $1 AND event = $2`
-	removeTaken         = `DELETE FROM registrations_taken WHERE site = $1 AND event = $2`
-	forgetRegistrations = `DELETE FROM registrations WHERE site = $1`
-	forgetTaken         = `DELETE FROM registrations_taken WHERE site = $1`
-	forgetLabels        = `DELETE FROM registration_labels WHERE site = $1`
 )

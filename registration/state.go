@@ -21,6 +21,13 @@ const (
 	PaidMember
 )
 
+// Reader is somebody who looks at an event's page, as the platform knows them.
+type Reader struct {
+	Member      string // the platform's UUID, "" for a guest
+	Email, Name string
+	Membership  Membership
+}
+
 // StateOf returns the first state that fits, in the order of docs/registration.md#states, and the
 // reason of RegistrationClosed. taken is how many are registered.
 func StateOf(t events.Terms, now time.Time, who Membership, isRegistered bool, taken int) (messaging.State, messaging.Reason) {

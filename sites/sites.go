@@ -49,7 +49,7 @@ var (
 
 	// ErrLeaving means that a removed site had the name, and that what was kept of it
 	// is not purged yet.
-	ErrLeaving = errors.New("what was kept of a removed site of this name is still being deleted")
+	ErrLeaving = errors.New("the data of a removed site of this name is still being deleted")
 
 	// ErrNoSecret means that there is no secret to seal the keys of a site with.
 	ErrNoSecret = errors.New("there is no secret to seal its keys with")

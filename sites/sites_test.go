@@ -67,7 +67,7 @@ func check(t *testing.T, store *SQL, want ...Site) {
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("error %v, want none", err)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestAdd(t *testing.T) {
 		twice := site("twice", "twice.example")
 		must(t, store.Add(t.Context(), twice))
 		if found, err := store.Find(t.Context(), "twice"); err != nil || !cmp.Equal(twice, found, ignoreTimes) {
-			t.Errorf("%+v, %v", found, err)
+			t.Errorf("Find = %+v, %v, want no error, %v", found, err, twice)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestAddAtOnce(t *testing.T) {
 			if exists := (*ExistsError)(nil); err == nil {
 				added++
 			} else if !errors.As(err, &exists) {
-				t.Error(err)
+				t.Errorf("got %v, want an *ExistsError", err)
 			}
 		}
 		list := all(t, store)
@@ -174,7 +174,7 @@ func TestRemove(t *testing.T) {
 			"remove again": store.Remove(t.Context(), "daily", false),
 		} {
 			if !errors.Is(err, ErrNotFound) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want error %v", name, err, ErrNotFound)
 			}
 		}
 		must(t, store.Add(t.Context(), site("heir", "daily.example")))
@@ -195,7 +195,7 @@ func TestRemove(t *testing.T) {
 		}
 		mine := claim(now.Add(time.Minute))
 		if mine.Name != "daily" {
-			t.Errorf("%+v", mine)
+			t.Errorf(`claim = %+v, want name "daily"`, mine)
 		}
 		if claimed := claim(now.Add(time.Minute)); claimed.Name != "" {
 			t.Errorf("claimed twice: %+v", claimed)
@@ -306,7 +306,7 @@ func TestSecrets(t *testing.T) {
 		var kept string
 		must(t, db.Read.QueryRowContext(ctx, `SELECT name || hosts || settings || secrets FROM sites WHERE name = 'daily'`).Scan(&kept))
 		if !strings.Contains(kept, "daily.example") || strings.Contains(kept, "secret of") {
-			t.Error(kept)
+			t.Errorf(`got %v, want kept with "daily.example", kept without "secret of"`, kept)
 		}
 		locked := func(name string, why error) Site {
 			s := site(name)
@@ -351,7 +351,7 @@ func TestSecrets(t *testing.T) {
 		_, err := db.Write.ExecContext(ctx, `UPDATE sites SET secrets = (SELECT secrets FROM sites WHERE name = 'weekly') WHERE name = 'daily'`)
 		must(t, err)
 		if found, err := other.Find(ctx, "daily"); !errors.Is(found.Locked, seal.ErrDamaged) || err != nil {
-			t.Errorf("%+v, %v", found, err)
+			t.Errorf("Find = %+v, %v, want error %v, no error", found, err, seal.ErrDamaged)
 		}
 	})
 }
@@ -365,7 +365,7 @@ func TestDamaged(t *testing.T) {
 		must(t, err)
 		list := all(t, store)
 		if len(list) != 2 || list[0].Damaged == nil || list[1].Damaged != nil {
-			t.Errorf("%+v", list)
+			t.Errorf("got %+v, want 2 sites, of which the first is damaged", list)
 		}
 		must(t, store.Remove(t.Context(), "daily", false))
 		check(t, store, site("weekly"))

@@ -27,8 +27,8 @@ type SQL struct {
 	keys *seal.Keyring
 }
 
-// NewSQL returns the store in a database, whose tables it brings up to date. The keys
-// open and seal the secrets of sites.
+// NewSQL brings the tables of the database up to date. The keys open and seal the secrets
+// of sites.
 func NewSQL(ctx context.Context, db *database.DB, keys *seal.Keyring) (*SQL, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (s *SQL) Remove(ctx context.Context, name string, keep bool) error {
 	})
 }
 
-// Find returns a site that is not removed. Errors: ErrNotFound.
+// Find does not find sites that are removed. Errors: ErrNotFound.
 func (s *SQL) Find(ctx context.Context, name string) (Site, error) {
 	list, err := s.list(ctx, findSite, name)
 	if err == nil && len(list) == 0 {
@@ -223,7 +223,7 @@ func (s *SQL) Find(ctx context.Context, name string) (Site, error) {
 	return list[0], nil
 }
 
-// List returns sites that are not removed, by name, those after a name.
+// List orders by name, and begins after a name. Sites that are removed are left out.
 func (s *SQL) List(ctx context.Context, after string, limit int) ([]Site, error) {
 	list, err := s.list(ctx, listSites, after, limit)
 	if err != nil {
@@ -256,13 +256,13 @@ func (s *SQL) All(ctx context.Context) iter.Seq2[Site, error] {
 	}
 }
 
-// Changes returns the sites that were changed after a revision, removed ones too,
-// in the order of their revisions, and the last revision that there is. Less than
-// that after which was asked means that the store was put back to an earlier state.
+// Changes lists the sites that were changed after a revision, removed ones too, in the
+// order of their revisions, and the last revision that there is. Less than that after
+// which was asked means that the store was put back to an earlier state.
 func (s *SQL) Changes(ctx context.Context, after int64) ([]Site, int64, error) {
 	var last int64
 	if err := s.db.Read.QueryRowContext(ctx, lastRevision).Scan(&last); err != nil {
-		return nil, after, fmt.Errorf("looking for changes of sites: %w", err)
+		return nil, after, fmt.Errorf("finding changed sites: %w", err)
 	}
 	if last <= after {
 		return nil, last, nil
@@ -321,15 +321,15 @@ func (s *SQL) open(sealed, name string) (secrets map[string]string, err error) {
 	return secrets, err
 }
 
-// ClaimPurge returns a site that was removed before some time and is not purged, for
-// its caller alone until another time. Errors: ErrNotFound, if there is none.
+// ClaimPurge leases a site that was removed before some time and is not purged, for its
+// caller alone until another time. Errors: ErrNotFound, if there is none.
 func (s *SQL) ClaimPurge(ctx context.Context, before, until time.Time) (site Site, err error) {
 	err = s.db.Write.QueryRowContext(ctx, claimPurge, before.UnixMilli(), s.db.Now().UnixMilli(), until.UnixMilli()).Scan(&site.Name, &site.Revision)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Site{}, ErrNotFound
 	}
 	if err != nil {
-		return Site{}, fmt.Errorf("looking for removed sites: %w", err)
+		return Site{}, fmt.Errorf("finding removed sites: %w", err)
 	}
 	return site, nil
 }
@@ -337,7 +337,7 @@ func (s *SQL) ClaimPurge(ctx context.Context, before, until time.Time) (site Sit
 // MarkPurged notes that nothing is kept any more of a site that was claimed.
 func (s *SQL) MarkPurged(ctx context.Context, site Site) error {
 	if _, err := s.db.Write.ExecContext(ctx, markPurged, site.Name, site.Revision); err != nil {
-		return fmt.Errorf("noting that site %s is deleted: %w", site.Name, err)
+		return fmt.Errorf("marking site %s as deleted: %w", site.Name, err)
 	}
 	return nil
 }
@@ -358,7 +358,7 @@ func (s *SQL) Reseal(ctx context.Context, name string) (resealed bool, err error
 		err = s.reseal(ctx, name)
 	}
 	if err != nil {
-		return false, fmt.Errorf("sealing the keys of site %s anew: %w", name, err)
+		return false, fmt.Errorf("resealing the keys of site %s: %w", name, err)
 	}
 	return true, nil
 }

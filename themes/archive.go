@@ -94,7 +94,7 @@ var (
 	wholeName   = regexp.MustCompile(`-manifest(\.ya?ml)?$`)
 )
 
-// FileName returns the name that the manifest of a service has.
+// FileName is what the manifest of a service is called in a theme.
 func FileName(service string) (string, error) {
 	if !serviceName.MatchString(service) {
 		return "", fmt.Errorf("the service name %q: write 1 to 63 letters, digits, dots, dashes or underscores, a letter or a digit first", service)
@@ -245,8 +245,8 @@ func (l *limitedReaderAt) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// findManifest returns the entry of the manifest. It refuses a zip that Ghost
-// refuses for the names in it.
+// findManifest finds the entry of the manifest. It refuses a zip that Ghost refuses for
+// the names in it.
 func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
 	manifests := make(map[string][]*zip.File) // by folder, "." for the root
 	var indexes []string                      // folders with an index.hbs
@@ -301,11 +301,10 @@ func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
 	return nil, &ArchiveError{found[1].Name, "is a second manifest, beside " + shown(found[0].Name) + "; leave one in the zip"}
 }
 
-// rootsOf returns the folders that Ghost may take for the theme's root, by name: of
-// those with an index.hbs the ones that are in no other. Ghost takes the first that
-// a search from the zip's root comes to, and searches folders side by side at the
-// same time. So neither the name nor the depth decides between two of them
-// (read-zip.js of gscan).
+// rootsOf lists the folders that Ghost may take for the theme's root, by name: of those
+// with an index.hbs the ones that are in no other. Ghost takes the first that a search
+// from the zip's root comes to, and searches folders side by side at the same time. So
+// neither the name nor the depth decides between two of them (read-zip.js of gscan).
 func rootsOf(folders []string) []string {
 	prefixes := make([]string, len(folders)) // of what is in each
 	for i, folder := range folders {
@@ -325,8 +324,8 @@ func rootsOf(folders []string) []string {
 	return roots
 }
 
-// singleFolder returns the only folder in a zip's root, if there is no
-// package.json beside it.
+// singleFolder finds the only folder in a zip's root, if there is no package.json beside
+// it.
 func singleFolder(tops map[string]bool) (string, bool) {
 	var folders []string
 	for top, isFolder := range tops {

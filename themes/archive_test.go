@@ -138,12 +138,12 @@ func TestWhereTheManifestIs(t *testing.T) {
 			got, err := read(t, zipOf(t, entries...))
 			if c.want == "" {
 				if !errors.Is(err, ErrNoManifest) {
-					t.Errorf("%v, %v", got, err)
+					t.Errorf("got %v, %v, want error %v", got, err, ErrNoManifest)
 				}
 				return
 			}
 			if diff := cmp.Diff(File{Path: c.want, Text: []byte("text of " + c.want)}, got); diff != "" || err != nil {
-				t.Error(diff, err)
+				t.Errorf("mismatch: error %v, want none (-want +got):\n%v", err, diff)
 			}
 		})
 	}
@@ -188,10 +188,10 @@ func TestBadZips(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := read(t, c.archive)
 			if err == nil {
-				t.Fatalf("%q", got)
+				t.Fatalf("got %q, want an error", got)
 			}
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !isArchiveError(err) {
-				t.Errorf("%T\n%s", err, diff)
+				t.Errorf("mismatch: error %v, want none (-want +got):\n%s", err, diff)
 			}
 		})
 	}
@@ -299,7 +299,7 @@ func TestOnlyTheManifestIsRead(t *testing.T) {
 	counter := &countingReaderAt{r: bytes.NewReader(archive)}
 	got, err := ReadZip(counter, int64(len(archive)), name)
 	if err != nil || string(got.Text) != "found" {
-		t.Fatalf("%q, %v", got.Text, err)
+		t.Fatalf(`ReadZip = %q, %v, want no error, text "found"`, got.Text, err)
 	}
 	if counter.n > 4*maxTail || len(archive) < 10*maxTail {
 		t.Errorf("%d of %d bytes were read", counter.n, len(archive))
@@ -332,7 +332,7 @@ func TestDiskFails(t *testing.T) {
 		}), int64(len(archive)), name)
 		if calls < fail {
 			if err != nil || len(got.Text) == 0 {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v, want no error, some text", got, err)
 			}
 			break
 		}
@@ -355,7 +355,7 @@ func TestFileName(t *testing.T) {
 		"": "", "../x": "", "a/b": "", `a\b`: "", ".a": "", "a b": "", strings.Repeat("a", 64): "", "outpost-manifest": "", "outpost-manifest.yaml": "",
 	} {
 		if got, err := FileName(service); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v", service, got, err)
+			t.Errorf("%q: FileName = %q, %v, want %v, an error only if that is empty", service, got, err, want)
 		}
 	}
 }
@@ -394,7 +394,7 @@ func TestOpen(t *testing.T) {
 	} {
 		got, err := Open(filepath.Join(dir, path), name)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %.500s, %v", path, diff, err)
+			t.Errorf("%s: Open: error %v, want none (-want +got):\n%.500s", path, err, diff)
 		}
 	}
 	for path, want := range map[string]TooLargeError{
@@ -405,7 +405,7 @@ func TestOpen(t *testing.T) {
 		_, err := Open(filepath.Join(dir, path), name)
 		var got *TooLargeError
 		if !errors.As(err, &got) || *got != want {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: Open = %v, want %v", path, err, want)
 			continue
 		}
 		parsed := manifest.Parse(make([]byte, got.Size)).Findings
@@ -415,7 +415,7 @@ func TestOpen(t *testing.T) {
 	}
 	for path, want := range map[string]error{"none": ErrNoManifest, "nowhere": fs.ErrNotExist, "dangling": fs.ErrNotExist} {
 		if _, err := Open(filepath.Join(dir, path), name); !errors.Is(err, want) {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: Open = %v, want error %v", path, err, want)
 		}
 	}
 	if _, err := Open(filepath.Join(dir, "folder"), name); err == nil || !strings.Contains(err.Error(), "is not a file; put a file there") {
@@ -427,9 +427,9 @@ func TestOpen(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	for n, want := range map[int]string{0: "Valid", 1: "1 warnings", 2: "2 warnings"} {
+	for n, want := range map[int]string{0: "Valid", 1: "1 warning", 2: "2 warnings"} {
 		if got := Status(n); got != want {
-			t.Errorf("%d: %s", n, got)
+			t.Errorf("%d: Status = %s, want %v", n, got, want)
 		}
 	}
 }
@@ -450,7 +450,7 @@ func FuzzReadZip(f *testing.F) {
 		case err == nil && len(got.Text) > manifest.MaxSize, err == nil && got.Path == "":
 			t.Errorf("%q, %d bytes", got.Path, len(got.Text))
 		case err != nil && !errors.Is(err, ErrNoManifest) && !isArchiveError(err) && !errors.As(err, &tooLarge):
-			t.Errorf("%T: %v", err, err)
+			t.Errorf("got %T: %v, want no error or error %v or an *ArchiveError or a *TooLargeError", err, err, ErrNoManifest)
 		}
 	})
 }

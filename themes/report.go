@@ -23,8 +23,11 @@ func newReport(m *manifest.Manifest, findings []manifest.Finding) Report {
 // Status is what the Manifest Status column reads: a count of warnings that
 // includes the errors, unless there is no finding.
 func Status(findings int) string {
-	if findings == 0 {
+	switch findings {
+	case 0:
 		return "Valid"
+	case 1:
+		return "1 warning"
 	}
 	return fmt.Sprintf("%d warnings", findings)
 }

@@ -45,7 +45,7 @@ const (
 	describedBy = 24 // bytes behind the content, of an entry whose header has no sizes
 )
 
-// NewZipScanner returns a scanner for manifests with a file name.
+// NewZipScanner scans for manifests with a file name.
 func NewZipScanner(fileName string) *ZipScanner {
 	return &ZipScanner{fileName: []byte(fileName), end: ring{limit: keptEnd}, last: make([]byte, 0, 2*(headerSize+maxName))}
 }
@@ -104,8 +104,7 @@ func (s *ZipScanner) findIn(text []byte, offset int64, before int, rest []byte) 
 	}
 }
 
-// Manifest returns the manifest, once all of the zip has gone by. Errors: those
-// of [ReadZip].
+// Manifest is for after the end of the zip. Errors: those of [ReadZip].
 func (s *ZipScanner) Manifest() (File, error) {
 	file, err := ReadZip(s, s.size, string(s.fileName))
 	if errors.Is(err, errNotKept) {
@@ -116,7 +115,7 @@ func (s *ZipScanner) Manifest() (File, error) {
 
 var errNotKept = errors.New("that part of the zip is not kept")
 
-// ReadAt implements [io.ReaderAt] for what is kept.
+// ReadAt reads the parts of the zip that are kept.
 func (s *ZipScanner) ReadAt(p []byte, offset int64) (int, error) {
 	if start := s.size - int64(len(s.end.bytes)); offset >= start {
 		n := s.end.copy(p, int(min(offset-start, int64(len(s.end.bytes)))))

@@ -129,7 +129,7 @@ func TestScanOfAnEntryThatIsElsewhere(t *testing.T) {
 	})
 	copy(archive[bytes.LastIndex(archive, []byte(other)):], manifest)
 	if file, err := goBy(archive, 32<<10); !isArchiveError(err) {
-		t.Errorf("%+v, %v", file, err)
+		t.Errorf("goBy = %+v, %v, want an *ArchiveError", file, err)
 	}
 }
 

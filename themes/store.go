@@ -39,8 +39,8 @@ type Theme struct {
 	KnownGoodAt, CurationAt time.Time
 }
 
-// Events returns what the event editor offers: the latest event types, whatever
-// else is wrong with the manifest. Nil if there are none.
+// Events are what the event editor offers: the latest event types, whatever else is wrong
+// with the manifest. Nil if there are none.
 func (t Theme) Events() *manifest.Events {
 	if t.Manifest == nil {
 		return nil
@@ -48,8 +48,8 @@ func (t Theme) Events() *manifest.Events {
 	return t.Manifest.Events
 }
 
-// Curation returns what Homepage Curation runs on: that of the last known-good
-// copy. Nil while it is inactive.
+// Curation is what Homepage Curation runs on: that of the last known-good copy. Nil while
+// it is inactive.
 func (t Theme) Curation() *manifest.Curation {
 	if t.KnownGood == nil {
 		return nil
@@ -57,7 +57,7 @@ func (t Theme) Curation() *manifest.Curation {
 	return t.KnownGood.Curation
 }
 
-// Report returns the manifest and its findings.
+// Report is about the manifest as it was read last, not about the last known-good copy.
 func (t Theme) Report() Report { return newReport(t.Manifest, t.Findings) }
 
 // AllFindings is more than a theme has.
@@ -66,9 +66,9 @@ const AllFindings = math.MaxInt
 // ErrNotFound means that nothing is kept of a theme.
 var ErrNotFound = errcode.New(errcode.NotFound, "the theme has no manifest", "The theme has no manifest.")
 
-// Turn is the place of a change of a theme in the order of those that were
+// Sequence is the place of a change of a theme in the order of those that were
 // begun, in whichever process.
-type Turn int64
+type Sequence int64
 
 // Store keeps themes.
 //
@@ -77,22 +77,22 @@ type Turn int64
 // begun last wins, whole: an earlier one that comes to its end after it changes
 // nothing. A method that returns nil has made its change durable.
 type Store interface {
-	// Find returns a theme. Errors: ErrNotFound.
+	// Find reads a theme. Errors: ErrNotFound.
 	Find(ctx context.Context, site, name string) (Theme, error)
 
-	// List returns the themes of a site, by name, each with its first findings: at most as
+	// List lists the themes of a site by name, each with its first findings: at most as
 	// many as are asked for, which may be AllFindings.
 	List(ctx context.Context, site string, most int) ([]Summary, error)
 
 	// Begin begins a change of a theme, before what it is to be is read.
-	Begin(ctx context.Context, site, name string) (Turn, error)
+	Begin(ctx context.Context, site, name string) (Sequence, error)
 
 	// Save replaces the findings of a theme, and the manifests that are not nil:
 	// those that are stay as they were.
-	Save(ctx context.Context, turn Turn, t Theme) error
+	Save(ctx context.Context, seq Sequence, t Theme) error
 
 	// Clear forgets a theme. One that is not there is no error.
-	Clear(ctx context.Context, turn Turn, site, name string) error
+	Clear(ctx context.Context, seq Sequence, site, name string) error
 }
 
 //go:embed migrations/*.sql
@@ -130,7 +130,7 @@ const (
 	forgetSite = `DELETE FROM themes WHERE site = $1`
 )
 
-// Find implements [Store].
+// Find is described at [Store].
 func (s *SQL) Find(ctx context.Context, site, name string) (Theme, error) {
 	t, err := scan(s.db.Read.QueryRowContext(ctx, findTheme, site, name))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -142,17 +142,17 @@ func (s *SQL) Find(ctx context.Context, site, name string) (Theme, error) {
 	return t, nil
 }
 
-// Begin implements [Store].
-func (s *SQL) Begin(ctx context.Context, site, name string) (Turn, error) {
-	var turn Turn
-	if err := s.db.Write.QueryRowContext(ctx, beginTheme, site, name).Scan(&turn); err != nil {
+// Begin is described at [Store].
+func (s *SQL) Begin(ctx context.Context, site, name string) (Sequence, error) {
+	var seq Sequence
+	if err := s.db.Write.QueryRowContext(ctx, beginTheme, site, name).Scan(&seq); err != nil {
 		return 0, fmt.Errorf("beginning to change a theme: %w", err)
 	}
-	return turn, nil
+	return seq, nil
 }
 
-// Save implements [Store].
-func (s *SQL) Save(ctx context.Context, turn Turn, t Theme) error {
+// Save is described at [Store].
+func (s *SQL) Save(ctx context.Context, seq Sequence, t Theme) error {
 	latest, err := encode(t.Manifest)
 	if err != nil {
 		return err
@@ -165,15 +165,15 @@ func (s *SQL) Save(ctx context.Context, turn Turn, t Theme) error {
 	if err != nil {
 		return fmt.Errorf("encoding findings: %w", err)
 	}
-	if _, err := s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, turn, latest, good, string(findings), t.UpdatedAt.UnixMilli(), t.Curation() != nil, len(t.Findings)); err != nil {
+	if _, err := s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, seq, latest, good, string(findings), t.UpdatedAt.UnixMilli(), t.Curation() != nil, len(t.Findings)); err != nil {
 		return fmt.Errorf("saving a theme: %w", err)
 	}
 	return nil
 }
 
-// Clear implements [Store].
-func (s *SQL) Clear(ctx context.Context, turn Turn, site, name string) error {
-	if _, err := s.db.Write.ExecContext(ctx, clearTheme, site, name, turn); err != nil {
+// Clear is described at [Store].
+func (s *SQL) Clear(ctx context.Context, seq Sequence, site, name string) error {
+	if _, err := s.db.Write.ExecContext(ctx, clearTheme, site, name, seq); err != nil {
 		return fmt.Errorf("clearing a theme: %w", err)
 	}
 	return nil

@@ -19,10 +19,10 @@ import (
 // ErrNoTheme says that a manifest is in no theme, so there are no templates.
 var ErrNoTheme = errors.New("the manifest is in no theme: there is no index.hbs and no package.json beside it")
 
-// Templates returns the names of the files .hbs of the theme whose manifest [Open] reads:
-// from the theme's root on, with slashes. fileName is what the manifest is called in a
-// folder or a zip; a manifest of another name has the theme of its folder. Folders that
-// Ghost ignores, such as node_modules, are left out.
+// Templates lists the files .hbs of the theme whose manifest [Open] reads: from the
+// theme's root on, with slashes. fileName is what the manifest is called in a folder or a
+// zip; a manifest of another name has the theme of its folder. Folders that Ghost ignores,
+// such as node_modules, are left out.
 //
 // Errors: ErrNoTheme, and those of Open.
 func Templates(name, fileName string) ([]string, error) {
@@ -79,8 +79,8 @@ func templatesIn(theme fs.FS) ([]string, error) {
 	return names, err
 }
 
-// zippedTemplates returns the names of the templates in a zip of size bytes, of the theme
-// that the manifest is in. Errors are those of [ReadZip].
+// zippedTemplates lists the templates in a zip of size bytes, of the theme that the
+// manifest is in. Errors are those of [ReadZip].
 func zippedTemplates(r io.ReaderAt, size int64, fileName string) ([]string, error) {
 	entries, found, err := openTheme(&limitedReaderAt{r: r, left: maxDirectory + 2*maxTail}, size, fileName)
 	if err != nil {
@@ -110,7 +110,7 @@ const suffix = ".hbs"
 // reads none with another case.
 func isTemplate(name string) bool { return strings.EqualFold(path.Ext(name), suffix) }
 
-// rendered returns the name by which Ghost renders a file of a theme, and whether it does:
+// rendered is the name by which Ghost renders a file of a theme, and whether it does:
 // partials and assets are no templates (extractTemplates of gscan).
 func rendered(file string) (string, bool) {
 	name, ok := strings.CutSuffix(file, suffix)
@@ -134,11 +134,10 @@ func isOffered(name string) bool {
 // maxSuggested bounds how many templates are compared with a name that the theme lacks.
 const maxSuggested = 50
 
-// CheckTemplates returns a warning for each template of an event type in a manifest that
-// the theme lacks, or that Ghost does not offer in the settings of a post, in the order of
-// the file. After these come the other files that look like custom templates and are not
-// offered; such a finding has the file as its Field, and no line. files are those of
-// [Templates].
+// CheckTemplates warns of each template of an event type in a manifest that the theme
+// lacks, or that Ghost does not offer in the settings of a post, in the order of the file.
+// After these come the other files that look like custom templates and are not offered;
+// such a finding has the file as its Field, and no line. files are those of [Templates].
 func CheckTemplates(text []byte, files []string) []manifest.Finding {
 	t := newTheme(files)
 	said := make(map[string]bool) // of the files
@@ -187,8 +186,8 @@ func newTheme(files []string) theme {
 	return t
 }
 
-// problemOf returns what is wrong with the template that an event type names, "" for
-// nothing, and the file that is probably meant, "" for none.
+// problemOf checks the template that an event type names. It is "" if nothing is wrong.
+// file is the one that is probably meant, "" for none.
 func (t theme) problemOf(name string) (problem, file string) {
 	const renders = "so Ghost renders these events with `post.hbs`"
 	if file, found := t.rendered[name]; found {
@@ -218,8 +217,8 @@ func (t theme) problemOf(name string) (problem, file string) {
 	return fmt.Sprintf("%sadd %s, and write %s", lacks, manifest.Quote(offered+suffix), manifest.Quote(offered)), ""
 }
 
-// misplaced returns what is wrong with a file that looks like a custom template and that
-// Ghost does not offer, or "".
+// misplaced tells why Ghost does not offer a file that looks like a custom template, "" if
+// it does.
 func misplaced(file string) string {
 	base := strings.ToLower(path.Base(file))
 	if name, ok := rendered(file); ok && isOffered(name) || isPart(file) || !strings.HasPrefix(base, "custom-") && !strings.HasPrefix(base, "custom_") {
@@ -242,8 +241,7 @@ func renamed(file, template string) string {
 	return to
 }
 
-// customName returns the name of a template that Ghost offers, for the file of one that it
-// does not.
+// customName is the name that a template would have if Ghost offered it.
 func customName(file string) string {
 	stem := strings.TrimSuffix(path.Base(file), path.Ext(file))
 	for _, prefix := range []string{customPrefix, "custom_", "post-", "page-"} {

@@ -33,13 +33,13 @@ type Service struct {
 // read.
 type Source func(ctx context.Context) ([]byte, error)
 
-// List returns the site's themes, by name, each with its first findings: at most as many as
+// List lists the site's themes by name, each with its first findings: at most as many as
 // are asked for, which may be AllFindings.
 func (s *Service) List(ctx context.Context, most int) ([]Summary, error) {
 	return s.Store.List(ctx, s.Site, most)
 }
 
-// Find returns a theme. Errors: ErrNotFound.
+// Find reads a theme. Errors: ErrNotFound.
 func (s *Service) Find(ctx context.Context, theme string) (Theme, error) {
 	return s.Store.Find(ctx, s.Site, theme)
 }
@@ -67,7 +67,7 @@ func (s *Service) Refresh(ctx context.Context, theme string) (Report, error) {
 //
 // If the store fails, the report comes with the error.
 func (s *Service) Take(ctx context.Context, theme string, source Source) (Report, error) {
-	turn, began := s.Store.Begin(ctx, s.Site, theme)
+	seq, began := s.Store.Begin(ctx, s.Site, theme)
 	report, err := Read(ctx, source)
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the manifest of theme %s: %w", theme, err)
@@ -76,13 +76,13 @@ func (s *Service) Take(ctx context.Context, theme string, source Source) (Report
 		return report, fmt.Errorf("storing the manifest of theme %s: %w", theme, began)
 	}
 	if report.Status == NoManifest {
-		err = s.Store.Clear(ctx, turn, s.Site, theme)
+		err = s.Store.Clear(ctx, seq, s.Site, theme)
 	} else {
 		t := Theme{Site: s.Site, Name: theme, Manifest: report.Manifest, Findings: report.Findings, UpdatedAt: s.Now()}
 		if len(report.Findings) == 0 {
 			t.KnownGood = report.Manifest
 		}
-		err = s.Store.Save(ctx, turn, t)
+		err = s.Store.Save(ctx, seq, t)
 	}
 	if err != nil {
 		return report, fmt.Errorf("storing the manifest of theme %s: %w", theme, err)
@@ -90,8 +90,8 @@ func (s *Service) Take(ctx context.Context, theme string, source Source) (Report
 	return report, nil
 }
 
-// Read returns the report of what a source has. Errors: those of the source that
-// say that the theme could not be read.
+// Read reads a source without storing anything. Errors: those of the source that say that
+// the theme could not be read.
 func Read(ctx context.Context, source Source) (Report, error) {
 	file, err := source(ctx)
 	var wrong interface{ Finding() manifest.Finding }

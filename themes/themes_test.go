@@ -104,20 +104,20 @@ func TestTransitions(t *testing.T) {
 		err    error
 	}{
 		{"inactive, zero findings", nil, file(clean("A")), state{"A", 1, "Valid"}, nil},
-		{"inactive, a finding", nil, file(warned("A")), state{"", 1, "1 warnings"}, nil},
-		{"active, findings", []Source{file(clean("A"))}, file(warned("B")), state{"A", 1, "1 warnings"}, nil},
+		{"inactive, a finding", nil, file(warned("A")), state{"", 1, "1 warning"}, nil},
+		{"active, findings", []Source{file(clean("A"))}, file(warned("B")), state{"A", 1, "1 warning"}, nil},
 		{"active, zero findings again", []Source{file(clean("A")), file(warned("B"))}, file(clean("C")), state{"C", 1, "Valid"}, nil},
 		{"active, the repository cannot be reached", []Source{file(clean("A"))}, failing(errUnreachable), state{"A", 1, "Valid"}, errUnreachable},
 		{"active, no file", []Source{file(clean("A"))}, failing(ErrNoManifest), state{}, nil},
 		{"file removed, and restored", []Source{file(clean("A")), failing(ErrNoManifest)}, file(clean("B")), state{"B", 1, "Valid"}, nil},
 		{"inactive, no file", nil, failing(ErrNoManifest), state{}, nil},
 		{"inactive, cannot be reached", nil, failing(errUnreachable), state{}, errUnreachable},
-		{"inactive, ignored entirely", nil, file(broken), state{"", 0, "1 warnings"}, nil},
-		{"active, a syntax error", []Source{file(clean("A"))}, file(broken), state{"A", 1, "1 warnings"}, nil},
-		{"active, an unknown version", []Source{file(clean("A"))}, file(unknown), state{"A", 1, "1 warnings"}, nil},
-		{"findings, then ignored entirely", []Source{file(warned("A"))}, file(unknown), state{"", 1, "1 warnings"}, nil},
-		{"active, too large", []Source{file(clean("A"))}, failing(&TooLargeError{Size: manifest.MaxSize + 1}), state{"A", 1, "1 warnings"}, nil},
-		{"active, a zip that Ghost takes and we do not", []Source{file(clean("A"))}, failing(errTooMany), state{"A", 1, "1 warnings"}, nil},
+		{"inactive, ignored entirely", nil, file(broken), state{"", 0, "1 warning"}, nil},
+		{"active, a syntax error", []Source{file(clean("A"))}, file(broken), state{"A", 1, "1 warning"}, nil},
+		{"active, an unknown version", []Source{file(clean("A"))}, file(unknown), state{"A", 1, "1 warning"}, nil},
+		{"findings, then ignored entirely", []Source{file(warned("A"))}, file(unknown), state{"", 1, "1 warning"}, nil},
+		{"active, too large", []Source{file(clean("A"))}, failing(&TooLargeError{Size: manifest.MaxSize + 1}), state{"A", 1, "1 warning"}, nil},
+		{"active, a zip that Ghost takes and we do not", []Source{file(clean("A"))}, failing(errTooMany), state{"A", 1, "1 warning"}, nil},
 		{"active, clean but without curation", []Source{file(clean("A"))}, file("manifest_version: 1\n"), state{"", 0, "Valid"}, nil},
 	}
 	for _, test := range tests {
@@ -165,14 +165,14 @@ func TestStore(t *testing.T) {
 			found, err := s.Find(t.Context(), name)
 			theme := Theme{Site: "daily", Name: name, Manifest: result.Manifest, Findings: result.Findings, UpdatedAt: s.Now()}
 			if diff := cmp.Diff(theme, found); diff != "" || err != nil {
-				t.Errorf("%v: %s", err, diff)
+				t.Errorf("Find: error %v, want none (-want +got):\n%s", err, diff)
 			}
 		}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if list, err := s.Store.List(t.Context(), "other", 30); err != nil || len(list) != 0 {
-			t.Errorf("%v, %v", list, err)
+			t.Errorf("List = %v, %v, want no error, no list", list, err)
 		}
 	})
 }
@@ -196,10 +196,10 @@ func TestForget(t *testing.T) {
 			t.Fatalf("error %v, want none", err)
 		}
 		if list, err := store.List(t.Context(), "daily", 30); err != nil || len(list) != 0 {
-			t.Errorf("%v, %v", list, err)
+			t.Errorf("List = %v, %v, want no error, no list", list, err)
 		}
 		if list, err := store.List(t.Context(), "other", 30); err != nil || len(list) != 1 {
-			t.Errorf("%v, %v", list, err)
+			t.Errorf("List = %v, %v, want no error, 1 theme", list, err)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestLateChange(t *testing.T) {
 				}
 				report, err := s.Take(t.Context(), "nightly", slow)
 				if err != nil || report.Status != "Valid" {
-					t.Errorf("%+v, %v", report, err)
+					t.Errorf(`Take = %+v, %v, want no error, status "Valid"`, report, err)
 				}
 				if diff := cmp.Diff(want, stateOf(t, s)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -243,8 +243,8 @@ func TestStoreFails(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		report, err := s.Take(ctx, "nightly", file(warned("A")))
-		if !errors.Is(err, context.Canceled) || report.Status != "1 warnings" {
-			t.Errorf("%+v, %v", report, err)
+		if !errors.Is(err, context.Canceled) || report.Status != "1 warning" {
+			t.Errorf(`Take = %+v, %v, want error %v, status "1 warning"`, report, err, context.Canceled)
 		}
 		if _, err := s.Refresh(t.Context(), "nightly"); !errors.Is(err, ErrNoRepository) {
 			t.Errorf("error %v, want %v", err, ErrNoRepository)

@@ -124,8 +124,9 @@ func (b *Breaker) NoteLogged() {
 // five minutes later, also from a process that has not seen it come back.
 const maxBackoff = 5 * time.Minute
 
-// Backoff returns how long to wait after so many failed attempts and one more: first, which
-// doubles with each, up to five minutes. It varies by a fifth, so that not all come at once.
+// Backoff is the time to the next attempt after so many failed attempts and one more:
+// first, which doubles with each, up to five minutes. It varies by a fifth, so that not
+// all come at once.
 func Backoff(first time.Duration, failed int) time.Duration {
 	wait := min(first<<min(failed, 20), maxBackoff)
 	return wait + time.Duration((rand.Float64()-0.5)*0.4*float64(wait))

@@ -99,8 +99,8 @@ func (q *Queue) Handle(k Kind) {
 	q.kinds[k.Name] = k
 }
 
-// kind returns a kind and the breaker of a site's platform, and false if this process does not
-// do the work.
+// ok is false if this process does not do the work. The breaker is that of the site's
+// platform.
 func (q *Queue) kind(site, name string) (k Kind, b *breaker, ok bool) {
 	q.mu.Lock()
 	k, ok = q.kinds[name]
@@ -140,8 +140,9 @@ func (q *Queue) enqueueLeased(ctx context.Context, tx *sql.Tx, t Task) (Task, er
 	return q.enqueue(ctx, tx, t, true)
 }
 
-// Enqueuer returns Enqueue for who makes the first attempt with [Queue.Try], after the commit. It
-// is called before the transaction begins: to know the site, the store may be read.
+// Enqueuer prepares Enqueue for who makes the first attempt with [Queue.Try], after the
+// commit. It is called before the transaction begins: to know the site, the store may be
+// read.
 func (q *Queue) Enqueuer(site, kind string) func(context.Context, *sql.Tx, Task) (Task, error) {
 	if k, b, isServed := q.kind(site, kind); isServed && !k.IsSerial && b.IsClosed() {
 		return q.enqueueLeased
@@ -149,7 +150,7 @@ func (q *Queue) Enqueuer(site, kind string) func(context.Context, *sql.Tx, Task)
 	return q.Enqueue
 }
 
-// Holds returns ErrLost if a task's lease was lost.
+// Holds fails with ErrLost if a task's lease was lost.
 func (q *Queue) Holds(ctx context.Context, tx *sql.Tx, t Task) error {
 	var one int
 	err := tx.QueryRowContext(ctx, holdsTask, t.Site, t.Kind, t.Key, t.holder).Scan(&one)
@@ -174,7 +175,7 @@ func (q *Queue) Try(ctx context.Context, t Task) (Attempt, bool) {
 	done := make(chan Attempt, 1)
 	var hasLeft atomic.Bool
 	defer hasLeft.Store(true)
-	isBegun := isServed && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) {
+	isBegun := isServed && !AskerOf(ctx).IsUnanswered && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) {
 		defer close(done)
 		if a, err := q.sync(ctx, t, waiter{waits: true, isTold: func(done Task) bool { return !hasLeft.Load() && done.IsSame(t) }}); err == nil {
 			done <- a
@@ -266,18 +267,18 @@ func (q *Queue) sync(ctx context.Context, t Task, w waiter) (Attempt, error) {
 		return Attempt{}, err
 	}
 	defer q.serial.Release(serialKey(t.Site, t.Kind))
-	return q.inTurn(ctx, k, b, t, w)
+	return q.exclusively(ctx, k, b, t, w)
 }
 
 // serialKey is the key of a serial kind at a site in Queue.serial.
 func serialKey(site, kind string) string { return site + "\x00" + kind }
 
-// inTurn performs a task of a serial kind, while no other process does one of the site. Without
+// exclusively performs a task of a serial kind, while no other process does one of the site. Without
 // w.waits, it does not wait for these. Errors: errHeld, those of perform.
-func (q *Queue) inTurn(ctx context.Context, k Kind, b *breaker, t Task, w waiter) (Attempt, error) {
-	turn := rand.Text()
+func (q *Queue) exclusively(ctx context.Context, k Kind, b *breaker, t Task, w waiter) (Attempt, error) {
+	siteHolder := rand.Text()
 	for {
-		err := q.takeTurn(ctx, t.Site, t.Kind, turn)
+		err := q.leaseSite(ctx, t.Site, t.Kind, siteHolder)
 		if err == nil {
 			break
 		}
@@ -296,13 +297,14 @@ func (q *Queue) inTurn(ctx context.Context, k Kind, b *breaker, t Task, w waiter
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 		defer cancel()
-		_ = q.endTurn(ending, t.Site, t.Kind, turn) // else it runs out
+		_ = q.releaseSite(ending, t.Site, t.Kind, siteHolder) // else it runs out
 	}()
-	return q.perform(ctx, k, b, t, w, turn)
+	return q.perform(ctx, k, b, t, w, siteHolder)
 }
 
-// perform is sync once it is the task's turn, which is "" for a kind that is not serial.
-func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waiter, turn string) (Attempt, error) {
+// perform is sync once siteHolder has the lease of the site. siteHolder is "" for a kind that
+// is not serial.
+func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waiter, siteHolder string) (Attempt, error) {
 	for {
 		if t.holder == "" {
 			leased, err := q.lease(ctx, t, w.waits)
@@ -323,13 +325,13 @@ func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waite
 			}
 			t = leased
 		}
-		if turn != "" { // which may be old, after a wait for the task
-			if err := q.takeTurn(ctx, t.Site, t.Kind, turn); err != nil {
+		if siteHolder != "" { // which may be old, after a wait for the task
+			if err := q.leaseSite(ctx, t.Site, t.Kind, siteHolder); err != nil {
 				_ = q.unlease(ctx, t) // else it runs out
 				return Attempt{}, err
 			}
 		}
-		r, isDue, err := q.attempt(ctx, k, b, t, w, turn)
+		r, isDue, err := q.attempt(ctx, k, b, t, w, siteHolder)
 		if err != nil {
 			return Attempt{}, err
 		}
@@ -341,10 +343,10 @@ func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waite
 }
 
 // attempt does a task that is leased once, and settles it.
-func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waiter, turn string) (r Result, isDue bool, err error) {
+func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waiter, siteHolder string) (r Result, isDue bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, k.Timeout)
 	held, lose := context.WithCancelCause(bounded)
-	stop := q.keep(held, func() { lose(ErrLost) }, t, turn)
+	stop := q.keep(held, func() { lose(ErrLost) }, t, siteHolder)
 	r = k.Do(held, t)
 	isLost := errors.Is(context.Cause(held), ErrLost)
 	cancel()
@@ -363,9 +365,9 @@ func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waite
 	return r, isDue, err
 }
 
-// keep prolongs a lease, and the turn if there is one, until ctx is done. Where it cannot, it
+// keep prolongs a lease, and that of the site if there is one, until ctx is done. Where it cannot, it
 // ends the attempt in time.
-func (q *Queue) keep(ctx context.Context, lost func(), t Task, turn string) (stop func()) {
+func (q *Queue) keep(ctx context.Context, lost func(), t Task, siteHolder string) (stop func()) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		ticker := time.NewTicker(prolongInterval)
@@ -380,8 +382,8 @@ func (q *Queue) keep(ctx context.Context, lost func(), t Task, turn string) (sto
 			}
 			until := q.now().Add(leaseTime)
 			err := q.prolong(ctx, t, until)
-			if err == nil && turn != "" {
-				err = q.takeTurn(ctx, t.Site, t.Kind, turn)
+			if err == nil && siteHolder != "" {
+				err = q.leaseSite(ctx, t.Site, t.Kind, siteHolder)
 			}
 			switch {
 			case err == nil:

@@ -90,7 +90,7 @@ func (q *Queue) startSite(ctx context.Context, site string) error {
 }
 
 // startSerial starts the due tasks of a serial kind at a site, one after the other in one slot,
-// unless one of the site is under way: what only waits for its turn takes no slot.
+// unless one of the site is under way: what only waits for others of the site takes no slot.
 func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
 	if len(tasks) == 0 || !q.serial.TryAcquire(serialKey(site, k.Name)) {
 		return
@@ -103,10 +103,10 @@ func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
 			}
 			t.holder = "" // of a lease that is over
 			bounded, cancel := context.WithTimeout(ctx, 2*k.Timeout)
-			a, err := q.inTurn(bounded, k, b, t, waiter{})
+			a, err := q.exclusively(bounded, k, b, t, waiter{})
 			cancel()
 			if errors.Is(err, errHeld) {
-				return // another process has the turn, or the task
+				return // another process has leased the site, or the task
 			}
 			if err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
 				q.Wake() // there may be more
@@ -118,7 +118,7 @@ func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
 	}
 }
 
-// Kinds returns the names of the kinds that this process does.
+// Kinds are the names of those that this process does, sorted.
 func (q *Queue) Kinds() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -157,9 +157,9 @@ func (q *Queue) probe(ctx context.Context) error {
 	return nil
 }
 
-// first returns what is due first at a site of all that this process does, also if that is
-// later, the zero Task for nothing. An attempt that fails is due behind the others, so a task
-// that always fails keeps none of them from being the probe.
+// first reads what is due first at a site of all that this process does, also if that is
+// later, the zero Task for nothing. An attempt that fails is due behind the others, so a
+// task that always fails keeps none of them from being the probe.
 func (q *Queue) first(ctx context.Context, site string) (first Task, err error) {
 	for _, name := range q.Kinds() {
 		if _, _, isServed := q.kind(site, name); !isServed {

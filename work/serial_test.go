@@ -127,6 +127,6 @@ func TestSerialOfTwoProcesses(t *testing.T) {
 		close(end)
 		first.idle()
 		second.settleAll()
-		second.wantLeft("after the first process has ended its turn")
+		second.wantLeft("after the first process has released the site")
 	})
 }

@@ -33,15 +33,15 @@ const (
 	// maxDueSites is how many sites are read at once that have something due.
 	maxDueSites = 1000
 
-	// maxTitle bounds a title, in code points: it is for lists.
+	// maxTitle bounds a title and a name, in code points: they are for lists.
 	maxTitle = 200
 )
 
 // ErrLost means that the lease of a task was lost: another process may be at it.
-var ErrLost = errors.New("another process does this")
+var ErrLost = errors.New("another process has the lease")
 
 const (
-	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until`
+	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until, asked_by`
 
 	// An expired lease that has its holder still is an attempt that ended in the middle.
 	attemptsAfter = `work.attempts + CASE WHEN work.holder <> '' AND work.leased_until <= %[1]s AND work.since > 0 THEN 1 ELSE 0 END`
@@ -78,16 +78,16 @@ const (
 	purgeTasks  = `DELETE FROM work WHERE due_at IS NULL AND since < $1`
 	forgetTasks = `DELETE FROM work WHERE site = $1`
 
-	takeTurn = `INSERT INTO work_turns (site, kind, holder, leased_until) VALUES ($1, $2, $3, $4)
+	leaseSite = `INSERT INTO work_turns (site, kind, holder, leased_until) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (site, kind) DO UPDATE SET holder = excluded.holder, leased_until = excluded.leased_until
 		WHERE work_turns.leased_until <= $5 OR work_turns.holder = excluded.holder`
-	endTurn = `DELETE FROM work_turns WHERE site = $1 AND kind = $2 AND holder = $3`
+	releaseSite = `DELETE FROM work_turns WHERE site = $1 AND kind = $2 AND holder = $3`
 )
 
 var (
-	enqueueTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until)
-		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, '', $7, $8) ON CONFLICT (site, kind, key) DO UPDATE SET
-		title = excluded.title, revision = excluded.revision, since = excluded.since, due_at = excluded.due_at, reason = '',
+	enqueueTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, '', $7, $8, $9) ON CONFLICT (site, kind, key) DO UPDATE SET
+		title = excluded.title, revision = excluded.revision, since = excluded.since, due_at = excluded.due_at, reason = '', asked_by = excluded.asked_by,
 		attempts = ` + fmt.Sprintf(attemptsAfter, "excluded.since") + `,
 		holder = CASE WHEN work.leased_until <= excluded.since THEN excluded.holder ELSE work.holder END,
 		leased_until = CASE WHEN work.leased_until <= excluded.since THEN excluded.leased_until ELSE work.leased_until END
@@ -104,12 +104,12 @@ type store struct {
 
 func scan(row database.Row) (t Task, err error) {
 	var since, due, until int64
-	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until)
+	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until, &t.AskedBy)
 	t.Since, t.DueAt, t.until = timeOf(since), timeOf(due), timeOf(until)
 	return t, err
 }
 
-// timeOf returns the zero time for 0.
+// timeOf reads Unix milliseconds; 0 is the zero time.
 func timeOf(milliseconds int64) time.Time {
 	if milliseconds == 0 {
 		return time.Time{}
@@ -121,7 +121,7 @@ func timeOf(milliseconds int64) time.Time {
 // lease, the caller has the lease afterwards, unless somebody else has it.
 func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Task, error) {
 	now := s.now().UTC().Truncate(time.Millisecond)
-	t.Title = clip.Text(t.Title, maxTitle)
+	t.Title, t.AskedBy = clip.Text(t.Title, maxTitle), clip.Text(AskerOf(ctx).Name, maxTitle)
 	t.Since, t.DueAt, t.revision = now, now, mathrand.Int64()
 	var holder string
 	if lease {
@@ -131,7 +131,7 @@ func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Tas
 	if lease {
 		until = t.until.UnixMilli()
 	}
-	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until).Scan(&t.Attempts, &t.holder)
+	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until, t.AskedBy).Scan(&t.Attempts, &t.holder)
 	if t.holder != holder { // of another's lease
 		t.holder = ""
 	}
@@ -165,8 +165,8 @@ func (s store) lease(ctx context.Context, t Task, early bool) (Task, error) {
 // Reasons for which a task is not leased.
 var (
 	errGone  = errors.New("the platform has it, or has refused it")
-	errHeld  = errors.New("somebody else has the lease")
-	errEarly = errors.New("it is not due")
+	errHeld  = errors.New("the task is leased")
+	errEarly = errors.New("the task is not due")
 )
 
 // prolong prolongs a lease until a time. Errors: ErrLost.
@@ -179,18 +179,18 @@ func (s store) unlease(ctx context.Context, t Task) error {
 	return one(s.db.Write.ExecContext(ctx, unleaseTask, t.Site, t.Kind, t.Key, t.holder))
 }
 
-// takeTurn takes the turn of a serial kind at a site for a holder, or prolongs it. Errors:
+// leaseSite gives a holder the lease of a site for a serial kind, or prolongs it. Errors:
 // ErrLost, if another process has it.
-func (s store) takeTurn(ctx context.Context, site, kind, holder string) error {
+func (s store) leaseSite(ctx context.Context, site, kind, holder string) error {
 	now := s.now()
-	return one(s.db.Write.ExecContext(ctx, takeTurn, site, kind, holder, now.Add(leaseTime).UnixMilli(), now.UnixMilli()))
+	return one(s.db.Write.ExecContext(ctx, leaseSite, site, kind, holder, now.Add(leaseTime).UnixMilli(), now.UnixMilli()))
 }
 
-func (s store) endTurn(ctx context.Context, site, kind, holder string) error {
-	return one(s.db.Write.ExecContext(ctx, endTurn, site, kind, holder))
+func (s store) releaseSite(ctx context.Context, site, kind, holder string) error {
+	return one(s.db.Write.ExecContext(ctx, releaseSite, site, kind, holder))
 }
 
-// one returns ErrLost unless a statement has changed a row.
+// one fails with ErrLost unless a statement has changed a row.
 func one(result sql.Result, err error) error {
 	if err != nil {
 		return wrap("changing work", err)
@@ -238,8 +238,8 @@ type dueSite struct {
 	since int64 // when the first of it was due, in Unix milliseconds
 }
 
-// dueSites returns sites that have something due, those first that have had it longest, and of
-// them only the ones behind another, which may be zero.
+// dueSites lists sites that have something due, those first that have had it longest, and
+// of them only the ones behind another, which may be zero.
 func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) {
 	sites, err := database.List(ctx, s.db.Read, func(row database.Row) (d dueSite, err error) {
 		err = row.Scan(&d.site, &d.since)
@@ -248,7 +248,7 @@ func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) 
 	return sites, wrap("finding sites with due work", err)
 }
 
-// due returns what is due at a site by a time, the longest due first.
+// due lists what is due at a site by a time, the longest due first.
 func (s store) due(ctx context.Context, site, kind string, by time.Time, most int) ([]Task, error) {
 	return s.list(ctx, listDue, by.UnixMilli(), site, kind, most)
 }
@@ -258,7 +258,7 @@ func (s store) list(ctx context.Context, query string, args ...any) ([]Task, err
 	return list, wrap("listing work", err)
 }
 
-// count returns how much is pending by site and kind.
+// count groups by site and kind.
 func (s store) count(ctx context.Context, query string, args ...any) (map[string]map[string]int, error) {
 	counts := make(map[string]map[string]int)
 	err := database.Each(ctx, s.db.Read, func(row database.Row) error {

@@ -8,8 +8,8 @@ import (
 
 // This file shows what is pending and what was refused.
 
-// Pending returns what is pending of a site, what is tried first before others, and how much
-// it is of each kind.
+// Pending lists what is pending of a site, what is tried first before others, and counts
+// all by kind.
 func (q *Queue) Pending(ctx context.Context, site string, most int) ([]Task, map[string]int, error) {
 	counts, err := q.count(ctx, countSite, site)
 	if err != nil || len(counts) == 0 {
@@ -19,13 +19,13 @@ func (q *Queue) Pending(ctx context.Context, site string, most int) ([]Task, map
 	return list, counts[site], err
 }
 
-// CountAll returns how much is pending, by site and kind, of all sites in the store that have
+// CountAll counts what is pending by site and kind, of all sites in the store that have
 // any.
 func (q *Queue) CountAll(ctx context.Context) (map[string]map[string]int, error) {
 	return q.count(ctx, countAll)
 }
 
-// Refused returns what the platform of a site refused for good, the last first.
+// Refused lists what the platform of a site refused for good, the last first.
 func (q *Queue) Refused(ctx context.Context, site string, most int) ([]Task, error) {
 	return q.list(ctx, listRefused, site, most)
 }

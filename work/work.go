@@ -23,9 +23,9 @@ type Kind struct {
 	// Name is that of its rows in the store, and of the label in metrics.
 	Name string
 
-	// Platform returns the platform of a site, nil for a site that this process does not
-	// serve, or not with this kind. It is the same value until the platform is another one:
-	// what is known of the old one is then forgotten.
+	// Platform finds the platform of a site, nil for a site that this process does not
+	// serve, or not with this kind. It is the same value until the platform is another
+	// one: what is known of the old one is then forgotten.
 	Platform func(site string) any
 
 	// Do applies the latest of a key to the platform. It need not be idempotent towards other
@@ -41,11 +41,16 @@ type Kind struct {
 	IsSerial bool
 }
 
+// Unanswered is the reason of a failure of which the platform itself says none. Staff read it, who
+// make nothing of "context deadline exceeded".
+const Unanswered = "It does not answer as it should."
+
 // Task is the work for one key of a site.
 type Task struct {
 	Site, Kind, Key string
 
 	Title    string    // for people
+	AskedBy  string    // the name of the member of the staff who asked for it, "" for none
 	Since    time.Time // when it was enqueued last; zero if nothing is pending, but for a check
 	Attempts int       // that failed, or ended in the middle
 	DueAt    time.Time // zero if it was refused for good

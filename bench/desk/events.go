@@ -162,8 +162,7 @@ func (e editor) draft(ctx context.Context, count int) ([]string, error) {
 	return ids, nil
 }
 
-// failed returns an error for an answer other than 200, such as 202, which says that Ghost
-// does not have an event yet.
+// A status other than 200 is an error too, such as 202: Ghost does not have the event yet.
 func failed(response *http.Response, answer []byte, err error) error {
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %.500s", response.Status, answer)
@@ -171,7 +170,7 @@ func failed(response *http.Response, answer []byte, err error) error {
 	return err
 }
 
-// hop returns for how many milliseconds a plain client waits beyond Ghost's own time for one
+// hop is in milliseconds: how much longer a plain client waits than Ghost takes for one
 // request.
 func (e editor) hop(ctx context.Context, before *benchtest.Proxy) (float64, error) {
 	start := time.Now()

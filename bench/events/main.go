@@ -201,7 +201,6 @@ func register(ctx context.Context, address string) (perSecond float64, err error
 	return float64(next.Load()) / time.Since(began).Seconds(), err
 }
 
-// ask returns the tag and the size of an answer, and how long it took.
 func ask(ctx context.Context, address string) (tag string, size int, took time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

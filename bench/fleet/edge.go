@@ -117,7 +117,8 @@ func (b *bench) lookUp(ctx context.Context, port string, l benchtest.Load, r ben
 	return result, nil
 }
 
-// newReaders returns the first of readers that no load of the last minutes had.
+// newReaders picks a range of readers whose allowances no load of the last minutes has
+// used; it begins with the number that it returns.
 func (b *bench) newReaders() int {
 	const apart = 500_000 // more than a load has requests
 	b.loads++
@@ -160,7 +161,7 @@ func (e *edge) serves(ctx context.Context, host string) (bool, error) {
 	return response.StatusCode == http.StatusOK || response.StatusCode == http.StatusTooManyRequests, nil
 }
 
-// profile returns a number in one of the admin API's profiles.
+// profile reads the number that pattern captures in one of the admin API's profiles.
 func (e *edge) profile(ctx context.Context, path, pattern string) (int64, error) {
 	text, err := benchtest.Get(ctx, e.admin, "/debug/pprof/"+path)
 	if err != nil {
@@ -177,7 +178,7 @@ func (e *edge) goroutines(ctx context.Context) (int64, error) {
 	return e.profile(ctx, "goroutine?debug=1", `^goroutine profile: total (\d+)`)
 }
 
-// memory returns the heap and the resident memory after a collection, in bytes.
+// Both are in bytes, measured after a garbage collection.
 func (e *edge) memory(ctx context.Context) (heap, rss int64, err error) {
 	if _, err := benchtest.Get(ctx, e.admin, "/debug/pprof/heap?gc=1"); err != nil { // what finalizers let go of is collected by the next
 		return 0, 0, err
@@ -189,7 +190,7 @@ func (e *edge) memory(ctx context.Context) (heap, rss int64, err error) {
 	return heap, rss, err
 }
 
-// cpu returns what the edge takes of the CPU while something is done.
+// cpu measures the CPU time of the edge's process during do.
 func (e *edge) cpu(do func() error) (time.Duration, error) {
 	before, err := benchtest.CPU(e.PID())
 	if err != nil {

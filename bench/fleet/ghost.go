@@ -39,8 +39,8 @@ func newGhosts() *ghosts {
 	return g
 }
 
-// csv returns a file of sites for `caddy lychgate site add --from-csv`. The options
-// are those for webhooks and for reconcile, with a comma between them.
+// csv writes a file of sites for `caddy lychgate site add --from-csv`. The options are
+// those for webhooks and for reconcile, with a comma between them.
 func (g *ghosts) csv(sites int, options string) string {
 	var text strings.Builder
 	fmt.Fprintln(&text, "name,hosts,platform,url,admin_key,webhooks,reconcile")
@@ -95,21 +95,20 @@ func (g *ghosts) create(w http.ResponseWriter, r *http.Request, site string) {
 	json.NewEncoder(w).Encode(body)
 }
 
-// createdTotal returns how many members were created.
 func (g *ghosts) createdTotal() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.total
 }
 
-// doneAt returns when the last member of each site was created, the first site first.
+// The result is in order of time, not of sites.
 func (g *ghosts) doneAt() []time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.SortedFunc(maps.Values(g.last), time.Time.Compare)
 }
 
-// problem returns what a stand-in was asked that it does not know.
+// problem tells of a request that a stand-in does not know.
 func (g *ghosts) problem() error {
 	if request := g.unknown.Load(); request != nil {
 		return fmt.Errorf("a stand-in for Ghost does not know %s", *request)

@@ -86,7 +86,6 @@ func (l *lookupLoad) run(ctx context.Context, b *bench) error {
 	return err
 }
 
-// ratio returns the median of the rounds' ratios.
 func (l *lookupLoad) ratio(all []*lookupLoad) float64 {
 	ratios := make([]float64, len(l.rates))
 	for i, rate := range l.rates {

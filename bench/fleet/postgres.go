@@ -30,7 +30,6 @@ func (b *bench) exec(ctx context.Context, source, statement string) error {
 	})
 }
 
-// number returns what a query finds in a database.
 func (b *bench) number(ctx context.Context, source, query string, args ...any) (n int64, err error) {
 	err = withDatabase(ctx, source, func(db *database.DB) error {
 		return db.Read.QueryRowContext(ctx, query, args...).Scan(&n)
@@ -46,8 +45,8 @@ func withDatabase(ctx context.Context, source string, do func(*database.DB) erro
 	return errors.Join(do(db), db.Close())
 }
 
-// transactions returns how many transactions there were in a database. Asking is
-// in another, so it is not counted.
+// transactions counts those of one database, committed or not. The query runs in another
+// one, so it is not counted.
 func (b *bench) transactions(ctx context.Context, name string) (int64, error) {
 	return b.number(ctx, b.postgres.Source, "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1", name)
 }
@@ -72,7 +71,6 @@ func (b *bench) settle(ctx context.Context, source string) error {
 	return nil
 }
 
-// postgresPID returns the ID of PostgreSQL's first process.
 func (b *bench) postgresPID(ctx context.Context) (int, error) {
 	var pid int
 	err := withDatabase(ctx, b.postgres.Source, func(db *database.DB) error {

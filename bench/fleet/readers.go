@@ -34,8 +34,8 @@ func (u *unitsBench) readers() error {
 	return nil
 }
 
-// readersInMemory returns how many bytes a reader takes of those that a process
-// tracks, as TestMemoryOfAMillionReaders in ratelimit does.
+// readersInMemory measures the bytes per tracked reader in a process, as
+// TestMemoryOfAMillionReaders in ratelimit does.
 func readersInMemory(readers int) (uint64, error) {
 	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: allowance})
 	if err != nil {
@@ -66,8 +66,8 @@ func readerKey(n int) (key ratelimit.Key) {
 	return key
 }
 
-// readersInRedis returns how many bytes of Redis a reader takes, with one request
-// and with all of the allowance.
+// readersInRedis measures the bytes per reader in Redis, after one request and with the
+// whole allowance used.
 func (u *unitsBench) readersInRedis(readers int) (one, all int64, err error) {
 	client, err := redis.New(redis.Config{URL: "redis://" + u.redis.Address, Timeout: time.Second})
 	if err != nil {

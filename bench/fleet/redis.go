@@ -26,12 +26,12 @@ func (e *edge) waitForRedis(ctx context.Context) error {
 	})
 }
 
-// roundTrips returns how often Redis was asked by edges.
+// roundTrips counts the scripts that edges have had Redis run.
 func (b *bench) roundTrips() (int64, error) {
 	return b.redisInfo("commandstats", "cmdstat_evalsha:calls")
 }
 
-// redisInfo returns a number that Redis says of itself.
+// redisInfo reads one number of a section of INFO.
 func (b *bench) redisInfo(section, name string) (int64, error) {
 	text, err := b.redis.Ask("INFO " + section)
 	if err != nil {
@@ -46,7 +46,7 @@ func (b *bench) redisInfo(section, name string) (int64, error) {
 	return 0, nil // of a command that was not sent yet
 }
 
-// nameEnd returns how a line with a value begins: name:, or name:part= .
+// nameEnd is the text before a value: name:, or name:part= .
 func nameEnd(name string) string {
 	if strings.Contains(name, ":") {
 		return name + "="

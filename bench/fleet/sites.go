@@ -58,7 +58,7 @@ func (b *bench) startStored(ctx context.Context, sites int, csv string) (*stored
 	return s, err
 }
 
-// withoutPlatform returns a CSV file of sites without a platform.
+// The sites are in CSV.
 func withoutPlatform(sites int) string {
 	var text strings.Builder
 	fmt.Fprintln(&text, "name,hosts,platform")

@@ -86,7 +86,7 @@ type cost struct {
 	in, out               int64
 }
 
-// measure returns what something takes. It returns the number of its requests.
+// measure counts what all processes take during do.
 func (u *unitsBench) measure(e *edge, do func() (requests int, err error)) (c cost, err error) {
 	before, err := u.read(e)
 	if err != nil {
@@ -102,7 +102,7 @@ func (u *unitsBench) measure(e *edge, do func() (requests int, err error)) (c co
 	}, err
 }
 
-// read returns what all processes have taken so far.
+// read sums over all processes since their start.
 func (u *unitsBench) read(e *edge) (c cost, err error) {
 	for _, field := range []struct {
 		section, name string
@@ -261,7 +261,7 @@ func (u *unitsBench) membersAPI(ctx context.Context) error {
 	return nil
 }
 
-// walPosition returns how many bytes PostgreSQL has logged.
+// walPosition is in bytes from the start of PostgreSQL's log.
 func (u *unitsBench) walPosition(ctx context.Context) (int64, error) {
 	return u.number(ctx, u.source, "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint")
 }

@@ -18,7 +18,7 @@ type ghost struct {
 	cookie string
 }
 
-// signIn returns the Ghost that the environment names, or nil.
+// signIn finds its Ghost in the environment; without one the result is nil.
 func signIn(ctx context.Context) (*ghost, error) {
 	found, err := ghosttest.FromEnv()
 	if found == nil {

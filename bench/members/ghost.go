@@ -27,7 +27,7 @@ import (
 // ghost is a real Ghost.
 type ghost ghosttest.Ghost
 
-// token returns a token of the Admin API that is good for four minutes.
+// The token is valid for four minutes; the Admin API takes five at most.
 func (g *ghost) token() (string, error) {
 	id, secret, _ := strings.Cut(g.Key, ":")
 	key, err := hex.DecodeString(secret)
@@ -45,7 +45,7 @@ func (g *ghost) token() (string, error) {
 	}).Serialize()
 }
 
-// addMember returns the ID of a member, whom it adds if need be.
+// addMember creates the member if there is none with the email. It returns Ghost's ID.
 func (g *ghost) addMember(ctx context.Context, email string) (string, error) {
 	token, err := g.token()
 	if err != nil {
@@ -183,8 +183,8 @@ func (b *bench) share(ctx context.Context) error {
 	return nil
 }
 
-// hop returns how long a plain client of Go's waits beyond Ghost's own time when it
-// asks Ghost for something.
+// hop measures how much longer a plain Go client waits than Ghost itself takes for a
+// request.
 func (b *bench) hop(ctx context.Context, w *stopwatch, n int) (time.Duration, error) {
 	token, err := b.ghost.token()
 	if err != nil {

@@ -103,7 +103,6 @@ type bench struct {
 	ghost  *ghost // nil if there is none
 }
 
-// database returns the path of a database of this name.
 func (b *bench) database(name string) string { return filepath.Join(b.folder, name+".db") }
 
 // each runs something once in each round.

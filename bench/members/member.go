@@ -93,7 +93,7 @@ func freshPostgres(ctx context.Context, source string) (fresh string, drop func(
 	}, err
 }
 
-// row returns the values of a new member, in the order of columnNames.
+// The values are in the order of columnNames.
 func row(n int64) []any {
 	address := fmt.Sprintf("%010d-%d-bare@example.com", n*2654435761%4294967296, n)
 	now := time.Now().UnixMilli()

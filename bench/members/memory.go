@@ -60,7 +60,7 @@ func growth(samples []float64) float64 {
 	return benchtest.Median(half[len(half)-third:])/benchtest.Median(half[:third]) - 1
 }
 
-// sample returns the heap and the resident memory after a collection, in MB.
+// Both are in MB, measured after a garbage collection.
 func sample() (heap, rss float64, err error) {
 	debug.FreeOSMemory()
 	var stats runtime.MemStats

@@ -89,7 +89,8 @@ func (b *bench) readStore(ctx context.Context, kind, source string) (rate, ratio
 	})
 }
 
-// readGhost returns the best rate at which Ghost itself reads a member.
+// readGhost measures Ghost itself, in reads per second: by email and by ID, of which the
+// better counts.
 func (b *bench) readGhost(ctx context.Context) (best float64, err error) {
 	id, err := b.ghost.addMember(ctx, benchtest.Email(1))
 	if err != nil {

@@ -56,8 +56,7 @@ func (b *bench) size(ctx context.Context) error {
 	return nil
 }
 
-// timeCalls returns the median time of calls about random members of a store of
-// n, once it is warm.
+// timeCalls takes the median over calls about random members of a warm store of n.
 func (b *bench) timeCalls(kind string, n, round int) (time.Duration, error) {
 	c, err := dial(b.edge.apiPort)
 	if err != nil {

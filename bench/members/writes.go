@@ -130,7 +130,7 @@ var columns = []struct {
 
 var byEmail = members.Integration{Name: "crm", Mode: members.EmailMode, SubscribeByDefault: true}
 
-// serviceOf returns what the edge answers with, without HTTP, on its store.
+// serviceOf is the edge's service on its own store, without HTTP.
 func serviceOf(ctx context.Context, path string) (service *members.Service, done func() error, err error) {
 	db, err := database.Open(ctx, database.SQLite, path)
 	if err != nil {
@@ -195,7 +195,7 @@ func (b *bare) insert(ctx context.Context, statement *sql.Stmt, goroutines int) 
 	})
 }
 
-// rateOf returns how often a second so many goroutines do something.
+// The rate is per second, of all goroutines together.
 func rateOf(goroutines int, do func() error) (float64, error) {
 	var wg sync.WaitGroup
 	var count atomic.Int64

@@ -29,7 +29,7 @@ func init() {
 // Members are named by their guid; nothing else of theirs is shown.
 type API struct{}
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the endpoints as admin.api.lychgate.
 func (API) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "admin.api.lychgate",
@@ -37,7 +37,7 @@ func (API) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Routes implements caddy.AdminRouter.
+// Routes are open to all whom Caddy's admin endpoint lets in.
 func (API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(serveHealth)},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/edge"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -66,13 +67,13 @@ type newIntegration struct {
 	config.Integration
 }
 
-// integrations returns the endpoints of the integrations of a site, or of the one that is
-// named.
-func (e siteEdit) integrations(ctx context.Context, site string, name []string) (endpoints, error) {
-	if _, err := e.Store.Find(ctx, site); err != nil {
+// integrations has the endpoints of a site's integrations. A name selects one; without it they are
+// the endpoints of all.
+func integrations(ctx context.Context, editor *config.Editor, stored *edge.StoredSites, site string, name []string) (endpoints, error) {
+	if _, err := editor.Store.Find(ctx, site); err != nil {
 		return nil, err
 	}
-	keys := &members.KeyService{Store: e.stored.Integrations(), Now: time.Now}
+	keys := &members.KeyService{Store: stored.Integrations(), Now: time.Now}
 	if len(name) == 1 {
 		return oneIntegration(keys, site, name[0]), nil
 	}

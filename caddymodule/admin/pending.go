@@ -18,8 +18,7 @@ import (
 
 // This file shows all kinds of what is pending.
 
-// runningPending returns the app of the running configuration, and what is pending, and false
-// while it has none or its store is away.
+// ok is false while no configuration runs, or its store is unavailable.
 func runningPending() (*app.App, pending.View, bool) {
 	running, err := running()
 	if err != nil {
@@ -32,8 +31,9 @@ func runningPending() (*app.App, pending.View, bool) {
 // maxBehind bounds how many sites in the store are in an answer.
 const maxBehind = 100
 
-// sitesOf returns the sites of an answer: the one that a request names, or all of the
-// configuration and those in the store of which something was counted, maxBehind at most.
+// sitesOf selects the site that a request names. Without one it selects all of the
+// configuration, and at most maxBehind of those in the store that have an entry in
+// counted.
 func sitesOf[N any](r *http.Request, app *app.App, counted map[string]N) ([]string, error) {
 	if name := r.URL.Query().Get("site"); name != "" {
 		if _, has := counted[name]; config.CheckSiteName(name) != nil || !app.Edge.Serves(name) && !has {

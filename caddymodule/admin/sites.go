@@ -64,8 +64,8 @@ func serveSites(w http.ResponseWriter, r *http.Request) error {
 	return siteError(err)
 }
 
-// namesIn returns the names in a path at sitesPath or below: none, a site's, and
-// "integrations" and one's name behind it.
+// namesIn splits a path at sitesPath or below: nothing, a site's name, or a site's name,
+// "integrations" and one's name.
 func namesIn(u *url.URL) ([]string, error) {
 	path := strings.Trim(strings.TrimPrefix(u.EscapedPath(), sitesPath), "/")
 	if path == "" {
@@ -73,7 +73,7 @@ func namesIn(u *url.URL) ([]string, error) {
 	}
 	names := strings.Split(path, "/")
 	if len(names) > 3 || len(names) > 1 && names[1] != "integrations" {
-		return nil, apiError(http.StatusNotFound, errors.New("there is nothing here: look at "+sitesPath+", a site below it, or its integrations"))
+		return nil, apiError(http.StatusNotFound, errors.New("there is nothing at this path: use "+sitesPath+", a site below it, or its integrations"))
 	}
 	for i := range names {
 		name, err := url.PathUnescape(names[i])
@@ -81,7 +81,7 @@ func namesIn(u *url.URL) ([]string, error) {
 			err = config.CheckSiteName(name) // and an integration's has the same form
 		}
 		if err != nil { // PostgreSQL cannot be asked for some of them
-			return nil, apiError(http.StatusNotFound, errors.New("nothing can have this name: one has 1 to 63 letters, digits, hyphens and underscores"))
+			return nil, apiError(http.StatusNotFound, errors.New("this is no valid name: write 1 to 63 letters, digits, hyphens and underscores"))
 		}
 		names[i] = name
 	}
@@ -104,7 +104,7 @@ func (e siteEdit) serve(w http.ResponseWriter, r *http.Request, names []string) 
 	case 1:
 		of = e.of(names[0])
 	default:
-		of, err = e.integrations(r.Context(), names[0], names[2:])
+		of, err = integrations(r.Context(), e.Editor, e.stored, names[0], names[2:])
 	}
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ type App struct {
 	arrivals   routes.Servers
 }
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the global option as the app lychgate.
 func (App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "lychgate",
@@ -46,7 +46,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Of returns the app of the configuration that is being provisioned.
+// Of provisions the app first if it is not yet.
 func Of(ctx caddy.Context) (*App, error) {
 	loaded, err := ctx.App("lychgate")
 	if err != nil {
@@ -55,7 +55,7 @@ func Of(ctx caddy.Context) (*App, error) {
 	return loaded.(*App), nil
 }
 
-// StoreFile returns where the store is unless the configuration says it.
+// StoreFile is the default path of the store.
 func StoreFile() string { return filepath.Join(caddy.AppDataDir(), "lychgate", "lychgate.db") }
 
 // Placeholders replaces Caddy's placeholders.
@@ -89,7 +89,7 @@ func (a *App) log(warnings []config.Warning) {
 	}
 }
 
-// Start implements caddy.App.
+// Start warns of hosts that no site has, once the edge knows the sites of the store.
 func (a *App) Start() error {
 	if err := a.Edge.Start(); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop implements caddy.App.
+// Stop ends background work; [App.Cleanup] releases what the configurations share.
 func (a *App) Stop() error {
 	a.Edge.Stop()
 	return nil

@@ -8,9 +8,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// ClientAddr returns the address of whoever made a request, as far as Caddy
-// knows it. All whose address is not known share the allowance of the invalid
-// address. It warns once if the address is that of a proxy, which all behind it share.
+// ClientAddr is the address of the client according to Caddy's trusted_proxies. All whose
+// address is not known share the allowance of the invalid address. It warns once if the
+// address is that of a proxy, which all behind it share.
 func (a *App) ClientAddr(r *http.Request) netip.Addr {
 	value, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
 	address, err := netip.ParseAddr(value)

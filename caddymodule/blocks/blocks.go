@@ -39,7 +39,7 @@ type Block struct {
 	config.Lines
 }
 
-// Below returns the block of a name inside of this one, at a path below its path.
+// Below describes the block of a name inside of this one.
 func (b Block) Below(name, path string) Block {
 	return Block{name, strings.TrimPrefix(b.Path+"."+path, "."), b.Lines}
 }
@@ -57,7 +57,7 @@ var blockOf = map[string]string{
 	"admin_key": "platform", "webhooks": "platform", "reconcile": "platform", "key": "integration", "mode": "integration",
 }
 
-// blockWith returns the block in which an option belongs, "" if that is not known.
+// blockWith finds the block in which an option belongs, "" if that is not known.
 func blockWith(option string) string {
 	if blockOf[option] == "platform" {
 		return config.PlatformWith(option)
@@ -116,7 +116,7 @@ func (o Option) take(d *caddyfile.Dispenser, in Block, field string, args []stri
 	return nil
 }
 
-// LineAt returns the file and line that the dispenser is at, as WrapErr writes them.
+// LineAt reads file and line from the dispenser's own errors, which alone have both.
 func LineAt(d *caddyfile.Dispenser) string {
 	return strings.TrimPrefix(d.WrapErr(errors.New("")).Error(), ", at ")
 }

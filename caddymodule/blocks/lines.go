@@ -71,23 +71,23 @@ func RememberDirective(name string, of any, lines config.Lines) {
 	written.modules[key] = m
 }
 
-// withoutImports returns a line without the chain of snippets that it was imported by.
+// withoutImports cuts off the chain of snippets through which a line was imported.
 func withoutImports(line string) string {
 	line, _, _ = strings.Cut(line, " import chain ")
 	return line
 }
 
-// LinesOf returns the lines of a module, as it was before anything was filled in. It is nil
-// for one that was written in JSON. If there are equal ones, they have the same mistakes, and
-// the lines are those of the first.
+// LinesOf finds the lines of a module, as it was before placeholders and defaults were
+// filled in. It is nil for one that was written in JSON. If there are equal ones, they
+// have the same mistakes, and the lines are those of the first.
 func LinesOf(name string, of any) config.Lines {
 	written.Lock()
 	defer written.Unlock()
 	return written.modules[keyOf(name, of)].first
 }
 
-// PlaceOf returns the line of a directive, or the lines of all that are equal to it, "" if
-// they are many or none is known.
+// PlaceOf finds the line of a directive, or the lines of all that are equal to it. It is
+// "" if they are many or none is known.
 func PlaceOf(name string, of any) string {
 	written.Lock()
 	defer written.Unlock()

@@ -88,7 +88,7 @@ func backUp(ctx context.Context, out, progress io.Writer, of *config.Config, sou
 	case ctx.Err() != nil:
 		return errors.New("the backup was interrupted, so there is none")
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s is there already: write the path of a new file, such as %s", path, datedName)
+		return fmt.Errorf("%s already exists: write the path of a new file, such as %s", path, datedName)
 	case err != nil:
 		return fmt.Errorf("there is no backup: %w", err)
 	}
@@ -107,7 +107,7 @@ func backUp(ctx context.Context, out, progress io.Writer, of *config.Config, sou
 // datedName is how a shell writes the name of a file that is another each day.
 const datedName = "lychgate-$(date +%F).db"
 
-// quoteForShell returns an argument as a POSIX shell takes it.
+// quoteForShell quotes an argument for a POSIX shell.
 func quoteForShell(text string) string {
 	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-") == "" {
 		return text

@@ -167,8 +167,8 @@ func TestBackup(t *testing.T) {
 	}{
 		{"backup", no("name the file: caddy lychgate backup <file> [flags]")},
 		{"backup one.db", ran{fmt.Sprintf(copied, "one.db"), "", 0}},
-		{"backup one.db", no("one.db is there already: write the path of a new file, such as lychgate-$(date +%F).db")},
-		{"backup lychgate.db", no("lychgate.db is there already: write the path of a new file, such as lychgate-$(date +%F).db")},
+		{"backup one.db", no("one.db already exists: write the path of a new file, such as lychgate-$(date +%F).db")},
+		{"backup lychgate.db", no("lychgate.db already exists: write the path of a new file, such as lychgate-$(date +%F).db")},
 		{"backup nowhere/one.db", no("there is no backup: open nowhere/.one.db.#: no such file or directory")},
 		{"backup two.db --config sealed --adapter caddyfile", ran{fmt.Sprintf(copied, "two.db") + "Keep the secret in another place: without it, keys of sites in the store cannot be opened.\n", "", 0}},
 		{"backup three.db --config elsewhere --adapter caddyfile", no("there is no store at " + file + "x: see that store in the configuration is right, and run this in the environment of Caddy; Caddy makes it when it starts")},
@@ -181,7 +181,7 @@ func TestBackup(t *testing.T) {
 		got.Out = sizes.ReplaceAllString(got.Out, "#")
 		got.Err = regexp.MustCompile(`\.db\.\d+`).ReplaceAllString(got.Err, ".db.#")
 		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: %s", test.args, diff)
+			t.Errorf("%s: output (-want +got):\n%s", test.args, diff)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(folder, ".*"))
@@ -213,7 +213,7 @@ func runShell(t *testing.T, folder, line string) string {
 	command.Dir = folder
 	output, err := command.CombinedOutput()
 	if err != nil {
-		t.Errorf("%s: %v, %s", line, err, output)
+		t.Errorf("%s: CombinedOutput: %v, %s", line, err, output)
 	}
 	return string(output)
 }

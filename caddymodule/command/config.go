@@ -27,7 +27,7 @@ func addConfigFlags(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringP("adapter", "a", "", "Name of the configuration's adapter, if it is not JSON or a Caddyfile")
 }
 
-// loadConfig returns the configuration that the flags name, in JSON, and its file.
+// text is JSON, whatever the adapter.
 func loadConfig(cmd *cobra.Command) (text []byte, file string, err error) {
 	file, _ = cmd.Flags().GetString("config")
 	adapter, _ := cmd.Flags().GetString("adapter")

@@ -66,7 +66,7 @@ has every value as it is, one JSON object on each line.
 	return export
 }
 
-// exported returns the integration whose member_id is exported, empty if no
+// exported selects the integration whose member_id is exported. It is empty if no
 // integration has any.
 func (s *siteStore) exported(ctx context.Context, name string) (string, error) {
 	kept, err := s.store.ListIntegrations(ctx, s.site)

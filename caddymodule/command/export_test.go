@@ -55,7 +55,7 @@ func TestExport(t *testing.T) {
 		t.Helper()
 		got := lychgate(t, folder, append([]string{"members", "export"}, strings.Fields(args)...)...)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", args, diff)
+			t.Errorf("%s: output (-want +got):\n%s", args, diff)
 		}
 	}
 	check("--site daily", ran{exportedCSV, exporting, 0})
@@ -93,7 +93,7 @@ func TestExportAndTheStore(t *testing.T) {
 	} {
 		got := lychgate(t, folder, "members", "export", "--site", "daily", "--output", output)
 		if diff := cmp.Diff(ran{"", "Error: " + want + "\n", 1}, got); diff != "" {
-			t.Errorf("%s: %s", output, diff)
+			t.Errorf("%s: output (-want +got):\n%s", output, diff)
 		}
 	}
 	elsewhere := filepath.Join(t.TempDir(), "a", "other.db")
@@ -107,7 +107,7 @@ func TestExportAndTheStore(t *testing.T) {
 	for _, args := range []string{"members export", "members show x", "integration list"} {
 		want := ran{"", "Error: there is no store at " + elsewhere + ": see that store in the configuration is right, and run this in the environment of Caddy; Caddy makes it when it starts\n", 1}
 		if diff := cmp.Diff(want, lychgate(t, folder, append(strings.Fields(args), "--site", "daily")...)); diff != "" {
-			t.Errorf("%s: %s", args, diff)
+			t.Errorf("%s: output (-want +got):\n%s", args, diff)
 		}
 	}
 	if _, err := os.Stat(filepath.Dir(elsewhere)); !os.IsNotExist(err) {
@@ -191,7 +191,7 @@ func TestExportToFile(t *testing.T) {
 		t.Helper()
 		text, err := os.ReadFile(file)
 		if diff := cmp.Diff(want, string(text)); diff != "" || err != nil {
-			t.Errorf("%s, %v", diff, err)
+			t.Errorf("os.ReadFile: error %v, want none (-want +got):\n%s", err, diff)
 		}
 		if info, err := os.Stat(file); err == nil && info.Mode().Perm() != 0o600 {
 			t.Errorf("mode %o", info.Mode().Perm())
@@ -221,7 +221,7 @@ func TestExportToFile(t *testing.T) {
 		"nowhere/else.csv": "nowhere/else.csv: the folder nowhere does not exist: make it first",
 	} {
 		if diff := cmp.Diff(ran{"", "Error: --output " + want + "\n", 1}, run(output)); diff != "" {
-			t.Errorf("%s: %s", output, diff)
+			t.Errorf("%s: output (-want +got):\n%s", output, diff)
 		}
 	}
 }
@@ -251,6 +251,7 @@ func TestExportOnTerminal(t *testing.T) {
 	}
 	got := run("--output members.csv")
 	if !strings.HasPrefix(got, exporting) || !regexp.MustCompile(`Members \([12]/-`).MatchString(got) || !strings.HasSuffix(got, "\nWrote 2 members to members.csv.\n") {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want beginning with %v, with the progress, ending with %q",
+			got, exporting, "\nWrote 2 members to members.csv.\n")
 	}
 }

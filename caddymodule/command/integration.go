@@ -101,12 +101,12 @@ func integrationCommand() *cobra.Command {
 		return nil
 	})
 
-	revoke := &cobra.Command{Use: "revoke <name>", Short: "Makes an integration's key no longer good", Args: one("the integration")}
+	revoke := &cobra.Command{Use: "revoke <name>", Short: "Revokes an integration's key", Args: one("the integration")}
 	revoke.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
 		if err := s.keys().Revoke(ctx, s.site, args[0]); err != nil {
 			return s.unknown(err, args[0])
 		}
-		fmt.Fprintf(out, "The key of %s is no longer good.\n", args[0])
+		fmt.Fprintf(out, "The key of %s is revoked.\n", args[0])
 		return nil
 	})
 

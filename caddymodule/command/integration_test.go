@@ -36,7 +36,7 @@ func TestIntegrationLimits(t *testing.T) {
 			"plain   email  60000 24h  made " + today() + "       never\n", "", 0}},
 	} {
 		if diff := cmp.Diff(step.want, run(append(step.args, "--site", "daily")...)); diff != "" {
-			t.Errorf("%s: %s", strings.Join(step.args, " "), diff)
+			t.Errorf("%s: output (-want +got):\n%s", strings.Join(step.args, " "), diff)
 		}
 	}
 }

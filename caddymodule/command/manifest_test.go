@@ -192,7 +192,7 @@ const (
 `
 
 	syntaxJSON = `{
-  "status": "1 warnings",
+  "status": "1 warning",
   "_errors": [
     {
       "field": "manifest",
@@ -364,11 +364,11 @@ func TestManifestColours(t *testing.T) {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}
 	if got := run("valid.yaml"); got != "\x1b[1;32mValid\x1b[0m\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "\x1b[1;32mValid\x1b[0m\n")
 	}
 	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
 		if got := run("one.yaml", env); strings.Contains(got, "\x1b") || !strings.Contains(got, message) {
-			t.Errorf("%s: %q", env, got)
+			t.Errorf("%s: got %q, want without %q, with %v", env, got, "\x1b", message)
 		}
 	}
 }

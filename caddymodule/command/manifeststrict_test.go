@@ -194,7 +194,7 @@ func TestManifestWatch(t *testing.T) {
 	change := func(err error) {
 		t.Helper()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("changing the theme: %v", err)
 		}
 	}
 	const watching = "Watching for changes. Ctrl-C ends it.\n"

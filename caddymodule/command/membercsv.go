@@ -223,7 +223,7 @@ func (f *membersCSV) rowOf(cells []string) push.Row {
 	return row
 }
 
-// fieldsOf returns the fields of a row. Cells that an export of the member would have are
+// fieldsOf reads the fields of a row. Cells that an export of the member would have are
 // left out, also where one could be read in two ways, such as a label with a comma.
 func (f *membersCSV) fieldsOf(cells []string, m *members.Member) (fields members.Fields, err error) {
 	for i, column := range f.columns {
@@ -238,7 +238,7 @@ func (f *membersCSV) fieldsOf(cells []string, m *members.Member) (fields members
 	return fields, err
 }
 
-// asRead returns a cell as encoding/csv reads it.
+// asRead turns a cell into what encoding/csv reads of it.
 func asRead(cell string) string { return strings.ReplaceAll(cell, "\r\n", "\n") }
 
 // explain says where a file cannot be read.

@@ -126,7 +126,7 @@ func TestExportedIsNoChange(t *testing.T) {
 		}
 		for row, err := range file.rows() {
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("rows: %v", err)
 			}
 			if f, err := row.Fields(&m); err != nil || !f.AreNone() {
 				t.Fatalf("%+v, %v, of %q", f, err, out.String())

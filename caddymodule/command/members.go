@@ -43,7 +43,7 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 		return err
 	}
 	if from == nil {
-		return fmt.Errorf("site %s has platform %s, so there is nobody to import", s.site, s.platform.Kind)
+		return fmt.Errorf("site %s has platform %s, so there are no members to import", s.site, s.platform.Kind)
 	}
 	defer func() { err = errors.Join(err, closePlatform()) }()
 	sync := inbound.New(inbound.Config{

@@ -63,7 +63,6 @@ func onTerminal(w io.Writer) bool {
 
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
-// when returns a text under a condition, and "" otherwise.
 func when(is bool, text string) string {
 	if is {
 		return text

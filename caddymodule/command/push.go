@@ -68,8 +68,8 @@ Rows that are refused are listed in a report, and the exit code is 1 then.
 	return command
 }
 
-// pushAs returns the integration by whose rules members are pushed: the only one for no
-// name, and one by email if the site has none.
+// pushAs selects the integration by whose rules members are pushed: without a name the
+// only one, and one by email if the site has none.
 func (s *siteStore) pushAs(ctx context.Context, name string) (members.Integration, error) {
 	kept, err := s.store.ListIntegrations(ctx, s.site)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *siteStore) pushAs(ctx context.Context, name string) (members.Integratio
 		all[declared] = plain
 	}
 	if name == "" && len(all) > 1 {
-		return members.Integration{}, fmt.Errorf("say with --integration whose rules hold: %s", strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+		return members.Integration{}, fmt.Errorf("name the integration whose rules apply with --integration: %s", strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 	}
 	for found, i := range all {
 		if name == "" || found == name {
@@ -185,8 +185,8 @@ func (s *siteStore) checkRows(ctx context.Context, file *os.File, mode members.M
 	return total, err
 }
 
-// service returns the operations of the members API for the site, and what ends them.
-// What is queued is retried meanwhile, as Caddy does.
+// service is the members API of the site. The caller calls end. What is queued is retried
+// meanwhile, as Caddy does.
 func (s *siteStore) service(ctx context.Context) (service *members.Service, end func() error, err error) {
 	to, closePlatform, err := s.connect()
 	if err != nil {

@@ -37,7 +37,7 @@ func membersOf(t *testing.T, store *memberstore.SQL, site, integration string) (
 	t.Helper()
 	for m, err := range store.All(t.Context(), site, integration) {
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("All: %v", err)
 		}
 		list = append(list, fmt.Sprintf("%s %q %v %q %q %s", m.Email, m.Name, m.Subscribed, m.Note, m.Labels, m.MemberID))
 	}
@@ -137,7 +137,7 @@ func TestPushOfAnExport(t *testing.T) {
 		t.Errorf("the other site: %s", diff)
 	}
 	addIntegration(t, store, "events")
-	if diff := cmp.Diff(ran{"", "Error: say with --integration whose rules hold: crm, events\n", 1}, run("push out.csv --site daily")); diff != "" {
+	if diff := cmp.Diff(ran{"", "Error: name the integration whose rules apply with --integration: crm, events\n", 1}, run("push out.csv --site daily")); diff != "" {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}
 }
@@ -184,7 +184,7 @@ func TestPushBesideCaddy(t *testing.T) {
 			request.Header.Set("Authorization", "Bearer "+key)
 			response, err := client.Do(request)
 			if err != nil || response.StatusCode != http.StatusOK {
-				t.Errorf("%v, %v", response, err)
+				t.Errorf("got %v, %v, want no error, status 200", response, err)
 				return
 			}
 			_ = response.Body.Close()
@@ -193,7 +193,7 @@ func TestPushBesideCaddy(t *testing.T) {
 	got := lychgate(t, folder, "members", "push", "contacts.csv", "--site", "daily")
 	calls.Wait()
 	if got.Code != 0 || !strings.Contains(got.Out, " 0 refused.") {
-		t.Errorf("%+v", got)
+		t.Errorf(`got %+v, want code 0, out with " 0 refused."`, got)
 	}
 	if n := len(membersOf(t, store, "daily", "")); n != 1000+100+100 {
 		t.Errorf("%d members, want 1200", n)
@@ -267,7 +267,7 @@ func TestPushToGhostKilled(t *testing.T) {
 	}
 	got := lychgate(t, folder, "members", "push", "contacts.csv", "--site", "daily")
 	if got.Code != 0 || !strings.Contains(got.Out, " 0 refused.") {
-		t.Errorf("%+v", got)
+		t.Errorf(`got %+v, want code 0, out with " 0 refused."`, got)
 	}
 	if diff := cmp.Diff(want, ghostMembers(t, client, mark)); diff != "" {
 		t.Errorf("in Ghost: %s", diff)

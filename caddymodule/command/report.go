@@ -189,9 +189,8 @@ func newExcerpt(number int, line string) excerpt {
 	return e
 }
 
-// around returns the line, cut on both sides if it is long, and how many columns
-// of the terminal are in front of a column of the file, which counts code points
-// from 1.
+// around cuts a long line on both sides. mark is how many columns of the terminal are left
+// of a column of the file, which counts code points from 1.
 func (e excerpt) around(column int) (text string, mark int) {
 	at, _ := slices.BinarySearchFunc(e.cells, column, func(c cell, column int) int { return cmp.Compare(c.end, column) })
 	first, before := at, 0

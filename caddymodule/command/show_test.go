@@ -78,7 +78,7 @@ Next attempt:    as soon as Caddy runs
 `,
 	} {
 		if diff := cmp.Diff(ran{want, "", 0}, lychgate(t, folder, "members", "show", guid, "--site", "daily")); diff != "" {
-			t.Errorf("%s: %s", guid, diff)
+			t.Errorf("%s: output (-want +got):\n%s", guid, diff)
 		}
 	}
 	if diff := cmp.Diff(ran{"", "Error: site weekly has no member guid-1\n", 1}, lychgate(t, folder, "members", "show", "guid-1", "--site", "weekly")); diff != "" {

@@ -94,11 +94,11 @@ func TestSites(t *testing.T) {
 		"integration list --site nope":                                  {"", "Error: the configuration has no site nope, nor has the store: the configuration has daily, weekly\n", 1},
 		"members show x --site daily":                                   {"", "Error: site daily has no member x\n", 1},
 		"members show jane@example.com --site daily":                    {"", "Error: name the member by its guid, which the log and the admin API have: /lychgate/members/behind\n", 1},
-		"members import --site daily":                                   {"", "Error: site daily has platform none, so there is nobody to import\n", 1},
-		"members import --site weekly --config Caddyfile":               {"", "Error: site weekly has platform none, so there is nobody to import\n", 1},
+		"members import --site daily":                                   {"", "Error: site daily has platform none, so there are no members to import\n", 1},
+		"members import --site weekly --config Caddyfile":               {"", "Error: site weekly has platform none, so there are no members to import\n", 1},
 	} {
 		if diff := cmp.Diff(want, lychgate(t, folder, strings.Fields(args)...)); diff != "" {
-			t.Errorf("%s: %s", args, diff)
+			t.Errorf("%s: output (-want +got):\n%s", args, diff)
 		}
 	}
 	if got := lychgate(t, t.TempDir(), "members", "show", "x"); got != (ran{"", "Error: there is no Caddyfile in this folder: name the configuration with --config\n", 1}) {
@@ -130,7 +130,7 @@ func TestWaitingForStore(t *testing.T) {
 	}
 	line, err := bufio.NewReader(complaint).ReadString('\n')
 	if line != "Waiting for the store …\n" || err != nil {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("got %q, %v, want line %q, no error", line, err, "Waiting for the store …\n")
 	}
 	if err := command.Process.Kill(); err != nil {
 		t.Errorf("command.Process.Kill: %v", err)

@@ -59,7 +59,7 @@ func (s *sitesStore) addFromCSV(ctx context.Context, out io.Writer, flags *siteF
 	p.end()
 	fmt.Fprintf(out, "%s added, %s were there already.\n", countOf(added, "site"), humanize.Comma(int64(seen-added)))
 	if err != nil {
-		return fmt.Errorf("%w; the sites from line %d of %s on were not added: mend that, and add the same file again", explainSites(err), list[seen].line, name)
+		return fmt.Errorf("%w; the sites from line %d of %s on were not added: fix that, and add the same file again", explainSites(err), list[seen].line, name)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (f *siteFlags) readKey() error {
 	return nil
 }
 
-// readLine returns the first line of what is read, without space around it.
+// readLine trims the space around the line.
 func readLine(from io.Reader) (string, error) {
 	line, err := bufio.NewReader(io.LimitReader(from, 64<<10)).ReadString('\n')
 	if errors.Is(err, io.EOF) {

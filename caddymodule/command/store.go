@@ -82,7 +82,8 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 	}
 }
 
-// siteNamed returns the name of a site that may exist, the only one for none.
+// siteNamed takes a name that the configuration does not have for one of the store.
+// Without a name it is the only site of the configuration.
 func siteNamed(of *config.Config, name string) (string, error) {
 	names := of.Names()
 	switch {
@@ -98,8 +99,8 @@ func siteNamed(of *config.Config, name string) (string, error) {
 	return "", fmt.Errorf("name one of the configuration's sites with --site: %s", strings.Join(names, ", "))
 }
 
-// findSite returns a site of the configuration, or of the store: then with why its keys cannot
-// be opened, if they cannot.
+// findSite looks in the configuration and then in the store. locked says why the keys of a
+// site in the store cannot be opened.
 func findSite(ctx context.Context, of *config.Config, db *database.DB, name string) (site *config.Site, locked, err error) {
 	if site := of.Sites[name]; site != nil {
 		return site, nil, nil

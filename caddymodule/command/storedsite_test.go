@@ -49,7 +49,7 @@ func follow(t *testing.T, folder string, steps []command) {
 		got := lychgateWith(t, folder, s.input, strings.Fields(s.args)...)
 		got.Out = shownKeys.ReplaceAllString(shownTimes.ReplaceAllString(got.Out, "TIME"), "KEY")
 		if diff := cmp.Diff(s.want, got); diff != "" {
-			t.Errorf("%s: %s", s.args, diff)
+			t.Errorf("%s: output (-want +got):\n%s", s.args, diff)
 		}
 		if strings.Contains(got.Out+got.Err, ghostKey) {
 			t.Errorf("%s prints the key", s.args)
@@ -115,7 +115,7 @@ func TestSiteCommands(t *testing.T) {
 
 		{"site remove weekly", "", ran{"Site weekly is removed. What is kept of it is deleted in two minutes, while Caddy runs.\n", "", 0}},
 		{"site remove weekly", "", no("finding site weekly: there is no such site: caddy lychgate site list shows those in the store")},
-		{"site add weekly --hosts weekly.example --platform none", "", no("adding site weekly: what was kept of a removed site of this name is still being deleted: it takes two minutes while Caddy runs, so try again then, or choose another name")},
+		{"site add weekly --hosts weekly.example --platform none", "", no("adding site weekly: the data of a removed site of this name is still being deleted: it takes two minutes while Caddy runs, so try again then, or choose another name")},
 	})
 
 	follow(t, folder, []command{ // a site moves into the store, and out of it
@@ -186,9 +186,9 @@ func TestSitesFromCSV(t *testing.T) {
 		{"a thousand", many.String(), ran{"1,000 sites added, 0 were there already.\n", adding("1,000", "s"), 0}},
 		{"the same again, and one more", many.String() + "none,more,more.example,,\r\n", ran{"1 site added, 1,000 were there already.\n", adding("1,001", "s"), 0}},
 		{"another of the same name", "name,hosts,platform\nnew,new.example,none\ns1,other.example,none\n", ran{"0 sites added, 0 were there already.\n", adding("2", "s") +
-			"Error: line 3: there is a site s1 with other settings: change it with caddy lychgate site update; the sites from line 2 of standard input on were not added: mend that, and add the same file again\n", 1}},
+			"Error: line 3: there is a site s1 with other settings: change it with caddy lychgate site update; the sites from line 2 of standard input on were not added: fix that, and add the same file again\n", 1}},
 		{"a host that is taken", "name,hosts,platform\nnew,www.s7.example,none\n", ran{"0 sites added, 0 were there already.\n", adding("1", "") +
-			"Error: adding site new: host www.s7.example of site new already belongs to site s7; the sites from line 2 of standard input on were not added: mend that, and add the same file again\n", 1}},
+			"Error: adding site new: host www.s7.example of site new already belongs to site s7; the sites from line 2 of standard input on were not added: fix that, and add the same file again\n", 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, lychgateWith(t, folder, test.csv, "site", "add", "--from-csv", "-")); diff != "" {

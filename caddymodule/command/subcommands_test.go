@@ -24,13 +24,13 @@ func TestUnknownCommands(t *testing.T) {
 	} {
 		output, err := exec.Command(caddy, strings.Fields(args)...).CombinedOutput()
 		if diff := cmp.Diff(want, string(output)); diff != "" || err == nil {
-			t.Errorf("%s: %s, %v", args, diff, err)
+			t.Errorf("%s: output: error %v, want one (-want +got):\n%s", args, err, diff)
 		}
 	}
 	for _, args := range []string{"lychgate", "lychgate manifest", "lychgate integration --help"} {
 		output, err := exec.Command(caddy, strings.Fields(args)...).Output()
 		if !strings.Contains(string(output), "Available Commands:") || err != nil {
-			t.Errorf("%s: %v, %s", args, err, output)
+			t.Errorf(`%s: got %v, %s, want output with "Available Commands:", no error`, args, err, output)
 		}
 	}
 }

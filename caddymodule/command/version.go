@@ -43,7 +43,7 @@ func moduleVersion(info *debug.BuildInfo) string {
 	return "unknown"
 }
 
-// revision returns the commit that a program without a version was built from.
+// revision is the commit that a program without a version was built from.
 func revision(info *debug.BuildInfo) (text string) {
 	if info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return "" // it names the commit

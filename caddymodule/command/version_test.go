@@ -61,6 +61,6 @@ func TestVersionCommand(t *testing.T) {
 	want := fmt.Sprintf("Lychgate %s\nCaddy    %s\nGo       %s\n", moduleVersion(info), caddy, info.GoVersion)
 	got, err := exec.Command(binary, "lychgate", "version").CombinedOutput()
 	if diff := cmp.Diff(want, string(got)); diff != "" || err != nil {
-		t.Errorf("%s, %v", diff, err)
+		t.Errorf("output: error %v, want none (-want +got):\n%s", err, diff)
 	}
 }

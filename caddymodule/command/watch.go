@@ -53,8 +53,7 @@ func (v validation) watch(ctx context.Context, isSeparated bool) error {
 	}
 }
 
-// state returns what is another text when the theme has changed, as far as its
-// validation goes.
+// state differs once anything has changed that the validation reads.
 func (v validation) state() string {
 	name := v.name
 	if info, err := os.Stat(name); err == nil && info.IsDir() {

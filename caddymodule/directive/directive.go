@@ -32,7 +32,7 @@ type Directive interface {
 	json.Unmarshaler
 	routes.Directive
 
-	// Options returns those of its block.
+	// Options describe the directive's block.
 	Options() map[string]blocks.Option
 
 	// Check finds what is wrong with its own options.
@@ -101,7 +101,7 @@ func Unmarshal(d *caddyfile.Dispenser, of Directive) (config.Lines, error) {
 	return in.Lines, in.Explain(config.In(in.Name, "", of.Check(app.Placeholders().AsWritten())))
 }
 
-// parsedConfig returns what the global option says, which is parsed first. Errors:
+// parsedConfig reads the global option, which Caddy parses before directives. Errors:
 // config.ErrNoSite.
 func parsedConfig(h httpcaddyfile.Helper) (*config.Config, error) {
 	option, ok := h.Option("lychgate").(httpcaddyfile.App)

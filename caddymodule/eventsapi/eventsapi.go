@@ -57,7 +57,7 @@ var mailLimit = ratelimit.Limit{Requests: 10, Window: 10 * time.Minute}
 
 const defaultPath = "/ghost/lychgate/events"
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the directive as http.handlers.events_api.
 func (EventsAPI) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.handlers.events_api",
@@ -170,7 +170,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	return nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+// UnmarshalJSON names the field in its errors.
 func (h *EventsAPI) UnmarshalJSON(data []byte) error {
 	type plain EventsAPI
 	return config.ReadJSON(data, (*plain)(h))

@@ -76,7 +76,7 @@ type InboxProvider struct {
 
 const defaultPath = "/ghost/inbox-provider"
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the directive as http.handlers.inbox_provider.
 func (InboxProvider) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.handlers.inbox_provider",
@@ -256,7 +256,7 @@ func (h *InboxProvider) counts(r *http.Request) bool {
 	return true
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+// UnmarshalJSON names the field in its errors.
 func (h *InboxProvider) UnmarshalJSON(data []byte) error {
 	type plain InboxProvider
 	return config.ReadJSON(data, (*plain)(h))

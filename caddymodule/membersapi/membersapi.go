@@ -51,7 +51,7 @@ type MembersAPI struct {
 	api     membersapi.API
 }
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the directive as http.handlers.members_api.
 func (MembersAPI) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.handlers.members_api",
@@ -181,7 +181,7 @@ func (h *MembersAPI) pass(w http.ResponseWriter, r *http.Request, next caddyhttp
 	return h.api.Pass(w, r, open, next.ServeHTTP)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+// UnmarshalJSON names the field in its errors.
 func (h *MembersAPI) UnmarshalJSON(data []byte) error {
 	type plain MembersAPI
 	return config.ReadJSON(data, (*plain)(h))

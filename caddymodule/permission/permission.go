@@ -31,7 +31,7 @@ type Permission struct {
 	then caddytls.OnDemandPermission // nil for none
 }
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the permission as tls.permission.lychgate.
 func (Permission) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "tls.permission.lychgate",
@@ -92,7 +92,8 @@ func (p *Permission) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// CertificateAllowed implements caddytls.OnDemandPermission.
+// CertificateAllowed allows the hosts of sites, and asks the permission of the block about
+// others. An error is caddytls.ErrPermissionDenied for a name that neither allows.
 func (p *Permission) CertificateAllowed(ctx context.Context, name string) error {
 	switch {
 	case p.app.Edge.Site(name) != nil:

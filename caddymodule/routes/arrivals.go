@@ -55,8 +55,8 @@ func Read(ctx caddy.Context) (Servers, error) {
 	return all, nil
 }
 
-// arrivals returns how requests arrive at the directives in routes, which are in
-// others. What cannot be read is left out: Caddy says so when it provisions it.
+// arrivals follows requests to the directives in routes, which are inside of around. What
+// cannot be read is left out: Caddy says so when it provisions it.
 func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 	for i, route := range routes {
 		here := around.within(route)
@@ -86,7 +86,7 @@ func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 	return all
 }
 
-// handlerIn returns the name of a handler, and its configuration without that.
+// handlerIn splits the name of a handler from the rest of its configuration.
 func handlerIn(raw json.RawMessage) (name string, config json.RawMessage) {
 	fields := make(map[string]json.RawMessage)
 	if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(fields["handler"], &name) != nil {
@@ -112,7 +112,7 @@ func directiveIn(name string, config json.RawMessage) Directive {
 	return found
 }
 
-// within returns how requests that arrive get through the matchers of a route.
+// within narrows the requests to those that get through the matchers of a route.
 func (a arrival) within(route caddyhttp.Route) arrival {
 	here := a
 	here.paths = slices.Clone(a.paths)
@@ -138,7 +138,7 @@ func (a arrival) within(route caddyhttp.Route) arrival {
 	return here
 }
 
-// matchersOf returns the sets of matchers that a route has. Those of a subroute are not
+// matchersOf lists the sets of matchers of a route. Those of a subroute are not
 // provisioned yet; of them, nil stands for each that is neither of hosts nor of paths.
 func matchersOf(route caddyhttp.Route) caddyhttp.MatcherSets {
 	if len(route.MatcherSetsRaw) == 0 {
@@ -155,7 +155,7 @@ func matchersOf(route caddyhttp.Route) caddyhttp.MatcherSets {
 	return sets
 }
 
-// matcherIn returns a matcher of hosts or of paths, nil for another.
+// Only matchers of hosts and of paths are read; for others the result is nil.
 func matcherIn(name string, raw json.RawMessage) any {
 	var matcher interface {
 		caddyhttp.RequestMatcherWithError
@@ -175,7 +175,7 @@ func matcherIn(name string, raw json.RawMessage) any {
 	return matcher
 }
 
-// matchersIn returns the matchers of hosts and paths in a set, nil for none, and
+// matchersIn finds the matchers of hosts and paths in a set, nil for none. others is
 // whether anything else decides, such as a placeholder.
 func matchersIn(set caddyhttp.MatcherSet) (host *caddyhttp.MatchHost, path *caddyhttp.MatchPath, others bool) {
 	for _, matcher := range set {
@@ -208,8 +208,8 @@ func (a arrival) takes(path string, of *config.Config) bool {
 	return a.lets(path) && slices.ContainsFunc(a.directive.Routing(of).Needs, func(need Need) bool { return slices.Contains(need.Paths, path) })
 }
 
-// befores returns for each directive of a server those before it to which requests for all
-// of its hosts come. It takes no longer for a directive if there are others for other hosts.
+// befores lists, for each directive of a server, those before it that get requests for all
+// of its hosts. It takes no longer for a directive if there are others for other hosts.
 func befores(all []arrival) [][]arrival {
 	found := make([][]arrival, len(all))
 	var general []int                // with patterns, or for any host

@@ -12,8 +12,8 @@ import (
 // This file finds directives for the same hosts that do not go together: two that answer
 // the same path, or that take Ghost's admin to be at different ones.
 
-// shared returns a path that a directive and one after it both answer, empty for none. The
-// matchers of paths of both have to let requests for it through.
+// shared finds a path that both directives serve, "" for none. The path matchers of both
+// have to let requests for it through.
 func (a arrival) shared(b arrival) string {
 	if a.name == b.name || a.rewritten || b.rewritten {
 		return ""
@@ -92,8 +92,8 @@ func checkAdmins(before, after arrival, all []arrival) error {
 		after.routing.AdminPath, before.routing.AdminPath, before.name, before.at))
 }
 
-// warnOfShared returns a warning for directives that both answer a path, where a matcher
-// may tell their requests apart.
+// warnOfShared warns of two directives that serve the same path. It is no error, since a
+// matcher may tell their requests apart.
 func warnOfShared(servers [][]arrival) (warnings []config.Warning) {
 	for _, all := range servers {
 		pairs(all, func(before, after arrival) {
@@ -108,8 +108,8 @@ func warnOfShared(servers [][]arrival) (warnings []config.Warning) {
 	return warnings
 }
 
-// warnOfTwoEvents returns a warning for each events_api that is for the same hosts as
-// another, at another path.
+// warnOfTwoEvents warns of each events_api for hosts that another one serves at another
+// path.
 func warnOfTwoEvents(servers [][]arrival) (warnings []config.Warning) {
 	for _, all := range servers {
 		pairs(all, func(before, after arrival) {

@@ -12,8 +12,7 @@ import (
 type Directive interface {
 	caddyhttp.MiddlewareHandler
 
-	// Routing returns what it is there for, as it is configured: nothing is provisioned
-	// yet.
+	// Routing describes the directive as it is configured: nothing is provisioned yet.
 	Routing(of *config.Config) Routing
 }
 
@@ -46,7 +45,7 @@ func Below(p, of string) bool {
 	return strings.HasPrefix(p, of) && (len(p) == len(of) || p[len(of)] == '/')
 }
 
-// meets returns a path that two areas share, empty for none.
+// meets finds a path that is in both areas, "" for none.
 func (a Area) meets(b Area) string {
 	switch {
 	case a.has(b.Path):

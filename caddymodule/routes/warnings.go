@@ -12,8 +12,8 @@ import (
 // This file finds what Caddy warns of: routes by which requests never arrive at a directive,
 // or arrive for no site.
 
-// Warnings returns what is odd about the routes, whatever sites there are in the store. The
-// hosts are those of the configuration, each with the name of its site.
+// Warnings are about the routes alone, whatever sites there are in the store. The hosts
+// are those of the configuration, each with the name of its site.
 func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.Warning {
 	var servers [][]arrival
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -23,8 +23,8 @@ func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.W
 	return slices.Concat(warnOfMatchers(all, of), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfLimits(all, hosts))
 }
 
-// WarningsOfHosts returns a warning for the hosts of server blocks that no site has. The
-// hosts are those that are served, and those of the configuration.
+// WarningsOfHosts are about hosts of server blocks that no site has. The hosts are those
+// that are served, and those of the configuration.
 func (s Servers) WarningsOfHosts(served []string, configured map[string]string) (warnings []config.Warning) {
 	unknown := make(map[string][]string) // host → directives
 	for _, all := range s {
@@ -46,7 +46,7 @@ func (s Servers) WarningsOfHosts(served []string, configured map[string]string) 
 	return warnings
 }
 
-// warnOfMatchers returns a warning for matchers that keep a directive from its own paths.
+// warnOfMatchers warns of matchers that keep a directive from its own paths.
 func warnOfMatchers(all []arrival, of *config.Config) (warnings []config.Warning) {
 	warned := make(map[string]bool)
 	for _, arrival := range all {
@@ -68,8 +68,8 @@ func warnOfMatchers(all []arrival, of *config.Config) (warnings []config.Warning
 // it answers them all.
 type hiding struct{ directive, at, path, before string }
 
-// warnOfHidden returns a warning for each directive that the same one before it hides, with
-// the hosts where that is so.
+// warnOfHidden warns of each directive that gets no requests for some hosts, because the
+// same directive before it serves them.
 func warnOfHidden(servers [][]arrival, of *config.Config) (warnings []config.Warning) {
 	hosts := make(map[hiding][]string)
 	for _, all := range servers {
@@ -115,7 +115,7 @@ func hidden(after arrival, befores []arrival, of *config.Config) (h hiding, ok b
 	return h, ok
 }
 
-// warnOfLimits returns a warning for members_api with different limits on one site.
+// warnOfLimits warns of members_api with different limits on one site.
 func warnOfLimits(all []arrival, hosts map[string]string) (warnings []config.Warning) {
 	limits := make(map[string]map[string]bool) // by site
 	for _, arrival := range all {

@@ -3,6 +3,7 @@ package staffdesk
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -54,7 +55,7 @@ type StaffDesk struct {
 	settings map[string]bool // adminSettings
 }
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the directive as http.handlers.staff_desk.
 func (StaffDesk) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.handlers.staff_desk",
@@ -172,7 +173,7 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	return nil
 }
 
-// deskSite returns a site as its pages need it, nil for none.
+// deskSite is nil for nil.
 func (h *StaffDesk) deskSite(site *edge.Site, of *desk.CurationSite) *desk.Site {
 	if of == nil {
 		return nil
@@ -228,11 +229,21 @@ func (h *StaffDesk) siteOf(site *edge.Site) *desk.CurationSite {
 	if !ok || site.Themes == nil {
 		return nil
 	}
-	return &desk.CurationSite{Site: site.Themes, Posts: posts, Curator: h.curator.Curator}
+	of := &desk.CurationSite{Site: site.Themes, Posts: posts, Curator: h.curator.Curator}
+	if _, ok := site.Platform.(platform.EventHost); ok {
+		of.OfEvents = func(ctx context.Context, ids []string) ([]string, error) {
+			service, err := h.events.Service()
+			if err != nil {
+				return nil, err
+			}
+			return service.OfPosts(ctx, site.Name, ids)
+		}
+	}
+	return of
 }
 
-// membersOf returns what the desk needs of a site's members. Errors: those of
-// [edge.Members.Site].
+// membersOf collects the parts of a site's members API that the desk shows. Errors: those
+// of [edge.Members.Site].
 func membersOf(of *edge.Members, site *edge.Site) (*desk.Members, error) {
 	if _, err := of.Site(site); err != nil {
 		return nil, err
@@ -271,7 +282,7 @@ func checkForm(form desk.IntegrationForm) (members.Integration, error) {
 	return asked.CheckNew(form.Name)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+// UnmarshalJSON names the field in its errors.
 func (h *StaffDesk) UnmarshalJSON(data []byte) error {
 	type plain StaffDesk
 	return config.ReadJSON(data, (*plain)(h))

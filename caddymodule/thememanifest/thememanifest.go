@@ -58,7 +58,7 @@ type ThemeManifest struct {
 // scans bounds the uploads that this process scans at once, to 56 MB.
 var scans = limiter.New(8, 4)
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the directive as http.handlers.theme_manifest.
 func (ThemeManifest) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.handlers.theme_manifest",
@@ -175,7 +175,7 @@ func (h *ThemeManifest) serve(w http.ResponseWriter, r *http.Request) {
 	site.Metrics.ServedThemes(h.api.Serve(w, r, site.Themes, h.on.ClientAddr(r)))
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+// UnmarshalJSON names the field in its errors.
 func (h *ThemeManifest) UnmarshalJSON(data []byte) error {
 	type plain ThemeManifest
 	return config.ReadJSON(data, (*plain)(h))

@@ -30,7 +30,7 @@ type Upstreams struct {
 	https bool // the transport speaks it
 }
 
-// CaddyModule returns the Caddy module information.
+// CaddyModule registers the source as http.reverse_proxy.upstreams.lychgate.
 func (Upstreams) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.reverse_proxy.upstreams.lychgate",
@@ -50,7 +50,7 @@ func (u *Upstreams) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return blocks.Parse(d, blocks.Block{Name: name, Lines: make(config.Lines)}, nil)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. An error names the field.
+// UnmarshalJSON names the field in its errors.
 func (u *Upstreams) UnmarshalJSON(data []byte) error {
 	type plain Upstreams
 	return config.ReadJSON(data, (*plain)(u))
@@ -96,7 +96,7 @@ func (u *Upstreams) checkAlone(proxy *reverseproxy.Handler) error {
 	return fmt.Errorf("dynamic lychgate: its reverse_proxy also has %s, which gets no request: take one of the two out, at %s", proxy.Upstreams[0].Dial, line)
 }
 
-// proxyAround returns the reverse_proxy around a module, nil for none.
+// proxyAround finds the reverse_proxy that has the module, nil for none.
 func proxyAround(ctx caddy.Context) (found *reverseproxy.Handler) {
 	for _, module := range ctx.Modules() {
 		if proxy, ok := module.(*reverseproxy.Handler); ok {
@@ -122,8 +122,8 @@ func takesScheme(ctx caddy.Context) bool {
 	return request.URL.Scheme == "https"
 }
 
-// GetUpstreams implements reverseproxy.UpstreamSource. There is none for a host that no
-// site has, and for a site without a platform, which Caddy answers with 503.
+// GetUpstreams finds the platform of the request's site. There is none for a host that no
+// site has, and for a site without a platform; Caddy answers these with 503.
 func (u *Upstreams) GetUpstreams(r *http.Request) ([]*reverseproxy.Upstream, error) {
 	site := u.app.Edge.Site(r.Host)
 	if site == nil || site.Upstream == nil || !u.reaches(site.Upstream) {

@@ -111,7 +111,7 @@ func (e *edge) add(t *testing.T, site string) {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusCreated {
 		text, err := io.ReadAll(answer.Body)
-		t.Fatal(answer.Status, string(text), err)
+		t.Fatalf("Post = %v, %v, %v, want status 201", answer.Status, string(text), err)
 	}
 }
 
@@ -150,7 +150,7 @@ func (e *edge) visit(t *testing.T, scheme, name, host string) response {
 	request.Host = host
 	got, err := client.Do(request)
 	if err != nil {
-		t.Fatalf("%s: %v", host, err)
+		t.Fatalf("%s: Do: %v", host, err)
 	}
 	defer got.Body.Close()
 	body, err := io.ReadAll(got.Body)
@@ -168,7 +168,7 @@ func (e *edge) visitSites(t *testing.T) {
 		"weekly.example.org": {200, "weekly for weekly.example.org/about"},
 	} {
 		if diff := cmp.Diff(want, e.visit(t, "https", host, host)); diff != "" {
-			t.Errorf("%s: %s", host, diff)
+			t.Errorf("%s: visit (-want +got):\n%s", host, diff)
 		}
 	}
 }

@@ -36,14 +36,14 @@ type Tab interface {
 	Drag(from, to image.Point) error
 	// Tap touches a point of the window with a finger, in CSS pixels.
 	Tap(at image.Point) error
-	// Screenshot returns what is seen, as a PNG.
+	// Screenshot takes a PNG of the visible part.
 	Screenshot() ([]byte, error)
 	// Show changes how the page is shown.
 	Show(how Look) error
 	// Navigate opens another page in the tab. It returns when that is loaded.
 	Navigate(url string) error
-	// Problems returns the errors that the console has shown since the tab was
-	// opened, violations of the page's Content-Security-Policy among them.
+	// Problems are the errors in the console since the tab was opened, violations of the
+	// page's Content-Security-Policy among them.
 	Problems() ([]string, error)
 	// Offline cuts the page off from all servers.
 	Offline() error

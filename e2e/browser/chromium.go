@@ -86,6 +86,10 @@ func (t *chromiumTab) listen(event any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch event := event.(type) {
+	case *page.EventJavascriptDialogOpening: // as Firefox and WebKit do by themselves when a page is left
+		go func() {
+			_, _ = chromedp.Call(t.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}) // it may be gone
+		}()
 	case *log.EventEntryAdded:
 		if event.Entry.Level == log.EntryLevelError {
 			t.problems = append(t.problems, strings.TrimSpace(event.Entry.Text+" "+event.Entry.URL))

@@ -40,7 +40,7 @@ func (p *Page) Must(err error) {
 		p.T.Skip(reason)
 	}
 	if err != nil {
-		p.T.Fatal(err)
+		p.T.Fatalf("error %v, want none", err)
 	}
 }
 

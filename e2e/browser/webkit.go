@@ -172,7 +172,7 @@ func (w *webKit) Open(ctx context.Context, address string, how Look) (Tab, error
 // narrowest is how narrow a window can be. A phone is narrower.
 const narrowest = 500
 
-// seenAnyway returns an error if a page would have to be asked for other media.
+// seenAnyway fails where a test needs other media than WebKit's driver can set.
 func seenAnyway(media map[string]string) error {
 	for feature, value := range media {
 		if feature+value != "prefers-color-schemelight" {
@@ -252,7 +252,7 @@ func (t *webKitTab) Navigate(address string) error {
 	return t.call(t.ctx, http.MethodPost, "/url", object{"url": address}, nil)
 }
 
-// Problems returns none: WebKit's driver tells of none.
+// Problems are always none: WebKit's driver does not tell of any.
 func (t *webKitTab) Problems() ([]string, error) { return nil, nil }
 
 // Close leaves the window to the next page.

@@ -123,7 +123,7 @@ func (p *page) audit(axe string) {
 	}](p, "axe.run().then(r => ({Passes: r.passes.length, Violations: r.violations, Incomplete: r.incomplete}))")
 	for _, f := range append(result.Violations, result.Incomplete...) {
 		text, _ := json.MarshalIndent(f, "", "\t")
-		p.T.Errorf("%s", text)
+		p.T.Errorf("axe found %s, want nothing", text)
 	}
 	p.T.Logf("axe-core: %d rules passed, %d violated, %d undecided", result.Passes, len(result.Violations), len(result.Incomplete))
 }

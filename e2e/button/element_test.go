@@ -238,7 +238,7 @@ func TestPropertySetToNothing(t *testing.T) {
 		b := p.shown()
 		diff(t, nothing, "Go to Gmail", b.Text)
 		if !strings.Contains(b.Href, "news%40daily.example") {
-			t.Errorf("%s: %s", nothing, b.Href)
+			t.Errorf(`%s: shown = %s, want href with "news%%40daily.example"`, nothing, b.Href)
 		}
 		p.Do("find().recipient = " + nothing)
 		diff(t, nothing+" as the recipient", (*button)(nil), p.button())

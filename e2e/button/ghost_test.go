@@ -165,7 +165,7 @@ func asOwner(t *testing.T, ghost string) func(method, path string, body any) {
 		answer, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode >= 300 {
-			t.Fatalf("%s %s: %v, %s: %s", method, path, err, response.Status, answer)
+			t.Fatalf("%s %s: io.ReadAll = %v, %s: %s, want no error, status below 300", method, path, err, response.Status, answer)
 		}
 	}
 	call(http.MethodPost, "session/", map[string]string{"username": "owner@example.com", "password": "four-words-on-a-lychgate"})

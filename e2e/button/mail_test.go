@@ -70,7 +70,7 @@ func TestSignInThroughCaddy(t *testing.T) {
 	created, _ := io.ReadAll(response.Body)
 	response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.Header.Get("Lychgate-Sync") != "" {
-		t.Fatalf("%s: %s", response.Status, created)
+		t.Fatalf("%s: io.ReadAll = %s, want status 200, no Lychgate-Sync", response.Status, created)
 	}
 	tag, err := exec.Command(caddytest.Build(t), "lychgate", "inbox-button", "--sender", "noreply@daily.example").Output()
 	if err != nil {

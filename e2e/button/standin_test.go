@@ -107,6 +107,6 @@ func status(code int) http.HandlerFunc {
 func diff(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: %s", what, diff)
+		t.Errorf("%s: mismatch (-want +got):\n%s", what, diff)
 	}
 }

@@ -73,6 +73,6 @@ func run(t *testing.T, folder, program string, args ...string) {
 	command.Dir = folder
 	command.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", program, err, out)
+		t.Fatalf("%s: CombinedOutput: %v: %s", program, err, out)
 	}
 }

@@ -60,14 +60,14 @@ func expand(p *browser.Page, words string) []shownWarning {
 }
 
 // An editor who uploads a theme with a broken manifest reads so in Ghost's own dialog, as
-// text whatever the manifest says, and nothing of it when the manifest is mended.
+// text whatever the manifest says, and nothing of it when the manifest is fixed.
 func TestUploadDialog(t *testing.T) {
 	s := newSite(t, "", options{})
 	p := s.signIn(owner)
 	diff(t, "title", "Upload successful with warnings", upload(p, "nightly", themeZip(t, hostileManifest), false))
 	diff(t, "warning", []shownWarning{{
 		Rule:    "Theme manifest: 3 findings",
-		Details: "Event types are those that are valid in this manifest. Homepage Curation is inactive: it needs a manifest without findings. Upload the theme again when its manifest is mended.",
+		Details: "Event types are those that are valid in this manifest. Homepage Curation is inactive: it needs a manifest without findings. Upload the theme again when its manifest is fixed.",
 		Findings: []string{
 			"events.types.webinar.supported_fields[1], line 6: `<script>window.hostile = 1</script>` is not a standard field, so it is dropped",
 			"events.types.webinar.supported_fields[2], line 6: `<img src=x onerror='window.hostile = 2'>` is not a standard field, so it is dropped",
@@ -87,7 +87,7 @@ func TestUploadDialog(t *testing.T) {
 		t.Fatalf("%v", got)
 	}
 	diff(t, "warning", "This manifest is not in use. Event types stay those of the manifest before it. "+
-		"Homepage Curation goes on with the last manifest that had no finding. Upload the theme again when its manifest is mended.", got[0].Details)
+		"Homepage Curation goes on with the last manifest that had no finding. Upload the theme again when its manifest is fixed.", got[0].Details)
 
 	s.startEdge(options{themeManifest: "upload_dialog off"})
 	p = s.signIn(owner)

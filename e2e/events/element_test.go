@@ -1,159 +1,16 @@
 package events
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
-	"github.com/lychgate/caddy-lychgate/e2e/harness"
-	"github.com/lychgate/caddy-lychgate/web"
 )
-
-// strictPolicy lets a page load what its own server has, and nothing inline.
-const strictPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
-
-// stage is a page of an event, whose server says of the reader what the test wants.
-type stage struct {
-	*httptest.Server
-	t *testing.T
-
-	mu      sync.Mutex
-	html    string
-	css     string
-	answers []answer // the last one is repeated
-	asked   []string
-}
-
-// answer is what the server says of the reader.
-type answer struct {
-	status int
-	body   map[string]any
-	header http.Header
-}
-
-var english = map[string]any{
-	"register": "Register", "cancel": "Cancel registration", "email": "Email address", "sign_in": "Sign in", "sent": "Sent to *.", "places": "Places left: *", "plans": "See membership options",
-}
-
-// told is an answer with a state.
-func told(status int, state, message string, more map[string]any) answer {
-	body := map[string]any{"state": state, "message": message, "places_left": nil, "deadline": nil, "registered_at": nil, "labels": english}
-	maps.Copy(body, more)
-	return answer{status, body, nil}
-}
-
-func newStage(t *testing.T, registration bool, answers ...answer) *stage {
-	t.Helper()
-	harness.NeedBrowser(t)
-	s := &stage{t: t, answers: answers}
-	script := web.EventScript(web.EventOptions{Events: "/ghost/lychgate/events", Registration: registration})
-	mux := http.NewServeMux()
-	mux.HandleFunc("/ghost/lychgate/event.js", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
-		w.Write(script)
-	})
-	mux.HandleFunc("/ghost/lychgate/events/{id}/registration", s.register)
-	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", strictPolicy)
-		io.WriteString(w, s.html)
-	})
-	mux.HandleFunc("/theme.css", func(w http.ResponseWriter, _ *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		w.Header().Set("Content-Type", "text/css")
-		io.WriteString(w, s.css)
-	})
-	mux.HandleFunc("/nowhere.js", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/javascript")
-		io.WriteString(w, "Intl.DateTimeFormat.prototype.resolvedOptions = () => ({timeZone: 'Etc/Nowhere'})")
-	})
-	mux.HandleFunc("/axe.js", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFile(w, r, filepath.Join(installed(t), "axe-core", "axe.min.js"))
-	})
-	s.Server = httptest.NewServer(mux)
-	t.Cleanup(s.Close)
-	return s
-}
-
-func (s *stage) register(w http.ResponseWriter, r *http.Request) {
-	text, _ := io.ReadAll(r.Body)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.PathValue("id")+" "+r.URL.RawQuery+" "+string(text)))
-	a := s.answers[0]
-	if len(s.answers) > 1 {
-		s.answers = s.answers[1:]
-	}
-	maps.Copy(w.Header(), a.header)
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(a.status)
-	json.NewEncoder(w).Encode(a.body)
-}
-
-// requests are those about the reader, without what was looked at before.
-func (s *stage) requests() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	asked := s.asked
-	s.asked = nil
-	return asked
-}
-
-// party is an event as its page has it.
-func party(more map[string]any) map[string]any {
-	values := map[string]any{
-		"id": "aaaaaaaaaaaaaaaaaaaaaaaaaa", "type": "webinar", "status": "published", "name": "Party & <b>more</b>", "description": "An evening",
-		"event_date": "2031-05-01", "event_time_start": "19:00", "event_time_end": "21:00", "event_time_zone": "Europe/Berlin",
-		"start": "2031-05-01T19:00:00+02:00", "end": "2031-05-01T21:00:00+02:00", "all_day": false, "deadline": nil,
-		"location": "The Pier", "max_attendees": 120, "access": "free", "fields": map[string]any{},
-	}
-	maps.Copy(values, more)
-	return values
-}
-
-// page puts an event on the stage, in a theme whose body is given, with * for where the text is.
-func (s *stage) page(lang string, event map[string]any, css, body string) {
-	s.t.Helper()
-	text, err := json.Marshal(event)
-	dir := "ltr"
-	if lang == "ar" || lang == "he" {
-		dir = "rtl"
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.css = css
-	s.html = fmt.Sprintf(`<!doctype html><html lang="%s" dir="%s"><head><title>Party</title><meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="/theme.css">
-		<script type="application/json" id="lychgate-event">%s</script><script src="/ghost/lychgate/event.js" async blocking="render"></script></head><body>%s</body></html>`,
-		lang, dir, must(s.t, text, err), body)
-}
-
-const plainTheme = `<main><article><h1>Party</h1><section class="gh-content"><p>The text of the post. It goes on for a while, so that it has some lines of its own below what is drawn above it.</p></section></article></main>`
-
-// parts are what a reader sees, by parts.
-const partsHelper = helpers + `
-	const element = document.querySelector('lychgate-event:not(script)');
-	const part = name => element.shadowRoot.querySelector('[part~="' + name + '"]');
-	const parts = () => Object.fromEntries([...element.shadowRoot.querySelectorAll('[part]')].filter(e => text(e) && ![...e.querySelectorAll('[part]')].some(text))
-		.map(e => [e.getAttribute('part'), text(e)]));
-`
-
-func (s *stage) open(look browser.Look) *browser.Page {
-	s.t.Helper()
-	return browser.Open(s.t, harness.Engine, s.URL+"/page", look, partsHelper)
-}
 
 // A reader sees when the event is, where, and what they can do, in each of these.
 func TestElement(t *testing.T) {

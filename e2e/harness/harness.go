@@ -74,7 +74,7 @@ func Need(t *testing.T, what string) {
 	t.Skip("needs " + what)
 }
 
-// Cache returns the folder of what is slow to install.
+// Cache is the folder of what is slow to install; it outlives a run.
 func Cache(t *testing.T) string {
 	t.Helper()
 	if cache := os.Getenv("LYCHGATE_CACHE"); cache != "" {
@@ -87,8 +87,9 @@ func Cache(t *testing.T) string {
 	return filepath.Join(user, "lychgate")
 }
 
-// Modules returns the node_modules that the script install beside the test has made of
-// package-lock.json. What it needs is said where they are missing.
+// Modules is the node_modules that the script install beside the test has made of
+// package-lock.json. Where they are missing, the test is skipped or fails, and says what
+// it needs.
 func Modules(t *testing.T, name, needs string) string {
 	t.Helper()
 	lock, err := os.ReadFile("package-lock.json")

@@ -22,7 +22,7 @@ type Message struct{ To, Text string }
 // Mailbox takes all mail.
 type Mailbox chan Message
 
-// NewSession implements [smtp.Backend].
+// NewSession is called by [smtp.Server], once for each connection.
 func (m Mailbox) NewSession(*smtp.Conn) (smtp.Session, error) { return &delivery{box: m}, nil }
 
 type delivery struct {
@@ -43,7 +43,7 @@ func (d *delivery) Data(r io.Reader) error {
 	return err
 }
 
-// textOf returns all text in a mail.
+// textOf joins the text of all parts of a mail.
 func textOf(r io.Reader) (string, error) {
 	m, err := mail.ReadMessage(r)
 	if err != nil {
@@ -80,7 +80,7 @@ func Start(t testing.TB) (box Mailbox, port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("net.Listen: %v", err)
 	}
 	box = make(Mailbox, 100)
 	server := smtp.NewServer(box)

@@ -34,7 +34,7 @@ func TestSchema(t *testing.T) {
 		Findings   []struct{ Message string }
 	}
 	if err := json.Unmarshal(text, &cases); err != nil || len(cases) < 100 {
-		t.Fatal(len(cases), err)
+		t.Fatalf("got %v, %v, want no error, 100 cases or more", len(cases), err)
 	}
 	for _, c := range cases {
 		expressible := 0

@@ -213,8 +213,8 @@ func (c *comparison) compare(e *exchange) error {
 	return nil
 }
 
-// pathOf returns the path of the document that a request's path belongs to, and
-// the parameters in it.
+// pathOf finds the path of the document that a request's path belongs to, and the
+// parameters in it.
 func (c *comparison) pathOf(escaped string) (*path, map[string]string) {
 	for i, p := range c.paths {
 		match := p.pattern.FindStringSubmatch(escaped)
@@ -253,7 +253,7 @@ func (c *comparison) isNew(operation answer, header http.Header, rest ...string)
 	return !there
 }
 
-// compareAnswer returns what is wrong with an answer.
+// compareAnswer lists what is wrong with an answer.
 func compareAnswer(request *openapi3filter.RequestValidationInput, e *exchange) []error {
 	if request.Route.Operation == nil {
 		return []error{errors.New("the document does not say how other methods are answered")}
@@ -350,7 +350,7 @@ func (c *comparison) report(w io.Writer) int {
 	return findings
 }
 
-// documented returns all answers that the document has.
+// documented lists all answers in the document.
 func (c *comparison) documented() []answer {
 	var all []answer
 	for _, p := range c.paths {

@@ -20,8 +20,8 @@ const (
 const membersHead = `# Made of openapi.yaml by: go -C e2e run ./openapi members ../docs/openapi.yaml
 `
 
-// membersAlone returns the part of a document that is about the members API: its paths, and
-// the components that these use.
+// membersAlone cuts a document down to the members API: its paths, and the components that
+// these use.
 func membersAlone(document []byte) ([]byte, error) {
 	var whole yaml.Node
 	if err := yaml.Unmarshal(document, &whole); err != nil {
@@ -92,7 +92,7 @@ func refer(n, components *yaml.Node, used map[string]bool) {
 	}
 }
 
-// child returns a value of a mapping; an empty node if there is none.
+// child looks a key up; the node is empty if there is none.
 func child(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {

@@ -50,7 +50,7 @@ type Next func(http.ResponseWriter, *http.Request) error
 // may have done what was asked for all the same.
 const graceAfterLeaving = 15 * time.Second
 
-// Outlive returns a context that ends graceAfterLeaving after another.
+// Outlive derives a context that ends graceAfterLeaving after its parent.
 func Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

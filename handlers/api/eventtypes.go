@@ -20,10 +20,11 @@ type EventsSite struct {
 
 	Host platform.EventHost
 
-	// Events returns what keeps the events. An error means that the store is away.
+	// Events opens the site's events. An error means that the store is away.
 	Events func() (*events.Service, error)
 
-	// Guests returns who has registered for the events, as Events does.
+	// Guests opens the guest lists of the site's events. An error means that the store is
+	// away.
 	Guests func() (*registration.GuestList, error)
 
 	// Members has those whom staff register.

@@ -33,7 +33,7 @@ func TestUnmarshal(t *testing.T) {
 		var got string
 		err := Unmarshal([]byte(text), &got)
 		if got != want || errors.Is(err, ErrNotUnicode) != (want == "") {
-			t.Errorf("%s: %q, %v", text, got, err)
+			t.Errorf("Unmarshal = %s: %q, %v, want %v, ErrNotUnicode if that is empty", text, got, err, want)
 		}
 	}
 	if err := Unmarshal([]byte(`{"a":`), new(any)); err == nil || errors.Is(err, ErrNotUnicode) {

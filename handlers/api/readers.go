@@ -41,9 +41,10 @@ var errReaderUnknown = Unavailable("%s could not be asked who you are. Try again
 // readerRetry is when a reader whom the platform does not know yet is to ask again.
 const readerRetry = 5 * time.Second
 
-// Reader returns the member who sends a request from an address, by the session in its cookies
-// and nothing else, and the zero value for a guest. What the platform said counts for 15
-// seconds. The request has to come from a page of this site. Errors are those of [FailureOf].
+// Reader identifies the member who sends a request from an address, by the session in its
+// cookies and nothing else. A guest is the zero value. What the platform said counts for
+// 15 seconds. The request has to come from a page of this site. Errors are those of
+// [FailureOf].
 func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Addr) (platform.Reader, error) {
 	if _, err := fromHere(r); err != nil {
 		return platform.Reader{}, err

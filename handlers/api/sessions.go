@@ -53,8 +53,7 @@ func newSessions[T any](site string, failures *AuthLimiter) sessions[T] {
 	}
 }
 
-// find returns whose a session is. key is a hash of all that question sends. Errors: those of
-// ask.
+// find looks a session up, and asks question if it is not known. Errors: those of ask.
 func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address netip.Addr, question func(context.Context) (T, error)) (T, error) {
 	now := s.now()
 	s.mu.Lock()
@@ -93,6 +92,13 @@ func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address n
 	return whose, nil
 }
 
+// forget has the platform asked anew whose a session is.
+func (s *sessions[T]) forget(key [sha256.Size]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, key)
+}
+
 // ask puts a question to the platform for an address, and counts it unless the
 // response is that the credentials are valid. Errors: ErrRateLimited, errTooManyQuestions,
 // those of the question.
@@ -121,4 +127,4 @@ func tooManySessions(wait time.Duration) error {
 	return RateLimited("requests from this address with a session that is not valid", wait)
 }
 
-var errTooManyQuestions = errors.New("too many questions to the platform are under way")
+var errTooManyQuestions = errors.New("too many requests to the platform are in flight")

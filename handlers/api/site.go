@@ -22,10 +22,10 @@ type Site struct {
 	Platform platform.ThemeHost
 	Staff    *Staff
 
-	// Themes returns the site's themes. An error means that the store is away.
+	// Themes opens the site's themes. An error means that the store is away.
 	Themes func() (*themes.Service, error)
 
-	// ImageSize returns the site's Default Featured Image Size, "" for none. It is nil where
+	// ImageSize reads the site's Default Featured Image Size, "" for none. It is nil where
 	// the site has no events.
 	ImageSize func(ctx context.Context) (string, error)
 
@@ -51,20 +51,28 @@ func (s *Site) Begin() (end func(), err error) {
 type activeTheme struct {
 	mu    sync.Mutex
 	name  string
-	until time.Time
+	since time.Time // when the platform said so
 }
 
 // activeTTL is how long a theme is taken to be the active one.
 const activeTTL = 3 * time.Second
 
 // Active is the name of the active theme, as the platform tells a visitor, who may
-// see the themes. Errors are those of [FailureOf].
+// see the themes. For one who IsRecalled it is the last that the platform named, in the last 10
+// minutes. Errors are those of [FailureOf].
 func (s *Site) Active(ctx context.Context, visitor platform.Visitor) (string, error) {
+	ttl := activeTTL
+	if visitor.IsRecalled {
+		ttl = recallTTL
+	}
 	s.active.mu.Lock()
-	name, isFresh := s.active.name, time.Now().Before(s.active.until)
+	name, isFresh := s.active.name, time.Since(s.active.since) < ttl
 	s.active.mu.Unlock()
-	if isFresh {
+	switch {
+	case isFresh:
 		return name, nil
+	case visitor.IsRecalled:
+		return "", s.Unanswered(platform.ErrUnanswered)
 	}
 	list, err := s.Installed(ctx, visitor)
 	if errors.Is(err, platform.ErrNotStaff) {
@@ -91,7 +99,7 @@ func (s *Site) Installed(ctx context.Context, visitor platform.Visitor) ([]platf
 	for _, theme := range list {
 		if theme.IsActive {
 			s.active.mu.Lock()
-			s.active.name, s.active.until = theme.Name, time.Now().Add(activeTTL)
+			s.active.name, s.active.since = theme.Name, time.Now()
 			s.active.mu.Unlock()
 		}
 	}

@@ -9,8 +9,11 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Staff tells whether a request comes from the publication's staff. It may be used by many
@@ -19,12 +22,27 @@ type Staff struct {
 	title    string // of the platform
 	platform platform.Authenticator
 	sessions sessions[platform.StaffMember]
+
+	// confirmed are those of the last minutes, by session, for AuthorizeQueued.
+	confirmed *recent.Cache[[sha256.Size]byte, platform.StaffMember]
 }
+
+const (
+	// recallTTL is how long what the platform said of a session may stand in for a platform that
+	// does not answer.
+	recallTTL = 10 * time.Minute
+
+	// recallTimeout is how long the platform is given then to answer after all. Somebody waits.
+	recallTimeout = 4 * time.Second
+)
 
 // NewStaff makes the Staff of a site that authenticates against a platform, which has a
 // title for people. Sessions that are not valid count as failures.
 func NewStaff(site, title string, authenticator platform.Authenticator, failures *AuthLimiter) *Staff {
-	return &Staff{title: title, platform: authenticator, sessions: newSessions[platform.StaffMember](site, failures)}
+	return &Staff{
+		title: title, platform: authenticator, sessions: newSessions[platform.StaffMember](site, failures),
+		confirmed: recent.New[[sha256.Size]byte, platform.StaffMember](maxSessions, recallTTL),
+	}
 }
 
 // crossOrigin tells whether an unsafe request comes from a page of another
@@ -94,11 +112,48 @@ func (s *Staff) Authorize(ctx context.Context, r *http.Request, address netip.Ad
 	return visitor, member, err
 }
 
+// AuthorizeQueued is Authorize for what is kept here and brought to the platform later. The
+// platform is asked anew, which also tells whether it answers. While it does not, what it said of the same session in the last 10 minutes stands in,
+// and the visitor IsRecalled. Once it says no, that is forgotten.
+func (s *Staff) AuthorizeQueued(ctx context.Context, r *http.Request, address netip.Addr, may Permission) (platform.Visitor, platform.StaffMember, error) {
+	known, isKnown := s.confirmed.Get(s.sessionKey(r.Header.Get("Cookie")))
+	if !isKnown {
+		return s.Authorize(ctx, r, address, may)
+	}
+	asking, cancel := context.WithTimeout(ctx, recallTimeout)
+	defer cancel()
+	visitor, member, err := s.identify(asking, r, address, true)
+	isLate := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+	if isLate || errors.Is(err, platform.ErrUnanswered) {
+		visitor.IsRecalled = true
+		member, err = known, nil
+	}
+	if err == nil && !may(member.Permissions) {
+		err = ErrRole
+	}
+	return visitor, member, err
+}
+
+// WithAsker returns a context in which what is queued is a member's of the staff.
+func WithAsker(ctx context.Context, visitor platform.Visitor, member platform.StaffMember) context.Context {
+	return work.WithAsker(ctx, work.Asker{Name: member.Name, IsUnanswered: visitor.IsRecalled})
+}
+
+// sessionKey is the key of the session in a Cookie header in confirmed.
+func (s *Staff) sessionKey(cookie string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(s.platform.StaffSession(cookie)))
+}
+
 // Member finds the member of the staff who sends a request from an address, and what
 // the platform is told of them. The request has to come from a page of this site if it
 // changes anything; a page of another site may not even read, but have a link. Errors are
 // those of [FailureOf].
 func (s *Staff) Member(ctx context.Context, r *http.Request, address netip.Addr) (platform.Visitor, platform.StaffMember, error) {
+	return s.identify(ctx, r, address, false)
+}
+
+// identify is Member. With isAnew the platform is asked, whatever it said a moment ago.
+func (s *Staff) identify(ctx context.Context, r *http.Request, address netip.Addr, isAnew bool) (platform.Visitor, platform.StaffMember, error) {
 	fetchSite, err := fromHere(r)
 	if err != nil {
 		return platform.Visitor{}, platform.StaffMember{}, err
@@ -110,7 +165,7 @@ func (s *Staff) Member(ctx context.Context, r *http.Request, address netip.Addr)
 	// An HTTP page of this host is another origin to a browser with Fetch Metadata, and
 	// so it is here without.
 	visitor.SameOrigin = fetchSite == "same-origin" || fetchSite == "none" || fetchSite == "" && visitor.Origin == originOf(r)
-	member, err := s.member(ctx, visitor, address)
+	member, err := s.member(ctx, visitor, address, isAnew)
 	session, hasReason := errors.AsType[*platform.SessionError](err)
 	switch {
 	case err == nil || errors.Is(err, ErrRateLimited):
@@ -133,7 +188,7 @@ func (s *Staff) MayUpload(ctx context.Context, r *http.Request, address netip.Ad
 	if authorization := r.Header.Get("Authorization"); s.platform.HasToken(authorization) {
 		return s.sessions.ask(ctx, address, func(ctx context.Context) error { return s.platform.CheckToken(ctx, authorization) }) == nil
 	}
-	member, err := s.member(ctx, visitorOf(r), address)
+	member, err := s.member(ctx, visitorOf(r), address, false)
 	return err == nil && member.Permissions.UploadThemes
 }
 
@@ -151,12 +206,25 @@ func originOf(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// member asks the platform, unless it was asked a moment ago. Errors:
+// member asks the platform, unless it was asked a moment ago or is to be asked anew. Errors:
 // platform.ErrNotStaff, ErrRateLimited.
-func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address netip.Addr) (platform.StaffMember, error) {
-	if !s.platform.HasSession(visitor.Cookie) {
+func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address netip.Addr, isAnew bool) (platform.StaffMember, error) {
+	if s.platform.StaffSession(visitor.Cookie) == "" {
 		return platform.StaffMember{}, platform.ErrNotStaff
 	}
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %t", visitor.Cookie, visitor.Origin, visitor.Referer, visitor.UserAgent, visitor.SameOrigin))
-	return s.sessions.find(ctx, key, address, func(ctx context.Context) (platform.StaffMember, error) { return s.platform.Staff(ctx, visitor) })
+	if isAnew {
+		s.sessions.forget(key)
+	}
+	return s.sessions.find(ctx, key, address, func(ctx context.Context) (platform.StaffMember, error) {
+		began := time.Now()
+		member, err := s.platform.Staff(ctx, visitor)
+		switch session := s.sessionKey(visitor.Cookie); {
+		case err == nil:
+			s.confirmed.Put(session, member, began)
+		case errors.Is(err, platform.ErrNotStaff):
+			s.confirmed.Forget(session)
+		}
+		return member, err
+	})
 }

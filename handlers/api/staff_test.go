@@ -164,7 +164,7 @@ func TestPermissions(t *testing.T) {
 		r.Header.Set("Cookie", cookie)
 		got := allowed{authorize(t, s, r, netip.Addr{}), s.MayUpload(t.Context(), r, netip.Addr{})}
 		if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {
-			t.Errorf("%s: %s", cookie, diff)
+			t.Errorf("%s: mismatch (-want +got):\n%s", cookie, diff)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func TestPagesOfOtherSites(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Dest", test.dest)
 		}
 		if err := authorize(t, s, r, netip.Addr{}); !errors.Is(err, test.want) {
-			t.Errorf("%s %q: %v", test.method, test.fetchSite, err)
+			t.Errorf("%s %q: authorize = %v, want error %v", test.method, test.fetchSite, err, test.want)
 		}
 	}
 }
@@ -279,7 +279,7 @@ func TestSameOrigin(t *testing.T) {
 			err := authorize(t, newStaff(t, asked), r, netip.Addr{})
 			got := asked.Visitor
 			if err != nil || got.Origin != test.wantOrigin || got.SameOrigin != test.want {
-				t.Errorf("%+v, %v", got, err)
+				t.Errorf("authorize = %+v, %v, want no error, origin %v, sameOrigin %v", got, err, test.wantOrigin, test.want)
 			}
 		})
 	}

@@ -43,6 +43,10 @@ type Route[P any] struct {
 	Operation string
 	Method    string
 	Do        func(p P, ctx context.Context) (Response, error)
+
+	// IsQueued means that what is asked for is kept here and brought to the platform later, so
+	// that it need not answer now. See [Staff.AuthorizeQueued].
+	IsQueued bool
 }
 
 // Response is what a request is answered with.
@@ -120,7 +124,11 @@ func (a *StaffAPI[P]) answer(ctx context.Context, w http.ResponseWriter, r *http
 		return string(Other), response, err
 	}
 	asked := &StaffRequest{Request: r, Response: w, maxBody: a.MaxBody}
-	if asked.Visitor, asked.Member, err = site.Staff.Authorize(ctx, r, address, MayManage); err != nil {
+	authorize := site.Staff.Authorize
+	if route.IsQueued {
+		authorize = site.Staff.AuthorizeQueued
+	}
+	if asked.Visitor, asked.Member, err = authorize(ctx, r, address, MayManage); err != nil {
 		return route.Operation, response, err
 	}
 	if a.IsBounded {
@@ -130,6 +138,7 @@ func (a *StaffAPI[P]) answer(ctx context.Context, w http.ResponseWriter, r *http
 		}
 		defer end()
 	}
+	ctx = WithAsker(ctx, asked.Visitor, asked.Member)
 	prepared, err := a.Prepare(ctx, asked)
 	if err == nil {
 		response, err = route.Do(prepared, ctx)

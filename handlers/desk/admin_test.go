@@ -19,7 +19,7 @@ func TestWhatGhostsAdminShows(t *testing.T) {
 		nothing = `{"curation":"","events":"","themes":[]}`
 		nightly = `{"name":"nightly","status":"Valid","_errors":[],"more":0,"refresh":""}`
 		broken  = "manifest_version: 1\nevents: \"</script>\"\n"
-		finding = `{"name":"nightly","status":"1 warnings","_errors":[{"field":"events.types","message":"` +
+		finding = `{"name":"nightly","status":"1 warning","_errors":[{"field":"events.types","message":"` +
 			"`events` is `\\u003c/script\\u003e`, so there are no event types; give it `types` with at least one event type" +
 			`","severity":"warning"}],"more":0,"refresh":""}`
 		bare     = `{"name":"source","status":"No manifest","_errors":[],"more":0,"refresh":"/ghost/lychgate/themes/source/refresh"}`

@@ -48,7 +48,7 @@ func AddAdminScript(w http.ResponseWriter, r *http.Request, kind *platform.Admin
 func AsksForSettings(r *http.Request, site *api.Site, path string) bool {
 	return site.Kind.AdminScript != nil && path == site.Kind.AdminScript.Path &&
 		(r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Range") == "" &&
-		site.Platform.HasSession(r.Header.Get("Cookie")) && !site.Platform.HasToken(r.Header.Get("Authorization"))
+		site.Platform.StaffSession(r.Header.Get("Cookie")) != "" && !site.Platform.HasToken(r.Header.Get("Authorization"))
 }
 
 // unzipped fails if the body is longer than maxAdminSettings without compression.

@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/web/desk"
 )
 
-// A page loads one script and one style, which a browser keeps until they change.
+// A page loads one script and two styles, which a browser keeps until they change.
 func TestAssets(t *testing.T) {
 	h := newHouse(t)
 	address := h.serve()
@@ -30,10 +31,10 @@ func TestAssets(t *testing.T) {
 		loaded = append(loaded, attribute(e, "href"))
 	}
 	versioned := func(name string) string { return path + name + "?v=" + desk.Assets[name].Version }
-	if diff := cmp.Diff([]string{versioned("desk.js"), versioned("desk.css")}, loaded); diff != "" {
+	if diff := cmp.Diff([]string{versioned("desk.js"), versioned("desk.css"), versioned("dark.css")}, loaded); diff != "" {
 		t.Fatalf("-want +got:\n%s", diff)
 	}
-	for name, contentType := range map[string]string{"desk.js": "text/javascript; charset=utf-8", "desk.css": "text/css; charset=utf-8"} {
+	for name, contentType := range map[string]string{"desk.js": "text/javascript; charset=utf-8", "desk.css": "text/css; charset=utf-8", "dark.css": "text/css; charset=utf-8"} {
 		tag := `"` + desk.Assets[name].Version + `"`
 		for _, test := range []struct {
 			target, known string
@@ -160,5 +161,41 @@ func TestPagesStaySmall(t *testing.T) {
 		if answer.Code != http.StatusOK || plain > most || compressed+loaded > wire {
 			t.Errorf("%s: status %d, %d bytes, %d with all that it loads, compressed", target, answer.Code, plain, compressed+loaded)
 		}
+	}
+}
+
+// Who has chosen dark or light in the platform's own admin has the desk in it too. Who has not
+// has it as the system is.
+func TestScheme(t *testing.T) {
+	for _, test := range []struct{ scheme, meta, media string }{
+		{"", "light dark", "(prefers-color-scheme: dark)"},
+		{"dark", "dark", "all"},
+		{"light", "light", "none"},
+	} {
+		h := newHouse(t)
+		member := platformtest.Staff["editor"]
+		t.Cleanup(func() { platformtest.Staff["editor"] = member })
+		chosen := member
+		chosen.Scheme = test.scheme
+		platformtest.Staff["editor"] = chosen
+		page := h.get("themes", "Editor")
+		meta, media := "", "none"
+		for e := range elements(page.body, "meta") {
+			if attribute(e, "name") == "color-scheme" {
+				meta = attribute(e, "content")
+			}
+		}
+		for e := range elements(page.body, "link") {
+			if strings.Contains(attribute(e, "href"), "/dark.css?") {
+				media = attribute(e, "media")
+				if media == "" {
+					media = "all"
+				}
+			}
+		}
+		if diff := cmp.Diff([]string{test.meta, test.media}, []string{meta, media}); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", test.scheme, diff)
+		}
+		platformtest.Staff["editor"] = member
 	}
 }

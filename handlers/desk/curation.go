@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,9 +26,11 @@ type homepage struct {
 	Mover    *mover
 	Notice   *notice // of what was not done
 	Done     *done   // of what was
+	Kept     string  // the label of the slot whose choice is kept while the platform does not answer
 	Theme    string
 	IsLatest bool
 	Platform string
+	Site     string // the address of the homepage
 	Sections []shownSection
 
 	HasOthers bool // slots to move a post to
@@ -108,7 +111,7 @@ func (v *view) showHomepage(ctx context.Context, home ActiveHomepage, said *noti
 	if err != nil {
 		return nil, away(err)
 	}
-	page := homepage{Notice: said, Theme: home.Theme, IsLatest: home.IsLatest, Platform: v.site.Kind.Title, Sections: v.sections(home, filled)}
+	page := homepage{Notice: said, Theme: home.Theme, IsLatest: home.IsLatest, Platform: v.site.Kind.Title, Site: v.desk.folder(), Sections: v.sections(home, filled)}
 	for i := range page.Sections {
 		for n := range page.Sections[i].Slots {
 			of := &page.Sections[i].Slots[n]
@@ -167,7 +170,7 @@ func (v *view) posts(list []platform.Post) []shownPost {
 	return shown
 }
 
-// picture is where a browser finds a picture of a post at this site, "" if it would
+// picture is where a browser finds a small picture of a post at this site, "" if it would
 // ask for anything else.
 func (v *view) picture(address string) string {
 	at, err := url.Parse(address)
@@ -175,11 +178,17 @@ func (v *view) picture(address string) string {
 	if !isHere {
 		return ""
 	}
-	below := strings.TrimSuffix(v.desk.folder(), "/") + v.site.Kind.Pictures
+	root := strings.TrimSuffix(v.desk.folder(), "/")
+	below := root + v.site.Kind.Pictures
 	if v.site.Kind.Pictures == "" || path.Clean(at.Path) != at.Path || !strings.HasPrefix(at.Path, below) {
 		return ""
 	}
-	return at.EscapedPath()
+	whole := at.EscapedPath()
+	name, ok := strings.CutPrefix(whole, below)
+	if v.site.Kind.SmallPictures == "" || !ok || strings.HasPrefix(name, "size/") {
+		return whole
+	}
+	return root + v.site.Kind.SmallPictures + name
 }
 
 // done reads from the query what was just changed. It only says what a form would do
@@ -226,9 +235,14 @@ type picker struct {
 	Slot    shownSlot
 	View    string // recent or search
 	Query   string
-	Posts   []shownPost
-	Tag     string // that limits the posts, "" for none
-	Many    int    // posts from which a choice takes the tag, if readers see it
+	Next    string // the address with more of a search, "" for none
+	IsMost  bool   // there is more than can be shown
+
+	Events    string // the address of Recent without events, or with them; "" if the site has none
+	HasEvents bool   // it shows those with events
+	Posts     []shownPost
+	Tag       string // that limits the posts, "" for none
+	Many      int    // posts from which a choice takes the tag, if readers see it
 }
 
 func (v *view) pick(ctx context.Context, home ActiveHomepage, value string) (*picker, error) {
@@ -247,9 +261,9 @@ func (v *view) pick(ctx context.Context, home ActiveHomepage, value string) (*pi
 	var found []platform.Post
 	var err error
 	if page.View == manifest.RecentView {
-		found, err = home.Recent(ctx, in)
+		found, err = page.recent(ctx, home, in, value, query.Get("events") != withoutEvents)
 	} else {
-		found, err = home.Search(ctx, in, query.Get("q"))
+		found, err = page.search(ctx, home, in, query)
 	}
 	if err != nil {
 		return nil, err
@@ -270,6 +284,36 @@ func (v *view) pick(ctx context.Context, home ActiveHomepage, value string) (*pi
 	page.Posts = v.posts(found)
 	markFilling(page.Posts, filled)
 	return page, nil
+}
+
+// withoutEvents is what an address has of a list of recent posts without those of events.
+const withoutEvents = "without"
+
+// recent returns the recent posts, those of events too if they are wanted.
+func (p *picker) recent(ctx context.Context, home ActiveHomepage, in manifest.Section, slot string, withEvents bool) ([]platform.Post, error) {
+	other := url.Values{"slot": {slot}, "view": {manifest.RecentView}}
+	if withEvents {
+		other.Set("events", withoutEvents)
+	}
+	if home.OfEvents != nil {
+		p.Events, p.HasEvents = "curation?"+other.Encode(), withEvents
+	}
+	if withEvents {
+		return home.Recent(ctx, in)
+	}
+	return home.RecentWithoutEvents(ctx, in)
+}
+
+// search returns what was found, as many as the query says.
+func (p *picker) search(ctx context.Context, home ActiveHomepage, in manifest.Section, query url.Values) ([]platform.Post, error) {
+	most, _ := strconv.Atoi(query.Get("most")) // 0 for the first ones
+	found, hasMore, err := home.Search(ctx, in, query.Get("q"), most)
+	if p.IsMost = hasMore && len(found) >= curation.MaxFound; hasMore && !p.IsMost {
+		p.Next = "curation?" + url.Values{
+			"slot": {query.Get("slot")}, "view": {manifest.SearchView}, "q": {p.Query}, "most": {strconv.Itoa(len(found) + curation.FoundStep)},
+		}.Encode()
+	}
+	return found, err
 }
 
 // markFilling adds to posts the slots that they fill.
@@ -321,6 +365,10 @@ func (v *view) mover(ctx context.Context, home ActiveHomepage, value string) (*m
 	return page, nil
 }
 
+// isMove reports whether a form has a post fill a slot, or empties one: what two slots that change
+// places hold, only the platform knows.
+func isMove(form url.Values) bool { return form.Has("post") && !form.Has("with") }
+
 // fillSlot does what a form says.
 func fillSlot(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
@@ -335,7 +383,13 @@ func fillSlot(ctx context.Context, v *view) (any, error) {
 	if !ok {
 		return nil, errNoSlot
 	}
+	if v.visitor.IsRecalled {
+		return v.keep(ctx, home, of)
+	}
 	before, err := home.Show(ctx, []manifest.Slot{of})
+	if errors.Is(err, curation.ErrPlatform) && ctx.Err() == nil && isMove(form) {
+		return v.keep(api.WithAsker(ctx, platform.Visitor{IsRecalled: true}, v.member), home, of)
+	}
 	if err != nil {
 		return nil, v.explain(err)
 	}
@@ -356,6 +410,17 @@ func fillSlot(ctx context.Context, v *view) (any, error) {
 		return v.showHomepage(ctx, home, &notice{Text: clip.Text(failure.Message, maxMessage), Of: clip.Text(of.Label, maxLabel), IsProblem: true})
 	}
 	return redirection(query.Encode()), v.explain(err)
+}
+
+// keep does what a form says of a slot while the platform does not answer, and shows no slots: what
+// they hold nobody knows.
+func (v *view) keep(ctx context.Context, home ActiveHomepage, of manifest.Slot) (any, error) {
+	form := v.request.PostForm
+	err := home.Fill(ctx, of, form.Get("post"), form.Has("from_all"))
+	if !errors.Is(err, curation.ErrPending) {
+		return nil, v.explain(err)
+	}
+	return homepage{Kept: clip.Text(of.Label, maxLabel), Platform: v.site.Kind.Title}, nil
 }
 
 // swap has two slots change places.

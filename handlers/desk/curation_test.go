@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
@@ -14,6 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // newsroom is a house with two sections, whose first two slots are filled.
@@ -209,7 +212,7 @@ func TestPicker(t *testing.T) {
 		"top/lead":                                  {"Recent: 5 posts", "Roads", "Bridges, new", "The third, on bridges", "The second", "The first"},
 		"top/lead&view=search":                      {"Search: "},
 		"top/lead&view=search&q=BRIDGES":            {"Search: 2 posts", "Bridges, new", "The third, on bridges"},
-		"top/lead&view=search&q=+on++bridges+":      {"Search: 1 posts", "The third, on bridges"},
+		"top/lead&view=search&q=+on++bridges+":      {"Search: 1 post", "The third, on bridges"},
 		"top/lead&view=search&q=tunnels":            {"Search: No published post has all these words in its title."},
 		"top/lead&view=all":                         {"Recent: 5 posts", "Roads", "Bridges, new", "The third, on bridges", "The second", "The first"},
 		"more/news":                                 {"Search: "},
@@ -314,6 +317,49 @@ func TestMover(t *testing.T) {
 	}
 }
 
+// An editor is told that the homepage shows nothing for a slot, and since when: its post has been
+// unpublished, or is not published yet.
+func TestSlotsThatReadersDoNotSee(t *testing.T) {
+	h := newsroom(t)
+	before, changed := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC), time.Date(2026, 5, 6, 9, 30, 0, 0, time.UTC)
+	for _, test := range []struct {
+		status             string
+		published, updated time.Time
+		want               string
+	}{
+		{"published", before, changed, ""},
+		{"draft", before, changed, "Not on the homepage now: the post is a draft, since 6 May 2026, 09:30 UTC at the latest. "},
+		{"draft", before, time.Time{}, "Not on the homepage now: the post is a draft. "},
+		{"draft", time.Time{}, changed, "Not on the homepage now: the post is a draft, and was never published. "},
+		{"scheduled", changed, before, "Not on the homepage now: the post is scheduled for 6 May 2026, 09:30 UTC. "},
+		{"sent", before, changed, "Not on the homepage: the post was sent by email only. "},
+	} {
+		i := slices.IndexFunc(h.Ghost.Posts, func(p platform.Post) bool { return p.ID == "1" })
+		h.Ghost.Posts[i].Status, h.Ghost.Posts[i].PublishedAt, h.Ghost.Posts[i].UpdatedAt = test.status, test.published, test.updated
+		_, shown := slots(h.get("curation", "Editor"))
+		if want := "Lead story " + test.want + "The first"; !strings.HasPrefix(strings.ReplaceAll(shown[0], " .", "."), want) {
+			t.Errorf("%s: got %q, want %q at its beginning", test.status, shown[0], want)
+		}
+	}
+}
+
+// The homepage is a link away, before anything was done.
+func TestViewHomepage(t *testing.T) {
+	h := newsroom(t)
+	for admin, want := range map[string]string{"/ghost": "/", "/blog/ghost": "/blog/"} {
+		h.Desk.Path = admin
+		var got []string
+		for a := range elements(h.read(h.ask("GET", admin+"/lychgate/desk/curation", "Editor", "")).body, "a") {
+			if strings.HasPrefix(textOf(a), "View homepage") {
+				got = append(got, attribute(a, "href"))
+			}
+		}
+		if diff := cmp.Diff([]string{want}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", admin, diff)
+		}
+	}
+}
+
 // What Ghost does not take yet is kept and shown, and sent to it once it responds.
 func TestPendingMoves(t *testing.T) {
 	h := newsroom(t)
@@ -322,7 +368,7 @@ func TestPendingMoves(t *testing.T) {
 	if want := "Lead story is kept, and sent to Ghost as soon as it responds. Undo"; notice != want {
 		t.Errorf("%q, want %q", notice, want)
 	}
-	if want := "Lead story Kept, and sent to Ghost as soon as it responds. " + desktest.ErrGone.Error() + " The first"; !strings.HasPrefix(shown[0], want) {
+	if want := "Lead story Kept, and sent to Ghost as soon as it responds. " + work.Unanswered + " The first"; !strings.HasPrefix(shown[0], want) {
 		t.Errorf("%q, want %q", shown[0], want)
 	}
 	h.Ghost.Fix()
@@ -348,9 +394,9 @@ func TestInactiveCuration(t *testing.T) {
 	h.Manifest("nightly", "manifest_version: 1\nevents:\n"+curated)
 	says("findings from the start", 404, inactive)
 	h.Manifest("nightly", "manifest_version: 1\n"+curated)
-	says("active", 200, "Top Lead No post yet")
+	says("active", 200, "View homepage (in another tab) Top Lead No post yet")
 	h.Manifest("nightly", "manifest_version: 1\nevents:\n"+curated)
-	says("findings", 200, "The latest manifest of this theme has findings, so this page goes on with the last one that had none. See the findings Top Lead")
+	says("findings", 200, "The latest manifest of this theme has findings, so this page goes on with the last one that had none. See the findings View homepage (in another tab) Top Lead")
 }
 
 // A link that somebody made up says of nothing that it was done, and offers no Undo.

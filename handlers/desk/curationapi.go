@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -68,6 +69,7 @@ type (
 		Picture     *string  `json:"picture"`
 		Authors     []string `json:"authors"`
 		PublishedAt *string  `json:"published_at"`
+		UpdatedAt   *string  `json:"updated_at"`
 		Edit        string   `json:"edit"` // the path of its editor
 	}
 )
@@ -94,8 +96,8 @@ func (h *CurationAPI) Serve(w http.ResponseWriter, r *http.Request, site *Curati
 var (
 	showRoutes = []api.Route[*curationRequest]{{Operation: "show", Method: http.MethodGet, Do: (*curationRequest).show}}
 	slotRoutes = []api.Route[*curationRequest]{
-		{Operation: "fill", Method: http.MethodPut, Do: (*curationRequest).fill},
-		{Operation: "clear", Method: http.MethodDelete, Do: (*curationRequest).fill},
+		{Operation: "fill", Method: http.MethodPut, Do: (*curationRequest).fill, IsQueued: true},
+		{Operation: "clear", Method: http.MethodDelete, Do: (*curationRequest).fill, IsQueued: true},
 	}
 	// A slot's key may be picker, too.
 	pickerRoutes = slices.Concat([]api.Route[*curationRequest]{{Operation: "pick", Method: http.MethodGet, Do: (*curationRequest).pick}}, slotRoutes)
@@ -173,11 +175,17 @@ func (a *curationRequest) pick(ctx context.Context) (response api.Response, err 
 		view = of.Picker.DefaultView
 	}
 	var found []platform.Post
+	hasMore := false
 	switch view {
 	case manifest.RecentView:
-		found, err = a.home.Recent(ctx, of)
+		if query.Get("events") == withoutEvents {
+			found, err = a.home.RecentWithoutEvents(ctx, of)
+		} else {
+			found, err = a.home.Recent(ctx, of)
+		}
 	case manifest.SearchView:
-		found, err = a.home.Search(ctx, of, query.Get("q"))
+		most, _ := strconv.Atoi(query.Get("most"))
+		found, hasMore, err = a.home.Search(ctx, of, query.Get("q"), most)
 	default:
 		return response, errNoView
 	}
@@ -185,9 +193,10 @@ func (a *curationRequest) pick(ctx context.Context) (response api.Response, err 
 		return response, a.failed(err)
 	}
 	response.Body = struct {
-		View  string         `json:"view"`
-		Posts []postResponse `json:"posts"`
-	}{view, a.posts(found)}
+		View    string         `json:"view"`
+		Posts   []postResponse `json:"posts"`
+		HasMore bool           `json:"has_more"`
+	}{view, a.posts(found), hasMore}
 	return response, nil
 }
 
@@ -231,6 +240,11 @@ func (a *curationRequest) fill(ctx context.Context) (response api.Response, err 
 	if err != nil {
 		return response, a.failed(err)
 	}
+	if a.Visitor.IsRecalled {
+		kept, err := a.home.Kept(ctx, of)
+		response.Body = a.slot(kept)
+		return response, err
+	}
 	shown, err := a.home.Show(ctx, []manifest.Slot{of})
 	if err != nil { // which changes nothing of what was done
 		shown = []curation.Slot{{Slot: of}}
@@ -266,6 +280,9 @@ func (a *curationRequest) posts(list []platform.Post) []postResponse {
 		}
 		if !p.PublishedAt.IsZero() {
 			answer.PublishedAt = new(api.Time(p.PublishedAt))
+		}
+		if !p.UpdatedAt.IsZero() {
+			answer.UpdatedAt = new(api.Time(p.UpdatedAt))
 		}
 		answers = append(answers, answer)
 	}

@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +57,9 @@ func TestWhatIsAway(t *testing.T) {
 				for _, method := range []string{"GET", "POST"} {
 					if method == "POST" && page == "themes" && text != store {
 						continue // a refresh does not ask Ghost first
+					}
+					if method == "POST" && page == "curation" && strings.HasPrefix(name, "a Ghost that does not say its posts") {
+						continue // a choice is kept: TestChooseWhileGhostHangs
 					}
 					got := h.read(h.ask(method, path+page, "Owner", forms[page]))
 					if text == "" {

@@ -78,7 +78,11 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 		api.Allow(w.Header(), methods...)
 		return nil, errMethod
 	}
-	v.visitor, v.member, err = v.site.Staff.Authorize(ctx, v.request, address, shown.may)
+	authorize := v.site.Staff.Authorize
+	if isPost && shown.isQueued != nil {
+		authorize = v.site.Staff.AuthorizeQueued
+	}
+	v.visitor, v.member, err = authorize(ctx, v.request, address, shown.may)
 	if errors.Is(err, api.ErrRole) {
 		return nil, errNotYours
 	}
@@ -88,11 +92,16 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 	if err := v.request.ParseForm(); err != nil {
 		return nil, errForm
 	}
+	if v.visitor.IsRecalled && !shown.isQueued(v.request.PostForm) {
+		return nil, api.ErrStaffUnknown.For(v.site.Kind.Title)
+	}
+	ctx = api.WithAsker(ctx, v.visitor, v.member)
 	end, err := v.site.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
+	v.title = v.publicationTitle(ctx)
 	if shown.needsMembers {
 		v.members, err = v.site.Members()
 	}

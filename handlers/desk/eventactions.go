@@ -115,6 +115,9 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.visitor.IsRecalled && do == "save" && e.Status == events.Draft { // which is for this store alone
+		return nil, api.ErrStaffUnknown.For(r.site.Kind.Title)
+	}
 	draft := events.Edit{Theme: r.theme, Type: of.typeKey, Values: of.values}
 	shown := input{event: e, typeKey: of.typeKey, values: of.values, once: of.once}
 	if of.id == "" {
@@ -143,9 +146,19 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	case do == "write" && e.Post.ID != "" && e.Post.Edit != "":
 		return adminPath(e.Post.Edit), nil
 	default:
-		return redirection(url.Values{"event": {e.ID}, "done": {do}}.Encode()), nil
+		return r.done(ctx, e, do)
 	}
 	return r.refused(ctx, shown, of, err)
+}
+
+// done shows an event to which something was done. That is another request, unless the platform
+// would be asked in vain whose that is.
+func (r *eventsView) done(ctx context.Context, e events.Event, do string) (any, error) {
+	if !r.visitor.IsRecalled {
+		return redirection(url.Values{"event": {e.ID}, "done": {do}}.Encode()), nil
+	}
+	said := &notice{Text: strings.ReplaceAll("%s does not answer. What you did is kept here, and sent to %s as soon as it responds.", "%s", r.site.Kind.Title)}
+	return r.editor(ctx, input{event: e, typeKey: e.Type, values: e.Values, notice: said, isSaved: true})
 }
 
 // refused shows the editor with what was typed, and why it was not kept or published.
@@ -179,11 +192,12 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var e events.Event
 	switch do {
 	case "unpublish":
-		_, err = r.events.Unpublish(ctx, site, id, revision)
+		e, err = r.events.Unpublish(ctx, site, id, revision)
 	case "cancel":
-		_, err = r.events.Cancel(ctx, site, id, revision)
+		e, err = r.events.Cancel(ctx, site, id, revision)
 	case "duplicate":
 		return r.duplicate(ctx, id)
 	case "delete":
@@ -192,7 +206,7 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 		}
 	}
 	if err == nil {
-		return redirection(url.Values{"event": {id}, "done": {do}}.Encode()), nil
+		return r.done(ctx, e, do)
 	}
 	return r.unchanged(ctx, id, err)
 }

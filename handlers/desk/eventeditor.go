@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -70,6 +72,7 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
 		Pending: pendingOf(e), Post: postOf(e), Conflict: in.conflict, IsSaved: in.isSaved,
 	}
+	shown.Owner = r.owner()
 	if e.ID == "" {
 		shown.Once = cmp.Or(in.once, rand.Text())
 	}
@@ -108,6 +111,10 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	}
 	of := fieldsOf{t, in.values, in.problems, r.site.Events.Host.PostLimits(), settings.ImageSize, r.picture}
 	shown.Fields = of.list()
+	shown.Groups = groupsOf(shown.Fields, t)
+	if in.conflict == nil && len(in.problems) == 0 && len(shown.Groups) > 0 {
+		shown.Groups[0].Fields[0].IsFirst = true
+	}
 	shown.PostTitle = clip.Text(t.PostTemplate, maxLabel)
 	for _, p := range in.problems {
 		if i := slices.IndexFunc(shown.Fields, func(f eventField) bool { return f.Key == p.Field }); i >= 0 {
@@ -139,6 +146,13 @@ func (r *eventsView) addKept(ctx context.Context, shown *eventEditor, e events.E
 	}
 	shown.Guests, shown.History = places[0], r.shownDeeds(entries)
 	return nil
+}
+
+// owner is a name for who edits and the site, of which a browser that others use too does not say
+// who that is.
+func (r *eventsView) owner() string {
+	sum := sha256.Sum256([]byte(r.site.Name + "\x00" + r.member.ID))
+	return hex.EncodeToString(sum[:8])
 }
 
 // maxShownValue is how much of a value is shown where it is only read, in code points.

@@ -40,6 +40,9 @@ type eventField struct {
 
 	Min, Max string // of a number, "" for none
 
+	// IsFirst means that it has the focus when the editor is opened.
+	IsFirst bool
+
 	// More is what the button says that shows the input, "" for one that is always shown.
 	More string
 
@@ -83,6 +86,54 @@ type fieldsOf struct {
 	limits    platform.PostLimits
 	imageSize string // the site's Default Featured Image Size
 	picture   func(address string) string
+}
+
+// fieldGroup is a group of fields in the editor.
+type fieldGroup struct {
+	Title  string
+	Fields []eventField
+}
+
+// otherFields is the group of fields that are in no other: those of the theme's own.
+const otherFields = "More"
+
+// groups are those of standard fields, in the order of the editor.
+var groups = []struct {
+	title string
+	keys  []string
+}{
+	{"What", []string{"name", "description"}},
+	{"When", []string{"event_date", "event_time_start", "event_time_end", "event_date_end", "event_time_zone"}},
+	{"Where", []string{"location", "platform_url"}},
+	{"Who", []string{"access", "max_attendees", "registration_deadline", "deadline_time_end", "rsvp_labels"}},
+	{"Picture", []string{"feature_image", "feature_image_alt"}},
+	{otherFields, []string{"slug"}},
+}
+
+// groupsOf puts fields into groups, of which those without fields are left out. A custom field may
+// have the key of a standard one.
+func groupsOf(fields []eventField, t *events.Type) (list []fieldGroup) {
+	for _, g := range groups {
+		group := fieldGroup{Title: g.title}
+		isOwn := func(f eventField) bool {
+			standard, ok := events.StandardField(f.Key)
+			return !ok || !t.Has(standard)
+		}
+		for _, key := range g.keys {
+			if i := slices.IndexFunc(fields, func(f eventField) bool { return f.Key == key && !isOwn(f) }); i >= 0 {
+				group.Fields = append(group.Fields, fields[i])
+			}
+		}
+		for _, f := range fields {
+			if g.title == otherFields && isOwn(f) {
+				group.Fields = append(group.Fields, f)
+			}
+		}
+		if len(group.Fields) > 0 {
+			list = append(list, group)
+		}
+	}
+	return list
 }
 
 // list returns the fields in the order of the editor.

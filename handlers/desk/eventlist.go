@@ -2,17 +2,11 @@ package desk
 
 import (
 	"context"
-	"net/url"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 )
-
-// eventViews are the parts of the list.
-var eventViews = []choice{
-	{Value: string(events.Upcoming), Label: "Upcoming"}, {Value: string(events.Past), Label: "Past"}, {Value: string(events.Drafts), Label: "Drafts"},
-}
 
 // maxListedEvents is how many events a page of the list has.
 const maxListedEvents = 25
@@ -20,16 +14,18 @@ const maxListedEvents = 25
 // list shows a page of the list.
 func (r *eventsView) list(ctx context.Context) (any, error) {
 	query := r.request.URL.Query()
-	shown := &eventList{View: query.Get("view"), Query: clip.Text(query.Get("q"), maxTitle), Theme: clip.Text(r.theme, maxLabel), HasTypes: r.declared != nil, HasMore: query.Get("after") != ""}
-	search := events.Query{Text: shown.Query, After: query.Get("after"), Most: maxListedEvents}
-	if shown.View != string(events.Past) && shown.View != string(events.Drafts) {
-		shown.View = string(events.Upcoming)
+	shown := &eventList{Theme: clip.Text(r.theme, maxLabel), HasTypes: r.declared != nil, HasMore: query.Get("after") != ""}
+	zone, isKnown := r.siteZone(ctx)
+	filter := filterOf(query, r.events.Now().In(zone))
+	shown.Zone, shown.IsZoneKnown, r.zone = zone.String(), isKnown, zone
+	if err := r.narrow(ctx, shown, filter, zone); err != nil {
+		return nil, err
 	}
-	search.View = events.View(shown.View)
-	for _, view := range eventViews {
-		view.IsChosen = view.Value == shown.View
-		shown.Views = append(shown.Views, view)
+	if filter.View == monthTab {
+		return eventsPage{List: shown, Notice: r.eventDone("")}, r.month(ctx, shown, zone)
 	}
+	search := filter.query(zone)
+	search.After = query.Get("after")
 	page, err := r.events.List(ctx, r.site.Name, search)
 	if err != nil {
 		return nil, away(err)
@@ -40,15 +36,13 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	zone, isKnown := r.siteZone(ctx)
-	shown.Zone, shown.IsZoneKnown, r.zone = zone.String(), isKnown, zone
 	for i, e := range list {
 		of := r.listed(e, zone)
 		of.Guests = places[i]
 		shown.Events = append(shown.Events, of)
 	}
 	if page.Next != "" {
-		shown.Next = "events?" + url.Values{"view": {shown.View}, "q": {shown.Query}, "after": {page.Next}}.Encode()
+		shown.Next = filter.address(page.Next)
 	}
 	return eventsPage{List: shown, Notice: r.eventDone("")}, nil
 }

@@ -1,6 +1,9 @@
 package desk
 
-import "context"
+import (
+	"context"
+	"net/url"
+)
 
 // showEvents shows the list, the editor of an event, or a question about one.
 func showEvents(ctx context.Context, v *view) (any, error) {
@@ -18,6 +21,16 @@ func showEvents(ctx context.Context, v *view) (any, error) {
 		return ev.editNew(ctx, query.Get("new"))
 	}
 	return ev.list(ctx)
+}
+
+// isPublishing reports whether a form changes what readers see of an event, which is brought to its
+// post later if need be. Whether one that is saved is published, save knows.
+func isPublishing(form url.Values) bool {
+	switch form.Get("do") {
+	case "publish", "unpublish", "cancel", "save":
+		return true
+	}
+	return false
 }
 
 // changeEvents does what a form says.

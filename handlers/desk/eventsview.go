@@ -25,9 +25,11 @@ type eventsPage struct {
 
 // eventList is a page of the list of events.
 type eventList struct {
-	View     string // of views
-	Views    []choice
-	Query    string
+	Filter   eventFilter
+	Tabs     []eventTab
+	Types    []choice
+	Months   []choice
+	Month    *shownMonth // nil on the other tabs
 	Events   []listedEvent
 	Total    int
 	Next     string // the address of the next page, "" for none
@@ -74,7 +76,8 @@ type eventEditor struct {
 	Type     string // "" if there is none for the event
 	Types    []choice
 	Fields   []eventField
-	Kept     string // values that the type has no fields for, as JSON
+	Groups   []fieldGroup // of the fields
+	Kept     string       // values that the type has no fields for, as JSON
 	Revision int64
 	Status   string
 	Platform string
@@ -102,6 +105,7 @@ type eventEditor struct {
 	Once      string // names the form of a new event, should it be sent twice
 	Upload    string // where pictures are sent
 	PostTitle string // of the type's template
+	Owner     string // a name for who edits it, and the site, for what a browser keeps
 }
 
 // conflict is that somebody else has changed an event meanwhile.

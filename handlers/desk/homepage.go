@@ -18,6 +18,9 @@ type CurationSite struct {
 
 	// Curator returns what fills the slots. An error means that the store is away.
 	Curator func() (*curation.Curator, error)
+
+	// OfEvents returns those of some posts that show events. Nil for a site without events.
+	OfEvents func(ctx context.Context, posts []string) ([]string, error)
 }
 
 // ActiveHomepage is the homepage that the active theme declares.
@@ -53,7 +56,7 @@ func (s *CurationSite) Homepage(ctx context.Context, visitor platform.Visitor, m
 	if err != nil {
 		return ActiveHomepage{}, err
 	}
-	home := &curation.Homepage{Site: s.Name, Posts: s.Posts, Curator: curator.By(history.Editor{ID: member.ID, Name: member.Name}), Declared: declared}
+	home := &curation.Homepage{Site: s.Name, Posts: s.Posts, Curator: curator.By(history.Editor{ID: member.ID, Name: member.Name}), Declared: declared, OfEvents: s.OfEvents}
 	return ActiveHomepage{home, theme, len(kept.Findings) == 0}, nil
 }
 

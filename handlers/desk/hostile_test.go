@@ -125,7 +125,7 @@ func TestHostileTexts(t *testing.T) {
 				"themes", "themes?as=valid&refreshed=" + said, "themes?as=" + said,
 				"integrations", "integrations?revoked=" + said, "integrations?rotate=" + url.QueryEscape(title), "integrations?revoke=" + said,
 				"sync", "sync?tried=" + said,
-				"events", "events?view=drafts", "events?view=" + said + "&q=" + said + "&after=" + said, "events?new=" + said, "events?new=" + url.QueryEscape(label),
+				"events", "events?view=drafts", "events?view=" + said + "&q=" + said + "&after=" + said, "events?from=" + said + "&q=" + said + "&type=" + said + "&month=" + said, "events?view=month&type=" + said, "events?view=month&month=2100-06", "events?new=" + said, "events?new=" + url.QueryEscape(label),
 				"events?event=" + said, "events?event=" + e.ID, "events?event=" + e.ID + "&confirm=delete", "events?event=" + e.ID + "&confirm=" + said, "events?event=" + gone.ID, "events?done=" + said,
 				"event-settings",
 				"guest-list?event=" + e.ID, "guest-list?event=" + e.ID + "&q=" + said + "&after=" + said, "guest-list?event=" + e.ID + "&done=remove&member=m2", "guest-list?event=" + said,
@@ -164,12 +164,12 @@ var known = map[string]string{
 	"input": "type name value id required maxlength pattern autocomplete spellcheck checked placeholder enterkeyhint inputmode autocapitalize accept list min max step", "label": "for", "fieldset": "", "legend": "",
 	"textarea": "name rows", "select": "name", "option": "value selected", "datalist": "",
 	"desk-event": "event theme status platform saved conflict", "desk-labels": "", "desk-image": "to label ratio min-width min-height phrase",
-	"template": "", "progress": "max value", "desk-page": "zone", "desk-picker": "", "desk-slots": "theme", "desk-upload": "to platform",
+	"template": "", "progress": "max value", "desk-page": "zone", "desk-search": "focus", "desk-slots": "theme", "desk-upload": "to platform",
 	"desk-door": "event list", "desk-activate": "to theme", "desk-copy": "for what",
 }
 
 const anyElement = " id class role tabindex hidden data-focus aria-label aria-labelledby aria-describedby aria-hidden aria-current aria-invalid " +
-	"data-key data-kind data-most data-advised data-for data-discard data-leave "
+	"data-key data-kind data-most data-advised data-for data-discard data-leave data-found "
 
 // isPlain checks that a page has no element, attribute or address but the desk's own, and
 // shows no text that is long or of others outside of what isolates it.
@@ -236,23 +236,25 @@ func isOfSite(address string) bool {
 	return err == nil && to.Scheme == base.Scheme && to.Host == base.Host && !strings.HasPrefix(to.Path, "//")
 }
 
-// A picture is shown where the site itself has the pictures of posts. Of others the browser
+// A picture is shown, in a small size, where the site itself has the pictures of posts. Of others the browser
 // asks nobody: nobody learns who edits when, and no address that does something is opened.
 func TestPictures(t *testing.T) {
 	h := newHouse(t)
 	h.Declare(desktest.Top)
 	h.Publish("1", "A", "#lead")
 	for picture, want := range map[string]string{
-		"https://news.example.com/content/images/a.jpg":         "/content/images/a.jpg",
-		"http://news.example.com/content/images/a%20b%2Fc.jpg":  "/content/images/a%20b%2Fc.jpg",
-		"/content/images/a.jpg":                                 "/content/images/a.jpg",
-		"https://news.example.com/content/images/a.jpg?w=1#x":   "/content/images/a.jpg",
+		"https://news.example.com/content/images/a.jpg":         "/content/images/size/w600/a.jpg",
+		"http://news.example.com/content/images/a%20b%2Fc.jpg":  "/content/images/size/w600/a%20b%2Fc.jpg",
+		"/content/images/a.jpg":                                 "/content/images/size/w600/a.jpg",
+		"https://news.example.com/content/images/a.jpg?w=1#x":   "/content/images/size/w600/a.jpg",
 		"https://elsewhere.example/a.jpg":                       "",
 		"//elsewhere.example/a.jpg":                             "",
 		"////elsewhere.example/a.jpg":                           "",
 		"https://news.example.com//elsewhere.example/a.jpg":     "",
 		`https://news.example.com/\elsewhere.example/a.jpg`:     "",
-		`/content/images/\..\..\a.jpg`:                          "/content/images/%5C..%5C..%5Ca.jpg", // one name, for a browser
+		`/content/images/\..\..\a.jpg`:                          "/content/images/size/w600/%5C..%5C..%5Ca.jpg", // one name, for a browser
+		"/content/images/size/w2000/a.jpg":                      "/content/images/size/w2000/a.jpg",
+		"/content/im%61ges/a.jpg":                               "/content/im%61ges/a.jpg", // another spelling of the folder
 		"/content/images/size/w600/a.jpg":                       "/content/images/size/w600/a.jpg",
 		"/content/images/../../ghost/api/admin/x":               "",
 		"/content/images/%2e%2E/%2e%2e/ghost/api/admin/x":       "",
@@ -310,7 +312,7 @@ func TestPicturesInSubdirectory(t *testing.T) {
 	h.Declare(desktest.Top)
 	h.Publish("1", "A", "#lead")
 	for picture, want := range map[string][]string{
-		"https://news.example.com/blog/content/images/a.jpg": {"/blog/content/images/a.jpg"},
+		"https://news.example.com/blog/content/images/a.jpg": {"/blog/content/images/size/w600/a.jpg"},
 		"https://news.example.com/content/images/a.jpg":      nil,
 		"/blog/content/images/../../../content/images/a.jpg": nil,
 	} {
@@ -322,6 +324,11 @@ func TestPicturesInSubdirectory(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", picture, diff)
 		}
+	}
+	h.Site.Kind.SmallPictures = "" // as of a platform that has one size
+	h.Ghost.Posts[0].Picture = "/blog/content/images/a.jpg"
+	if body := h.ask("GET", "/blog/ghost/lychgate/desk/curation", "Editor", "").Body.String(); !strings.Contains(body, `<img src="/blog/content/images/a.jpg"`) {
+		t.Errorf("a platform with one size: got %s, want the picture as it is", body)
 	}
 	h.Site.Kind.Pictures = "" // as of a platform that has none for browsers
 	h.Ghost.Posts[0].Picture = "/blog/content/images/a.jpg"

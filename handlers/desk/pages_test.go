@@ -53,10 +53,10 @@ func TestThemesPage(t *testing.T) {
 	}
 	want := []string{
 		"Theme Manifest Status Homepage Curation Actions",
-		"nightly Active Manifest Status 1 warnings List them warning events.types events is an empty value, so there are no event types; give it types with at least one event type " +
+		"nightly Active Manifest Status 1 warning List them warning events.types events is an empty value, so there are no event types; give it types with at least one event type " +
 			"Read 4 May 2026, 14:00 UTC Homepage Curation Active since 1 May 2026, 15:00 UTC On the last copy without findings, 3 days old",
 		"source Manifest Status No manifest Homepage Curation Inactive",
-		"broken Manifest Status 1 warnings List them warning manifest_version " +
+		"broken Manifest Status 1 warning List them warning manifest_version " +
 			"manifest_version is 2 , so the file is ignored; use 1 , a whole number without quotes " +
 			"Read 1 May 2026, 15:00 UTC Homepage Curation Inactive Refresh broken",
 		"repeated Manifest Status Valid Read 4 May 2026, 14:00 UTC Homepage Curation Active since 4 May 2026, 14:00 UTC",
@@ -94,7 +94,7 @@ func TestRefreshOutcomes(t *testing.T) {
 		},
 		"a rejected token": {
 			desktest.Source("", &git.Error{Kind: git.ErrRejected, Reason: "it rejects the token (status 401)"}), 200,
-			"nightly could not be refreshed, so nothing has changed: the repository does not let us in: it rejects the token (status 401)",
+			"nightly could not be refreshed, so nothing has changed: the repository denied access: it rejects the token (status 401)",
 		},
 		"failed": {
 			desktest.Source("", &git.Error{Kind: git.ErrFailed, Reason: `there is no branch "next"`}), 200,

@@ -115,3 +115,66 @@ func TestViewSite(t *testing.T) {
 		}
 	}
 }
+
+// pickerShown returns how many posts the picker offers, and the addresses of its links by their texts.
+func (h *house) pickerShown(target string) (offered int, links map[string]string) {
+	links = make(map[string]string)
+	for n := range h.get(target, "Editor").body.Descendants() {
+		if attribute(n, "class") == "title" {
+			offered++
+		}
+		if n.Data == "a" {
+			links[textOf(n)] = attribute(n, "href")
+		}
+	}
+	return offered, links
+}
+
+// A search that finds many posts shows more of them, until the page has as many as it may.
+func TestMorePosts(t *testing.T) {
+	h := newsroom(t)
+	for i := range 100 {
+		h.Publish(strconv.Itoa(100+i), fmt.Sprint("A naïve evening ", i))
+	}
+	target := "curation?slot=top/lead&view=search&q=naive"
+	var got []int
+	for target != "" && len(got) < 10 {
+		offered, links := h.pickerShown(target)
+		got = append(got, offered)
+		target = links["More posts"]
+	}
+	if diff := cmp.Diff([]int{20, 40, 60, 80}, got); diff != "" {
+		t.Errorf("posts that are offered (-want +got):\n%s", diff)
+	}
+	if text := h.get("curation?slot=top/lead&view=search&q=naive&most=80", "Editor").text(t); !strings.HasSuffix(text, " There are more. Type another word.") {
+		t.Errorf("got %q, want it to say that there are more", text)
+	}
+	for _, most := range []string{"-1", "x", "1000000"} {
+		if offered, _ := h.pickerShown("curation?slot=top/lead&view=search&q=naive&most=" + most); offered != 20 && offered != 80 {
+			t.Errorf("most=%s: got %d posts, want 20 or 80", most, offered)
+		}
+	}
+}
+
+// An editor who looks for an article has the posts of events out of the way.
+func TestRecentWithoutEvents(t *testing.T) {
+	h := newsroom(t)
+	h.declareEvents()
+	e := h.publish(map[string]any{"name": "Summer party", "menu": "Cake", "event_date": "2100-06-01"})
+	h.Declare(desktest.Top)
+	h.Publish(e.Post.ID, "Summer party")
+	before, links := h.pickerShown("curation?slot=top/lead&view=recent")
+	without := links["Leave out events"]
+	after, links := h.pickerShown(without)
+	again, _ := h.pickerShown(links["Show events too"])
+	if diff := cmp.Diff([]int{4, 3, 4}, []int{before, after, again}); diff != "" {
+		t.Errorf("posts with events, without and with (-want +got):\n%s", diff)
+	}
+	if text := h.get(without, "Editor").text(t); strings.Contains(text, "Summer party") {
+		t.Errorf("got %q, want no post of an event", text)
+	}
+	h.Site.OfEvents = nil
+	if _, links := h.pickerShown("curation?slot=top/lead&view=recent"); links["Leave out events"] != "" {
+		t.Error("a site without events offers to leave them out, want no such link")
+	}
+}

@@ -38,6 +38,7 @@ type pendingWork struct {
 	Kind, Key   string
 	Label       string // of the kind
 	Title       string
+	AskedBy     string // the name of the member of the staff who did, "" for none
 	Since       time.Time
 	Attempts    int
 	Problem     string
@@ -131,7 +132,7 @@ func workOf(list []work.Task) (shown []pendingWork) {
 	for _, t := range list {
 		shown = append(shown, pendingWork{
 			Kind: t.Kind, Key: t.Key, Label: cmp.Or(workLabels[t.Kind], t.Kind), Title: clip.Text(cmp.Or(t.Title, t.Key), maxProblem),
-			Since: t.Since, Attempts: t.Attempts, Problem: clip.Text(t.Reason, maxProblem), NextAttempt: t.DueAt,
+			AskedBy: clip.Text(t.AskedBy, maxLabel), Since: t.Since, Attempts: t.Attempts, Problem: clip.Text(t.Reason, maxProblem), NextAttempt: t.DueAt,
 		})
 	}
 	return shown

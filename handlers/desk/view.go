@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/events"
@@ -19,6 +20,9 @@ type view struct {
 	member  platform.StaffMember
 	members *Members        // on pages that need them
 	events  *events.Service // on pages that need them
+
+	// title is what readers know the publication by, "" while nobody has said.
+	title string
 
 	// zone is the time zone of the times on the page, nil for that of the browser.
 	zone *time.Location
@@ -39,6 +43,11 @@ type page struct {
 
 	// isLong means that its forms may take long.
 	isLong bool
+
+	// isQueued reports whether what a form asks for is kept here and brought to the platform
+	// later, so that the platform need not answer now ([api.Staff.AuthorizeQueued]). It is nil
+	// for a page without such forms.
+	isQueued func(form url.Values) bool
 
 	// maxForm bounds the body of a request, in bytes, if it is not 0.
 	maxForm int64
@@ -83,6 +92,19 @@ func (v *view) platform() string {
 		return v.desk.Platforms
 	}
 	return v.site.Kind.Title
+}
+
+// publicationTitle is what readers know the publication by, "" where there are no events, whose
+// calendar has the same name, or while nobody has said.
+func (v *view) publicationTitle(ctx context.Context) string {
+	if v.site.Events == nil || v.visitor.IsRecalled {
+		return ""
+	}
+	service, err := v.site.Events.Events()
+	if err != nil { // pages that need it say so
+		return ""
+	}
+	return service.Posts.Title(ctx, v.site.Name)
 }
 
 // Bounds of what is shown of manifests and of what the platform says, so that a page stays

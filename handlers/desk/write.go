@@ -58,6 +58,7 @@ type frame struct {
 	Pages                  []link
 	Body                   template.HTML // made by a template
 	Assets                 string        // the name of its script and its style, without the extension
+	Scheme                 string        // of its colours: dark, light, or "" for the system's
 	Zone                   string        // of its times, "" for that of the browser
 
 	path string
@@ -73,7 +74,7 @@ func (f frame) Asset(name string) string {
 }
 
 func (v *view) frame(title, name string) frame {
-	f := frame{Title: title, Admin: v.desk.Path, Platform: v.platform(), Assets: cmp.Or(pages[name].assets, "desk"), path: v.desk.Path + Path}
+	f := frame{Title: title, Admin: v.desk.Path, Platform: v.platform(), Assets: cmp.Or(pages[name].assets, "desk"), Scheme: v.member.Scheme, path: v.desk.Path + Path}
 	for _, other := range order {
 		if page := pages[other]; page.isFor(v.site) && page.may(v.member.Permissions) {
 			f.Pages = append(f.Pages, link{page.title, f.path + "/" + other, other == cmp.Or(pages[name].of, name)})
@@ -83,7 +84,7 @@ func (v *view) frame(title, name string) frame {
 		f.Zone = v.zone.String()
 	}
 	if len(f.Pages) > 0 { // the visitor is one of the staff
-		f.Site = v.site.Name
+		f.Site = cmp.Or(clip.Text(v.title, maxLabel), v.site.Name)
 	}
 	return f
 }

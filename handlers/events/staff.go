@@ -107,9 +107,9 @@ var (
 	}
 	actionRoutes = map[string][]route{
 		"write":     {{Operation: "write_event", Method: http.MethodPost, Do: (*eventRequest).write}},
-		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish}},
-		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish}},
-		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel}},
+		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish, IsQueued: true}},
+		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish, IsQueued: true}},
+		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel, IsQueued: true}},
 		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
 		"copies":    {{Operation: "copy_event", Method: http.MethodPost, Do: (*eventRequest).copies}},
 		"history":   {{Operation: "show_history", Method: http.MethodGet, Do: (*eventRequest).history}},

@@ -40,8 +40,7 @@ type Site struct {
 	Members *members.Service
 	Inbound *inbound.Sync
 
-	// Integration returns the integration that a key opens, or
-	// members.ErrNotFound.
+	// Integration looks up the integration of a key. Errors: members.ErrNotFound.
 	Integration func(context.Context, members.KeyHash) (members.Integration, error)
 }
 

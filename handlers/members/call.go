@@ -54,8 +54,7 @@ func (c *memberCall) run(ctx context.Context, service *members.Service) (*member
 	return respondWith("Member retrieved successfully.")(service.Get(ctx, c.integration, c.identifier))
 }
 
-// respondWith returns a function that turns the result of a call into its
-// response.
+// The message is that of the response to a call that succeeds.
 func respondWith(message string) func(members.Result, error) (*memberResponse, error) {
 	return func(result members.Result, err error) (*memberResponse, error) {
 		if err != nil {
@@ -77,8 +76,8 @@ func deleted(queued bool) *memberResponse {
 	}
 }
 
-// ifMatch returns whether a member is in one of the states that If-Match (RFC
-// 9110, section 13.1.1) names, or nil if it names none.
+// ifMatch reads If-Match (RFC 9110, section 13.1.1). The function tells whether a member
+// is in one of the states that it names; it is nil if it names none.
 func ifMatch(values []string) func(members.Member) bool {
 	if len(values) == 0 {
 		return nil

@@ -63,7 +63,7 @@ func (c *memberCall) once(ctx context.Context, service *members.Service, key str
 // maxKeptBody bounds the body that is kept for an Idempotency-Key, in bytes.
 const maxKeptBody = 2 << 10
 
-// keep returns what is kept of a response: its body too, unless that is large.
+// keep takes of a response what is stored: its body too, unless that is large.
 func keep(response *memberResponse) *members.Response {
 	kept := &members.Response{Header: api.JSON(response)}
 	if len(response.Body) <= maxKeptBody {
@@ -72,8 +72,8 @@ func keep(response *memberResponse) *members.Response {
 	return kept
 }
 
-// replay returns a response once more. Where its body was too large to be kept, it
-// has the member's record as it is now.
+// replay sends a response once more. Where its body was too large to be kept, it has the
+// member's record as it is now.
 func (c *memberCall) replay(ctx context.Context, service *members.Service, kept *members.Response) (*memberResponse, error) {
 	response := &memberResponse{Body: kept.Body}
 	if err := json.Unmarshal([]byte(kept.Header), response); err != nil || response.Body != "" {
@@ -82,7 +82,7 @@ func (c *memberCall) replay(ctx context.Context, service *members.Service, kept 
 	return c.asItIsNow(ctx, service, response)
 }
 
-// asItIsNow returns the response to a create or an update that was done, with the member's
+// asItIsNow builds the response to a create or an update that was done, with the member's
 // record as it is now.
 func (c *memberCall) asItIsNow(ctx context.Context, service *members.Service, response *memberResponse) (*memberResponse, error) {
 	result, err := service.GetByGUID(ctx, response.GUID)

@@ -109,7 +109,7 @@ func TestRefusedUploadsTakeNoMemory(t *testing.T) {
 				body := newSilent(text)
 				bodies = append(bodies, body)
 				if got := u.watch(body, cookie, refuse(body)); got.Code != http.StatusForbidden {
-					t.Fatalf("%v", got)
+					t.Fatalf("watch = %v, want code 403", got)
 				}
 			}
 			if used := heapInUse() - before; used > 4<<20 {
@@ -196,7 +196,7 @@ func TestUploadsScannedAtOnce(t *testing.T) {
 		const (
 			message = "the theme's zip is not read: too many themes were uploaded at the same time; upload it again"
 			shown   = `{"fatal":false,"level":"warning","rule":"Theme manifest: 1 finding","details":"This manifest is not in use, so the theme has no event types. ` +
-				`Homepage Curation is inactive: it needs a manifest without findings. Upload the theme again when its manifest is mended.",` +
+				`Homepage Curation is inactive: it needs a manifest without findings. Upload the theme again when its manifest is fixed.",` +
 				`"failures":[{"ref":"manifest","message":"` + message + `"}],"code":"theme-manifest"}`
 			want = `{"themes":[{"warnings":[` + shown + `],"name":"nightly"}],"_errors":[{"field":"manifest","message":"` + message + `","severity":"error"}]}`
 		)
@@ -228,10 +228,11 @@ func TestUploadWithoutKnownCredentials(t *testing.T) {
 	store := &aStore{}
 	got := newUploads(t, store).watch(strings.NewReader(""), "", takeTheme)
 	if !strings.Contains(got.Body.String(), `"_errors":[{"field":"manifest","message":"the theme's zip is not read: Ghost could not be asked who uploads it; upload it again"`) {
-		t.Errorf("%v", got)
+		t.Errorf("watch = %v, want body with %s",
+			got, `"_errors":[{"field":"manifest","message":"the theme's zip is not read: Ghost could not be asked who uploads it; upload it again"`)
 	}
 	if len(store.saved) != 1 {
-		t.Errorf("%v", store.saved)
+		t.Errorf("got %v, want 1 manifest saved", store.saved)
 	}
 }
 

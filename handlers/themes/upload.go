@@ -82,7 +82,7 @@ func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, chan
 	case err == nil && buffered.IsBuffered():
 		served.Outcome = h.uploaded(ctx, site, buffered, upload)
 	case err == nil && buffered.Status >= http.StatusOK && buffered.Status < http.StatusMultipleChoices:
-		h.Logger.Error(site.Kind.Title+"'s answer to an upload cannot be read, so its manifest was not looked at", zap.String("site", site.Name))
+		h.Logger.Error(site.Kind.Title+"'s response to a theme upload cannot be read, so its manifest was not read", zap.String("site", site.Name))
 		served.Outcome = api.Failed
 	}
 	buffered.Release()
@@ -103,7 +103,7 @@ func (h *API) removed(ctx context.Context, site *api.Site, theme string) api.Out
 func (h *API) uploaded(ctx context.Context, site *api.Site, buffered *api.BufferedResponse, upload *upload) api.Outcome {
 	theme, err := site.Platform.ReadUploaded(buffered.Body.Bytes())
 	if err != nil {
-		h.Logger.Error(site.Kind.Title+"'s answer to an upload has no theme, so its manifest was not looked at", zap.String("site", site.Name), zap.Error(err))
+		h.Logger.Error(site.Kind.Title+"'s response to a theme upload names no theme, so its manifest was not read", zap.String("site", site.Name), zap.Error(err))
 		return api.Failed
 	}
 	report, err := h.take(ctx, site, theme, upload.source())

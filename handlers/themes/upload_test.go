@@ -45,7 +45,7 @@ func TestChanges(t *testing.T) {
 	} {
 		h := &API{Path: "/ghost"}
 		if _, got := h.Changes(httptest.NewRequest(http.MethodPost, path, nil), aGhost); got != want {
-			t.Errorf("%s: %v", path, got)
+			t.Errorf("%s: Changes = %v, want %v", path, got, want)
 		}
 		if _, got := h.Changes(httptest.NewRequest(http.MethodGet, path, nil), aGhost); got {
 			t.Errorf("reading %s", path)
@@ -67,14 +67,14 @@ func (*aStore) Find(context.Context, string, string) (themes.Theme, error) {
 	return themes.Theme{}, nil
 }
 
-func (*aStore) Begin(context.Context, string, string) (themes.Turn, error) { return 1, nil }
+func (*aStore) Begin(context.Context, string, string) (themes.Sequence, error) { return 1, nil }
 
-func (s *aStore) Save(_ context.Context, _ themes.Turn, t themes.Theme) error {
+func (s *aStore) Save(_ context.Context, _ themes.Sequence, t themes.Theme) error {
 	s.saved = append(s.saved, t.Name)
 	return nil
 }
 
-func (s *aStore) Clear(_ context.Context, _ themes.Turn, _, name string) error {
+func (s *aStore) Clear(_ context.Context, _ themes.Sequence, _, name string) error {
 	s.saved = append(s.saved, "not "+name)
 	return nil
 }
@@ -132,7 +132,7 @@ func TestOddAnswers(t *testing.T) {
 			store := &aStore{}
 			got, err := watch(t, store, test.next)
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
-				t.Errorf("%s, %v", diff, err)
+				t.Errorf("watch: error %v, want none (-want +got):\n%s", err, diff)
 			}
 			if diff := cmp.Diff(test.saved, store.saved); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -141,7 +141,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 	away := errors.New("no upstream")
 	if got, err := watch(t, &aStore{}, func(http.ResponseWriter, *http.Request) error { return away }); !errors.Is(err, away) || got.Body != "" {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("watch = %v, %v, want error %v, no body", got, err, away)
 	}
 }
 

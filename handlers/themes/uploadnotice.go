@@ -33,7 +33,7 @@ func (h *API) notice(report themes.Report, kept *themes.Theme) *platform.UploadN
 // meaning says what becomes of event types and of Homepage Curation, with a manifest that
 // has findings.
 func meaning(report themes.Report, kept *themes.Theme) string {
-	const again = " Upload the theme again when its manifest is mended."
+	const again = " Upload the theme again when its manifest is fixed."
 	if kept == nil {
 		return "What was in use before stays in use." + again
 	}

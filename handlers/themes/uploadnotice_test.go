@@ -18,7 +18,7 @@ func TestNotice(t *testing.T) {
 	declared := &manifest.Manifest{Events: &manifest.Events{}, Curation: &manifest.Curation{}}
 	finding := manifest.Finding{Field: "events.types", Message: "wrong", Severity: manifest.Error, Line: 3}
 	noted := []platform.NoticedFinding{{Where: "events.types, line 3", Message: "wrong"}}
-	const again = " Upload the theme again when its manifest is mended."
+	const again = " Upload the theme again when its manifest is fixed."
 	for _, test := range []struct {
 		name   string
 		report themes.Report

@@ -69,7 +69,7 @@ func copySQLite(ctx context.Context, source, path string) (err error) {
 	return err
 }
 
-// checkFree returns an error unless nothing has a name yet. Errors: fs.ErrExist.
+// checkFree makes sure that no file is overwritten. Errors: fs.ErrExist.
 func checkFree(path string) error {
 	_, err := os.Lstat(path)
 	switch {
@@ -124,7 +124,7 @@ func checkIntegrity(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// DumpArguments returns those with which PostgreSQL's pg_dump makes a backup of a store,
+// DumpArguments are those with which PostgreSQL's pg_dump makes a backup of a store,
 // without the passwords in its connection string.
 func DumpArguments(source, path string) ([]string, error) {
 	config, err := pgx.ParseConfig(source)
@@ -153,7 +153,7 @@ var (
 	forLibpqToo = []string{"application_name", "client_encoding", "options"}
 )
 
-// without returns a connection string without settings.
+// without drops settings from a connection string.
 func without(source string, names []string) string {
 	u, err := url.Parse(source)
 	if err != nil || u.Scheme == "" { // keywords and values

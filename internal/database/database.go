@@ -117,9 +117,9 @@ func Open(ctx context.Context, kind Kind, source string) (*DB, error) {
 	return db, nil
 }
 
-// Now returns the time by the database's clock, as far as ReadClock has read it. All
-// processes that share a database go by it, so that they agree on what is due and on
-// whose turn it is, however far apart their own clocks are.
+// Now is the time by the database's clock, as far as ReadClock has read it. All processes
+// that share a database go by it, so that they agree on what is due and on whose turn it
+// is, however far apart their own clocks are.
 func (db *DB) Now() time.Time { return db.clock().Add(time.Duration(db.ahead.Load())) }
 
 // ReadClock reads the database's clock. SQLite has that of the process.
@@ -131,8 +131,8 @@ func (db *DB) ReadClock(ctx context.Context) error {
 	return err
 }
 
-// Ahead returns how far the database's clock is ahead of this process's, to the
-// tenth of a second. SQLite has the same.
+// Ahead measures how far the database's clock is ahead of this process's, to the tenth of
+// a second. SQLite has the same.
 func (db *DB) Ahead(ctx context.Context) (time.Duration, error) {
 	if db.Kind == SQLite {
 		return 0, nil
@@ -140,7 +140,7 @@ func (db *DB) Ahead(ctx context.Context) (time.Duration, error) {
 	start := db.clock()
 	var there time.Time
 	if err := db.Read.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&there); err != nil {
-		return 0, fmt.Errorf("asking the store for its time: %w", err)
+		return 0, fmt.Errorf("reading the clock of the store: %w", err)
 	}
 	now := start.Add(db.clock().Sub(start) / 2) // it was asked on the way there
 	return there.Sub(now).Round(100 * time.Millisecond), nil

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Place returns where a source is, for people: the file, or the server and its
-// database, without a password.
+// Place names a source for people: the file, or the server and its database, without a
+// password.
 func Place(kind Kind, source string) string {
 	if kind == SQLite {
 		if path, err := filepath.Abs(source); err == nil {
@@ -39,7 +39,7 @@ func CheckNew(path string) error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// Existing returns a path, or the first of the folders around it that is there.
+// Existing finds the first of a path and the folders around it that exists.
 func Existing(path string) string {
 	for path != filepath.Dir(path) {
 		if _, err := os.Stat(path); err == nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// WaitForWaiting waits until so many callers wait for their turn.
+// WaitForWaiting waits until so many callers wait.
 func WaitForWaiting(db *DB, n int) {
 	for {
 		db.group.mu.Lock()

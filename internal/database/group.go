@@ -14,7 +14,7 @@ import (
 // first of them waits for the others.
 const maxGroup = 128
 
-// group lets all who want to write to SQLite at the same time share one
+// group is a group commit: it lets all who want to write to SQLite at the same time share one
 // transaction, so that they wait for the disk together instead of one after
 // the other. Each has a savepoint of its own: what one does is kept or taken
 // back whatever the others do. Nobody is told that something is done before it
@@ -25,17 +25,17 @@ const maxGroup = 128
 type group struct {
 	mu      sync.Mutex
 	leading bool // somebody leads
-	waiting []*turn
+	waiting []*writer
 }
 
-// turn is one caller's part in a transaction.
-type turn struct {
+// writer is one caller's part in a transaction.
+type writer struct {
 	ctx      context.Context
 	work     func(*sql.Tx) error
 	durable  bool // it must be on disk before it is over
 	err      error
 	panicked any
-	lead     chan bool // true: lead the next group; false: your turn is over
+	lead     chan bool // true: lead the next group; false: yours is over
 }
 
 // inTx is InTx for SQLite.
@@ -43,7 +43,7 @@ func (g *group) inTx(ctx context.Context, db *sql.DB, durable bool, work func(*s
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := &turn{ctx: ctx, work: work, durable: durable, lead: make(chan bool, 1)}
+	t := &writer{ctx: ctx, work: work, durable: durable, lead: make(chan bool, 1)}
 	if g.join(t) && !g.wait(t) {
 		return t.result()
 	}
@@ -52,8 +52,8 @@ func (g *group) inTx(ctx context.Context, db *sql.DB, durable bool, work func(*s
 	return t.result()
 }
 
-// join makes a turn wait if somebody leads already.
-func (g *group) join(t *turn) bool {
+// join makes a writer wait if somebody leads already.
+func (g *group) join(t *writer) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.leading {
@@ -64,9 +64,9 @@ func (g *group) join(t *turn) bool {
 	return true
 }
 
-// wait waits for a turn, and reports whether it is to lead. Whoever leaves
-// before it has begun, leaves.
-func (g *group) wait(t *turn) bool {
+// wait waits until the writer is done, and reports whether it is to lead instead. A
+// caller whose ctx ends before its transaction starts gets ctx.Err().
+func (g *group) wait(t *writer) bool {
 	select {
 	case lead := <-t.lead:
 		return lead
@@ -85,19 +85,18 @@ func (g *group) wait(t *turn) bool {
 	return <-t.lead // it has begun, so it must be seen to its end
 }
 
-// result returns how a turn ended, to its own caller.
-func (t *turn) result() error {
+func (t *writer) result() error {
 	if t.panicked != nil {
 		panic(t.panicked)
 	}
 	return t.err
 }
 
-// leadGroup runs a turn and those that wait in one transaction, and hands over
+// leadGroup runs a writer and those that wait in one transaction, and hands over
 // to somebody who came meanwhile.
-func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *turn) {
-	turns := []*turn{first}
-	defer func() { g.handOver(turns[1:]) }()
+func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *writer) {
+	writers := []*writer{first}
+	defer func() { g.handOver(writers[1:]) }()
 
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -107,11 +106,11 @@ func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *turn) {
 	defer func() { _ = conn.Close() }() // back to the pool, where nothing can fail
 	g.mu.Lock()
 	n := min(len(g.waiting), maxGroup-1)
-	turns = append(turns, g.waiting[:n]...)
-	g.waiting = append([]*turn(nil), g.waiting[n:]...)
+	writers = append(writers, g.waiting[:n]...)
+	g.waiting = append([]*writer(nil), g.waiting[n:]...)
 	g.mu.Unlock()
 
-	if !slices.ContainsFunc(turns, func(t *turn) bool { return t.durable }) {
+	if !slices.ContainsFunc(writers, func(t *writer) bool { return t.durable }) {
 		// Nobody else has the connection before it is as it was.
 		if _, err = conn.ExecContext(ctx, "PRAGMA synchronous = NORMAL"); err == nil {
 			defer func() {
@@ -126,12 +125,12 @@ func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *turn) {
 		tx, err = conn.BeginTx(ctx, nil)
 	}
 	if err != nil {
-		for _, t := range turns {
+		for _, t := range writers {
 			t.err = err
 		}
 		return
 	}
-	if len(turns) == 1 {
+	if len(writers) == 1 {
 		if first.run(tx); first.err != nil {
 			first.err = errors.Join(first.err, rollback(tx))
 			return
@@ -139,14 +138,14 @@ func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *turn) {
 		first.err = tx.Commit()
 		return
 	}
-	err = runAll(ctx, tx, turns)
+	err = runAll(ctx, tx, writers)
 	if err == nil {
 		err = tx.Commit()
 	} else {
 		err = errors.Join(err, rollback(tx))
 	}
 	if err != nil { // nothing is kept, of nobody
-		for _, t := range turns {
+		for _, t := range writers {
 			if t.err == nil {
 				t.err = err
 			}
@@ -154,16 +153,16 @@ func (g *group) leadGroup(ctx context.Context, db *sql.DB, first *turn) {
 	}
 }
 
-// runAll runs turns in savepoints of one transaction. It fails if that broke.
-func runAll(ctx context.Context, tx *sql.Tx, turns []*turn) error {
-	for _, t := range turns {
-		if _, err := tx.ExecContext(ctx, "SAVEPOINT turn"); err != nil {
+// runAll runs writers in savepoints of one transaction. It fails if that broke.
+func runAll(ctx context.Context, tx *sql.Tx, writers []*writer) error {
+	for _, t := range writers {
+		if _, err := tx.ExecContext(ctx, "SAVEPOINT writer"); err != nil {
 			return fmt.Errorf("a shared transaction: %w", err)
 		}
 		t.run(tx)
-		end := "RELEASE turn"
+		end := "RELEASE writer"
 		if t.err != nil {
-			end = "ROLLBACK TO turn; RELEASE turn"
+			end = "ROLLBACK TO writer; RELEASE writer"
 		}
 		// If SQLite has rolled back everything, as it does when the disk is
 		// full, there is no savepoint any more.
@@ -174,8 +173,8 @@ func runAll(ctx context.Context, tx *sql.Tx, turns []*turn) error {
 	return nil
 }
 
-// run does the work of a turn. If it panics, that is its own caller's.
-func (t *turn) run(tx *sql.Tx) {
+// run does the work of one writer. If it panics, that is its own caller's.
+func (t *writer) run(tx *sql.Tx) {
 	defer func() {
 		if t.panicked = recover(); t.panicked != nil {
 			t.err = fmt.Errorf("panic: %v", t.panicked)
@@ -186,13 +185,13 @@ func (t *turn) run(tx *sql.Tx) {
 	}
 }
 
-// handOver tells those whose turns are over, after it has made another lead.
-func (g *group) handOver(done []*turn) {
+// handOver tells those that are done, after it has made another lead.
+func (g *group) handOver(done []*writer) {
 	g.mu.Lock()
 	g.leading = len(g.waiting) > 0
 	if g.leading {
 		g.waiting[0].lead <- true
-		g.waiting = append([]*turn(nil), g.waiting[1:]...)
+		g.waiting = append([]*writer(nil), g.waiting[1:]...)
 	}
 	g.mu.Unlock()
 	for _, t := range done {

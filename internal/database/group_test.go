@@ -99,7 +99,7 @@ func TestTransactionsOfManyCallers(t *testing.T) {
 						t.Errorf("%d twice: %v", n, err)
 					}
 				case err != nil:
-					t.Errorf("%d: %v", n, err)
+					t.Errorf("transaction %d: %v", n, err)
 				default:
 					mu.Lock()
 					want[n] = true
@@ -154,7 +154,7 @@ func TestSharedTransactionBreaks(t *testing.T) {
 	}
 	for i, err := range together(t, db, put(4), put(5)) {
 		if err != nil {
-			t.Errorf("%d: %v", i, err)
+			t.Errorf("transaction %d: %v", i, err)
 		}
 	}
 	if diff := cmp.Diff(map[int]bool{4: true, 5: true}, numbers(t, db)); diff != "" {
@@ -208,7 +208,7 @@ func TestKeptStatements(t *testing.T) {
 		defer rows.Close()
 		names, err := rows.Columns()
 		if err != nil || !rows.Next() {
-			t.Error(err, rows.Err())
+			t.Errorf("Columns = %v, %v, want no error and a row", err, rows.Err())
 		}
 		return len(names)
 	}
@@ -236,7 +236,7 @@ func TestKeptStatements(t *testing.T) {
 			return errors.Join(errors.New("no row"), outer.Err())
 		}
 		if err := outer.Scan(&n, &more); err != nil || n != 1 || m != 1 {
-			t.Error(n, m, err)
+			t.Errorf("Scan = %v, %v, %v, want no error, n 1, m 1", n, m, err)
 		}
 		return nil
 	})

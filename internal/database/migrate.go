@@ -66,8 +66,8 @@ func (s Schema) provider(db *DB) (*goose.Provider, error) {
 // versionTable is where goose keeps the version of the tables.
 func (s Schema) versionTable() string { return "migrations_" + s.Name }
 
-// Version returns the version of the tables that a database has, 0 if there are none, and
-// the one that Migrate would bring them to. It changes nothing.
+// Version reads the version of a database's tables, 0 if there are none, and the one to
+// which Migrate would bring them. It changes nothing.
 func (s Schema) Version(ctx context.Context, db *DB) (has, latest int64, err error) {
 	provider, err := s.provider(db)
 	if err != nil {
@@ -86,8 +86,8 @@ func latestOf(provider *goose.Provider) int64 {
 	return sources[len(sources)-1].Version
 }
 
-// checkVersion returns an error if the tables have migrations that the provider
-// does not know.
+// checkVersion refuses tables with migrations that the provider does not know: a newer
+// program has made them.
 func (s Schema) checkVersion(ctx context.Context, provider *goose.Provider) error {
 	version, err := provider.GetDBVersion(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ func TestOpenReadOnly(t *testing.T) {
 	folder := t.TempDir()
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=8m"); err != nil {
 		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal(err)
+			t.Fatalf("syscall.Mount: %v", err)
 		}
 		t.Skipf("needs to mount a file system, as root: %v", err)
 	}

@@ -81,8 +81,8 @@ func (c *keepingConn) Close() error {
 	return errors.Join(append(errs, c.sqliteConn.Close())...)
 }
 
-// keep returns the compiled statement of a query, or nil if the query is to be
-// run without. It fails if ctx is done.
+// keep compiles the statement of a query, or finds it compiled. It is nil if the query is
+// to run without. It fails if ctx is done.
 func (c *keepingConn) keep(ctx context.Context, query string, args []driver.NamedValue) (*keptStatement, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Key returns what addresses are compared by: two addresses with the same key are
-// one. The local part is compared with the case of ASCII letters ignored, and
-// nothing else (RFC 5321, section 2.4, leaves its case to the receiver; RFC 6532,
-// section 3.1, has no other folding). The domain is compared by its IDNA form
-// (RFC 5891, UTS #46), so jane@exämple.com and jane@xn--exmple-cua.com are one.
+// Key is what addresses are compared by: two addresses with the same key are one. The
+// local part is compared with the case of ASCII letters ignored, and nothing else (RFC
+// 5321, section 2.4, leaves its case to the receiver; RFC 6532, section 3.1, has no other
+// folding). The domain is compared by its IDNA form (RFC 5891, UTS #46), so
+// jane@exämple.com and jane@xn--exmple-cua.com are one.
 func Key(address string) string {
 	if isASCII(address) {
 		return strings.ToLower(address)
@@ -42,7 +42,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// lowerASCII returns s with its ASCII letters in lower case.
+// lowerASCII leaves letters outside of ASCII as they are.
 func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -53,8 +53,8 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// Forms returns the forms under which a server may keep an address: as it is, and
-// with its domain in the ASCII and in the Unicode form of IDNA, without doubles.
+// Forms are those under which a server may keep an address: as it is, and with its domain
+// in the ASCII and in the Unicode form of IDNA, without doubles.
 func Forms(address string) []string {
 	forms := []string{address}
 	at := strings.LastIndexByte(address, '@')
@@ -102,8 +102,8 @@ func HasDomain(address string) bool {
 		})
 }
 
-// ASCII returns an address with its domain in the ASCII form of IDNA, or as it is if
-// that has none.
+// ASCII converts the domain to the ASCII form of IDNA. An address whose domain has none
+// stays as it is.
 func ASCII(address string) string {
 	at := strings.LastIndexByte(address, '@')
 	domain := address[at+1:]

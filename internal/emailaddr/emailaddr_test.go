@@ -74,7 +74,7 @@ func TestForms(t *testing.T) {
 		"jane@xn--":               {"jane@xn--"},
 	} {
 		if diff := cmp.Diff(want, Forms(address)); diff != "" {
-			t.Errorf("%s: %s", address, diff)
+			t.Errorf("%s: Forms (-want +got):\n%s", address, diff)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestASCII(t *testing.T) {
 	}
 	long := "jane@" + strings.Repeat("ä", maxDomain)
 	if got := ASCII(long); got != long {
-		t.Errorf("%q", got)
+		t.Errorf("ASCII = %q, want %v", got, long)
 	}
 	for _, other := range []string{"jane@xn--exmple-cua.com", "jane@EXÄMPLE.com", "jane@exämple.com"} {
 		if !Same("jane@EXÄMPLE.com", other) {

@@ -42,7 +42,7 @@ type Described interface {
 	Describe() Description
 }
 
-// Of returns the description of an error or of one that it wraps, and false if none has
+// Of finds the description of an error or of one that it wraps. ok is false if none has
 // one.
 func Of(err error) (Description, bool) {
 	if d, ok := errors.AsType[Described](err); ok {
@@ -60,7 +60,7 @@ func (e *sentinel) Error() string { return e.text }
 
 func (e *sentinel) Describe() Description { return e.Description }
 
-// New returns an error with a text for the log and a message for the caller. Each one is
+// New makes an error with a text for the log and a message for the caller. Each one is
 // distinct, as those of [errors.New] are.
 func New(code Code, text, message string) error {
 	return &sentinel{text, Description{Code: code, Message: message}}

@@ -2,8 +2,8 @@
 //
 // There are two types, because there are two reasons. A [Limiter] bounds what is under way
 // in all and for each key, such as a site, so that one site leaves slots for others. A
-// [Lanes] is two Limiters for calls that may hang: a call that takes long leaves the quick
-// lane for the slow one, so that hanging platforms do not fill the slots of those that
+// [Bulkhead] is two Limiters for calls that may hang: a call that takes long leaves the quick
+// part for the slow one, so that hanging platforms do not fill the slots of those that
 // respond, although nobody knew before that they would hang.
 package limiter
 
@@ -35,7 +35,7 @@ type waiter struct {
 	granted func() // must not block
 }
 
-// New returns a Limiter of total slots, of which a key may have perKey. 0 is no bound.
+// New makes a Limiter of total slots, of which a key may have perKey. 0 is no bound.
 func New(total, perKey int) *Limiter {
 	unbounded := func(n int) int {
 		if n == 0 {
@@ -134,7 +134,7 @@ func (l *Limiter) next() *waiter {
 	return w
 }
 
-// mayNext returns the place of the one who waits longest and may have a slot, or nil.
+// mayNext finds who has waited longest of those that may have a slot, nil for none.
 func (l *Limiter) mayNext() *list.Element {
 	for e := l.waiting.Front(); e != nil && l.taken < l.total; e = e.Next() {
 		if l.of[e.Value.(*waiter).key] < l.perKey {
@@ -144,7 +144,7 @@ func (l *Limiter) mayNext() *list.Element {
 	return nil
 }
 
-// Release returns a slot.
+// Release frees a slot of key, for the next that waits.
 func (l *Limiter) Release(key string) {
 	l.mu.Lock()
 	l.taken--
@@ -156,14 +156,14 @@ func (l *Limiter) Release(key string) {
 	l.grant()
 }
 
-// Taken returns how many slots are taken.
+// Taken counts the slots in use.
 func (l *Limiter) Taken() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.taken
 }
 
-// TakenBy returns how many slots a key has.
+// TakenBy counts the slots in use by a key.
 func (l *Limiter) TakenBy(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

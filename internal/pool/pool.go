@@ -25,10 +25,10 @@ type entry[V any] struct {
 	err   error
 }
 
-// Load returns the value of a key for one more user, until the release is called. It is
+// Load shares the value of a key with one more user, until the release is called. It is
 // made if nobody uses it yet; making one delays no other key. An error of construct is
-// returned to all who wait for the value, and nothing is kept. A value with a
-// method Close is closed by the last release.
+// returned to all who wait for the value, and nothing is kept. A value with a method Close
+// is closed by the last release.
 func (p *Pool[K, V]) Load(key K, releases *Releases, construct func() (V, error)) (V, error) {
 	p.mu.Lock()
 	e := p.entries[key]
@@ -75,7 +75,7 @@ func (p *Pool[K, V]) leave(key K, e *entry[V]) bool {
 	return e.users == 0
 }
 
-// All returns the values that are used, without those that are being made.
+// All are the values in use, without those that are being made.
 func (p *Pool[K, V]) All() (all []V) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

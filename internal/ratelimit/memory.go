@@ -38,8 +38,8 @@ type MemoryConfig struct {
 	// limit is of more than 12 requests.
 	MaxKeys int
 
-	// Clock returns the time since some fixed moment, and never less than
-	// before. Default: since the limiter was made.
+	// Clock counts from some fixed moment, and never goes back. Default: since the limiter
+	// was made.
 	Clock func() time.Duration
 }
 
@@ -130,8 +130,8 @@ func (m *Memory) fill(key Key, ages []time.Duration) {
 	s.fill(key, len(ages), func(i int) ticks { return now - ticks(ages[i]/m.tick) })
 }
 
-// locked returns the shard of a key, locked. The seed is secret and random, so nobody can
-// choose keys that are all in one shard.
+// locked locks the shard of a key, for the caller to unlock. The seed is secret and
+// random, so nobody can choose keys that are all in one shard.
 func (m *Memory) locked(key Key) *shard {
 	s := &m.shards[maphash.Bytes(m.seed, key[:])%shardCount]
 	s.mu.Lock()
@@ -168,7 +168,7 @@ func (m *Memory) sweep() (left int) {
 	return left
 }
 
-// Len returns how many keys are remembered.
+// Len counts the keys that are tracked.
 func (m *Memory) Len() int {
 	var n int
 	for i := range m.shards {

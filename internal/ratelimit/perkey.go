@@ -21,7 +21,7 @@ type Memories struct {
 	limits map[Limit]*Memory // a key is in one of them
 }
 
-// Len returns how many keys are remembered.
+// Len counts the keys that are tracked, of all limits.
 func (m *Memories) Len() (n int) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -89,7 +89,7 @@ func (m *Memories) load(limit Limit) (*Memory, error) {
 	return made, nil
 }
 
-// newest returns those of some requests, the oldest first, that count for a limit.
+// newest picks the requests that count for a limit, the oldest first.
 func newest(ages []time.Duration, limit Limit) []time.Duration {
 	ages = ages[max(0, len(ages)-limit.Requests):]
 	for len(ages) > 0 && ages[0] >= limit.Window {

@@ -29,10 +29,9 @@ type Limit struct {
 // first 16 bytes of a cryptographic hash for anything longer.
 type Key [16]byte
 
-// AddrKey returns the key of whoever is behind an address: the address itself
-// for IPv4, its /64 for IPv6, because a subscriber is given at least that
-// (RFC 6177, section 2). An IPv4-mapped IPv6 address is the IPv4 address. The
-// invalid address has a key too, the zero one.
+// AddrKey identifies a subscriber by address: the address itself for IPv4, its /64 for
+// IPv6, because a subscriber is given at least that (RFC 6177, section 2). An IPv4-mapped
+// IPv6 address is the IPv4 address. The invalid address has a key too, the zero one.
 func AddrKey(address netip.Addr) Key {
 	key := Key(address.As16())
 	if address.Is6() && !address.Is4In6() {
@@ -59,12 +58,12 @@ type Limiter interface {
 	// and true to the limiter's clock if nothing else takes it first.
 	Take(ctx context.Context, key Key) (wait time.Duration)
 
-	// Wait returns what Take would, and takes nothing.
+	// Wait is what Take would return; it takes nothing.
 	Wait(ctx context.Context, key Key) time.Duration
 }
 
-// RetryAfter returns the value of a Retry-After header (RFC 9110, section
-// 10.2.3) for a wait: whole seconds, rounded up, at least 1.
+// RetryAfter converts a wait to the value of a Retry-After header (RFC 9110, section
+// 10.2.3): whole seconds, rounded up, at least 1.
 func RetryAfter(wait time.Duration) int {
 	return max(1, int((wait+time.Second-1)/time.Second))
 }

@@ -38,8 +38,8 @@ type slot struct {
 	last ticks // when the last request was
 }
 
-// ask returns how long to wait for a request of key, and takes it if there is
-// nothing to wait for and take is set.
+// ask decides how long a request of key has to wait, and takes it if that is 0 and take is
+// set.
 func (s *shard) ask(key Key, now, window ticks, take bool) ticks {
 	n := s.byKey[key]
 	if n == 0 {
@@ -183,7 +183,7 @@ func (s *slot) dropOld(times []uint32, now, window ticks) {
 	}
 }
 
-// age returns how long ago the oldest request was.
+// age is the time since the oldest request.
 func (s *slot) age(times []uint32, now ticks) ticks {
 	return ticks(uint32(now) - times[s.head])
 }

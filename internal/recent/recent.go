@@ -20,12 +20,12 @@ type entry[V any] struct {
 	since time.Time // when it was read
 }
 
-// New returns a Cache of so many entries at most, each for ttl.
+// New makes a Cache of most entries at most, each for ttl.
 func New[K comparable, V any](most int, ttl time.Duration) *Cache[K, V] {
 	return &Cache[K, V]{most: most, ttl: ttl, entries: make(map[K]entry[V])}
 }
 
-// Get returns what is cached under a key, and false if nothing is.
+// Get ignores entries that are older than the TTL.
 func (c *Cache[K, V]) Get(key K) (V, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,6 +34,13 @@ func (c *Cache[K, V]) Get(key K) (V, bool) {
 		return *new(V), false
 	}
 	return e.value, true
+}
+
+// Forget drops what is cached under a key.
+func (c *Cache[K, V]) Forget(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, key)
 }
 
 // Put caches a value that a read returned which began at a time, unless what is cached is newer:

@@ -33,5 +33,7 @@ func TestCache(t *testing.T) {
 		get("after its time", 9, "", false)
 		c.Put(9, "read", time.Now())
 		get("anew", 9, "read", true)
+		c.Forget(9)
+		get("forgotten", 9, "", false)
 	})
 }

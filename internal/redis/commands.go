@@ -2,21 +2,6 @@ package redis
 
 import "strings"
 
-// command is what is written of a command so far: *2\r\n$4\r\nPING\r\n…
-type command struct {
-	isWord bool // within a word, of which left bytes are to come, with the line's end
-	left   int
-	length int // the number in the line so far
-	words  int // that are to come
-	count  int // words so far
-	isOpen bool
-
-	name, second [16]byte
-	nameLen, len int
-
-	afterUnsubscribe bool
-}
-
 // wrote takes what is about to be written: rueidis writes commands as arrays of bulk strings.
 func (p *protocol) wrote(b []byte) {
 	w := &p.writing
@@ -48,16 +33,6 @@ func (p *protocol) wrote(b []byte) {
 		}
 		p.ask()
 		*w = command{afterUnsubscribe: w.afterUnsubscribe}
-	}
-}
-
-// keep notes how the first two words begin.
-func (w *command) keep(part []byte) {
-	switch w.count {
-	case 0:
-		w.nameLen += copy(w.name[w.nameLen:], part)
-	case 1:
-		w.len += copy(w.second[w.len:], part)
 	}
 }
 

@@ -76,7 +76,7 @@ func (p *pace) slow() {
 	p.interval, p.last = min(max(2*p.interval, firstInterval), lastInterval), now
 }
 
-// await returns once a connection may be made. Errors: those of ctx.
+// await blocks until a connection may be made. Errors: those of ctx.
 func (p *pace) await(ctx context.Context) error {
 	p.mu.Lock()
 	wait := time.Until(p.last.Add(p.interval))

@@ -190,7 +190,7 @@ func survive(t *testing.T, all []*sufferer, isMany bool) {
 		for _, s := range all {
 			callers.Go(func() {
 				if _, err := s.client.Run(echo, "key", "x"); err != nil && !errors.Is(err, ErrAway) {
-					t.Errorf("%s: %v", s.name, err)
+					t.Errorf("%s: Run = %v, want no error or error %v", s.name, err, ErrAway)
 				}
 				// What Sentinels and nodes say is asked for when a connection ends.
 				if live := s.client.live.Load(); live != nil && isMany {

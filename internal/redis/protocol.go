@@ -17,7 +17,7 @@ const (
 
 // errBreach begins what is wrong with a connection on which something came that no Redis
 // sends. It has no byte of what came.
-var errBreach = errors.New("what answers does not keep to Redis's protocol")
+var errBreach = errors.New("the server violates the Redis protocol")
 
 type breach string
 
@@ -34,6 +34,31 @@ const (
 	breachLine     = breach("a line that is not valid or too long")
 	breachRedirect = breach("a redirection without an address")
 )
+
+// command is what is written of a command so far: *2\r\n$4\r\nPING\r\n…
+type command struct {
+	isWord bool // within a word, of which left bytes are to come, with the line's end
+	left   int
+	length int // the number in the line so far
+	words  int // that are to come
+	count  int // words so far
+	isOpen bool
+
+	name, second [16]byte
+	nameLen, len int
+
+	afterUnsubscribe bool
+}
+
+// keep notes how the first two words begin.
+func (w *command) keep(part []byte) {
+	switch w.count {
+	case 0:
+		w.nameLen += copy(w.name[w.nameLen:], part)
+	case 1:
+		w.len += copy(w.second[w.len:], part)
+	}
+}
 
 // protocol follows both directions of a connection (RESP2 and RESP3,
 // https://redis.io/docs/latest/develop/reference/protocol-spec/), in pieces of any size. It
@@ -90,7 +115,7 @@ type asked struct {
 	begin byte // how the confirmation begins: s for subscribe, u for unsubscribe
 }
 
-// read returns how many bytes of b may be passed on, and what is wrong with the one behind.
+// read counts the bytes of b that may be passed on. An error is about the one behind them.
 func (p *protocol) read(b []byte) (int, error) {
 	if p.wrong != nil {
 		return 0, p.wrong

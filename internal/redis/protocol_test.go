@@ -105,7 +105,7 @@ func TestProtocolIsLinear(t *testing.T) {
 				var p protocol
 				p.wrote(both[0])
 				if n, err := p.read(both[1]); err != nil {
-					t.Fatal(n, err)
+					t.Fatalf("read: %v, %v", n, err)
 				}
 			})
 		})

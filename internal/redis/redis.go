@@ -266,6 +266,6 @@ func (c *Client) tryOnce(ctx context.Context) error {
 	}
 	c.since = time.Now()
 	c.live.Store(&client)
-	c.logger.Info("Redis answers")
+	c.logger.Info("Redis answers again")
 	return nil
 }

@@ -89,7 +89,7 @@ func waitUp(t *testing.T, client *Client) {
 
 const echo = `redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return redis.call('GET', KEYS[1])`
 
-const again = "Redis answers"
+const again = "Redis answers again"
 
 // proxy stands between client and Redis, and can be slow, or cut answers.
 type proxy struct {
@@ -191,12 +191,12 @@ func TestPatience(t *testing.T) {
 	}
 	t.Cleanup(client.Close)
 	if client.timeout != 50*time.Millisecond {
-		t.Errorf("%s", client.timeout)
+		t.Errorf("New = %s, want timeout %v", client.timeout, 50*time.Millisecond)
 	}
 }
 
 // No fault of Redis's makes anybody fail or wait, beyond those who ask at that moment.
-// It is said once, and Redis is asked again soon after it is mended.
+// It is said once, and Redis is asked again soon after it is back.
 func TestFaults(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -217,7 +217,7 @@ func TestFaults(t *testing.T) {
 			client, logged := start(t, p.address)
 			waitUp(t, client)
 			if text, err := client.Run(echo, "key", "before"); text != "before" || err != nil {
-				t.Fatal(text, err)
+				t.Fatalf(`Run = %v, %v, want text "before", no error`, text, err)
 			}
 			test.fault(server, p)
 			start := time.Now()
@@ -242,7 +242,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("Redis was asked again after %s", took)
 			}
 			if text, err := client.Run(echo, "key", "after"); text != "after" || err != nil {
-				t.Error(text, err)
+				t.Errorf(`Run = %v, %v, want text "after", no error`, text, err)
 			}
 			if diff := cmp.Diff([]string{again, away, again}, logged()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

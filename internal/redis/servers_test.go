@@ -66,7 +66,7 @@ func TestCluster(t *testing.T) {
 	waitUp(t, client)
 	for i := range 30 {
 		if got, err := client.Run(echo, fmt.Sprint("key", i), "x"); got != "x" || err != nil {
-			t.Fatalf("%q, %v", got, err)
+			t.Fatalf(`Run = %q, %v, want "x", no error`, got, err)
 		}
 	}
 	kept := 0

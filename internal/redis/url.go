@@ -26,7 +26,7 @@ func Check(address string) error {
 	return err
 }
 
-// Place returns where a URL leads, for people, without a password.
+// Place names a Redis for people, without a password.
 func Place(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -84,8 +84,8 @@ func isPort(text string) bool {
 	return err == nil && port > 0
 }
 
-// checkParameters returns what is wrong with the parameters of a URL, of which the library
-// overlooks much.
+// checkParameters finds mistakes in the parameters of a URL, of which the library
+// overlooks many.
 func checkParameters(u *url.URL, query url.Values) error {
 	for name := range query {
 		if !slices.Contains([]string{addressParameter, setParameter, userParameter, passwordParameter}, name) {

@@ -83,7 +83,7 @@ func (k *Keyring) Seal(text, of string) string {
 	return version + "." + first.id + "." + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// Open returns a text that was sealed. Errors: ErrNoKey, ErrDamaged.
+// Open decrypts a text of [Keyring.Seal]. Errors: ErrNoKey, ErrDamaged.
 func (k *Keyring) Open(sealed, of string) (string, error) {
 	id, text, err := split(sealed)
 	if err != nil {

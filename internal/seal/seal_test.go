@@ -52,7 +52,7 @@ func TestOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := test.keys.Open(test.sealed, test.of)
 			if diff := cmp.Diff(test.want, got); diff != "" || !cmp.Equal(err, test.err, cmpopts.EquateErrors()) {
-				t.Errorf("%s, %v", diff, err)
+				t.Errorf("Open: error %v, want none (-want +got):\n%s", err, diff)
 			}
 		})
 	}
@@ -89,11 +89,11 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sealed, of string) {
 		text, err := k.Open(sealed, of)
 		if err == nil || text != "" || !errors.Is(err, ErrNoKey) && !errors.Is(err, ErrDamaged) {
-			t.Errorf("%q, %v", text, err)
+			t.Errorf("Open = %q, %v, want an error, no text, error %v or error %v", text, err, ErrNoKey, ErrDamaged)
 		}
 		again, err := k.Open(k.Seal(of, sealed), sealed)
 		if again != of || err != nil {
-			t.Errorf("%q, %v", again, err)
+			t.Errorf("Open = %q, %v, want %v, no error", again, err, of)
 		}
 	})
 }

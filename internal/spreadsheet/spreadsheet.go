@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Cell returns a value as a quoted cell of CSV (RFC 4180), without formulas.
+// Cell quotes a value for CSV (RFC 4180), escaped so that it is no formula.
 func Cell(value string) string {
 	return `"` + strings.ReplaceAll(Escape(value), `"`, `""`) + `"`
 }

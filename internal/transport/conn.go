@@ -11,7 +11,7 @@ import (
 )
 
 // ErrMalformed means that a server sent a response that is no HTTP/1.1. It quotes nothing of it.
-var ErrMalformed = errors.New("the response is not as HTTP/1.1 has it")
+var ErrMalformed = errors.New("the response is not valid HTTP/1.1")
 
 // conn is a connection for HTTP/1.1 that hands out one response for each request, and no byte
 // more: what else a server sends ends the connection. net/http reads the responses once more.
@@ -59,7 +59,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// awaited returns the method of the request that awaits a response.
+// awaited is the method of the request whose response is awaited.
 func (c *conn) awaited() (method string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

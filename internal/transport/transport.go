@@ -37,7 +37,7 @@ type Config struct {
 	// MaxHead bounds the status line and the headers of a response, in bytes. Default: 1 MiB.
 	MaxHead int
 
-	// Proxy returns the proxy for an HTTPS request, nil for none, as
+	// Proxy finds the proxy for an HTTPS request, nil for none, as
 	// [http.ProxyFromEnvironment] does. Requests without TLS use none.
 	Proxy func(*http.Request) (*url.URL, error)
 
@@ -191,7 +191,7 @@ func (t *Transport) connect(ctx context.Context, network string, through *url.UR
 	return raw, nil
 }
 
-var errProxy = errors.New("the proxy's response to CONNECT is not as HTTP/1.1 has it")
+var errProxy = errors.New("the proxy's response to CONNECT is not valid HTTP/1.1")
 
 func askProxy(raw net.Conn, through *url.URL, address string) error {
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: make(http.Header)}

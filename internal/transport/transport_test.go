@@ -296,7 +296,7 @@ func TestResponses(t *testing.T) {
 					{"GET", "/else", "200  <nil>"},
 				} {
 					if diff := cmp.Diff(test.want, get(client, test.method, started.URL+test.path)); diff != "" {
-						t.Errorf("%s %s: %.500s", test.method, test.path, diff)
+						t.Errorf("%s %s: mismatch (-want +got):\n%.500s", test.method, test.path, diff)
 					}
 				}
 				for _, body := range []string{"", "short", large} {

@@ -41,7 +41,7 @@ func (a *alarms) due(now time.Time) bool {
 	return len(a.times) < before
 }
 
-// next returns how long it is to the next of the times, at most longest.
+// next is the time until the next of the alarms, at most longest.
 func (a *alarms) next(now time.Time, longest time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -27,15 +27,15 @@ const (
 	silence = time.Second
 )
 
-// call does a part of what is to be done at the platform, when there is a turn.
+// call does a part of what is to be done at the platform, when there is a slot.
 func (s *site) call(ctx context.Context, do func(context.Context) error) error {
-	turn, err := s.calls.Acquire(ctx, false)
+	slot, err := s.calls.Acquire(ctx, false)
 	if err != nil {
 		return err
 	}
-	defer turn.End()
+	defer slot.End()
 	begin := s.Now()
-	bounded := turn.Begin(ctx, func() {})
+	bounded := slot.Begin(ctx, func() {})
 	err = do(bounded)
 	s.judge(bounded, err, begin)
 	if err != nil && errors.Is(context.Cause(bounded), limiter.ErrTooLong) {

@@ -64,8 +64,8 @@ type walk struct {
 	left int // members of the platform that are still to come
 }
 
-// list returns a page of the platform's members, and how many there are from it
-// on.
+// list reads a page of the platform's members, with retries. left is how many there are
+// from the page on.
 func (s *site) list(ctx context.Context, after string) (page []platform.Member, left int, err error) {
 	pause := listPause
 	for attempt := 1; ; attempt++ {
@@ -197,8 +197,8 @@ func align(there []platform.Member, here []members.Record) (_ []platform.Member,
 	return there, here, last
 }
 
-// diff returns how the records of the store differ from the platform's members,
-// and the IDs of members that have to be refreshed one by one.
+// diff compares the records of the store with the platform's members. again has the IDs of
+// members that have to be refreshed one by one.
 func (s comparer) diff(ctx context.Context, there []platform.Member, here []members.Record) (d Differences, again []string, err error) {
 	missing := make(map[string]members.Record, len(here))
 	for _, r := range here {
@@ -233,9 +233,9 @@ func (s comparer) diff(ctx context.Context, there []platform.Member, here []memb
 	return d, again, err
 }
 
-// confirmGone returns the records whose members were missing from a page of the
-// platform's, and that it does not have either when asked for by their IDs. A page
-// may be wrong, and a record has more than the platform knows.
+// confirmGone picks the records whose members were missing from a page of the platform's,
+// and that it does not have either when asked for by their IDs. A page may be wrong, and a
+// record has more than the platform knows.
 func (s comparer) confirmGone(ctx context.Context, here []members.Record, missing map[string]members.Record) ([]members.Record, error) {
 	gone := slices.DeleteFunc(slices.Clone(here), func(r members.Record) bool {
 		_, isMissing := missing[r.PlatformID]

@@ -114,7 +114,7 @@ func TestCompare(t *testing.T) {
 			},
 		} {
 			if result, err := write(); err != nil || !result.Queued {
-				t.Fatalf("%+v, %v", result, err)
+				t.Fatalf("write = %+v, %v, want no error, queued", result, err)
 			}
 		}
 		b.Platform.Fix()
@@ -139,10 +139,10 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%d are pending", b.Pending())
 		}
 		if got := b.Get("m1@example.com"); got.Name != "pending" || len(got.Labels) != 1 || got.Labels[0] != "new" || got.Subscribed {
-			t.Errorf("%+v", got)
+			t.Errorf(`Get = %+v, want name "pending", 1 label, the label "new", not subscribed`, got)
 		}
 		if got := b.Get("m2@example.com"); got.Name != "pending" {
-			t.Errorf("%+v", got)
+			t.Errorf(`Get = %+v, want name "pending"`, got)
 		}
 		b.CatchUp()
 		same(b)
@@ -180,7 +180,7 @@ func TestCompareAfterManyHaveGone(t *testing.T) {
 		edge.look()
 		same(b)
 		if got, err := b.Service.Get(t.Context(), byEmail, "m1@example.com"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("Get = %+v, %v, want error %v", got, err, members.ErrNotFound)
 		}
 		b.Create(byEmail, with("m1@example.com")) // the email is free
 	})
@@ -327,7 +327,7 @@ func TestCompareEmailsThatWentOn(t *testing.T) {
 		same(b)
 		c, err := b.Store.FindComparison(t.Context(), "daily")
 		if c.Surplus != 0 || err != nil {
-			t.Errorf("%+v, %v", c, err)
+			t.Errorf("FindComparison = %+v, %v, want no surplus, no error", c, err)
 		}
 	})
 }

@@ -120,12 +120,13 @@ func (s comparer) note(c Comparison) {
 	s.compared = lastComparison{isKnown: true, next: c.FinishedAt.Add(s.interval())}
 }
 
-// interval returns how long after a comparison the site's next one is due.
+// interval is the time from one comparison to the next. It is up to a fifth shorter than
+// Reconcile, so that sites do not compare at the same time.
 func (s comparer) interval() time.Duration {
 	return s.Reconcile - time.Duration(s.spread*float64(s.Reconcile)/5)
 }
 
-// untilComparison returns how long it is to the next poll.
+// untilComparison is the time until the next poll.
 func (s comparer) untilComparison() time.Duration {
 	until := s.Reconcile
 	if until > 0 { // another process may be at one that is due

@@ -29,8 +29,8 @@ var ErrGone = errcode.New(errcode.Gone, "no webhook events are wanted at this ad
 // ErrTooMany means that no more webhook events can be kept.
 var ErrTooMany = errcode.New(errcode.Busy, "too many webhook events at once", "There are too many webhook events at once.")
 
-// WebhookURL returns the address of a site's webhook events that has a token at
-// its end. Errors: ErrGone.
+// WebhookURL builds the address of a site's webhook events, which ends with a token.
+// Errors: ErrGone.
 func (s *Sync) WebhookURL(ctx context.Context, site, token string) (string, error) {
 	found, ok := s.find(site)
 	if !ok || found.events() == nil {

@@ -40,20 +40,20 @@ func TestImport(t *testing.T) {
 		var told [][2]int
 		got, err := b.Sync.Import(ctx, membertest.Site, b.Store, false, func(seen, total int) { told = append(told, [2]int{seen, total}) })
 		if diff := cmp.Diff(inbound.Compared{Seen: 9, Added: 7, Changed: 1}, got); diff != "" || err != nil {
-			t.Errorf("%s, %v", diff, err)
+			t.Errorf("Import: error %v, want none (-want +got):\n%s", err, diff)
 		}
 		if diff := cmp.Diff([][2]int{{3, 9}, {6, 9}, {9, 9}}, told); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		m, err := b.Store.Find(ctx, members.Key{Site: "daily", Email: "m6@example.com"})
 		if err != nil || m.PlatformID != "q-6" || len(m.Labels) != 1 || m.Applied != m.Version {
-			t.Errorf("%+v, %v", m, err)
+			t.Errorf(`Find = %+v, %v, want no error, platformID "q-6", 1 label, applied %v`, m, err, m.Version)
 		}
 		if m := b.Get("known@example.com"); m.Name != "Known" {
-			t.Errorf("%+v", m)
+			t.Errorf(`Get = %+v, want name "Known"`, m)
 		}
 		if _, err := b.Service.Get(ctx, byEmail, "gone@example.com"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("%v", err)
+			t.Errorf("Get = %v, want error %v", err, members.ErrNotFound)
 		}
 		b.CatchUp()
 		got, err = b.Sync.Import(ctx, membertest.Site, b.Store, false, func(int, int) {})
@@ -61,7 +61,7 @@ func TestImport(t *testing.T) {
 			t.Errorf("again: %s, %v", diff, err)
 		}
 		if m, err := b.Store.Find(ctx, members.Key{Site: "daily", PlatformID: gone.PlatformID}); err != nil || !m.Deleted {
-			t.Errorf("%+v, %v", m, err)
+			t.Errorf("Find = %+v, %v, want no error, deleted", m, err)
 		}
 	})
 }
@@ -90,23 +90,23 @@ func TestImportIsResumed(t *testing.T) {
 	} {
 		got, err := interrupted(step.anew)
 		if diff := cmp.Diff(step.want, got); diff != "" || !errors.Is(err, context.Canceled) {
-			t.Errorf("%s, %v", diff, err)
+			t.Errorf("interrupted: error %v, want none (-want +got):\n%s", err, diff)
 		}
 		b.Platform.Fix()
 	}
 	got, err := b.Sync.Import(t.Context(), membertest.Site, b.Store, false, func(int, int) {})
 	if diff := cmp.Diff(inbound.Compared{Seen: 7, Added: 1}, got); diff != "" || err != nil {
-		t.Errorf("%s, %v", diff, err)
+		t.Errorf("Import: error %v, want none (-want +got):\n%s", err, diff)
 	}
 }
 
-// crowd is a platform with many members.
-type crowd struct {
+// manyMembers is a platform with many members.
+type manyMembers struct {
 	platform.Platform
 	n int
 }
 
-func (c crowd) List(_ context.Context, after string, _ time.Time) (page []platform.Member, left int, err error) {
+func (c manyMembers) List(_ context.Context, after string, _ time.Time) (page []platform.Member, left int, err error) {
 	first := 0
 	if after != "" {
 		if _, err := fmt.Sscanf(after, "c-%d", &first); err != nil {
@@ -124,7 +124,7 @@ func (c crowd) List(_ context.Context, after string, _ time.Time) (page []platfo
 func TestImportMemory(t *testing.T) {
 	const n, most = 20_000, 2 << 20
 	b := membertest.New(t, dbtest.SQLite(t))
-	sync := b.NewEdge(inbound.Site{Platform: crowd{n: n}}, time.Minute).Sync
+	sync := b.NewEdge(inbound.Site{Platform: manyMembers{n: n}}, time.Minute).Sync
 	heap := func() int64 {
 		runtime.GC()
 		var stats runtime.MemStats
@@ -143,6 +143,6 @@ func TestImportMemory(t *testing.T) {
 		}
 	})
 	if diff := cmp.Diff(inbound.Compared{Seen: n, Added: n}, got); diff != "" || err != nil {
-		t.Errorf("%s, %v", diff, err)
+		t.Errorf("Import: error %v, want none (-want +got):\n%s", err, diff)
 	}
 }

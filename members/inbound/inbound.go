@@ -33,8 +33,8 @@ func New(cfg Config) *Sync {
 	}
 	s := &Sync{
 		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
-		calls:   limiter.NewLanes(maxCalls, maxSlowCalls, slowCall),
-		looking: limiter.NewLanes(maxBegun, 0, 0), comparing: limiter.NewLanes(maxBegun, 0, 0),
+		calls:   limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall),
+		looking: limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
 	}
 	s.schedule.add(s.askWaiting, cfg.Now(), nil)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sites)) {
@@ -98,8 +98,7 @@ const (
 	startsSoon          = time.Second
 )
 
-// nextStart returns when the first poll of one more site is due. The caller holds
-// the lock.
+// nextStart picks the time of the first poll of one more site. The caller holds the lock.
 func (s *Sync) nextStart() time.Time {
 	now, interval := s.Now(), startInterval
 	if s.start.Sub(now) > startsSoon {
@@ -153,7 +152,7 @@ func (s *Sync) HasCredentials(site, cookie, authorization string) bool {
 		return false
 	}
 	staff, ok := found.Platform.(platform.Authenticator)
-	return ok && (staff.HasSession(cookie) || staff.HasToken(authorization))
+	return ok && (staff.StaffSession(cookie) != "" || staff.HasToken(authorization))
 }
 
 var _ members.Inbound = (*Sync)(nil)

@@ -359,7 +359,8 @@ func TestFailuresAreRetried(t *testing.T) {
 		store.mu.Lock()
 		defer store.mu.Unlock()
 		if c := store.comparison("daily"); c.FinishedAt.IsZero() || store.webhooks["daily"].RegisteredAt.IsZero() {
-			t.Errorf("%+v, %+v", c, store.webhooks["daily"])
+			t.Errorf(`comparison = %+v, %+v, want a finished comparison and a registered webhook`,
+				c, store.webhooks["daily"])
 		}
 	})
 }

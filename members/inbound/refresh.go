@@ -12,7 +12,7 @@ import (
 
 // This file fetches single members.
 
-// ReadThrough implements [members.Inbound].
+// ReadThrough is described at [members.Inbound].
 func (s *Sync) ReadThrough(ctx context.Context, site, email string) (members.Record, error) {
 	found, ok := s.find(site)
 	if !ok {
@@ -56,7 +56,7 @@ func (s *site) readThrough(ctx context.Context, email string) (members.Record, e
 	return r, err
 }
 
-// checkLingers returns ErrNotFound for the email of a member that was deleted or
+// checkLingers fails with ErrNotFound for the email of a member that was deleted or
 // renamed here and may still have it on the platform.
 func (s *site) checkLingers(ctx context.Context, email string) error {
 	lingers, err := s.Store.EmailLingers(ctx, s.name, email, "")
@@ -97,7 +97,7 @@ func (s *site) recordOf(p platform.Member) members.Record {
 }
 
 // errBusy means that another process writes the member.
-var errBusy = errors.New("the member is being written by another")
+var errBusy = errors.New("another writer has leased the member")
 
 // refresh fetches what the platform has of a member now: one that was
 // created, changed or deleted there. Fields that are pending stay.

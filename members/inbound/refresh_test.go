@@ -95,7 +95,7 @@ func TestRefreshTier(t *testing.T) {
 			tier = *got.TierID
 		}
 		if got.Status != step.status || tier != step.want {
-			t.Errorf("%+v: %s, %s", step, got.Status, tier)
+			t.Errorf("%+v: Get = %s, %s, want status %v, tier %v", step, got.Status, tier, step.status, step.want)
 		}
 	}
 }
@@ -109,13 +109,13 @@ func TestRefreshOfPending(t *testing.T) {
 			t.Fatalf("error %v, want none", err)
 		}
 		if err := b.Sync.Refresh(t.Context(), membertest.Site, m.PlatformID); !errors.Is(err, platformtest.ErrDown) {
-			t.Errorf("%v", err)
+			t.Errorf("Refresh = %v, want error %v", err, platformtest.ErrDown)
 		}
 		b.Platform.Fix()
 		b.Platform.EditMember(m.PlatformID, func(m *platform.Member) { m.Name, m.Status, m.TierID = "theirs", "paid", "prod_1" })
 		b.Refresh(m.PlatformID)
 		if got := b.Get("jane@example.com"); got.Name != "mine" || got.Status != "paid" || *got.TierID != "prod_1" {
-			t.Errorf("%+v", got)
+			t.Errorf(`Get = %+v, want name "mine", status "paid", tier "prod_1"`, got)
 		}
 		b.CatchUp()
 		b.SameOnPlatform("jane@example.com mine")
@@ -131,14 +131,14 @@ func TestRefreshComingAndGoing(t *testing.T) {
 		b.Refresh("p-missing")
 		m, err := b.Store.Find(t.Context(), members.Key{Site: "daily", Email: "new@example.com"})
 		if err != nil || m.Status != "complimentary" || *m.TierID != "t1" {
-			t.Errorf("%+v, %v", m, err)
+			t.Errorf(`Find = %+v, %v, want no error, status "complimentary", tier "t1"`, m, err)
 		}
 		if err := b.Platform.Delete(t.Context(), "p-7"); err != nil {
 			t.Fatalf("error %v, want none", err)
 		}
 		b.Refresh("p-7")
 		if _, err := b.Service.Get(t.Context(), byEmail, "new@example.com"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("%v", err)
+			t.Errorf("Get = %v, want error %v", err, members.ErrNotFound)
 		}
 		gone := b.Record(b.Create(byEmail, with("gone@example.com")))
 		b.Platform.Break(platformtest.ErrDown)
@@ -171,6 +171,6 @@ func TestEventBeforeTheAnswer(t *testing.T) {
 		t.Errorf("error %v, want none", err)
 	}
 	if m := b.Get("jane@example.com"); m.Version != 1 || m.PlatformID != "p-1" {
-		t.Errorf("%+v", m)
+		t.Errorf(`Get = %+v, want version 1, platformID "p-1"`, m)
 	}
 }

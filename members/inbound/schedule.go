@@ -31,14 +31,14 @@ type task struct {
 	// done until then; zero for none. Next zero means on request only.
 	do func(context.Context) (next, rest time.Duration)
 
-	lanes  *limiter.Lanes // that a turn is taken in to do it; nil for none
-	isSlow atomic.Bool    // in the slow lane
+	bulkhead *limiter.Bulkhead // whose slots bound it; nil for none
+	isSlow   atomic.Bool       // in the slow part
 
 	timer     *time.Timer // nil until the task is due for the first time
 	due       time.Time   // zero for on request only
 	notBefore time.Time
 	again     time.Time // when to run again, requested during a run; or zero
-	isDoing   bool      // or waits for a turn
+	isDoing   bool      // or waits for a slot
 	isOver    bool      // never to run again
 	cancel    context.CancelFunc
 }
@@ -48,10 +48,10 @@ func newSchedule(now func() time.Time) *schedule {
 }
 
 // add adds a task that is first due at some time, or on request only.
-func (s *schedule) add(do func(context.Context) (next, rest time.Duration), due time.Time, lanes *limiter.Lanes) *task {
+func (s *schedule) add(do func(context.Context) (next, rest time.Duration), due time.Time, bulkhead *limiter.Bulkhead) *task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := &task{schedule: s, do: do, due: due, lanes: lanes}
+	t := &task{schedule: s, do: do, due: due, bulkhead: bulkhead}
 	t.wait()
 	return t
 }
@@ -72,7 +72,7 @@ func (t *task) askBy(when time.Time) {
 	t.wait()
 }
 
-// first returns the first of two times. Zero is no time.
+// first is the earlier time. Zero is no time.
 func first(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -139,7 +139,7 @@ func (s *schedule) run(ctx context.Context) {
 	s.running.Wait() // ctx is done, so no task begins any more
 }
 
-// fire runs the task, if it is due, once there is a turn.
+// fire runs the task, if it is due, once there is a slot.
 func (t *task) fire() {
 	t.mu.Lock()
 	begun := t.begin()
@@ -150,15 +150,15 @@ func (t *task) fire() {
 	t.mu.Unlock()
 	switch {
 	case !begun:
-	case t.lanes == nil:
+	case t.bulkhead == nil:
 		defer t.running.Done()
 		t.perform(ctx)
 	default:
-		t.lanes.Ask(t.isSlow.Load(), func(turn *limiter.Slot) {
+		t.bulkhead.Ask(t.isSlow.Load(), func(slot *limiter.Slot) {
 			go func() {
 				defer t.running.Done()
-				defer turn.End()
-				t.perform(turn.Begin(ctx, func() {}))
+				defer slot.End()
+				t.perform(slot.Begin(ctx, func() {}))
 			}()
 		})
 	}

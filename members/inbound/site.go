@@ -54,9 +54,9 @@ type Sync struct {
 	schedule *schedule
 	warnings *warnings.Log
 
-	calls     *limiter.Lanes // what is done at platforms, but for the refreshes of events
-	looking   *limiter.Lanes // tasks webhooks that have begun
-	comparing *limiter.Lanes // tasks compares that have begun
+	calls     *limiter.Bulkhead // what is done at platforms, but for the refreshes of events
+	looking   *limiter.Bulkhead // tasks webhooks that have begun
+	comparing *limiter.Bulkhead // tasks compares that have begun
 
 	mu    sync.RWMutex
 	sites map[string]*site

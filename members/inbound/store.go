@@ -33,7 +33,7 @@ type Webhook struct {
 
 // Webhooks keeps a webhook for each site.
 type Webhooks interface {
-	// FindWebhook returns the webhook of a site. Errors: ErrNotFound.
+	// FindWebhook reads the webhook of a site. Errors: ErrNotFound.
 	FindWebhook(ctx context.Context, site string) (Webhook, error)
 
 	// ClaimWebhook puts a webhook in place of the one of its site that has the
@@ -67,8 +67,8 @@ type Comparison struct {
 
 // Comparisons keeps one comparison for each site, and applies its differences.
 type Comparisons interface {
-	// FindComparison returns the comparison of a site. It is zero but for Site if
-	// there was none yet.
+	// FindComparison reads the comparison of a site. It is zero but for Site if there was
+	// none yet.
 	FindComparison(ctx context.Context, site string) (Comparison, error)
 
 	// RequestComparison asks for a comparison that starts after now.
@@ -83,16 +83,16 @@ type Comparisons interface {
 	// goes on. Requested is not saved. Errors: ErrConflict, if another owns it.
 	SaveComparison(ctx context.Context, c Comparison, lease members.Lease) error
 
-	// WaitingComparisons returns the sites, of all in the store, whose comparison
-	// was requested, or begun and not ended, and that nobody compares.
+	// WaitingComparisons lists the sites, of all in the store, whose comparison was
+	// requested, or begun and not ended, and that nobody compares.
 	WaitingComparisons(ctx context.Context) ([]string, error)
 
-	// OnPlatform returns records of a site that have a PlatformID, tombstones
-	// too, in its order, those after an ID.
+	// OnPlatform lists records of a site that have a PlatformID, tombstones too, in its
+	// order, those after an ID.
 	OnPlatform(ctx context.Context, site, after string, limit int) ([]members.Record, error)
 
-	// CountOnPlatform returns how many records of a site have a PlatformID,
-	// without tombstones.
+	// CountOnPlatform counts the records of a site that have a PlatformID, without
+	// tombstones.
 	CountOnPlatform(ctx context.Context, site string) (int, error)
 
 	// Reconcile applies differences: those that are gone become applied
@@ -117,8 +117,7 @@ type Import struct {
 
 // Imports keeps at most one import of each site.
 type Imports interface {
-	// FindImport returns the import of a site that was not ended. Errors:
-	// ErrNotFound.
+	// FindImport reads the import of a site that was not ended. Errors: ErrNotFound.
 	FindImport(ctx context.Context, site string) (Import, error)
 
 	// SaveImport notes how far the import is.

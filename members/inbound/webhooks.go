@@ -140,7 +140,7 @@ func (s *site) catchUpSince(ctx context.Context, since time.Time) error {
 		if err := at.next(page); err != nil {
 			return err
 		}
-		for part := range slices.Chunk(page, refreshesPerTurn) {
+		for part := range slices.Chunk(page, refreshesPerSlot) {
 			if err := s.call(ctx, func(ctx context.Context) error { return s.refreshChanged(ctx, part) }); err != nil {
 				return err
 			}
@@ -148,9 +148,9 @@ func (s *site) catchUpSince(ctx context.Context, since time.Time) error {
 	}
 }
 
-// refreshesPerTurn is how many members are refreshed before the next turn is waited
+// refreshesPerSlot is how many members are refreshed before the next slot is waited
 // for, so that none takes long.
-const refreshesPerTurn = 20
+const refreshesPerSlot = 20
 
 // refreshChanged refreshes members that are others in the store.
 func (s *site) refreshChanged(ctx context.Context, list []platform.Member) error {

@@ -67,7 +67,7 @@ func TestWebhooks(t *testing.T) {
 		}
 		b.Sync.RefreshDue(ctx, membertest.Site)
 		if got := b.Get("jane@example.com"); got.Name != "Jane" {
-			t.Errorf("%+v", got)
+			t.Errorf(`Get = %+v, want name "Jane"`, got)
 		}
 		if err := b.Sync.Receive(membertest.Site, first, signed("x"), nil); !errors.Is(err, platform.ErrForged) {
 			t.Errorf("forged: %v", err)

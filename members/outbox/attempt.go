@@ -54,7 +54,7 @@ func (e *awaitedError) Error() string {
 
 // errGone means that the platform's member with the record's email was removed
 // while it was taken for this one.
-var errGone = errors.New("the platform's member with this email has gone meanwhile")
+var errGone = errors.New("the platform's member with this email was deleted meanwhile")
 
 // update changes a member that the platform has, and returns what it has then.
 func (s applier) update(ctx context.Context, r members.Record) (platform.Member, error) {
@@ -65,8 +65,7 @@ func (s applier) update(ctx context.Context, r members.Record) (platform.Member,
 	return s.platform.Update(ctx, r.PlatformID, change)
 }
 
-// pendingChange returns the fields of a record that the platform does not have
-// yet.
+// pendingChange takes the fields of a record that the platform does not have yet.
 func pendingChange(r members.Record) platform.Change {
 	var c platform.Change
 	if r.HasPending(members.EmailField) {

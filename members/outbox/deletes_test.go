@@ -61,7 +61,7 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 			return nil
 		})
 		if got, err := b.Service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("Get = %+v, %v, want error %v", got, err, members.ErrNotFound)
 		}
 	})
 }
@@ -78,7 +78,7 @@ func TestDeletedBeforeItWasAnswered(t *testing.T) {
 		}
 		b.Platform.Fix()
 		if m, err := b.Service.Get(t.Context(), byEmail, "e@example.com"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("%+v, %v", m, err)
+			t.Errorf("Get = %+v, %v, want error %v", m, err, members.ErrNotFound)
 		}
 		b.CatchUp()
 		b.SameOnPlatform()
@@ -96,10 +96,10 @@ func TestRefusedDelete(t *testing.T) {
 			return nil
 		})
 		if result, err := b.Service.Delete(t.Context(), byID, "7", nil); err != nil || !result.Queued {
-			t.Errorf("%+v, %v", result, err)
+			t.Errorf("Delete = %+v, %v, want no error, queued", result, err)
 		}
 		if m, err := b.Service.Get(t.Context(), byID, "7"); !errors.Is(err, members.ErrNotFound) {
-			t.Errorf("%+v, %v", m, err)
+			t.Errorf("Get = %+v, %v, want error %v", m, err, members.ErrNotFound)
 		}
 		b.Platform.Fix()
 		b.CatchUp()

@@ -15,7 +15,7 @@ import (
 
 // This file delivers a leased record: for a caller who waits, or as a retry.
 
-// Deliver implements [members.Outbox].
+// Deliver is described at [members.Outbox].
 func (o *Outbox) Deliver(ctx context.Context, w members.Write) (members.Delivered, error) {
 	s, served := o.enter(w.After.Site)
 	if !served { // any more

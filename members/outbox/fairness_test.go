@@ -144,17 +144,17 @@ func (*memory) MarkSent(context.Context, string, string, time.Time) error { retu
 func (*memory) PurgeTombstones(context.Context, time.Time) error          { return nil }
 func (*memory) PurgeRefused(context.Context, time.Time) error             { return nil }
 
-// crowd counts the attempts that are under way at many platforms.
-type crowd struct {
+// manyPlatforms counts the attempts that are under way at many platforms.
+type manyPlatforms struct {
 	mu          sync.Mutex
 	now, most   int
 	lastArrival map[string]time.Duration // by site, since begin
 	begin       time.Time
 }
 
-// join returns one platform of the crowd. It takes a time for a response, or refuses connections
+// join returns one of these platforms. It takes a time for a response, or refuses connections
 // if that is 0.
-func (c *crowd) join(site string, takes time.Duration) *platformtest.Platform {
+func (c *manyPlatforms) join(site string, takes time.Duration) *platformtest.Platform {
 	p := platformtest.New()
 	p.Before = func(ctx context.Context, call string) error {
 		c.mu.Lock()
@@ -191,7 +191,7 @@ func deliverAll(t *testing.T, down, hanging int, meanwhile func(*outbox.Outbox, 
 	const sites, writes = 1000, 5
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
-		c := &crowd{lastArrival: make(map[string]time.Duration), begin: time.Now()}
+		c := &manyPlatforms{lastArrival: make(map[string]time.Duration), begin: time.Now()}
 		platforms := make(map[string]platform.Platform)
 		for i := range sites {
 			site := fmt.Sprintf("site%04d", i)
@@ -309,7 +309,7 @@ func TestCallersBesideHangingPlatforms(t *testing.T) {
 func TestQuietProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
-		c := &crowd{lastArrival: make(map[string]time.Duration), begin: time.Now()}
+		c := &manyPlatforms{lastArrival: make(map[string]time.Duration), begin: time.Now()}
 		platforms := make(map[string]platform.Platform)
 		for i := range 1000 {
 			site := fmt.Sprintf("site%04d", i)

@@ -64,10 +64,10 @@ type Config struct {
 	Store  Store
 	Logger *zap.Logger
 
-	// Platform returns the platform of a site, or nil if the site has none or is
-	// not served by this process. It is asked before each attempt, so sites may be
-	// added, changed and removed at any time. It returns the same pointer until
-	// the platform is another: what is known of the old one is then forgotten.
+	// Platform finds the platform of a site: nil if the site has none or is not served by
+	// this process. It is asked before each attempt, so sites may be added, changed and
+	// removed at any time. It returns the same pointer until the platform is another: what
+	// is known of the old one is then forgotten.
 	Platform func(site string) platform.Platform
 
 	// Deleted is told of members that are gone from their platform.
@@ -88,9 +88,9 @@ type Outbox struct {
 	warnings *warnings.Log
 	wake     chan struct{} // something may be due
 	interval time.Duration // of looking for what is due
-	retries  *limiter.Lanes
-	calls    *limiter.Lanes // that callers wait for
-	reported time.Time      // when it was last looked for sites that are done
+	retries  *limiter.Bulkhead
+	calls    *limiter.Bulkhead // that callers wait for
+	reported time.Time         // when it was last looked for sites that are done
 
 	mu     sync.Mutex
 	states map[string]*state // by site
@@ -107,7 +107,7 @@ func New(cfg Config) *Outbox {
 	return &Outbox{
 		Config: cfg, warnings: warnings.New(cfg.Logger, cfg.Now),
 		wake: make(chan struct{}, 1), interval: pollInterval, states: make(map[string]*state),
-		retries: limiter.NewLanes(maxRetries, maxSlowRetries, slowRetry), calls: limiter.NewLanes(maxCalls, maxSlowCalls, slowCall),
+		retries: limiter.NewBulkhead(maxRetries, maxSlowRetries, slowRetry), calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall),
 	}
 }
 

@@ -74,7 +74,7 @@ func TestPlatformAway(t *testing.T) {
 				}
 				// Reads return the acknowledged writes meanwhile.
 				if got, err := b.Service.Get(ctx, byEmail, "renamed@example.com"); err != nil || got.Member.GUID != kept.Member.GUID {
-					t.Errorf("%+v, %v", got, err)
+					t.Errorf("Get = %+v, %v, want no error, GUID %v", got, err, kept.Member.GUID)
 				}
 				if got, err := b.Service.Get(ctx, byEmail, "gone@example.com"); !errors.Is(err, members.ErrNotFound) {
 					t.Errorf("%s is still there: %+v, %v", gone.Member.GUID, got, err)
@@ -185,7 +185,7 @@ func TestRun(t *testing.T) {
 	done := make(chan struct{})
 	b.Platform.Break(platformtest.ErrDown)
 	if result, err := b.Service.Create(ctx, byEmail, with("jane@example.com")); err != nil || !result.Queued {
-		t.Fatalf("%+v, %v", result, err)
+		t.Fatalf("Create = %+v, %v, want no error, queued", result, err)
 	}
 	b.Platform.Fix()
 	go func() {
@@ -260,7 +260,7 @@ func TestSlowPlatform(t *testing.T) {
 	b.Edge = b.NewEdge(inbound.Site{Platform: slow{b.Platform, 8 * time.Second}}, 5*time.Second)
 	result, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", members.Fields{Name: new("After")}, nil)
 	if err != nil || !result.Queued {
-		t.Fatalf("%+v, %v", result, err)
+		t.Fatalf("Update = %+v, %v, want no error, queued", result, err)
 	}
 	b.CatchUp()
 	b.SameOnPlatform("jane@example.com After")

@@ -14,7 +14,7 @@ import (
 
 // This file stores what became of an attempt.
 
-// toCaller returns what the caller of a write is told of a refusal.
+// toCaller words a refusal for the caller of a write.
 func toCaller(err error) error {
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
 		return &members.InvalidError{Message: refusal.Reason, Code: members.CodeRefused}
@@ -47,11 +47,11 @@ func (s *site) noteApplied(ctx context.Context, a attempt, found platform.Member
 	return members.Delivered{Record: r}
 }
 
-// markApplied returns the record as the platform has it, and whether it is
-// pending, because it was written meanwhile.
+// markApplied stores the record as the platform has it. pending is whether it was written
+// meanwhile.
 //
-// If an earlier attempt had no response, it may still reach the platform after this
-// one. Then the fields are applied once more when that can no longer happen.
+// If an earlier attempt had no response, it may still reach the platform after this one.
+// Then the fields are applied once more when that can no longer happen.
 func (s *site) markApplied(ctx context.Context, r members.Record, found platform.Member, owner string) (after members.Record, pending bool, err error) {
 	before, email := r.Applied, r.Email
 	r.PlatformID, r.Applied, r.Sent, r.SentAt = found.ID, r.Version, "", time.Time{}

@@ -8,19 +8,18 @@ import (
 
 // This file shows what is pending and what was refused.
 
-// Count returns how many records of a site are pending.
+// Count counts the pending records of a site.
 func (o *Outbox) Count(ctx context.Context, site string) (int, error) {
 	return o.Store.CountPending(ctx, site)
 }
 
-// CountAll returns how many records are pending, by site, of all sites in the store
-// that have any.
+// CountAll counts the pending records by site, of all sites in the store that have any.
 func (o *Outbox) CountAll(ctx context.Context) (map[string]int, error) {
 	return o.Store.CountAllPending(ctx)
 }
 
-// Pending returns pending records of a site, those whose next attempt comes first
-// before others, and how many there are in all.
+// Pending lists pending records of a site, those whose next attempt comes first before
+// others, and counts all.
 func (o *Outbox) Pending(ctx context.Context, site string, limit int) ([]members.Record, int, error) {
 	n, err := o.Store.CountPending(ctx, site)
 	if err != nil || n == 0 {
@@ -30,14 +29,13 @@ func (o *Outbox) Pending(ctx context.Context, site string, limit int) ([]members
 	return list, n, err
 }
 
-// Refused returns records of a site whose last write the platform refused for good, the
-// last first.
+// Refused lists records of a site whose last write the platform refused for good, the last
+// first.
 func (o *Outbox) Refused(ctx context.Context, site string, limit int) ([]members.Record, error) {
 	return o.Store.Refused(ctx, site, limit)
 }
 
-// CountAllRefused returns how many these are, by site, of all sites in the store that have
-// any.
+// CountAllRefused counts these by site, of all sites in the store that have any.
 func (o *Outbox) CountAllRefused(ctx context.Context) (map[string]int, error) {
 	return o.Store.CountAllRefused(ctx)
 }

@@ -27,7 +27,7 @@ func isRefused(err error) bool {
 	return refused || members.IsTaken(err)
 }
 
-// reasonOf returns what the platform says of a write that it refused.
+// reasonOf is in the platform's words.
 func reasonOf(err error) string {
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
 		return refusal.Reason
@@ -81,10 +81,10 @@ func (s *site) settle(ctx context.Context, a attempt, id string, refusal error) 
 	return found, refused
 }
 
-// parts returns an attempt for each write of which something is pending, in their order.
-// The first one of a member whom the platform does not have is the create. It has the
-// fields that later writes did not name, and the email in any case; the subscription that
-// a later write named is not known any more, and is none.
+// parts splits an attempt into one for each write of which something is pending, in their
+// order. The first one of a member whom the platform does not have is the create. It has
+// the fields that later writes did not name, and the email in any case; the subscription
+// that a later write named is not known any more, and is none.
 func (a attempt) parts() []attempt {
 	versions := make(map[int64]bool)
 	for _, f := range members.PlatformFields() {

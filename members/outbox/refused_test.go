@@ -41,7 +41,7 @@ func TestRefusedAfterItWasQueued(t *testing.T) {
 	update := func(f members.Fields) func(*members.Service, *testing.T) {
 		return func(s *members.Service, t *testing.T) {
 			if result, err := s.Update(t.Context(), membertest.ByID, "1", f, nil); err != nil || !result.Queued {
-				t.Fatalf("%+v, %v", result, err)
+				t.Fatalf("Update = %+v, %v, want no error, queued", result, err)
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func TestRefusedAfterItWasQueued(t *testing.T) {
 		return func(s *members.Service, t *testing.T) {
 			membertest.ID("1")(&f)
 			if result, err := s.Create(t.Context(), membertest.ByID, f); err != nil || !result.Queued {
-				t.Fatalf("%+v, %v", result, err)
+				t.Fatalf("Create = %+v, %v, want no error, queued", result, err)
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func TestStandingOfWrites(t *testing.T) {
 		check := func(step string, want standing) {
 			t.Helper()
 			if diff := cmp.Diff(want, standingOf(t, b, membertest.ByEmail, "jane@example.com")); diff != "" {
-				t.Errorf("%s: %s", step, diff)
+				t.Errorf("%s: standingOf (-want +got):\n%s", step, diff)
 			}
 		}
 		write := func(f members.Fields) error {
@@ -192,7 +192,7 @@ func TestRefusedCreate(t *testing.T) {
 		b.CatchUp()
 		for i, identifier := range map[*members.Integration]string{&membertest.ByID: "1", &membertest.ByEmail: "Jane@example.com"} {
 			if _, err := b.Service.Get(t.Context(), *i, identifier); !isRefused(err) {
-				t.Errorf("%s: %v", identifier, err)
+				t.Errorf("%s: Get = %v, want a *members.RefusedError", identifier, err)
 			}
 		}
 		return created
@@ -213,7 +213,7 @@ func TestRefusedCreate(t *testing.T) {
 		"created again": func(t *testing.T, b *membertest.Bench) {
 			again := b.Create(byID, membertest.With("jane@example.com", membertest.ID("1")))
 			if again.Refused != "" || again.Member.Email != "jane@example.com" {
-				t.Errorf("%+v", again)
+				t.Errorf(`Create = %+v, want no refused, email "jane@example.com"`, again)
 			}
 			b.SameOnPlatform("jane@example.com ")
 		},
@@ -243,13 +243,13 @@ func TestRefusedCreate(t *testing.T) {
 		},
 		"changed": func(t *testing.T, b *membertest.Bench) {
 			if _, err := b.Service.Update(t.Context(), byID, "1", members.Fields{Name: new("New")}, nil); !isRefused(err) {
-				t.Error(err)
+				t.Errorf("Update = %v, want a *members.RefusedError", err)
 			}
 			b.SameOnPlatform()
 		},
 		"deleted": func(t *testing.T, b *membertest.Bench) {
 			if _, err := b.Service.Delete(t.Context(), byID, "1", nil); !isRefused(err) {
-				t.Error(err)
+				t.Errorf("Delete = %v, want a *members.RefusedError", err)
 			}
 		},
 		"a week later": func(t *testing.T, b *membertest.Bench) {
@@ -272,7 +272,7 @@ func TestRefusedCreate(t *testing.T) {
 				want := []members.Record{{Member: members.Member{GUID: refused.Member.GUID, Email: "jane@example.com"}, Refused: disliked}}
 				shown := cmpopts.IgnoreFields(members.Record{}, "Site", "Version", "Applied", "RefusedAt")
 				if diff := cmp.Diff(want, list, shown, cmpopts.IgnoreFields(members.Member{}, "CreatedAt", "UpdatedAt", "Status", "Labels", "Subscribed")); diff != "" || err != nil {
-					t.Errorf("%v %s", err, diff)
+					t.Errorf("Refused: error %v, want none (-want +got):\n%s", err, diff)
 				}
 				for m := range b.Store.All(t.Context(), membertest.Site, "") {
 					t.Errorf("%s is exported", m.GUID)

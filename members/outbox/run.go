@@ -226,8 +226,8 @@ func (s *site) retryInSlot(ctx context.Context, guid string, slot *limiter.Slot)
 	return err == nil
 }
 
-// nextSlot returns a slot for one more retry beside those under way, or nil if one
-// of these has to end first. It waits only if there are none.
+// nextSlot takes a slot for one more retry beside those under way. It is nil if one of
+// these has to end first. It waits only if there are none.
 func (s *site) nextSlot(ctx context.Context, underWay int) *limiter.Slot {
 	switch {
 	case underWay == 0:

@@ -114,7 +114,7 @@ func TestWriteForARemovedSite(t *testing.T) {
 	service := members.New(members.Config{Site: membertest.Site, Store: b.Store, Outbox: o})
 	result, err := service.Create(t.Context(), byEmail, with("jane@example.com"))
 	if err != nil || !result.Queued {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("Create = %+v, %v, want no error, queued", result, err)
 	}
 	b.CatchUp() // in a process that serves it
 	b.SameOnPlatform("jane@example.com ")

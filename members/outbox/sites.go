@@ -44,8 +44,8 @@ func (s *site) begin(ctx context.Context, slot *limiter.Slot, timeout time.Durat
 	}
 }
 
-// enter returns a site with the platform that it has now, until leave is called.
-// It reports false if the site is not served.
+// enter keeps a site, with the platform that it has now, until leave is called. It reports
+// false if the site is not served.
 func (o *Outbox) enter(name string) (*site, bool) {
 	p := o.Platform(name)
 	o.mu.Lock()
@@ -77,7 +77,7 @@ func (s *site) leave() {
 	}
 }
 
-// troubled returns the failures of the sites that had some and are not worked on.
+// troubled lists the failures of the sites that had some and are not worked on.
 func (o *Outbox) troubled() map[string]int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,12 +111,12 @@ func (o *Outbox) isQuiet() bool {
 
 func (s *site) logger() *zap.Logger { return s.Logger.With(zap.String("site", s.name)) }
 
-// acquire waits for a slot, in the slow lane if the site's platform is slow by then.
+// acquire waits for a slot, in the slow part if the site's platform is slow by then.
 // Errors: that of ctx.
-func (s *site) acquire(ctx context.Context, lanes *limiter.Lanes, slow bool) (*limiter.Slot, error) {
+func (s *site) acquire(ctx context.Context, bulkhead *limiter.Bulkhead, slow bool) (*limiter.Slot, error) {
 	for {
 		slow = slow || s.isSlow()
-		slot, err := lanes.Acquire(ctx, slow)
+		slot, err := bulkhead.Acquire(ctx, slow)
 		if err != nil || slow || !s.isSlow() {
 			return slot, err
 		}

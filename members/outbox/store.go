@@ -39,32 +39,31 @@ type Store interface {
 	// time.
 	PurgeRefused(ctx context.Context, before time.Time) error
 
-	// Refused returns the records of a site with a refused write, the last first.
+	// Refused lists the records of a site with a refused write, the last first.
 	Refused(ctx context.Context, site string, limit int) ([]members.Record, error)
 
-	// CountAllRefused returns how many these are, by site, of all sites in the store
-	// that have any.
+	// CountAllRefused counts these by site, of all sites in the store that have any.
 	CountAllRefused(ctx context.Context) (map[string]int, error)
 
-	// DueSites returns the sites, of all in the store, with a pending record
-	// whose next attempt is due and that nobody leases.
+	// DueSites lists the sites, of all in the store, with a pending record whose next
+	// attempt is due and that nobody leases.
 	DueSites(ctx context.Context, now time.Time) ([]string, error)
 
-	// Due returns those records of a site, the longest due first.
+	// Due lists those records of a site, the longest due first.
 	Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error)
 
-	// PendingSites returns the sites, of all in the store, with a pending record.
+	// PendingSites lists the sites, of all in the store, with a pending record.
 	PendingSites(ctx context.Context) ([]string, error)
 
 	// MakeDue makes the next attempt of all pending records of a site due, and
 	// returns how many these are.
 	MakeDue(ctx context.Context, site string) (int, error)
 
-	// CountPending returns how many records of a site are pending.
+	// CountPending counts the pending records of a site.
 	CountPending(ctx context.Context, site string) (int, error)
 
-	// CountAllPending returns how many records are pending, by site, of all sites in
-	// the store that have any.
+	// CountAllPending counts the pending records by site, of all sites in the store that
+	// have any.
 	CountAllPending(ctx context.Context) (map[string]int, error)
 
 	// PurgeTombstones removes the tombstones that were applied before some time.

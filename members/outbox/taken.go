@@ -16,8 +16,8 @@ const errFolded = "another member's email is the same to the platform's database
 // record here is pending and releases it.
 var errEmailPending = platform.NoEffect(errors.New("the email still belongs to another member, who is pending"))
 
-// findOther returns another member of the platform that has the record's email,
-// or nil.
+// findOther asks the platform for another member that has the record's email, nil for
+// none.
 func (s applier) findOther(ctx context.Context, r members.Record) (*platform.Member, error) {
 	found, err := s.platform.FindByEmail(ctx, r.Email)
 	if errors.Is(err, platform.ErrNotFound) || err == nil && found.ID == r.PlatformID {
@@ -89,9 +89,9 @@ func (s applier) adopt(ctx context.Context, r members.Record, id string) (platfo
 	return found, err
 }
 
-// waitFor returns the error that a record waits for its email's owner. If the
-// owner waits for the record in turn, directly or through others, the record lets
-// go of its own email, for an address that nobody has.
+// waitFor makes the error for a record that waits for its email's owner. If the owner
+// waits for the record in turn, directly or through others, the record lets go of its own
+// email, for an address that nobody has.
 func (s applier) waitFor(ctx context.Context, r, owner members.Record) error {
 	if r.PlatformID == "" {
 		return errEmailPending

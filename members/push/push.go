@@ -45,8 +45,8 @@ type Row struct {
 	// it is empty for none.
 	Identifier, Email string
 
-	// Fields returns the fields that the row has, without those of which it has what the
-	// member has. The member is nil for a new one. Errors: *members.InvalidError.
+	// Fields reads the row, without the fields whose values the member has already. The
+	// member is nil for a new one. Errors: *members.InvalidError.
 	Fields func(*members.Member) (members.Fields, error)
 }
 

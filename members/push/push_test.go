@@ -157,7 +157,7 @@ func TestPushInOrder(t *testing.T) {
 		}
 		got := run(t, b, strict, rows(all...))
 		if got.Counts.Refused != 0 || got.Err != nil || got.Created != 11 {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want none refused, no error, 11 created", got)
 		}
 		for n := range 10 {
 			if m, err := b.Service.Get(t.Context(), strict, fmt.Sprint("c-", n+1)); err != nil || m.Member.Email != fmt.Sprintf("moved%d@example.com", n) {
@@ -165,7 +165,7 @@ func TestPushInOrder(t *testing.T) {
 			}
 		}
 		if m, err := b.Service.Get(t.Context(), strict, "c-1"); err != nil || m.Member.Name != "Jane 29" {
-			t.Errorf("%+v, %v", m, err)
+			t.Errorf(`Get = %+v, %v, want no error, name "Jane 29"`, m, err)
 		}
 	})
 }
@@ -231,14 +231,14 @@ func TestPushEnds(t *testing.T) {
 		_ = yield(row(2, with("a@example.com")), nil) && yield(push.Row{}, broken)
 	})
 	if !errors.Is(got.Err, broken) || got.Created != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want error %v, created 1", got, broken)
 	}
 	if err := b.DB.Close(); err != nil {
 		t.Fatalf("error %v, want none", err)
 	}
 	got = run(t, b, byEmail, rows(with("b@example.com")))
 	if got.Err == nil || !strings.HasPrefix(got.Err.Error(), "line 2: ") {
-		t.Errorf("%+v", got)
+		t.Errorf(`got %+v, want an error, beginning with "line 2: "`, got)
 	}
 }
 

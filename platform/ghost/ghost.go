@@ -83,8 +83,8 @@ func New(cfg Config) (*Client, error) {
 	source := webhookClient{api: forMembers, key: key}
 	return &Client{
 		memberClient:  memberClient{labelClient{api: forMembers, labelling: make(chan struct{}, 1)}},
-		postClient:    postClient{forPosts},
-		eventClient:   eventClient{postClient{forPosts}},
+		postClient:    postClient{forPosts, &titleIndex{lists: make(map[string]*titleList)}},
+		eventClient:   eventClient{postClient{api: forPosts}},
 		webhookClient: source,
 		examiner:      examiner{webhookClient: source, tags: forPosts},
 		visitorClient: visitorClient{forVisitors},
@@ -94,6 +94,7 @@ func New(cfg Config) (*Client, error) {
 
 // Close closes the connections that are not in use.
 func (c *Client) Close() error {
+	c.titles.close()
 	for _, of := range []api{c.memberClient.api, c.postClient.api, c.visitorClient.api, c.readerClient.api, c.mails} {
 		of.http.CloseIdleConnections()
 	}

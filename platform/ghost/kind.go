@@ -13,6 +13,7 @@ var Kind = platform.Kind{
 	ThemesAPI:     "/api/admin/themes/",
 	ThemeSettings: "/#/settings/design/change-theme",
 	Pictures:      "/content/images/",
+	SmallPictures: "/content/images/size/w600/", // with any theme; Ghost responds with the original where it cannot
 	ImagesAPI:     "/api/admin/images/upload/",
 
 	URL: platform.Setting{Example: "http://127.0.0.1:2368", Check: checkURL},

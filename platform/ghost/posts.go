@@ -68,7 +68,11 @@ const (
 )
 
 // postClient finds the posts of a Ghost, and moves tags between them.
-type postClient struct{ api }
+type postClient struct {
+	api
+
+	titles *titleIndex
+}
 
 // What carries any of the tags is read at once, and
 // what carries one alone only if there is more than fits into a response.
@@ -184,22 +188,28 @@ func publishedFirst(list []post) {
 func (p post) isHidden() bool { return p.Status != "published" }
 
 func (c *postClient) Published(ctx context.Context, search platform.PostSearch) ([]platform.Post, error) {
-	filter := []string{"status:published"}
+	filter, tagged := []string{"status:published"}, ""
 	if search.Tag != "" {
-		known, err := c.findTags(ctx, []string{search.Tag})
-		if err != nil {
+		ids, err := c.tagsCalled(ctx, search.Tag)
+		if err != nil || len(ids) == 0 {
 			return nil, err
 		}
-		t, ok := known[search.Tag]
-		if !ok {
-			return nil, nil
-		}
-		filter = append(filter, "tags.id:"+oneOf([]string{t.ID}))
+		tagged = "tags.id:" + oneOf(ids) + "+"
+		filter = append(filter, strings.TrimSuffix(tagged, "+"))
 	}
+	var words, has []string
 	for _, word := range search.Words {
 		if word = strings.TrimRight(word, `\`); word != "" { // see quote
-			filter = append(filter, "title:~"+quote(word))
+			words, has = append(words, word), append(has, "title:~"+quote(word))
 		}
+	}
+	if len(words) > 0 {
+		// What is not known here is found by Ghost alone: posts of this moment, and the oldest of very many.
+		found := "(" + strings.Join(has, "+") + ")"
+		if ids := c.matching(ctx, tagged, words, min(search.Most, maxPage)); len(ids) > 0 {
+			found = "(" + found + ",id:" + oneOf(ids) + ")"
+		}
+		filter = append(filter, found)
 	}
 	list, _, err := c.listPosts(ctx, strings.Join(filter, "+"), search.Most)
 	if err != nil {
@@ -374,21 +384,49 @@ func (c *postClient) findTags(ctx context.Context, names []string) (map[string]t
 	if len(plain) > 0 {
 		filter = append(filter, "name:"+oneOf(plain))
 	}
-	var response tags
-	query := url.Values{"filter": {strings.Join(filter, ",")}, "fields": {"id,name,slug,visibility"}, "limit": {strconv.Itoa(maxPage)}}
-	if err := c.call(ctx, http.MethodGet, "/tags/", query, nil, &response); err != nil {
+	list, err := c.listTags(ctx, filter)
+	if err != nil {
 		return nil, err
 	}
 	known := make(map[string]tag)
 	for _, name := range names {
 		slug := tagSlug(name)
-		for _, t := range response.Tags {
+		for _, t := range list {
 			if t.Slug == slug || slug == "" && strings.EqualFold(t.Name, strings.TrimSpace(name)) {
 				known[name] = t
 			}
 		}
 	}
 	return known, nil
+}
+
+// tagsCalled returns the IDs of the tags that have a name, or the slug that it would give. They
+// may be several: beside a tag news, Ghost gives another one with the name News the slug news-2.
+func (c *postClient) tagsCalled(ctx context.Context, name string) (ids []string, err error) {
+	if !mayBeTag(name) {
+		return nil, nil
+	}
+	name = strings.TrimSpace(name)
+	slug := tagSlug(name)
+	filter := []string{"(name:~^" + quote(name) + "+name:~$" + quote(name) + ")"} // as name: is, but without case
+	if slug != "" {
+		filter = append(filter, "slug:"+quote(slug))
+	}
+	list, err := c.listTags(ctx, filter)
+	for _, t := range list {
+		if t.Slug == slug || strings.EqualFold(t.Name, name) {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids, err
+}
+
+// listTags returns the tags that any of some filters lets through, at most maxPage.
+func (c *postClient) listTags(ctx context.Context, filters []string) ([]tag, error) {
+	var response tags
+	query := url.Values{"filter": {strings.Join(filters, ",")}, "fields": {"id,name,slug,visibility"}, "limit": {strconv.Itoa(maxPage)}}
+	err := c.call(ctx, http.MethodGet, "/tags/", query, nil, &response)
+	return response.Tags, err
 }
 
 // makeTag makes a tag, whose name is #hero for hash-hero.
@@ -412,11 +450,10 @@ func (p post) carries(wanted tag) bool {
 }
 
 // What is kept of a post is bounded, in code points and authors: a page may have thousands.
-// Titles have up to 255 in Ghost, addresses 2,000, and names 191.
+// Titles have up to 255 in Ghost, and addresses 2,000.
 const (
 	maxTitle   = 300
 	maxAddress = 2000
-	maxName    = 200
 	maxAuthors = 20
 )
 
@@ -431,6 +468,9 @@ func (p post) plain() platform.Post {
 	}
 	if p.PublishedAt != nil {
 		plain.PublishedAt = *p.PublishedAt
+	}
+	if at, err := time.Parse(time.RFC3339, p.UpdatedAt); err == nil {
+		plain.UpdatedAt = at
 	}
 	plain.Title = cmp.Or(plain.Title, "(Untitled)")
 	return plain

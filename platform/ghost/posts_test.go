@@ -154,6 +154,41 @@ func TestRealSearch(t *testing.T) {
 	}
 }
 
+// The tag of a picker finds posts whichever of its names a theme writes, although Ghost gives a
+// tag another slug where one has it already, and editors change slugs.
+func TestRealFilterTag(t *testing.T) {
+	c := newClient(t, realConfig(t))
+	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
+	name := "Report" + unique
+	slug := strings.ToLower(name)
+	titles := make(map[string]string) // by ID
+	for title, tag := range map[string]map[string]string{
+		"by slug": {"name": "Other " + unique, "slug": slug},
+		"by name": {"name": name, "slug": slug + "-2"},
+		"neither": {"name": name + " card", "slug": slug + "-3"},
+	} {
+		titles[addPost(t, c, map[string]any{"title": title, "status": "published", "tags": []any{tag}})] = title
+	}
+	for tag, want := range map[string][]string{
+		name: {"by name", "by slug"}, slug: {"by name", "by slug"}, slug + "-2": {"by name"}, name + " Card": {"neither"}, "": nil,
+	} {
+		found, err := c.Published(t.Context(), platform.PostSearch{Tag: tag, Most: 100})
+		if err != nil {
+			t.Fatalf("c.Published: %v", err)
+		}
+		var got []string
+		for _, p := range found {
+			if title, ok := titles[p.ID]; ok && tag != "" {
+				got = append(got, title)
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("posts with the tag %q (-want +got):\n%s", tag, diff)
+		}
+	}
+}
+
 // A tag of a manifest that nobody would write keeps no other slot from being shown, and is
 // made if Ghost can have it.
 func TestRealStrangeTags(t *testing.T) {

@@ -28,9 +28,6 @@ const (
 	// maxReaderAnswer bounds Ghost's response about a member, in bytes. It has some 2 KB, and
 	// more with subscriptions and newsletters.
 	maxReaderAnswer = 256 << 10
-
-	// maxUUID bounds the UUID of a member, in bytes. Ghost's has 36.
-	maxUUID = 64
 )
 
 // readerClient asks a Ghost who its readers are, and has it mail links to them. Strangers can

@@ -30,7 +30,7 @@ const (
 // it tells anyone. Strangers can cause such requests.
 type visitorClient struct{ api }
 
-func (*visitorClient) HasSession(cookie string) bool { return session(cookie) != "" }
+func (*visitorClient) StaffSession(cookie string) string { return session(cookie) }
 
 func (*visitorClient) HasToken(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
@@ -102,17 +102,33 @@ func readUser(answer []byte) (platform.StaffMember, error) {
 			Roles []struct {
 				Name string `json:"name"`
 			} `json:"roles"`
+			Accessibility string `json:"accessibility"`
 		} `json:"users"`
 	}
 	if err := json.Unmarshal(answer, &body); err != nil || len(body.Users) != 1 {
 		return platform.StaffMember{}, fmt.Errorf("asking Ghost who a visitor is: %w", &Error{Status: http.StatusOK, Message: "without a user"})
 	}
 	member := platform.StaffMember{ID: clip.Text(body.Users[0].ID, maxName), Name: clip.Text(body.Users[0].Name, maxName)}
+	member.Scheme = schemeIn(body.Users[0].Accessibility)
 	for _, role := range body.Users[0].Roles {
 		member.Roles = append(member.Roles, role.Name)
 		member.Permissions = member.Permissions.Union(permissions[role.Name])
 	}
 	return member, nil
+}
+
+// schemeIn reads what Ghost Admin keeps of somebody's preferences. It calls its dark mode night shift.
+func schemeIn(preferences string) string {
+	var kept struct {
+		NightShift *bool `json:"nightShift"`
+	}
+	switch err := json.Unmarshal([]byte(preferences), &kept); {
+	case err != nil || kept.NightShift == nil:
+		return ""
+	case *kept.NightShift:
+		return "dark"
+	}
+	return "light"
 }
 
 func (c *visitorClient) askWith(ctx context.Context, path string, visitor platform.Visitor) ([]byte, error) {
@@ -131,7 +147,7 @@ func (c *visitorClient) CheckToken(ctx context.Context, authorization string) er
 
 // ask asks Ghost on behalf of a visitor, with their headers. Such requests have
 // connections of their own: however many are sent, those about members do not wait
-// for them. Errors: platform.ErrNotStaff, *platform.SessionError.
+// for them. Errors: platform.ErrNotStaff, *platform.SessionError, platform.ErrUnanswered.
 func (c *visitorClient) ask(ctx context.Context, path string, header map[string]string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(c.timeout, staffTimeout))
 	defer cancel()
@@ -148,12 +164,12 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
+		return nil, unanswered(err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", err)
+		return nil, unanswered(err)
 	}
 	switch status := response.StatusCode; {
 	case status == http.StatusOK:
@@ -165,9 +181,16 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 		return nil, sessionError(answer)
 	case status >= 400 && status < 500:
 		return nil, platform.ErrNotStaff
+	case status >= 500:
+		return nil, unanswered(refusal(status, answer))
 	default:
 		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
 	}
+}
+
+// unanswered makes an error one of a Ghost that says neither yes nor no.
+func unanswered(err error) error {
+	return fmt.Errorf("asking Ghost who a visitor is: %w: %w", platform.ErrUnanswered, err)
 }
 
 // wrongOrigin starts the message with which Ghost refuses a session for its origin.

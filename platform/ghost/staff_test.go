@@ -163,8 +163,8 @@ func TestStaffIsAskedAboutSessions(t *testing.T) {
 	} {
 		asked = nil
 		member, err := client.Staff(t.Context(), platform.Visitor{Cookie: cookie, Origin: "https://a.example", Referer: long, UserAgent: long})
-		if client.HasSession(cookie) != (want != "") {
-			t.Errorf("%.60s: HasSession %v", cookie, want == "")
+		if (client.StaffSession(cookie) != "") != (want != "") {
+			t.Errorf("%.60s: StaffSession %q", cookie, client.StaffSession(cookie))
 		}
 		if want == "" {
 			if !errors.Is(err, platform.ErrNotStaff) || asked != nil {
@@ -320,5 +320,16 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 	wg.Wait()
 	if n := most.Load(); n > maxConnections {
 		t.Errorf("%d requests about members at once", n)
+	}
+}
+
+// Who has Ghost Admin in dark has it in its preferences, which others write too.
+func TestScheme(t *testing.T) {
+	for preferences, want := range map[string]string{
+		`{"nightShift":true,"navigation":{}}`: "dark", `{"nightShift":false}`: "light", `{"whatsNew":{}}`: "", "": "", "null": "", `{"nightShift":"yes"}`: "",
+	} {
+		if got := schemeIn(preferences); got != want {
+			t.Errorf("%s: got %q, want %q", preferences, got, want)
+		}
 	}
 }

@@ -33,6 +33,12 @@ const (
 	// maxResponse bounds how much of a response is read, in bytes.
 	maxResponse = 4 << 20
 
+	// maxName bounds what is kept of a name or an ID, in code points. Names have up to 191 in Ghost.
+	maxName = 200
+
+	// maxUUID bounds the UUID of a member, in bytes. Ghost's has 36.
+	maxUUID = 64
+
 	// idleTimeout is how long a connection is kept for the next request. It is less
 	// than the five seconds after which Node.js closes one (server.keepAliveTimeout): a
 	// request that is sent at that moment has no response.

@@ -17,7 +17,7 @@ var (
 	ErrUnreachable = errcode.New(errcode.Unreachable, "the repository cannot be reached", "")
 
 	// ErrRejected is a server that does not take the token, or wants one.
-	ErrRejected = errcode.New(errcode.TokenRejected, "the repository does not let us in", "")
+	ErrRejected = errcode.New(errcode.TokenRejected, "the repository denied access", "")
 
 	// ErrFailed is everything else: no such repository, or none that the token
 	// may see; no such branch; a repository without commits; one that is too
@@ -41,8 +41,8 @@ func (e *Error) Describe() errcode.Description {
 	return errcode.Description{Code: kind.Code, Message: e.Error()}
 }
 
-// Unwrap returns the kind of the error and, if the caller's context ended it,
-// that context's error.
+// Unwrap has the kind of the error and, if the caller's context ended it, that context's
+// error.
 func (e *Error) Unwrap() []error {
 	if e.cause == nil {
 		return []error{e.Kind}

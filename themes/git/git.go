@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -40,10 +39,6 @@ const (
 	// defaultUser is what GitHub asks for beside a token; GitLab and Gitea take
 	// any.
 	defaultUser = "x-access-token"
-
-	// maxList bounds the list of branches and tags, in bytes. In memory it takes
-	// several times that.
-	maxList = 8 << 20
 
 	// maxHeaders bounds the headers of an answer, in bytes.
 	maxHeaders = 64 << 10
@@ -86,7 +81,7 @@ type Config struct {
 // many goroutines at once; one reads, and the others wait.
 type Repository struct {
 	cfg      Config
-	turn     chan struct{} // held by whoever reads
+	lock     chan struct{} // held by who reads; a caller may give up waiting for it
 	host     string        // of the URL, with its port
 	requests *requests.Transport
 }
@@ -97,7 +92,7 @@ func New(cfg Config) (*Repository, error) {
 	address, err := url.Parse(cfg.URL)
 	switch {
 	case overSSH.MatchString(cfg.URL):
-		return nil, errors.New("only HTTPS is spoken here: write the address that git clones from over HTTPS, such as https://git.example.com/acme/nightly.git, and a token if the repository is private")
+		return nil, errors.New("only HTTPS is supported: write the address that git clones from over HTTPS, such as https://git.example.com/acme/nightly.git, and a token if the repository is private")
 	case err != nil || address.Hostname() == "" || address.Scheme != "https" && address.Scheme != "http":
 		return nil, errors.New("not the address of a git repository, such as https://git.example.com/acme/nightly.git")
 	case address.User != nil:
@@ -111,7 +106,7 @@ func New(cfg Config) (*Repository, error) {
 	cfg.Timeout, cfg.MaxBytes = cmp.Or(cfg.Timeout, defaultTimeout), cmp.Or(cfg.MaxBytes, defaultMaxBytes)
 	return &Repository{
 		cfg:  cfg,
-		turn: make(chan struct{}, 1),
+		lock: make(chan struct{}, 1),
 		host: address.Host,
 		requests: requests.New(requests.Config{
 			Proxy:       http.ProxyFromEnvironment,
@@ -124,21 +119,14 @@ func New(cfg Config) (*Repository, error) {
 // overSSH matches the other addresses that git takes.
 var overSSH = regexp.MustCompile(`^(?:(?:ssh|git|git\+ssh|file)://|[\w.-]+@[\w.-]+:|/)`)
 
-// mayBeSent reports whether a request to that address is safe from listeners.
-func mayBeSent(address *url.URL) bool {
-	ip := net.ParseIP(address.Hostname())
-	return address.Scheme == "https" || address.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// ReadFile returns the file with that name at the root of the repository, as the
-// newest commit of the branch has it. Of a file longer than [manifest.MaxSize] it
-// returns one byte more than that, with no meaning: that the file is too long is
-// all that is known.
+// ReadFile reads the file with that name at the root of the repository, as the newest
+// commit of the branch has it. Of a file longer than [manifest.MaxSize] it returns one
+// byte more than that, with no meaning: that the file is too long is all that is known.
 func (r *Repository) ReadFile(ctx context.Context, name string) ([]byte, error) {
-	x := &exchange{repository: r, left: r.cfg.MaxBytes}
+	x := &exchange{requests: r.requests, host: r.host, hasToken: r.cfg.Token != "", maxBytes: r.cfg.MaxBytes, left: r.cfg.MaxBytes}
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.lock <- struct{}{}:
+		defer func() { <-r.lock }()
 	case <-ctx.Done():
 		return nil, r.explain(ctx, x, ctx.Err())
 	}
@@ -204,8 +192,8 @@ func tip(refs *packp.AdvRefs, branch string) (plumbing.Hash, error) {
 	return commit, nil
 }
 
-// fetch returns the pack with all that belongs to the commit, but for files
-// that are too long anyway, if the server filters.
+// fetch asks for the pack with all that belongs to the commit, but for files that are too
+// long anyway, if the server filters.
 func (r *Repository) fetch(
 	ctx context.Context, session transport.UploadPackSession, refs *packp.AdvRefs, commit plumbing.Hash,
 ) (pack *spool, filtered bool, err error) {
@@ -244,7 +232,7 @@ func (r *Repository) fetch(
 	return pack, filtered, err
 }
 
-// find returns what the commit has under the name at its root.
+// find looks for the name at the root of the commit.
 func find(objects *objects, commit plumbing.Hash, name string, filtered bool) ([]byte, error) {
 	root, err := objects.treeOf(commit)
 	if err != nil {
@@ -292,7 +280,7 @@ func (r *Repository) explain(ctx context.Context, x *exchange, err error) error 
 	return result
 }
 
-// clean returns the text without the token, on one line and not too long. The
+// clean makes the text safe to show: without the token, on one line and not too long. The
 // server may have sent any of it.
 func (r *Repository) clean(text string) string {
 	if token := r.cfg.Token; token != "" {

@@ -184,7 +184,7 @@ func TestReadFile(t *testing.T) {
 	}
 	for _, other := range []string{"", "assets/" + name, "/" + name} {
 		if _, err := newRepository(t, Config{URL: address + "/theme", Token: token}).ReadFile(t.Context(), other); !errors.Is(err, ErrFailed) {
-			t.Errorf("%q: %v", other, err)
+			t.Errorf("%q: ReadFile = %v, want error %v", other, err, ErrFailed)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func TestOneAtATime(t *testing.T) {
 	for range 3 {
 		wg.Go(func() {
 			if got, err := repository.ReadFile(t.Context(), name); err != nil || string(got) != "a\n" {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("ReadFile = %q, %v, want no error, %q", got, err, "a\n")
 			}
 		})
 	}
@@ -487,7 +487,7 @@ func TestNew(t *testing.T) {
 		"https://git.example.com/acme/theme.git", "https://git.example.com:8443/theme", "http://localhost:3000/theme", "http://[::1]/theme", "http://127.0.0.1/theme",
 	} {
 		if _, err := New(Config{URL: address}); err != nil {
-			t.Errorf("%q: %v", address, err)
+			t.Errorf("%q: New: %v", address, err)
 		}
 	}
 }

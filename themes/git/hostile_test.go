@@ -361,7 +361,7 @@ func TestHostileServer(t *testing.T) {
 			if test.text != "" {
 				expect(t, err, ErrFailed, test.text)
 			} else if err != nil || string(got) != "a\n" {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v, want no error, %q", got, err, "a\n")
 			}
 			if used > most {
 				t.Errorf("it took %d bytes", used)

@@ -212,7 +212,7 @@ func (o *objects) apply(ctx context.Context, waiting deltas, base int, content [
 	return nil
 }
 
-// patch returns what a delta makes of the content of its base.
+// patch applies a delta to the content of its base.
 func (o *objects) patch(i int, base []byte) ([]byte, error) {
 	delta, err := o.inflate(i)
 	if err != nil {
@@ -221,8 +221,8 @@ func (o *objects) patch(i int, base []byte) ([]byte, error) {
 	return packfile.PatchDelta(base, delta)
 }
 
-// inflate returns an object that is no delta, or a delta. Its length has been
-// found to be right.
+// inflate decompresses an object that is no delta, or a delta. Its length has been found
+// to be right.
 func (o *objects) inflate(i int) ([]byte, error) {
 	if _, err := o.scanner.SeekObjectHeader(o.list[i].offset); err != nil {
 		return nil, err
@@ -235,8 +235,8 @@ func (o *objects) inflate(i int) ([]byte, error) {
 // errTooLong says that an object is longer than was asked for.
 var errTooLong = errors.New("too long")
 
-// content returns the object of a kind that is under that hash, if it has most
-// bytes at most. Errors: plumbing.ErrObjectNotFound, errTooLong.
+// content reads the object of a kind that is under that hash, if it has most bytes at
+// most. Errors: plumbing.ErrObjectNotFound, errTooLong.
 func (o *objects) content(hash plumbing.Hash, kind plumbing.ObjectType, most int64) ([]byte, error) {
 	at, ok := o.byHash[hash]
 	switch {
@@ -277,7 +277,7 @@ func (o *objects) treeOf(commit plumbing.Hash) (plumbing.Hash, error) {
 	return plumbing.NewHash(string(tree)), nil
 }
 
-// entry returns what a tree has under a name. Errors: ErrNoFile.
+// entry looks a name up in a tree. Errors: ErrNoFile.
 func (o *objects) entry(tree plumbing.Hash, name string) (plumbing.Hash, filemode.FileMode, error) {
 	text, err := o.content(tree, plumbing.TreeObject, maxTree)
 	if err != nil {
@@ -308,7 +308,7 @@ func (p *prefix) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// target returns the size of what a delta makes.
+// target reads the size of what a delta makes.
 func (p *prefix) target() (uint64, error) {
 	_, n := binary.Uvarint(*p)
 	if n > 0 {

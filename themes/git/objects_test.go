@@ -34,7 +34,7 @@ func TestUnpack(t *testing.T) {
 		t.Fatalf("error %v, want none", err)
 	}
 	if got, err := find(found, commit, name, false); err != nil || string(got) != "a\n" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("find = %q, %v, want no error, %q", got, err, "a\n")
 	}
 	if _, err := find(found, commit, "three", false); !errors.Is(err, ErrNoFile) {
 		t.Errorf("error %v, want %v", err, ErrNoFile)
@@ -70,7 +70,7 @@ func FuzzUnpack(f *testing.F) {
 			return
 		}
 		if got, err := find(found, commit, name, false); err == nil && string(got) != "a\n" || errors.Is(err, ErrNoFile) {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("find = %q, %v, want %q or an error, and not ErrNoFile", got, err, "a\n")
 		}
 	})
 }

@@ -63,9 +63,10 @@ type Asset struct {
 // Assets are the files that pages load, by name.
 var Assets = map[string]Asset{
 	"desk.css":   asset("text/css; charset=utf-8", "desk.css", "curation.css"),
+	"dark.css":   asset("text/css; charset=utf-8", "dark.css"),
 	"desk.js":    asset("text/javascript; charset=utf-8", "desk.js", "curation.js"),
 	"events.css": asset("text/css; charset=utf-8", "desk.css", "curation.css", "events.css"),
-	"events.js":  asset("text/javascript; charset=utf-8", "desk.js", "events.js", "images.js", "crop.js"),
+	"events.js":  asset("text/javascript; charset=utf-8", "desk.js", "kept.js", "events.js", "images.js", "crop.js"),
 	"guests.css": asset("text/css; charset=utf-8", "desk.css", "curation.css", "events.css", "guests.css"),
 	"guests.js":  asset("text/javascript; charset=utf-8", "desk.js", "guests.js"),
 	"admin.js":   asset("text/javascript; charset=utf-8", "admin.js"),

@@ -25,7 +25,7 @@ const noticeOf = (isProblem, ...parts) => {
 const refusalOf = page => {
 	const message = page.querySelector('.message');
 	if (!message) return null;
-	const notice = noticeOf(true, ...message.childNodes);
+	const notice = noticeOf(!message.classList.contains('kept'), ...message.childNodes);
 	const signIn = page.querySelector('.sign-in');
 	if (signIn) notice.append(signIn);
 	return notice;
@@ -127,6 +127,90 @@ customElements.define('desk-page', class extends HTMLElement {
 		// What has the focus is read out; so is what was said, wherever that goes.
 		announce(this.querySelector('[data-focus]') ? this.querySelector('.notice p')?.textContent ?? '' : '');
 		(this.querySelector('[data-focus]') ?? this.querySelector('.notice') ?? this.querySelector('h1')).focus();
+	}
+});
+
+// desk-search answers a search while somebody types. What it has found stands in elements with
+// data-found, and what it says of that in one of the class found.
+customElements.define('desk-search', class extends HTMLElement {
+	#search = null; // the AbortController of the search that is under way
+	#timer = 0;
+
+	connectedCallback() {
+		const form = this.querySelector('form[role=search]');
+		form?.addEventListener('input', event => {
+			this.#begin();
+			this.#timer = setTimeout(() => this.#run(form), event.target.localName === 'select' ? 0 : 150);
+		});
+		form?.addEventListener('submit', event => {
+			event.preventDefault();
+			this.#begin();
+			this.#run(form);
+		});
+		if (this.hasAttribute('focus')) form?.elements.q.focus();
+	}
+
+	disconnectedCallback() {
+		clearTimeout(this.#timer);
+		this.#search?.abort();
+	}
+
+	// begin ends the search before. What it has found is not what is looked for any more:
+	// it cannot be chosen.
+	#begin() {
+		clearTimeout(this.#timer);
+		this.#search?.abort();
+		this.#search = new AbortController();
+		this.#found().forEach(part => { part.inert = true; });
+	}
+
+	async #run(form) {
+		const {signal} = this.#search;
+		const end = working();
+		signal.addEventListener('abort', end);
+		const address = `${form.action}?${new URLSearchParams(new FormData(form))}`;
+		try {
+			const response = await fetch(address, {signal, headers: {Accept: 'text/html'}}); // the address of events has JSON too
+			const answer = new DOMParser().parseFromString(await response.text(), 'text/html');
+			if (signal.aborted) return;
+			this.#show(answer);
+			if (!refusalOf(answer)) history.replaceState(null, '', address);
+		} catch {
+			if (signal.aborted) return;
+			this.#say(textOf('p', 'The server did not answer. Search again.'));
+		}
+		end();
+		this.#found().forEach(part => { part.inert = false; });
+	}
+
+	#found() { return this.querySelectorAll('[data-found]'); }
+
+	// say shows a text instead of what was found.
+	#say(text) {
+		for (const part of this.#found()) {
+			if (part.matches('.found')) part.replaceChildren(text);
+			else if (!part.matches('.lists')) part.replaceChildren();
+		}
+	}
+
+	// show shows what the page of an answer has found.
+	#show(answer) {
+		const refusal = refusalOf(answer);
+		if (refusal) {
+			this.#say(refusal);
+			return;
+		}
+		const fresh = [...answer.querySelectorAll('desk-search [data-found]')];
+		const parts = this.#found();
+		if (fresh.length !== parts.length) throw new Error();
+		parts.forEach((part, i) => {
+			part.replaceChildren(...fresh[i].childNodes);
+			showTimes(part);
+		});
+		for (const select of this.querySelectorAll('form[role=search] select')) { // which say how many each would have
+			const options = answer.getElementById(select.id)?.children;
+			if (options && select !== document.activeElement) select.replaceChildren(...options);
+		}
 	}
 });
 

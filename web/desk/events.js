@@ -17,29 +17,11 @@ const valueOf = field => {
 	return text.trim() === '' ? undefined : text;
 };
 
-// keep has the tab remember what was typed into an event, until that is saved. Some browsers
-// do not let a page.
-const keep = {
-	get(key) {
-		try {
-			return JSON.parse(sessionStorage.getItem(`lychgate-event-${key}`));
-		} catch {
-			return null;
-		}
-	},
-	set(key, typed) {
-		try {
-			if (typed) sessionStorage.setItem(`lychgate-event-${key}`, JSON.stringify(typed));
-			else sessionStorage.removeItem(`lychgate-event-${key}`);
-		} catch {}
-	},
-};
-
 const clock = () => new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'}).format(new Date());
 
 const buttonOf = text => Object.assign(textOf('button', text), {type: 'button', className: 'button'});
 
-let sent = null; // the key of the event whose form is on its way, and what the tab kept of it
+let sent = null; // the key of the event whose form is on its way, and what the browser kept of it
 
 // desk-event saves a draft while somebody types, counts characters, and tells of others.
 customElements.define('desk-event', class extends HTMLElement {
@@ -52,9 +34,12 @@ customElements.define('desk-event', class extends HTMLElement {
 	#saved = 0; // of these, how many are saved
 	#kept = {}; // what is kept on the server, by the names of the inputs
 	#stopped = false; // saving by itself, until somebody says how to go on
+	#failed = 0; // saves in a row that the server did not take
+	#keep; // what is typed and not saved
 
 	connectedCallback() {
 		this.#form = this.querySelector('form');
+		this.#keep = keptOf(this.getAttribute('owner'));
 		this.#kept = this.#fields();
 		if (this.hasAttribute('saved') && sent) this.#arrived();
 		sent = null;
@@ -70,13 +55,15 @@ customElements.define('desk-event', class extends HTMLElement {
 		type.addEventListener('change', () => this.#form.requestSubmit(type.nextElementSibling));
 		this.addEventListener('submit', event => this.#submit(event));
 		this.addEventListener('click', event => {
-			if (event.target.closest('[data-discard]')) keep.set(this.#key, null);
+			if (event.target.closest('[data-discard]')) this.#discard();
 			const problem = event.target.closest('#problems a');
 			if (!problem) return;
 			event.preventDefault(); // after a jump to an anchor WebKit does not take what is typed there
 			document.getElementById(problem.hash.slice(1)).focus();
 		});
 		document.addEventListener('visibilitychange', this.#leave);
+		addEventListener('online', this.#return);
+		addEventListener('beforeunload', this.#warn);
 		const zone = this.querySelector('[list=zones]');
 		if (zone && zone === document.activeElement) this.#fillZones();
 		else zone?.addEventListener('focus', () => this.#fillZones(), {once: true});
@@ -90,13 +77,15 @@ customElements.define('desk-event', class extends HTMLElement {
 		clearTimeout(this.#timer);
 		clearTimeout(this.#looking);
 		document.removeEventListener('visibilitychange', this.#leave);
+		removeEventListener('online', this.#return);
+		removeEventListener('beforeunload', this.#warn);
 	}
 
 	// arrived forgets what was sent. What was typed since then is kept.
 	#arrived() {
-		const typed = keep.get(sent.key);
-		keep.set(sent.key, null);
-		if (JSON.stringify(typed) !== sent.typed) keep.set(this.#key, {...typed, revision: this.#form.elements.revision.value});
+		const typed = this.#keep.get(sent.key);
+		this.#keep.set(sent.key, null);
+		if (JSON.stringify(typed) !== sent.typed) this.#keep.set(this.#key, {...typed, revision: this.#form.elements.revision.value});
 	}
 
 	get #id() { return this.#form.elements.event.value; }
@@ -107,6 +96,23 @@ customElements.define('desk-event', class extends HTMLElement {
 	#leave = () => {
 		if (document.visibilityState === 'hidden' && this.isConnected) this.#save();
 	};
+
+	#return = () => {
+		if (this.#failed) this.#save();
+	};
+
+	// warn has the browser ask before it closes a tab with changes that nobody has sent. Those of a
+	// draft are sent by themselves.
+	#warn = event => {
+		const isUnsent = this.#typed !== this.#saved || !!this.#id && !this.hasAttribute('saved') && !!this.#keep.get(this.#key);
+		if (!this.#isDraft && isUnsent && !this.#page?.ariaBusy) event.preventDefault();
+	};
+
+	#discard() {
+		this.#keep.set(this.#key, null);
+		this.#saved = this.#typed;
+		this.setAttribute('saved', '');
+	}
 
 	#setAddress() {
 		if (this.isConnected && this.#id && new URLSearchParams(location.search).get('event') !== this.#id) {
@@ -141,21 +147,21 @@ customElements.define('desk-event', class extends HTMLElement {
 		return Object.fromEntries([...this.querySelectorAll('[data-key] [name]')].map(input => [input.name, input.type === 'checkbox' ? input.checked : input.value]));
 	}
 
-	// remember keeps in the tab what is typed and not saved, and on what it was typed.
+	// remember keeps in the browser what is typed and not saved, and on what it was typed.
 	#remember() {
 		const fields = Object.entries(this.#fields()).filter(([name, value]) => value !== this.#kept[name]);
-		if (fields.length) keep.set(this.#key, {...keep.get(this.#key), ...Object.fromEntries(fields), revision: this.#form.elements.revision.value});
+		if (fields.length) this.#keep.set(this.#key, {...this.#keep.get(this.#key), ...Object.fromEntries(fields), revision: this.#form.elements.revision.value});
 	}
 
 	// offer offers what was typed earlier, and not saved.
 	#offer() {
-		const kept = keep.get(this.#key);
+		const kept = this.#keep.get(this.#key);
 		if (!kept || this.hasAttribute('conflict') || this.querySelector('#problems')) return;
 		const now = this.#fields();
 		const inputs = [...this.querySelectorAll('[data-key] [name]')].filter(input => input.name in kept && kept[input.name] !== now[input.name]);
 		if (!inputs.length) return;
 		const restore = buttonOf('Restore it'), discard = buttonOf('Discard it');
-		const notice = noticeOf(false, 'In this tab something was typed here that was not saved.', kept.revision === this.#form.elements.revision.value ? '' : ' The event was changed since then. Look at what it has now before you restore that.');
+		const notice = noticeOf(false, 'Something was typed here earlier that was not saved.', kept.revision === this.#form.elements.revision.value ? '' : ' The event was changed since then. Look at what it has now before you restore that.');
 		const buttons = document.createElement('p');
 		buttons.className = 'buttons';
 		buttons.append(restore, discard);
@@ -172,7 +178,7 @@ customElements.define('desk-event', class extends HTMLElement {
 			inputs[0].focus();
 		});
 		discard.addEventListener('click', () => {
-			keep.set(this.#key, null);
+			this.#discard();
 			notice.remove();
 			this.querySelector('[data-key] [name]').focus();
 		});
@@ -183,7 +189,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	async #submit(event) {
 		clearTimeout(this.#timer);
 		this.#remember();
-		sent = {key: this.#key, typed: JSON.stringify(keep.get(this.#key))};
+		sent = {key: this.#key, typed: JSON.stringify(this.#keep.get(this.#key))};
 		if (!this.#saving) {
 			this.#stopped = true; // the page is replaced, unless it is refused
 			if (!event.submitter?.hasAttribute('data-leave')) setTimeout(() => this.#resume(), 100);
@@ -214,15 +220,28 @@ customElements.define('desk-event', class extends HTMLElement {
 		this.#saving = this.#put(body);
 		const isSaved = await this.#saving;
 		this.#saving = null;
-		if (!isSaved || !this.isConnected) return;
+		if (!this.isConnected) return;
+		if (!isSaved) {
+			this.#retry();
+			return;
+		}
+		this.#failed = 0;
 		this.#saved = count;
 		this.#kept = fields;
 		if (this.#typed === count) {
-			keep.set(this.#key, null);
+			this.#keep.set(this.#key, null);
 		} else {
 			this.#remember();
 			this.#timer = setTimeout(() => this.#save(), 1000);
 		}
+	}
+
+	// retry tries again by itself what the server did not take because it was not there or was busy:
+	// after 5, 10, 20 … seconds, a minute at most, and at once when the network is back.
+	#retry() {
+		if (!this.#unsure) return; // it was refused
+		const wait = Math.min(5000 * 2 ** this.#failed++, 60000);
+		this.#timer = setTimeout(() => this.#save(), wait);
 	}
 
 	// body returns the draft as JSON.
@@ -247,7 +266,7 @@ customElements.define('desk-event', class extends HTMLElement {
 			if (response.status < 500 && ![401, 408, 429].includes(response.status)) this.#unsure = null;
 			if (response.status === 422 && !id) elements.once.value = crypto.getRandomValues(new Uint32Array(4)).join('-');
 			if (response.ok) {
-				if (!id) keep.set('new', null);
+				if (!id) this.#keep.set('new', null);
 				elements.event.value = answer.id;
 				elements.revision.value = answer.revision;
 				this.#setAddress();
@@ -258,7 +277,7 @@ customElements.define('desk-event', class extends HTMLElement {
 			}
 			this.#refused(response.status, answer?.message);
 		} catch {
-			this.#state('Not saved: the server cannot be reached. What you typed is kept in this tab. ', this.#again());
+			this.#state('Not saved: the server cannot be reached. What you typed is kept in this browser. ', this.#again());
 		}
 		return false;
 	}
@@ -274,7 +293,7 @@ customElements.define('desk-event', class extends HTMLElement {
 			this.#conflict();
 		} else if (status === 401) {
 			const link = Object.assign(textOf('a', 'Sign in'), {href: document.querySelector('header .back').href, target: '_blank'});
-			this.#state('Not saved: your session has ended. What you typed is kept in this tab. ', link, ', and then ', this.#again());
+			this.#state('Not saved: your session has ended. What you typed is kept in this browser. ', link, ', and then ', this.#again());
 		} else {
 			this.#state('Not saved: ', textOf('bdi', message ?? `the server answered ${status}.`), ' ', this.#again());
 		}
@@ -289,7 +308,7 @@ customElements.define('desk-event', class extends HTMLElement {
 		const mine = buttonOf('Keep mine');
 		mine.classList.add('danger');
 		mine.addEventListener('click', () => this.#keepMine(notice));
-		const notice = noticeOf(true, 'Somebody changed this event meanwhile. Nothing of it was overwritten, and what you typed is kept in this tab.');
+		const notice = noticeOf(true, 'Somebody changed this event meanwhile. Nothing of it was overwritten, and what you typed is kept in this browser.');
 		const buttons = document.createElement('p');
 		buttons.className = 'buttons';
 		buttons.append(theirs, mine);

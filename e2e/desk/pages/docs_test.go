@@ -30,7 +30,7 @@ const maxPicture = 100 << 10
 var docsPictures = []struct{ name, address, do, until, shows string }{
 	{
 		"slots", "curation", "", "$('.slots')",
-		"Top stories What readers see first. Lead story The old lychgate is painted 4 May 2026, 14:00 by Jane Change for Lead story Edit post The old lychgate is painted Clear Lead story Move the post of Lead story " +
+		"View homepage (in another tab) Top stories What readers see first. Lead story The old lychgate is painted 4 May 2026, 14:00 by Jane Change for Lead story Edit post The old lychgate is painted Clear Lead story Move the post of Lead story " +
 			"Second story A choir for everybody 4 May 2026, 14:00 by Jane Change for Second story Edit post A choir for everybody Clear Second story Move the post of Second story " +
 			"Third story No post yet Choose a post for Third story",
 	},
@@ -166,7 +166,8 @@ func TestPicturesOfEvents(t *testing.T) {
 	}
 	v := r.visit("Editor", "events", docsLook)
 	v.Until("$('table')")
-	v.picture(t, "events_list", "$('desk-page')", "New event Event Settings Upcoming Past Drafts Words in the name Search Times are in Europe/Berlin, the time zone of the site. Event Date Type Status Guests Actions "+
+	v.picture(t, "events_list", "$('desk-page')", "New event Event Settings Words in the name Type All types Meetup (0) Summer party (3) Month All months June 2100 (1) May 2100 (2) Show "+
+		"Upcoming 3 Past 0 Drafts 0 All 3 Month 3 events. Times are in Europe/Berlin, the time zone of the site. Event Date Type Status Guests Actions "+
 		"The lychgate is painted Date 4 May 2100, 10:00 Type Summer party Status Published Guests 0 of 120 for The lychgate is painted Edit text of The lychgate is painted View The lychgate is painted "+
 		"Choir practice for everybody Date 12 May 2100, 19:30 Type Summer party Status Published Guests 0 of 120 for Choir practice for everybody Edit text of Choir practice for everybody View Choir practice for everybody "+
 		"Summer party Date 19 Jun 2100 Type Summer party Status Published Edit text of Summer party View Summer party")

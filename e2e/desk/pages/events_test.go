@@ -299,7 +299,7 @@ func TestSessionEndsWhileTyping(t *testing.T) {
 	v.Until("text($('h1')) === 'Sign in first'")
 	v.Do("await fetch('/sign-in?as=Editor')")
 	v.goTo("events?event=" + e.ID)
-	v.Until("text($('desk-event > .notice'))?.startsWith('In this tab something was typed here')")
+	v.Until("text($('desk-event > .notice'))?.startsWith('Something was typed here earlier')")
 	diff(t, "before", "", js[string](v, field("location")+".value"))
 	v.press("Restore it")
 	v.state("Saved at ")
@@ -537,4 +537,29 @@ func (v tab) choose(key, name string, content []byte) {
 		return
 	}
 	v.T.Fatal("too large to be chosen that way")
+}
+
+// Words are looked for on all tabs while an editor types, and a type or a month is chosen without a
+// button. What was typed stays, with the focus, and the address leads to what is shown.
+func TestListOfEventsWhileTyping(t *testing.T) {
+	r := open(t).withParties()
+	r.create(t, map[string]any{"name": "Spring supper", "event_date": "2100-05-04"})
+	r.create(t, map[string]any{"name": "Harvest supper", "event_date": "2100-09-19"})
+	v := r.visit("Editor", "events?view=past", docsLook)
+	v.Until("$('.lists')")
+	names := func() []string {
+		return js[[]string](v, "[...document.querySelectorAll('.events tbody th')].map(text)")
+	}
+	v.Do("$('#q').focus(); $('#q').value = 'SUPPER'; $('#q').dispatchEvent(new Event('input', {bubbles: true}))")
+	v.Until("document.querySelectorAll('.events tbody tr').length === 2")
+	diff(t, "words", []string{"Harvest supper", "Spring supper"}, names())
+	diff(t, "the tabs", "Upcoming 0 Past 0 Drafts 2 All 2 Month", js[string](v, "text($('.tabs'))"))
+	diff(t, "the focus", "q", js[string](v, "document.activeElement.id"))
+	v.Do("$('#month').value = '2100-05'; $('#month').dispatchEvent(new Event('input', {bubbles: true}))")
+	v.Until("document.querySelectorAll('.events tbody tr').length === 1")
+	diff(t, "a month", []string{"Spring supper"}, names())
+	v.Do("window.old = true; location.reload()")
+	v.Until("!window.old && $('.events tbody tr')")
+	diff(t, "the same address again", []string{"Spring supper"}, names())
+	diff(t, "what was typed", "SUPPER", js[string](v, "$('#q').value"))
 }

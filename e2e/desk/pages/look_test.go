@@ -19,6 +19,8 @@ var views = []struct{ name, role, address, do, until string }{
 	{"search", "Editor", "curation?slot=news/news&view=search&q=o", "", "$('.posts li')"},
 	{"move", "Editor", "curation?slot=top/top0&move=", "", "$('.posts li')"},
 	{"events", "Editor", "events", "", "$('table')"},
+	{"narrowed", "Editor", "events?view=all&type=party&q=o", "", "$('.lists')"},
+	{"month", "Editor", "events?view=month&month=2100-06", "", "$('.month li')"},
 	{"past", "Editor", "events?view=past&q=x", "", "$('.search')"},
 	{"editor", "Editor", "events?event=draft", "document.querySelectorAll('details').forEach(d => d.open = true)", "$('.chips li')"},
 	{"problems", "Editor", "events?event=draft", "button('Publish').click()", "$('#problems')"},

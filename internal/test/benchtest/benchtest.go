@@ -26,8 +26,8 @@ var scripts embed.FS
 // Wrk puts loads on servers of this machine.
 type Wrk struct{ folder string }
 
-// NewWrk returns a Wrk that keeps its scripts in a folder. It fails where wrk is
-// not installed.
+// NewWrk makes a Wrk that keeps its scripts in a folder. It fails where wrk is not
+// installed.
 func NewWrk(folder string) (*Wrk, error) {
 	if _, err := exec.LookPath("wrk"); err != nil {
 		return nil, errors.New("needs wrk, a load generator: apt-get install wrk")
@@ -118,7 +118,7 @@ func (w *Wrk) Get(ctx context.Context, l Load, address string, header ...string)
 	return w.run(ctx, l, args...)
 }
 
-// IntegrationKey returns one of the keys that loads of writes use.
+// IntegrationKey numbers the keys that loads of writes use.
 func IntegrationKey(n int) string { return fmt.Sprintf("key-%03d-0123456789abcdef0123456789abcdef", n) }
 
 // Email is the address of a member. Consecutive numbers lie far from each other
@@ -167,7 +167,7 @@ func parse(output string, mayRefuse bool) (Result, error) {
 	return r, errors.Join(errs[:]...)
 }
 
-// Median returns the median of values, the higher one of two.
+// Median is the higher one of two in the middle.
 func Median[T cmp.Ordered](values []T) T {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
@@ -191,7 +191,7 @@ func Get(ctx context.Context, admin *http.Client, path string) ([]byte, error) {
 	return text, err
 }
 
-// Memory returns one of the sizes in /proc/PID/status, such as VmRSS, in bytes.
+// Memory reads one of the sizes in /proc/PID/status, such as VmRSS, in bytes.
 func Memory(pid int, name string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -205,13 +205,13 @@ func Memory(pid int, name string) (int64, error) {
 	return kibibytes << 10, err
 }
 
-// CPU returns the CPU time that a process has taken, to a hundredth of a second.
+// CPU reads the CPU time of a process since its start, to a hundredth of a second.
 func CPU(pid int) (time.Duration, error) {
 	_, ticks, err := stat(pid)
 	return ticks[0] + ticks[1], err
 }
 
-// Parent returns the ID of a process's parent.
+// Parent reads the ID of a process's parent.
 func Parent(pid int) (int, error) {
 	parent, _, err := stat(pid)
 	return parent, err
@@ -244,8 +244,8 @@ func FamilyCPU(pid int) (time.Duration, error) {
 // tick is the unit of times in /proc, on all Linux systems that Go runs on.
 const tick = 10 * time.Millisecond
 
-// stat returns a process's parent, and its CPU time: in user mode, in the kernel,
-// and both of the children that have ended (proc_pid_stat(5)).
+// stat reads a process's parent, and its CPU time: in user mode, in the kernel, and both
+// of the children that have ended (proc_pid_stat(5)).
 func stat(pid int) (parent int, ticks [4]time.Duration, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

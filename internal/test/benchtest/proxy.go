@@ -58,7 +58,8 @@ func NewProxy(address string) (*Proxy, error) {
 	return p, nil
 }
 
-// Busy returns for how much of a time the platform was busy, and with how many requests.
+// Busy sums the time between from and to in which the platform had a request, and counts
+// these requests.
 func (p *Proxy) Busy(from, to time.Time) (took time.Duration, requests int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// Binary returns the path of a Caddy with Lychgate, which is built once for a
-// process. Call Remove at its end.
+// Binary builds Caddy with Lychgate, once for a process. Call Remove at its end.
 func Binary() (string, error) { return build() }
 
 // Build is [Binary] for tests, whose TestMain runs [M].
@@ -30,7 +29,8 @@ func Build(t testing.TB) string {
 // M runs a package's tests, and then removes what they have built.
 type M struct{ *testing.M }
 
-// Run implements goleak.TestingM.
+// Run is called by goleak: what [Binary] has built is removed before goroutines are
+// counted.
 func (m M) Run() int {
 	code := m.M.Run()
 	if err := Remove(); err != nil {

@@ -136,7 +136,7 @@ func (e *Edge) run(args ...string) error {
 	return nil
 }
 
-// PID returns the process's ID.
+// PID is that of Caddy's process.
 func (e *Edge) PID() int { return e.process.Process.Pid }
 
 // Stop ends the edge with SIGTERM, as a service manager does. It does nothing
@@ -173,7 +173,7 @@ func (e *Edge) Kill() {
 // the servers answer, so that the edge can also be killed while it starts.
 func (e *Edge) Restart() error { return e.run() }
 
-// Admin returns a client of the admin API at a Unix socket.
+// Admin makes a client of the admin API at a Unix socket.
 func Admin(socket string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)

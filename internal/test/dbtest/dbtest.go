@@ -34,8 +34,8 @@ func Postgres(t testing.TB) *database.DB {
 	return open(t, database.Postgres, PostgresSource(t))
 }
 
-// PostgresSource returns a connection string whose tables go to a schema that
-// is made for the test.
+// PostgresSource is a connection string whose tables go to a schema that is made for the
+// test.
 func PostgresSource(t testing.TB) string {
 	t.Helper()
 	source := os.Getenv("LYCHGATE_TEST_POSTGRES")

@@ -44,18 +44,18 @@ type Queue struct {
 	Err     error
 }
 
-// Pending implements [pending.Outbox].
+// Pending is Records, and a total of Total if there are more.
 func (q *Queue) Pending(_ context.Context, _ string, limit int) ([]members.Record, int, error) {
 	return q.Records[:min(limit, len(q.Records))], max(q.Total, len(q.Records)), q.Err
 }
 
-// Refused implements [pending.Outbox].
+// Refused is always none.
 func (q *Queue) Refused(context.Context, string, int) ([]members.Record, error) { return nil, q.Err }
 
-// CountAll implements [pending.Outbox].
+// CountAll is always none.
 func (q *Queue) CountAll(context.Context) (map[string]int, error) { return nil, q.Err }
 
-// TryNow implements [pending.Outbox].
+// TryNow counts its calls in Tried.
 func (q *Queue) TryNow(context.Context, string) (int, error) {
 	q.Tried++
 	return len(q.Records), q.Err
@@ -85,7 +85,7 @@ type House struct {
 	Elapsed time.Duration
 }
 
-// New returns a desk, whose active theme has no manifest yet.
+// New makes a desk, whose active theme has no manifest yet.
 func New(t testing.TB) *House {
 	t.Helper()
 	db := dbtest.SQLite(t)
@@ -155,10 +155,11 @@ func New(t testing.TB) *House {
 		CurationSite: &desk.CurationSite{
 			Site: &api.Site{
 				Name: "daily", Platform: h.Ghost, Staff: api.NewStaff("daily", "Ghost", h.Ghost, api.NewAuthLimiter(platformtest.StaffLimiter(t))),
-				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", ImagesAPI: "/api/admin/images/upload/"},
+				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", SmallPictures: "/content/images/size/w600/", ImagesAPI: "/api/admin/images/upload/"},
 				Themes: func() (*themes.Service, error) { return h.Themes, h.Away },
 			},
 			Posts: h.Ghost, Curator: func() (*curation.Curator, error) { return h.Curator, h.Away },
+			OfEvents: func(ctx context.Context, ids []string) ([]string, error) { return h.Events.OfPosts(ctx, "daily", ids) },
 		},
 		Members: func() (*desk.Members, error) { return h.Members, h.Away },
 		Pending: func() (pending.View, error) { return pending.View{Outbox: h.Outbox, Work: h.Work}, h.Away },
@@ -208,7 +209,7 @@ func (h *House) Declare(sections ...manifest.Section) {
 	h.Manifest("nightly", manifest.Manifest{Version: 1, Curation: &manifest.Curation{Sections: sections}})
 	kept, err := h.Themes.Find(h.T.Context(), "nightly")
 	if err != nil || len(kept.Findings) > 0 {
-		h.T.Fatal(kept.Findings, err)
+		h.T.Fatalf("Find = %v, %v, want no findings, no error", kept.Findings, err)
 	}
 }
 

@@ -68,14 +68,14 @@ func (s *Server) Close() {
 	}
 }
 
-// Queries returns how many queries came for a name, over UDP and TCP together.
+// Queries counts those for a name, over UDP and TCP together.
 func (s *Server) Queries(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[name]
 }
 
-// Total returns how many queries came.
+// Total counts the queries for all names.
 func (s *Server) Total() int { return int(s.total.Load()) }
 
 func (s *Server) count(handler Handler, network string) dns.Handler {
@@ -88,8 +88,8 @@ func (s *Server) count(handler Handler, network string) dns.Handler {
 	})
 }
 
-// Reply returns a recursive server's answer to a query, with records in the
-// syntax of zone files. It panics on records that do not parse.
+// Reply builds a recursive server's answer to a query, with records in the syntax of zone
+// files. It panics on records that do not parse.
 func Reply(query *dns.Msg, records ...string) *dns.Msg {
 	reply := new(dns.Msg)
 	reply.SetReply(query)
@@ -104,8 +104,8 @@ func Reply(query *dns.Msg, records ...string) *dns.Msg {
 	return reply
 }
 
-// Zone returns a handler that answers from a map of names, without the root
-// dot, to records. Other names do not exist.
+// Zone answers from a map of names, without the root dot, to records. Other names do not
+// exist.
 func Zone(zone map[string][]string) Handler {
 	return func(w dns.ResponseWriter, query *dns.Msg, _ string) {
 		name := strings.ToLower(strings.TrimSuffix(query.Question[0].Name, "."))

@@ -35,7 +35,7 @@ const insert = `INSERT INTO events (site, id, slug, public, starts_at, over_at, 
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 'solo', 'webinar', '{"access":"free"}', 'published', 1,
 		'{"fields":["access"]}', '{}', 0, $3, 'event')`
 
-// row returns the values of insert.
+// row has the values of insert, in its order.
 func row(site string, n, size int) []any {
 	now := time.Now().UTC()
 	start := now.Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)

@@ -25,8 +25,8 @@ var next atomic.Int64
 
 func init() { next.Store(rand.Int64N(last - first)) }
 
-// Find returns a port of 127.0.0.1 that nobody listens at, over TCP or UDP. It returns
-// none again before it has tried all others: whoever got it may not listen yet.
+// Find looks for a port of 127.0.0.1 at which nobody listens, over TCP or UDP. It gives
+// none twice before it has tried all others: whoever got it may not listen yet.
 func Find() (string, error) {
 	for range 1000 {
 		port := strconv.FormatInt(first+next.Add(1)%(last-first), 10)

@@ -16,8 +16,7 @@ type Ghost struct {
 	PID int
 }
 
-// FromEnv returns the Ghost that the environment variable LYCHGATE_TEST_GHOST
-// names, or nil if that is not set.
+// FromEnv reads LYCHGATE_TEST_GHOST. It is nil if that is not set.
 func FromEnv() (*Ghost, error) {
 	line := os.Getenv("LYCHGATE_TEST_GHOST")
 	if line == "" {
@@ -35,23 +34,22 @@ func parse(line string) (*Ghost, error) {
 	return g, nil
 }
 
-// Folder returns the folder that the Ghost runs in.
+// Folder is where the Ghost runs.
 func (g *Ghost) Folder() string { return fmt.Sprintf("/proc/%d/cwd", g.PID) }
 
-// Real returns the address and the Admin API key of the Ghost of [FromEnv].
-// Without it the test is skipped, or fails if LYCHGATE_TEST_SERVERS says that
-// all servers are there.
+// Real has the address and the Admin API key of the Ghost of [FromEnv]. Without it the
+// test is skipped, or fails if LYCHGATE_TEST_SERVERS says that all servers are there.
 //
-// A line with the package's folder and the test's name is added to the file
-// that LYCHGATE_TEST_GHOST_USERS names, so that .ci/run can run the tests that
-// need a Ghost, and no others, against another Ghost.
+// A line with the package's folder and the test's name is added to the file that
+// LYCHGATE_TEST_GHOST_USERS names, so that .ci/run can run the tests that need a Ghost,
+// and no others, against another Ghost.
 func Real(t testing.TB) (url, key string) {
 	t.Helper()
 	g := need(t)
 	return g.URL, g.Key
 }
 
-// Folder returns the folder that the Ghost of [Real] runs in.
+// Folder is where the Ghost of [Real] runs.
 func Folder(t testing.TB) string {
 	t.Helper()
 	return need(t).Folder()

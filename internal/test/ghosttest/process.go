@@ -22,8 +22,8 @@ type Process struct {
 	script *exec.Cmd
 }
 
-// New returns a Ghost that is to be started. The test is skipped where there is
-// no [Real] one. It is killed when the test ends.
+// New prepares a Ghost; Start starts it. The test is skipped where there is no [Real] one.
+// It is killed when the test ends.
 func New(t testing.TB) *Process {
 	t.Helper()
 	Real(t)

@@ -24,14 +24,14 @@ var environment = []string{
 	"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
 }
 
-// binary returns where git is. Without it the test is skipped, unless
-// LYCHGATE_TEST_SERVERS is set to say that all servers are there.
+// binary finds git. Without it the test is skipped, unless LYCHGATE_TEST_SERVERS is set to
+// say that all servers are there.
 func binary(t testing.TB) string {
 	t.Helper()
 	name, err := exec.LookPath("git")
 	if err != nil {
 		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal(err)
+			t.Fatalf("exec.LookPath: %v", err)
 		}
 		t.Skip("needs git: apt-get install git")
 	}
@@ -59,7 +59,7 @@ type Server struct {
 	t testing.TB
 }
 
-// New returns a server without repositories.
+// New makes a server without repositories.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{Root: t.TempDir(), t: t}
@@ -112,7 +112,7 @@ func (s *Server) Commit(repository string, files map[string]string) {
 	s.Git(repository, "commit", "-q", "-m", "a")
 }
 
-// Start returns the address of the server, which runs until the test ends.
+// Start listens until the test ends, at the address that it returns.
 func (s *Server) Start() string {
 	s.t.Helper()
 	started := httptest.NewServer(s.Handler)

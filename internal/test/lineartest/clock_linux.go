@@ -6,10 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns how long the calling thread has run. Unlike the time of day, it
-// stands still while other work has the processor. Getrusage has the same figure,
-// but brings it up to date only every few milliseconds, which is as long as the
-// smaller input takes.
+// cpuTime is the CPU time of the calling thread. Unlike the time of day, it stands still
+// while other work has the processor. Getrusage has the same figure, but brings it up to
+// date only every few milliseconds, which is as long as the smaller input takes.
 func cpuTime() time.Duration {
 	var ran unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ran); err != nil {

@@ -6,5 +6,5 @@ import "time"
 
 var start = time.Now()
 
-// cpuTime returns the time of day, where that of a thread is not known.
+// cpuTime is the time of day, where that of a thread is not known.
 func cpuTime() time.Duration { return time.Since(start) }

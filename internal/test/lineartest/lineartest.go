@@ -64,7 +64,7 @@ func check[T any](t testing.TB, clock func() time.Duration, size int, input func
 	t.Errorf("takes %v for %d bytes and %v for %d", least, size/factor, longest, size)
 }
 
-// measure returns how much processor time work takes in its own goroutine.
+// measure counts the CPU time of work, in a goroutine of its own.
 func measure(clock func() time.Duration, work func()) time.Duration {
 	runtime.GC()
 	runtime.LockOSThread()

@@ -37,7 +37,7 @@ type Bench struct {
 	deleted []string // emails
 }
 
-// Deleted returns the emails of members who were said to be deleted, since it was asked last.
+// Deleted lists the emails of members who were said to be deleted since its last call.
 func (b *Bench) Deleted() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,10 +100,10 @@ func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
 	return e
 }
 
-// Clock returns the bench's time.
+// Clock stands still, unless the test moves it.
 func (b *Bench) Clock() time.Time { return b.Now }
 
-// Serve returns the function that an Outbox asks for these platforms, by site.
+// Serve makes the function of an Outbox that finds the platform of a site.
 func Serve(platforms map[string]platform.Platform) func(site string) platform.Platform {
 	return func(site string) platform.Platform { return platforms[site] }
 }
@@ -118,13 +118,13 @@ func (b *Bench) Create(i members.Integration, f members.Fields) members.Result {
 	return result
 }
 
-// Record returns the record of a member that was written.
+// Record reads the record that a write has made.
 func (b *Bench) Record(result members.Result) members.Record {
 	b.T.Helper()
 	return b.find(members.Key{Site: Site, GUID: result.Member.GUID})
 }
 
-// Get returns the record that has an email.
+// Get reads the record that has an email.
 func (b *Bench) Get(email string) members.Record {
 	b.T.Helper()
 	return b.find(members.Key{Site: Site, Email: email})
@@ -164,7 +164,7 @@ func (b *Bench) Refresh(id string) {
 	}
 }
 
-// Pending returns how many records are pending.
+// Pending counts the pending records.
 func (b *Bench) Pending() int {
 	b.T.Helper()
 	n, err := b.Store.CountPending(b.T.Context(), Site)
@@ -182,7 +182,7 @@ func (b *Bench) SameOnPlatform(want ...string) {
 	}
 }
 
-// OnPlatform returns the member that the platform should have for a record.
+// OnPlatform is what the platform should have of a record.
 func OnPlatform(r members.Record) platform.Member {
 	return platform.Member{
 		ID: r.PlatformID, Email: r.Email, Name: r.Name, Note: r.Note, Subscribed: r.Subscribed, Labels: r.Labels,
@@ -198,7 +198,7 @@ var (
 	}
 )
 
-// With returns fields with an email, and more.
+// With sets an email, and more.
 func With(email string, more ...func(*members.Fields)) members.Fields {
 	f := members.Fields{Email: &email}
 	for _, set := range more {

@@ -17,11 +17,24 @@ const ChangedAtOnce = 3
 // Limits are those of posts, as Ghost has them.
 var Limits = platform.PostLimits{Title: 255, Slug: 185, Excerpt: 300, Picture: 2000, Template: 100, Head: 65535, Foot: 65535, Tag: 191}
 
+// eventPosts are the posts of events.
+type eventPosts struct {
+	*faults
+
+	EventsPosts map[string]platform.EventPost // by ID
+	Firsts      []bool                        // isFirst of each AddPost
+
+	// Now is the time of the posts' changes. Default: time.Now.
+	Now func() time.Time
+
+	order []string // IDs of EventsPosts that were ever made
+}
+
 // PostLimits are Limits.
-func (*Platform) PostLimits() platform.PostLimits { return Limits }
+func (*eventPosts) PostLimits() platform.PostLimits { return Limits }
 
 // AddPost makes a post as Ghost does: of two under one slug, the later one has another.
-func (p *Platform) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
+func (p *eventPosts) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
 	first := change(platform.EventPost{Slug: slug, Status: platform.Draft})
 	draft := platform.EventPost{Title: first.Title, Slug: slug, Status: platform.Draft, Author: first.Author}
 	p.Mu.Lock()
@@ -48,7 +61,7 @@ func (p *Platform) AddPost(ctx context.Context, slug string, isFirst bool, chang
 
 // firstUnder returns the post that was first made under a slug, and deletes drafts that were
 // made under it later.
-func (p *Platform) firstUnder(slug string) (first platform.EventPost, ok bool) {
+func (p *eventPosts) firstUnder(slug string) (first platform.EventPost, ok bool) {
 	for _, id := range p.order {
 		switch post, there := p.EventsPosts[id]; {
 		case !there || !strings.HasPrefix(post.Slug, slug):
@@ -62,10 +75,10 @@ func (p *Platform) firstUnder(slug string) (first platform.EventPost, ok bool) {
 }
 
 // AddEventsPost adds a post as a request does that was given up.
-func (p *Platform) AddEventsPost(post platform.EventPost) { p.Do(func() { p.addPost(post) }) }
+func (p *eventPosts) AddEventsPost(post platform.EventPost) { p.Do(func() { p.addPost(post) }) }
 
 // addPost returns the post with its ID.
-func (p *Platform) addPost(post platform.EventPost) platform.EventPost {
+func (p *eventPosts) addPost(post platform.EventPost) platform.EventPost {
 	post.ID = fmt.Sprintf("post%d", len(p.order)+1)
 	post.Slug, post.Edit = p.freeSlug(post.ID, post.Slug), "/#/editor/post/"+post.ID
 	post.UpdatedAt = p.Now()
@@ -75,7 +88,7 @@ func (p *Platform) addPost(post platform.EventPost) platform.EventPost {
 }
 
 // freeSlug returns a slug that no other post has: one that is taken gets a number.
-func (p *Platform) freeSlug(id, wanted string) string {
+func (p *eventPosts) freeSlug(id, wanted string) string {
 	taken := make(map[string]bool)
 	for other, post := range p.EventsPosts {
 		taken[post.Slug] = taken[post.Slug] || other != id
@@ -88,7 +101,7 @@ func (p *Platform) freeSlug(id, wanted string) string {
 }
 
 // DeleteDrafts deletes from EventsPosts.
-func (p *Platform) DeleteDrafts(ctx context.Context, slug, except string) error {
+func (p *eventPosts) DeleteDrafts(ctx context.Context, slug, except string) error {
 	return p.call(ctx, "deletedrafts", slug, func() error {
 		for id, post := range p.EventsPosts {
 			if strings.HasPrefix(post.Slug, slug) && post.Status == platform.Draft && id != except {
@@ -100,7 +113,7 @@ func (p *Platform) DeleteDrafts(ctx context.Context, slug, except string) error 
 }
 
 // ChangePost holds Mu while it calls change.
-func (p *Platform) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (post platform.EventPost, err error) {
+func (p *eventPosts) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (post platform.EventPost, err error) {
 	err = p.call(ctx, "changepost", id, func() error {
 		before, ok := p.EventsPosts[id]
 		if !ok {
@@ -128,7 +141,7 @@ func (p *Platform) ChangePost(ctx context.Context, id string, change func(platfo
 func slugOf(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }
 
 // EditPost changes a post as staff do.
-func (p *Platform) EditPost(id string, change func(*platform.EventPost)) {
+func (p *eventPosts) EditPost(id string, change func(*platform.EventPost)) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	post := p.EventsPosts[id]
@@ -138,7 +151,7 @@ func (p *Platform) EditPost(id string, change func(*platform.EventPost)) {
 }
 
 // EventPosts finds those of EventsPosts.
-func (p *Platform) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
+func (p *eventPosts) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
 	found := make(map[string]platform.EventPost)
 	err := p.call(ctx, "eventposts", "", func() error {
 		for _, id := range ids {
@@ -152,7 +165,7 @@ func (p *Platform) EventPosts(ctx context.Context, ids []string) (map[string]pla
 }
 
 // ChangedPosts compares whole seconds, as Ghost keeps them.
-func (p *Platform) ChangedPosts(ctx context.Context, since time.Time) (changed []platform.EventPost, err error) {
+func (p *eventPosts) ChangedPosts(ctx context.Context, since time.Time) (changed []platform.EventPost, err error) {
 	err = p.call(ctx, "changedposts", "", func() error {
 		for _, post := range p.EventsPosts {
 			if post.UpdatedAt = post.UpdatedAt.Truncate(time.Second); !post.UpdatedAt.Before(since.Truncate(time.Second)) {
@@ -170,26 +183,9 @@ func (p *Platform) ChangedPosts(ctx context.Context, since time.Time) (changed [
 	return changed, err
 }
 
-// Publication is in Berlin, and in German.
-func (p *Platform) Publication(ctx context.Context) (platform.Publication, error) {
-	return platform.Publication{Title: "The Daily", URL: "https://news.example.com/", Language: "de-AT", TimeZone: "Europe/Berlin"},
-		p.call(ctx, "publication", "", func() error { return nil })
-}
-
-// Labels searches three, without case.
-func (p *Platform) Labels(ctx context.Context, text string) (labels []string, err error) {
-	err = p.call(ctx, "labels", text, func() error {
-		labels = slices.DeleteFunc([]string{"Choir", "Guests", "Summer guests"}, func(l string) bool {
-			return !strings.Contains(strings.ToLower(l), strings.ToLower(text))
-		})
-		return nil
-	})
-	return labels, err
-}
-
 // EventsPostsInOrder returns the posts that there are, without their times, in the order in
 // which they were made.
-func (p *Platform) EventsPostsInOrder() (posts []platform.EventPost) {
+func (p *eventPosts) EventsPostsInOrder() (posts []platform.EventPost) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	for _, id := range p.order {

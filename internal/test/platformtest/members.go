@@ -4,13 +4,20 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 )
+
+// members are those of the publication.
+type members struct {
+	*faults
+
+	Members map[string]platform.Member // by ID
+	next    int                        // number of members that were ever made
+}
 
 var errDislike = &platform.Refusal{Reason: "Ghost does not like it."}
 
@@ -19,7 +26,7 @@ func refuses(m platform.Member) bool {
 	return strings.HasPrefix(m.Email, "refused") || m.Note == "refused"
 }
 
-func (p *Platform) taken(email, but string) bool {
+func (p *members) taken(email, but string) bool {
 	for id, m := range p.Members {
 		// As Ghost on SQLite does; for one address, as Ghost on MySQL.
 		if id != but && (m.Email == email || m.Email == "jane@folded.example" && email == "jané@folded.example") {
@@ -30,7 +37,7 @@ func (p *Platform) taken(email, but string) bool {
 }
 
 // Create fails with a Refusal for a taken email, and for a member that is called refused.
-func (p *Platform) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
+func (p *members) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
 	err := p.call(ctx, "create", m.Email, func() error {
 		if p.taken(m.Email, "") {
 			return &platform.Refusal{Reason: "Member already exists.", Taken: true}
@@ -47,7 +54,7 @@ func (p *Platform) Create(ctx context.Context, m platform.Member) (platform.Memb
 }
 
 // Update refuses what Create refuses.
-func (p *Platform) Update(ctx context.Context, id string, c platform.Change) (m platform.Member, err error) {
+func (p *members) Update(ctx context.Context, id string, c platform.Change) (m platform.Member, err error) {
 	err = p.call(ctx, "update", id, func() error {
 		var there bool
 		if m, there = p.Members[id]; !there {
@@ -80,7 +87,7 @@ func (p *Platform) Update(ctx context.Context, id string, c platform.Change) (m 
 }
 
 // Delete forgets a member.
-func (p *Platform) Delete(ctx context.Context, id string) error {
+func (p *members) Delete(ctx context.Context, id string) error {
 	return p.call(ctx, "delete", id, func() error {
 		if _, there := p.Members[id]; !there {
 			return platform.ErrNotFound
@@ -91,7 +98,7 @@ func (p *Platform) Delete(ctx context.Context, id string) error {
 }
 
 // FindByEmail compares without case.
-func (p *Platform) FindByEmail(ctx context.Context, email string) (m platform.Member, err error) {
+func (p *members) FindByEmail(ctx context.Context, email string) (m platform.Member, err error) {
 	err = p.call(ctx, "find", email, func() error {
 		for _, m = range p.Members {
 			if strings.EqualFold(m.Email, email) {
@@ -105,7 +112,7 @@ func (p *Platform) FindByEmail(ctx context.Context, email string) (m platform.Me
 }
 
 // Get finds a member by its ID.
-func (p *Platform) Get(ctx context.Context, id string) (m platform.Member, err error) {
+func (p *members) Get(ctx context.Context, id string) (m platform.Member, err error) {
 	err = p.call(ctx, "get", id, func() error {
 		var there bool
 		if m, there = p.Members[id]; !there {
@@ -117,7 +124,7 @@ func (p *Platform) Get(ctx context.Context, id string) (m platform.Member, err e
 }
 
 // GetAll fails as Get does: both are the call "get".
-func (p *Platform) GetAll(ctx context.Context, ids []string) (list []platform.Member, err error) {
+func (p *members) GetAll(ctx context.Context, ids []string) (list []platform.Member, err error) {
 	err = p.call(ctx, "get", "", func() error {
 		for _, id := range ids {
 			if m, there := p.Members[id]; there {
@@ -130,7 +137,7 @@ func (p *Platform) GetAll(ctx context.Context, ids []string) (list []platform.Me
 }
 
 // Count counts all members.
-func (p *Platform) Count(ctx context.Context) (n int, err error) {
+func (p *members) Count(ctx context.Context) (n int, err error) {
 	err = p.call(ctx, "count", "", func() error {
 		n = len(p.Members)
 		return nil
@@ -139,7 +146,7 @@ func (p *Platform) Count(ctx context.Context) (n int, err error) {
 }
 
 // List has pages of three.
-func (p *Platform) List(ctx context.Context, after string, since time.Time) (page []platform.Member, total int, err error) {
+func (p *members) List(ctx context.Context, after string, since time.Time) (page []platform.Member, total int, err error) {
 	err = p.call(ctx, "list", after, func() error {
 		for _, id := range slices.Sorted(maps.Keys(p.Members)) {
 			if m := p.Members[id]; id > after && !m.UpdatedAt.Before(since) {
@@ -153,46 +160,9 @@ func (p *Platform) List(ctx context.Context, after string, since time.Time) (pag
 	return page, total, err
 }
 
-// Identity is the same for all.
-func (*Platform) Identity() string { return "faulty" }
-
-// Subscribe adds to URLs.
-func (p *Platform) Subscribe(ctx context.Context, url string) error {
-	return p.call(ctx, "subscribe", url, func() error {
-		p.URLs = append(p.URLs, url)
-		return nil
-	})
-}
-
-// SignatureHeader is a name of no real platform.
-func (*Platform) SignatureHeader() string { return "Signature" }
-
-// ReadEvent takes the URL itself for a valid signature, and the body for the ID.
-func (*Platform) ReadEvent(url, signature string, body []byte, _ time.Time) (string, error) {
-	if signature != url {
-		return "", platform.ErrForged
-	}
-	return string(body), nil
-}
-
-// TestEvents adds to Tested.
-func (p *Platform) TestEvents(ctx context.Context, url string) (missing bool, err error) {
-	err = p.call(ctx, "testevents", url, func() error {
-		p.Tested = append(p.Tested, url)
-		missing = p.EventsMissing
-		return nil
-	})
-	return missing, err
-}
-
-// ChangesInBulk knows one such request: PUT /bulk.
-func (*Platform) ChangesInBulk(method, path string) ([]time.Duration, bool) {
-	return nil, method == http.MethodPut && path == "/bulk"
-}
-
 // EditMember changes a member as the platform's staff does, and returns it. It adds one
 // where there is none.
-func (p *Platform) EditMember(id string, change func(*platform.Member)) platform.Member {
+func (p *members) EditMember(id string, change func(*platform.Member)) platform.Member {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	m := p.Members[id]
@@ -203,14 +173,14 @@ func (p *Platform) EditMember(id string, change func(*platform.Member)) platform
 }
 
 // IDs returns the IDs of all members.
-func (p *Platform) IDs() []string {
+func (p *members) IDs() []string {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	return slices.Sorted(maps.Keys(p.Members))
 }
 
 // Emails returns the members' emails and names on the platform.
-func (p *Platform) Emails() []string {
+func (p *members) Emails() []string {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	list := []string{}
@@ -219,19 +189,4 @@ func (p *Platform) Emails() []string {
 	}
 	slices.Sort(list)
 	return list
-}
-
-// LoseResponses leaves all calls but FindByEmail, Get and GetAll without a response. If made is
-// set, they take effect.
-func (p *Platform) LoseResponses(made bool) {
-	err := context.DeadlineExceeded
-	if made {
-		err = Lost(err)
-	}
-	p.Fail(func(call, _ string) error {
-		if call == "find" || call == "get" {
-			return nil
-		}
-		return err
-	})
 }

@@ -5,11 +5,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
+// posts are those that editors choose for the homepage.
+type posts struct {
+	*faults
+
+	// Posts are newest first. Tags are theirs, by ID.
+	Posts []platform.Post
+	Tags  map[string][]string
+
+	// Carriers are how many posts carried a tag after each change of it.
+	Carriers map[string][]int
+}
+
 // Tagged finds Posts by Tags, which it compares as they are written.
-func (p *Platform) Tagged(ctx context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
+func (p *posts) Tagged(ctx context.Context, tags []string, most int) (map[string]platform.Tagged, error) {
 	carried := make(map[string]platform.Tagged)
 	err := p.call(ctx, "tagged", "", func() error {
 		for _, tag := range tags {
@@ -21,7 +34,7 @@ func (p *Platform) Tagged(ctx context.Context, tags []string, most int) (map[str
 	return carried, err
 }
 
-func (p *Platform) carrying(tag string) (posts []platform.Post) {
+func (p *posts) carrying(tag string) (posts []platform.Post) {
 	for _, post := range p.Posts {
 		if slices.Contains(p.Tags[post.ID], tag) {
 			posts = append(posts, post)
@@ -30,13 +43,13 @@ func (p *Platform) carrying(tag string) (posts []platform.Post) {
 	return posts
 }
 
-// Published searches Posts, without case.
-func (p *Platform) Published(ctx context.Context, search platform.PostSearch) (found []platform.Post, err error) {
+// Published searches Posts, without case and accents.
+func (p *posts) Published(ctx context.Context, search platform.PostSearch) (found []platform.Post, err error) {
 	err = p.call(ctx, "published", "", func() error {
 		for _, post := range p.Posts {
 			isWanted := post.Status == platform.Published && (search.Tag == "" || slices.Contains(p.Tags[post.ID], search.Tag))
 			for _, word := range search.Words {
-				isWanted = isWanted && strings.Contains(strings.ToLower(post.Title), strings.ToLower(word))
+				isWanted = isWanted && strings.Contains(fold.Text(post.Title), fold.Text(word))
 			}
 			if isWanted && len(found) < search.Most {
 				found = append(found, post)
@@ -47,7 +60,7 @@ func (p *Platform) Published(ctx context.Context, search platform.PostSearch) (f
 	return found, err
 }
 
-func (p *Platform) findPost(id string) (platform.Post, error) {
+func (p *posts) findPost(id string) (platform.Post, error) {
 	i := slices.IndexFunc(p.Posts, func(post platform.Post) bool { return post.ID == id })
 	if i < 0 {
 		return platform.Post{}, platform.ErrNoPost
@@ -56,7 +69,7 @@ func (p *Platform) findPost(id string) (platform.Post, error) {
 }
 
 // Post finds one of Posts.
-func (p *Platform) Post(ctx context.Context, id string) (post platform.Post, err error) {
+func (p *posts) Post(ctx context.Context, id string) (post platform.Post, err error) {
 	err = p.call(ctx, "post", id, func() (err error) {
 		post, err = p.findPost(id)
 		return err
@@ -65,16 +78,16 @@ func (p *Platform) Post(ctx context.Context, id string) (post platform.Post, err
 }
 
 // Tag changes Tags.
-func (p *Platform) Tag(ctx context.Context, id, tag string) error {
+func (p *posts) Tag(ctx context.Context, id, tag string) error {
 	return p.retag(ctx, "tag", id, tag, tag)
 }
 
 // Untag changes Tags.
-func (p *Platform) Untag(ctx context.Context, id, tag string) error {
+func (p *posts) Untag(ctx context.Context, id, tag string) error {
 	return p.retag(ctx, "untag", id, tag)
 }
 
-func (p *Platform) retag(ctx context.Context, call, id, tag string, added ...string) error {
+func (p *posts) retag(ctx context.Context, call, id, tag string, added ...string) error {
 	return p.call(ctx, call, id, func() error {
 		if _, err := p.findPost(id); err != nil {
 			return err
@@ -86,7 +99,7 @@ func (p *Platform) retag(ctx context.Context, call, id, tag string, added ...str
 }
 
 // PostsByTag returns the IDs of the posts that carry each tag.
-func (p *Platform) PostsByTag() map[string][]string {
+func (p *posts) PostsByTag() map[string][]string {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	carry := make(map[string][]string)

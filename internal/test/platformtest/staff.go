@@ -2,6 +2,8 @@ package platformtest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -24,16 +26,24 @@ var Staff = map[string]platform.StaffMember{
 	"contributor":   {Roles: []string{"Contributor"}},
 }
 
-// HasSession takes every cookie for a session.
-func (*Platform) HasSession(cookie string) bool { return cookie != "" }
+// staff are the members of [Staff].
+type staff struct {
+	*faults
+
+	Visitor platform.Visitor // of the last Staff
+	asked   map[string]int
+}
+
+// StaffSession takes every cookie for a session.
+func (*staff) StaffSession(cookie string) string { return cookie }
 
 // HasToken takes everything for a token.
-func (*Platform) HasToken(authorization string) bool { return authorization != "" }
+func (*staff) HasToken(authorization string) bool { return authorization != "" }
 
 // CheckToken lets "token" in.
-func (p *Platform) CheckToken(ctx context.Context, authorization string) error {
-	return p.call(ctx, "checktoken", authorization, func() error {
-		p.asked[authorization]++
+func (s *staff) CheckToken(ctx context.Context, authorization string) error {
+	return s.call(ctx, "checktoken", authorization, func() error {
+		s.asked[authorization]++
 		if authorization != "token" {
 			return platform.ErrNotStaff
 		}
@@ -42,51 +52,27 @@ func (p *Platform) CheckToken(ctx context.Context, authorization string) error {
 }
 
 // Staff finds a visitor in [Staff].
-func (p *Platform) Staff(ctx context.Context, visitor platform.Visitor) (member platform.StaffMember, err error) {
-	err = p.call(ctx, "staff", visitor.Cookie, func() error {
-		p.Visitor = visitor
-		p.asked[visitor.Cookie+" "+visitor.Origin]++
+func (s *staff) Staff(ctx context.Context, visitor platform.Visitor) (member platform.StaffMember, err error) {
+	err = s.call(ctx, "staff", visitor.Cookie, func() error {
+		s.Visitor = visitor
+		s.asked[visitor.Cookie+" "+visitor.Origin]++
 		var ok bool
 		if member, ok = Staff[strings.ToLower(strings.TrimPrefix(visitor.Cookie, "session="))]; !ok {
 			return platform.ErrNotStaff
 		}
 		return nil
 	})
+	if err != nil && !errors.Is(err, platform.ErrNotStaff) {
+		err = fmt.Errorf("%w: %w", platform.ErrUnanswered, err)
+	}
 	return member, err
 }
 
 // Asked returns how often each visitor was asked about: by cookie and origin, or by token.
-func (p *Platform) Asked() map[string]int {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
-	return maps.Clone(p.asked)
-}
-
-// Installed has Themes, for everybody.
-func (p *Platform) Installed(ctx context.Context, _ platform.Visitor) (themes []platform.InstalledTheme, err error) {
-	err = p.call(ctx, "installed", "", func() error {
-		themes = append(themes, p.Themes...)
-		return nil
-	})
-	return themes, err
-}
-
-// Locate finds Location.
-func (p *Platform) Locate(ctx context.Context, _ []string) (at platform.Location, err error) {
-	err = p.call(ctx, "locate", "", func() error {
-		at = p.Location
-		return nil
-	})
-	return at, err
-}
-
-// Examine finds Examination.
-func (p *Platform) Examine(ctx context.Context) (found platform.Examination, err error) {
-	err = p.call(ctx, "examine", "", func() error {
-		found = p.Examination
-		return nil
-	})
-	return found, err
+func (s *staff) Asked() map[string]int {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return maps.Clone(s.asked)
 }
 
 // StaffLimiter has the default rate limit of failed authentication: 30 a minute.

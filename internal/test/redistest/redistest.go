@@ -39,7 +39,7 @@ func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-			t.Fatal(err)
+			t.Fatalf("exec.LookPath: %v", err)
 		}
 		t.Skip("needs Redis: apt-get install redis-server")
 	}
@@ -102,7 +102,7 @@ func StartCluster(t testing.TB) (nodes []*Server) {
 	}
 	out, err := exec.Command("redis-cli", append(create, "--cluster-yes")...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("redis-cli: %v: %s", err, out)
 	}
 	wait.Until(t, func() string { // each learns of the others by and by
 		for _, node := range nodes {
@@ -176,7 +176,7 @@ func (s *Server) start() error {
 	}
 }
 
-// PID returns the process's ID.
+// PID is that of Redis's process.
 func (s *Server) PID() int { return s.process.Process.Pid }
 
 // Kill ends it with SIGKILL.

@@ -19,7 +19,7 @@ func Load(caddyfile string) error {
 	return caddy.Load(config, true)
 }
 
-// Adapt returns a Caddyfile as JSON. A warning is an error, unless it is about the
+// Adapt converts a Caddyfile to JSON. A warning is an error, unless it is about the
 // format.
 func Adapt(caddyfile string) ([]byte, error) {
 	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": "Caddyfile"})

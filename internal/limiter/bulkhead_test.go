@@ -16,19 +16,19 @@ import (
 
 const limit = 2 * time.Second
 
-// Platforms that hang take the quick lane for its limit only. Those for which there is
-// no room in the slow lane are cut off.
-func TestLanes(t *testing.T) {
+// Platforms that hang take the quick part for its limit only. Those for which there is
+// no slot in the slow part are cut off.
+func TestBulkhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lanes := limiter.NewLanes(4, 2, limit)
+		bulkhead := limiter.NewBulkhead(4, 2, limit)
 		begin := time.Now()
 		var slowed atomic.Int32
 		ended := make(chan string, 10)
 		for range 4 {
 			go func() {
-				slot, err := lanes.Acquire(t.Context(), false)
+				slot, err := bulkhead.Acquire(t.Context(), false)
 				if err != nil {
-					t.Errorf("lanes.Acquire: %v", err)
+					t.Errorf("bulkhead.Acquire: %v", err)
 					return
 				}
 				defer slot.End()
@@ -42,7 +42,7 @@ func TestLanes(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		slot, err := lanes.Acquire(t.Context(), false) // of a platform that answers
+		slot, err := bulkhead.Acquire(t.Context(), false) // of a platform that answers
 		if err != nil || time.Since(begin) != limit {
 			t.Errorf("waited %s, %v", time.Since(begin), err)
 		}
@@ -62,26 +62,26 @@ func TestLanes(t *testing.T) {
 }
 
 // Those who wait longest come first, and one who leaves takes no slot along.
-func TestLanesInOrder(t *testing.T) {
+func TestBulkheadInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lanes := limiter.NewLanes(1, 1, limit)
-		first, err := lanes.Acquire(t.Context(), false)
+		bulkhead := limiter.NewBulkhead(1, 1, limit)
+		first, err := bulkhead.Acquire(t.Context(), false)
 		if err != nil {
-			t.Fatalf("lanes.Acquire: %v", err)
+			t.Fatalf("bulkhead.Acquire: %v", err)
 		}
-		if lanes.TryAcquire(false) != nil {
+		if bulkhead.TryAcquire(false) != nil {
 			t.Error("there is a second slot")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() {
-			_, err := lanes.Acquire(ctx, false)
+			_, err := bulkhead.Acquire(ctx, false)
 			left <- err
 		}()
 		synctest.Wait()
 		var got []int
 		for i := range 3 {
-			lanes.Ask(false, func(slot *limiter.Slot) {
+			bulkhead.Ask(false, func(slot *limiter.Slot) {
 				got = append(got, i)
 				go slot.End()
 			})
@@ -90,9 +90,9 @@ func TestLanesInOrder(t *testing.T) {
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("<-left: %v, want %v", err, context.Canceled)
 		}
-		slow, err := lanes.Acquire(t.Context(), true) // does not wait for the quick lane
+		slow, err := bulkhead.Acquire(t.Context(), true) // does not wait for the quick part
 		if err != nil {
-			t.Fatalf("lanes.Acquire: %v", err)
+			t.Fatalf("bulkhead.Acquire: %v", err)
 		}
 		slow.End()
 		first.End()
@@ -100,26 +100,26 @@ func TestLanesInOrder(t *testing.T) {
 		if diff := cmp.Diff([]int{0, 1, 2}, got); diff != "" {
 			t.Errorf("got (-want +got):\n%s", diff)
 		}
-		if slot, err := lanes.Acquire(t.Context(), false); err != nil {
-			t.Error("the lane stays taken")
+		if slot, err := bulkhead.Acquire(t.Context(), false); err != nil {
+			t.Error("the part stays taken")
 		} else {
 			slot.End()
 		}
 	})
 }
 
-// TryAcquire leaves half of the quick lane to those who have nothing yet.
-func TestLanesTryAcquire(t *testing.T) {
-	lanes := limiter.NewLanes(6, 1, limit)
+// TryAcquire leaves half of the quick part to those who have nothing yet.
+func TestBulkheadTryAcquire(t *testing.T) {
+	bulkhead := limiter.NewBulkhead(6, 1, limit)
 	var taken []*limiter.Slot
-	for slot := lanes.TryAcquire(false); slot != nil; slot = lanes.TryAcquire(false) {
+	for slot := bulkhead.TryAcquire(false); slot != nil; slot = bulkhead.TryAcquire(false) {
 		taken = append(taken, slot)
 	}
 	if len(taken) != 3 {
 		t.Errorf("%d of 6 are taken", len(taken))
 	}
 	taken[0].End()
-	if lanes.TryAcquire(false) == nil {
+	if bulkhead.TryAcquire(false) == nil {
 		t.Error("a slot that has ended is still taken")
 	}
 }

@@ -1,0 +1,72 @@
+package edge
+
+import (
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/pool"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// base is what all parts of an edge need.
+type base struct {
+	Options
+	Shared
+
+	keyring  *seal.Keyring
+	store    *openStore // nil unless something needs it
+	releases pool.Releases
+}
+
+// prepareStore checks what the configuration says of the store.
+func (b *base) prepareStore() (err error) {
+	if b.keyring, err = b.Config.Keyring(b.Placeholders); err != nil || b.Config.Store == nil {
+		return err
+	}
+	_, _, err = b.resolveStore()
+	return err
+}
+
+// prepareShared is prepareStore for what [Shared] needs.
+func (b *base) prepareShared() (err error) {
+	b.Shared, err = newShared(b.Options, &b.releases)
+	return err
+}
+
+func (b *base) resolveStore() (database.Kind, string, error) {
+	kind, source, err := b.Config.Store.Resolve(b.Placeholders, b.StoreFile)
+	return kind, source, config.In("lychgate", "", err)
+}
+
+// useStore checks what the configuration says of the store, and has it opened
+// for one more user when the edge starts.
+func (b *base) useStore(user storeUser) (*openStore, error) {
+	if b.store == nil {
+		kind, source, err := b.resolveStore()
+		if err != nil {
+			return nil, err
+		}
+		b.store = &openStore{kind: kind, source: source, logger: b.Logger}
+	}
+	b.store.users = append(b.store.users, user)
+	return b.store, nil
+}
+
+// StoreKind returns which store is used, "none" for none.
+func (b *base) StoreKind() database.Kind {
+	if b.store == nil {
+		return "none"
+	}
+	return b.store.kind
+}
+
+func (b *base) connect(site *Site) (platform.Platform, error) {
+	if site.Platform != nil {
+		return site.Platform, nil
+	}
+	connected, err := site.Config.Platform.Connect(b.Placeholders)
+	if err == nil {
+		site.Platform = connected
+	}
+	return connected, err
+}

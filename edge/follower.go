@@ -1,0 +1,198 @@
+package edge
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/pool"
+	"github.com/lychgate/caddy-lychgate/sites"
+)
+
+// snapshot is what was last seen of the sites in a store. It outlives a configuration,
+// so that a reload while the store is away loses no site.
+type snapshot struct {
+	mu   sync.Mutex
+	list map[string]sites.Site
+}
+
+var snapshots pool.Pool[databaseKey, *snapshot]
+
+func (s *snapshot) sites() []sites.Site {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.list))
+}
+
+func (s *snapshot) keep(changes []sites.Site) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, site := range changes {
+		if site.RemovedAt.IsZero() {
+			s.list[site.Name] = site
+		} else {
+			delete(s.list, site.Name)
+		}
+	}
+}
+
+// changesInterval is how often the store is asked for changes. A change is live
+// on each edge that much later at most, and the time to read it.
+const changesInterval = time.Second
+
+// follower follows the changes of the sites in the store as they come.
+type follower struct {
+	served   *servedSites
+	apply    func(changes []sites.Site) // while mu is held
+	logger   *zap.Logger
+	started  time.Time // a moment before anything is noted
+	snapshot *snapshot
+	store    atomic.Pointer[sites.SQL] // nil while the store is away
+
+	mu       sync.Mutex // changes are applied one after the other
+	revision int64
+	checked  atomic.Int64 // when the store was last asked for changes, as uptime
+	failed   atomic.Int64 // when it last did not answer, likewise
+}
+
+func newFollower(served *servedSites, logger *zap.Logger) *follower {
+	return &follower{served: served, logger: logger, started: time.Now().Add(-time.Second)}
+}
+
+// watch applies changes as they come, until ctx is done.
+func (f *follower) watch(ctx context.Context) {
+	away := false
+	for {
+		bounded, cancel := context.WithTimeout(ctx, openTimeout)
+		err := f.Refresh(bounded)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !away:
+			f.logger.Error("cannot read changed sites in the store; serving them as last read", zap.Error(err))
+		case err == nil && away:
+			f.logger.Info("read changed sites in the store again")
+		}
+		away = err != nil
+		if !waitFor(ctx, changesInterval) {
+			return
+		}
+	}
+}
+
+// Refresh applies the changes since the last time.
+func (f *follower) Refresh(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refreshLocked(ctx)
+}
+
+func (f *follower) refreshLocked(ctx context.Context) error {
+	store, before := f.store.Load(), f.revision
+	changes, last, err := store.Changes(ctx, before)
+	if err == nil && last < before { // the store was put back to an earlier state
+		before = 0
+		changes, last, err = store.Changes(ctx, 0)
+	}
+	if err != nil {
+		f.failed.Store(int64(f.uptime()))
+		return err
+	}
+	if before == 0 {
+		changes = append(changes, f.absentFrom(changes)...)
+	}
+	f.snapshot.keep(changes)
+	f.apply(changes)
+	f.revision = last
+	f.checked.Store(int64(f.uptime()))
+	return nil
+}
+
+// restore applies what was last seen of the sites, by this edge or the one before.
+func (f *follower) restore(key databaseKey, r *pool.Releases) (err error) {
+	f.snapshot, err = snapshots.Load(key, r, func() (*snapshot, error) {
+		return &snapshot{list: make(map[string]sites.Site)}, nil
+	})
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.apply(f.snapshot.sites())
+	return nil
+}
+
+// absentFrom returns the sites that are served and not in a list, as removed ones.
+func (f *follower) absentFrom(list []sites.Site) (removed []sites.Site) {
+	there := make(map[string]bool)
+	for _, kept := range list {
+		there[kept.Name] = true
+	}
+	for name := range *f.served.inStore.Load() {
+		if !there[name] {
+			removed = append(removed, sites.Site{Name: name, RemovedAt: time.Now()})
+		}
+	}
+	return removed
+}
+
+const (
+	// currentTTL is how long a site is taken to be as it is in the store where a write is
+	// brought to its platform, so that none goes to where the site was before.
+	currentTTL = 100 * time.Millisecond
+
+	// currentTimeout is how long the store may take to say so.
+	currentTimeout = 2 * time.Second
+)
+
+func (f *follower) uptime() time.Duration { return time.Since(f.started) }
+
+// isWithin reports whether something was less than currentTTL ago.
+func (f *follower) isWithin(at *atomic.Int64) bool {
+	then := at.Load()
+	return then != 0 && f.uptime()-time.Duration(then) < currentTTL
+}
+
+// currentStored returns the site of a name as it is in the store now, nil for none, and while
+// the store is away.
+func (f *follower) currentStored(name string) *Site {
+	if !f.isWithin(&f.checked) {
+		f.mu.Lock()
+		if !f.isWithin(&f.checked) && !f.isWithin(&f.failed) && f.store.Load() != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), currentTimeout)
+			_ = f.refreshLocked(ctx) // watch says so
+			cancel()
+		}
+		f.mu.Unlock()
+	}
+	if !f.isWithin(&f.checked) {
+		return nil
+	}
+	return f.served.storedSite(name)
+}
+
+// current returns a site by its name, as it is in the configuration or in the store now, nil
+// for none.
+func (f *follower) current(name string) *Site {
+	if site := f.served.byName[name]; site != nil {
+		return site
+	}
+	return f.currentStored(name)
+}
+
+// platformsOf returns a function that finds the platform of a site by its name, as the site is
+// now. It is nil for a site that is not served, and for a platform that is no T.
+func platformsOf[T any](f *follower) func(name string) T {
+	return func(name string) (of T) {
+		if site := f.current(name); site != nil && site.Locked == nil {
+			of, _ = site.Platform.(T)
+		}
+		return of
+	}
+}

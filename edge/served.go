@@ -1,0 +1,83 @@
+package edge
+
+import "sync/atomic"
+
+// servedSites are the sites that are served, of the configuration and in the store.
+type servedSites struct {
+	byHost  map[string]*Site                 // of the configuration
+	byName  map[string]*Site                 // of the configuration
+	inStore atomic.Pointer[map[string]*Site] // by name; never changed, but replaced
+	live    atomic.Pointer[liveSites]        // all
+}
+
+func newServedSites() *servedSites {
+	s := new(servedSites)
+	s.inStore.Store(&map[string]*Site{})
+	return s
+}
+
+// configure has the sites of the configuration served.
+func (s *servedSites) configure(b *base) error {
+	if _, err := b.Config.ManifestFile(); err != nil {
+		return err
+	}
+	hosts, err := b.Config.ResolveSites(b.Placeholders)
+	if err != nil {
+		return err
+	}
+	if err := b.Config.CheckKeys(b.Placeholders); err != nil {
+		return err
+	}
+	s.byHost, s.byName = make(map[string]*Site), make(map[string]*Site)
+	for name, of := range hosts {
+		site := &Site{Name: name, Hosts: of, Config: b.Config.Sites[name], Metrics: loadSiteMetrics(name, &b.releases)}
+		s.byName[name] = site
+		for _, host := range of {
+			s.byHost[host] = site
+		}
+	}
+	s.live.Store(new(liveSites(s.byHost)))
+	return nil
+}
+
+// at returns the site that a request's Host names, or nil.
+func (s *servedSites) at(host string) *Site { return (*s.live.Load()).at(host) }
+
+// storedSite returns a site in the store by its name, nil for none.
+func (s *servedSites) storedSite(name string) *Site { return (*s.inStore.Load())[name] }
+
+// SiteOf returns a site of the configuration by its name, nil for none.
+func (s *servedSites) SiteOf(name string) *Site { return s.byName[name] }
+
+// Serves reports whether there is a site of a name, of the configuration or in the store.
+func (s *servedSites) Serves(name string) bool {
+	return s.byName[name] != nil || s.storedSite(name) != nil
+}
+
+// Hosts returns the hosts of all sites that are served now.
+func (s *servedSites) Hosts() (hosts []string) {
+	for host := range *s.live.Load() {
+		hosts = append(hosts, host)
+	}
+	return hosts
+}
+
+// ConfiguredHosts returns the name of the site of each host of the configuration.
+func (s *servedSites) ConfiguredHosts() map[string]string {
+	names := make(map[string]string)
+	for host, site := range s.byHost {
+		names[host] = site.Name
+	}
+	return names
+}
+
+// close lets go of the platforms.
+func (s *servedSites) close() (errs []error) {
+	for _, site := range s.byName {
+		errs = append(errs, site.close())
+	}
+	for _, site := range *s.inStore.Load() {
+		errs = append(errs, site.close())
+	}
+	return errs
+}

@@ -1,0 +1,116 @@
+package desk
+
+import (
+	"context"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/events"
+)
+
+// This file shows a month of events as a calendar, in the time zone of the site.
+
+// maxMonthEvents bounds the events of a month that are shown.
+const maxMonthEvents = 300
+
+// shownMonth is a month, in weeks that begin on a Monday.
+type shownMonth struct {
+	Name           string
+	Before, Behind monthLink
+	Weeks          [][]shownDay
+	More           int    // events that are not shown
+	List           string // the address of the list of them
+}
+
+// monthLink leads to a month nearby.
+type monthLink struct{ Name, Address string }
+
+type shownDay struct {
+	Date    string // 2026-05-04
+	Name    string // Monday, 4 May
+	Number  int
+	IsOther bool // it is of the month before or behind
+	IsToday bool
+	Events  []dayEvent
+}
+
+// dayEvent is an event on a day.
+type dayEvent struct {
+	ID, Name, Status string
+	Time             string // of its start, "" on the days after that one, and for a whole day
+}
+
+// month fills in the month that is chosen.
+func (r *eventsView) month(ctx context.Context, shown *eventList, zone *time.Location) error {
+	filter := shown.Filter
+	query := filter.query(zone)
+	page, err := r.events.List(ctx, r.site.Name, query)
+	list := page.Events
+	for total := page.Total; err == nil && page.Next != "" && len(list) < maxMonthEvents; list = append(list, page.Events...) {
+		query.After = page.Next
+		page, err = r.events.List(ctx, r.site.Name, query)
+		page.Total = total
+	}
+	if err != nil {
+		return away(err)
+	}
+	list = list[:min(len(list), maxMonthEvents)]
+	month := monthOf(query.From, r.events.Now().In(zone))
+	for _, e := range list {
+		month.add(e, zone)
+	}
+	shown.Total, month.More = page.Total, page.Total-len(list)
+	near := func(by int) monthLink {
+		f := filter
+		f.Month = query.From.AddDate(0, by, 0).Format(events.MonthFormat)
+		return monthLink{monthName(f.Month), f.address("")}
+	}
+	month.Before, month.Behind = near(-1), near(1)
+	filter.View = allTab
+	month.List = filter.address("")
+	shown.Month = month
+	return nil
+}
+
+// monthOf returns the month that begins at a time, without events.
+func monthOf(first, now time.Time) *shownMonth {
+	m := &shownMonth{Name: first.Format("January 2006")}
+	back := (int(first.Weekday()) + 6) % 7 // days since Monday
+	for day := first.AddDate(0, 0, -back); len(m.Weeks) == 0 || day.Before(first.AddDate(0, 1, 0)); {
+		var week []shownDay
+		for range 7 {
+			week = append(week, shownDay{
+				Date: day.Format(time.DateOnly), Name: day.Format("Monday, 2 January"), Number: day.Day(),
+				IsOther: day.Month() != first.Month(), IsToday: day.Format(time.DateOnly) == now.Format(time.DateOnly),
+			})
+			day = day.AddDate(0, 0, 1)
+		}
+		m.Weeks = append(m.Weeks, week)
+	}
+	return m
+}
+
+// add shows an event on each of its days.
+func (m *shownMonth) add(e events.Event, zone *time.Location) {
+	w := e.When()
+	first, last := w.Start, w.LastDay()
+	if !w.AllDay { // days of the event's own zone otherwise, as all lists have them
+		first, last = w.Start.In(zone), w.Start.In(zone)
+		if w.End.After(w.Start) {
+			last = w.End.Add(-time.Millisecond).In(zone)
+		}
+	}
+	from, until := first.Format(time.DateOnly), last.Format(time.DateOnly)
+	for _, week := range m.Weeks {
+		for i := range week {
+			day := &week[i]
+			if day.Date < from || day.Date > until {
+				continue
+			}
+			of := dayEvent{ID: e.ID, Name: nameOf(e.Values), Status: string(e.Status)}
+			if day.Date == from && !w.AllDay {
+				of.Time = first.Format(clockFormat)
+			}
+			day.Events = append(day.Events, of)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+)
+
+// ErrTooLong is the cause with which a call is canceled that found no slot in the slow
+// part.
+var ErrTooLong = errors.New("the call took too long, while many other platforms do not respond")
+
+// Bulkhead keeps calls that hang from using up all slots. What takes long in the quick
+// part goes on in the slow one, and is canceled if that is full. What is known to hang
+// starts in the slow part. It may be used by many goroutines at once.
+type Bulkhead struct {
+	limit       time.Duration
+	quick, slow *Limiter
+}
+
+// Slot is the right to make a call, until End.
+type Slot struct {
+	bulkhead *Bulkhead
+	slowed   func()
+	cancel   context.CancelCauseFunc
+
+	mu    sync.Mutex
+	part  *Limiter // nil once it has ended
+	timer *time.Timer
+}
+
+// NewBulkhead makes parts for so many calls at once. A call in the quick part takes limit
+// at most; 0 is no limit.
+func NewBulkhead(quick, slow int, limit time.Duration) *Bulkhead {
+	return &Bulkhead{limit: limit, quick: of(quick, math.MaxInt), slow: of(slow, math.MaxInt)}
+}
+
+func (b *Bulkhead) part(slow bool) *Limiter {
+	if slow {
+		return b.slow
+	}
+	return b.quick
+}
+
+// Ask has granted called when there is a slot: before Ask returns, or by another goroutine
+// that ends its slot. It must not block.
+func (b *Bulkhead) Ask(slow bool, granted func(*Slot)) {
+	part := b.part(slow)
+	_, _ = part.queue("", func() { granted(&Slot{bulkhead: b, part: part}) }) // fails only once closed, which a Bulkhead never is
+	part.grant()
+}
+
+// Acquire waits for a slot. Those who wait longest come first. Errors: that of ctx.
+func (b *Bulkhead) Acquire(ctx context.Context, slow bool) (*Slot, error) {
+	part := b.part(slow)
+	if err := part.Acquire(ctx, ""); err != nil {
+		return nil, err
+	}
+	return &Slot{bulkhead: b, part: part}, nil
+}
+
+// TryAcquire takes a slot if more than half of the part is free and nobody waits;
+// otherwise it is nil. So who has a slot already leaves half of the part to who has none.
+func (b *Bulkhead) TryAcquire(slow bool) *Slot {
+	part := b.part(slow)
+	if !part.TryAcquireUpTo(part.total/2, "") {
+		return nil
+	}
+	return &Slot{bulkhead: b, part: part}
+}
+
+// Begin derives the context of the call. The limit of the quick part counts from now on.
+// Once it has passed, slowed is called, which must not block. It is not called after End.
+func (s *Slot) Begin(ctx context.Context, slowed func()) context.Context {
+	ctx, s.cancel = context.WithCancelCause(ctx)
+	s.slowed = slowed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.part == s.bulkhead.quick && s.bulkhead.limit > 0 {
+		s.timer = time.AfterFunc(s.bulkhead.limit, s.slowDown)
+	}
+	return ctx
+}
+
+// slowDown moves the call to the slow part, or cancels it.
+func (s *Slot) slowDown() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.part == nil {
+		return
+	}
+	s.slowed()
+	if !s.bulkhead.slow.tryMove() {
+		s.cancel(ErrTooLong)
+		return
+	}
+	s.part = s.bulkhead.slow
+	s.bulkhead.quick.Release("")
+}
+
+// tryMove takes a slot for a call that is under way, before those who wait to begin.
+func (l *Limiter) tryMove() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken >= l.total {
+		return false
+	}
+	l.take("")
+	return true
+}
+
+// End ends the slot, and the context that Begin returned. It may be called again.
+func (s *Slot) End() {
+	s.mu.Lock()
+	part := s.part
+	s.part = nil
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.mu.Unlock()
+	if s.cancel != nil {
+		s.cancel(nil)
+	}
+	if part != nil {
+		part.Release("")
+	}
+}

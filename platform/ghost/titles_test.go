@@ -1,0 +1,129 @@
+package ghost
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// found returns the titles of the posts that a search finds.
+func found(t *testing.T, c *Client, search platform.PostSearch) (titles []string) {
+	t.Helper()
+	list, err := c.Published(t.Context(), search)
+	if err != nil {
+		t.Fatalf("c.Published: %v", err)
+	}
+	for _, p := range list {
+		titles = append(titles, p.Title)
+	}
+	return titles
+}
+
+// An editor finds a post without typing its accents, within a tag too, and once it is renamed. One
+// that is not published any more is not found.
+func TestRealSearchWithoutAccents(t *testing.T) {
+	c := newClient(t, realConfig(t))
+	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
+	naive := addPost(t, c, map[string]any{"title": "Naïve " + unique, "status": "published", "published_at": "2026-01-01T00:00:00Z"})
+	addPost(t, c, map[string]any{"title": "Große Straße " + unique, "status": "published", "published_at": "2026-01-02T00:00:00Z", "tags": []any{map[string]string{"name": "Roads " + unique}}})
+	addPost(t, c, map[string]any{"title": "Straße als Entwurf " + unique, "status": "draft"})
+	for name, test := range map[string]struct {
+		search platform.PostSearch
+		want   []string
+	}{
+		"an accent":              {platform.PostSearch{Words: []string{"naive", unique}, Most: 10}, []string{"Naïve " + unique}},
+		"as it is written":       {platform.PostSearch{Words: []string{"Naïve", unique}, Most: 10}, []string{"Naïve " + unique}},
+		"in capitals":            {platform.PostSearch{Words: []string{"NAÏVE", unique}, Most: 10}, []string{"Naïve " + unique}},
+		"a letter that is two":   {platform.PostSearch{Words: []string{"strasse", "GROSSE", unique}, Most: 10}, []string{"Große Straße " + unique}},
+		"of a tag":               {platform.PostSearch{Words: []string{"strasse", unique}, Tag: "Roads " + unique, Most: 10}, []string{"Große Straße " + unique}},
+		"not of a tag":           {platform.PostSearch{Words: []string{"naive", unique}, Tag: "Roads " + unique, Most: 10}, nil},
+		"not all words":          {platform.PostSearch{Words: []string{"naive", "strasse", unique}, Most: 10}, nil},
+		"the newest of them all": {platform.PostSearch{Words: []string{unique}, Most: 1}, []string{"Große Straße " + unique}},
+	} {
+		if diff := cmp.Diff(test.want, found(t, c, test.search)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	change := func(fields map[string]any) {
+		t.Helper()
+		p, err := c.getPost(t.Context(), naive)
+		if err != nil {
+			t.Fatalf("c.getPost: %v", err)
+		}
+		fields["updated_at"] = p.UpdatedAt
+		if err := c.postClient.call(t.Context(), http.MethodPut, "/posts/"+naive+"/", nil, map[string]any{"posts": []any{fields}}, nil); err != nil {
+			t.Fatalf("c.postClient.call: %v", err)
+		}
+		for _, list := range c.titles.lists { // as after some seconds
+			list.askedAt = time.Time{}
+		}
+	}
+	change(map[string]any{"title": "Crème " + unique})
+	if diff := cmp.Diff([]string{"Crème " + unique}, found(t, c, platform.PostSearch{Words: []string{"creme", unique}, Most: 10})); diff != "" {
+		t.Errorf("after it was renamed (-want +got):\n%s", diff)
+	}
+	change(map[string]any{"status": "draft"})
+	if diff := cmp.Diff([]string(nil), found(t, c, platform.PostSearch{Words: []string{"creme", unique}, Most: 10})); diff != "" {
+		t.Errorf("after it was unpublished (-want +got):\n%s", diff)
+	}
+}
+
+// What is kept of the titles of a Ghost is bounded, however many posts it has, and is forgotten
+// once nobody searches.
+func TestTitlesAreBounded(t *testing.T) {
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		w.Header().Set("Content-Type", "application/json")
+		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+		var list []string
+		for i := range maxPage {
+			list = append(list, `{"id": "`+strconv.Itoa(page*maxPage+i)+`", "title": "Straße", "status": "published", "published_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"}`)
+		}
+		_, _ = w.Write([]byte(`{"posts": [` + strings.Join(list, ",") + `]}`))
+	}))
+	defer server.Close()
+	c := newClient(t, Config{URL: server.URL, AdminKey: "6b07062de9ca563ebaf253f4:" + strings.Repeat("0a", 32)})
+	list := c.titles.list("")
+	if err := c.readTitles(t.Context(), "", list); err != nil {
+		t.Fatalf("c.readTitles: %v", err)
+	}
+	if got, want := []int{len(list.posts), requests, len(list.matching([]string{"strasse"}, 100))}, []int{maxTitles, maxTitles / maxPage, 100}; !cmp.Equal(want, got) {
+		t.Errorf("got %d titles by %d requests, and %d that match, want %d", got[0], got[1], got[2], want)
+	}
+	for i := range 10 * maxTitleLists {
+		c.titles.list(strconv.Itoa(i))
+	}
+	if got := len(c.titles.lists); got > maxTitleLists {
+		t.Errorf("got %d lists, want at most %d", got, maxTitleLists)
+	}
+}
+
+// Titles are forgotten once nobody has searched for a while.
+func TestTitlesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &titleIndex{lists: make(map[string]*titleList)}
+		defer x.close()
+		x.list("")
+		time.Sleep(titlesTTL - time.Second)
+		x.list("")
+		time.Sleep(titlesTTL - time.Second)
+		if got := len(x.lists); got != 1 {
+			t.Errorf("got %d lists while somebody searches, want 1", got)
+		}
+		time.Sleep(2 * time.Second)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if got := len(x.lists); got != 0 {
+			t.Errorf("got %d lists after a while, want none", got)
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package registration
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// This file removes registrations: what they say of a member, and those of an event or a site.
+
+// removeSeats deletes the registrations for an event.
+func removeSeats(ctx context.Context, tx *sql.Tx, site, event string) error {
+	for _, text := range []string{removeRegistrations, removeTaken} {
+		if _, err := tx.ExecContext(ctx, text, site, event); err != nil {
+			return database.Wrap("removing registrations", err)
+		}
+	}
+	return nil
+}
+
+// forgetMember removes what registrations say of a member who was deleted. That they registered
+// stays, without saying who they are.
+func forgetMember(ctx context.Context, db *database.DB, site, member string) error {
+	_, err := db.Write.ExecContext(ctx, forgetMemberLabels, site, member)
+	return database.Wrap("forgetting a registrant", errors.Join(err, db.InTx(ctx, func(tx *sql.Tx) error {
+		for _, text := range []string{countForgotten, forgetPerson} {
+			if _, err := tx.ExecContext(ctx, text, site, member); err != nil {
+				return err
+			}
+		}
+		return nil
+	})))
+}
+
+// Forget deletes all that is kept of a site that is not served any more.
+func Forget(ctx context.Context, db *database.DB, site string) error {
+	for _, text := range []string{forgetRegistrations, forgetTaken, forgetLabels} {
+		if _, err := db.Write.ExecContext(ctx, text, site); err != nil {
+			return database.Wrap("deleting the registrations of site "+site, err)
+		}
+	}
+	return nil
+}
+
+const (
+	// countForgotten comes first: its rows are what other changes of the lists wait for.
+	countForgotten = `UPDATE registrations_taken SET version = version + 1
+		WHERE site = $1 AND event IN (SELECT event FROM registrations WHERE site = $1 AND member = $2)`
+	forgetPerson = `UPDATE registrations SET email = '', name = '', search = '', changed =
+			(SELECT version FROM registrations_taken t WHERE t.site = registrations.site AND t.event = registrations.event)
+		WHERE site = $1 AND member = $2`
+	forgetMemberLabels = `DELETE FROM registration_labels WHERE site = $1 AND member = $2`
+
+	removeRegistrations = `DELETE FROM registrations WHERE site = $1 AND event = $2`
+	removeTaken         = `DELETE FROM registrations_taken WHERE site = $1 AND event = $2`
+	forgetRegistrations = `DELETE FROM registrations WHERE site = $1`
+	forgetTaken         = `DELETE FROM registrations_taken WHERE site = $1`
+	forgetLabels        = `DELETE FROM registration_labels WHERE site = $1`
+)

@@ -1,0 +1,25 @@
+package work
+
+import "context"
+
+// Asker is who asks for work.
+type Asker struct {
+	Name string // for people, "" for nobody of the staff
+
+	// IsUnanswered means that the platform has just not answered a question about the asker. What
+	// they ask for is enqueued, and nobody waits for an attempt.
+	IsUnanswered bool
+}
+
+type askerKey struct{}
+
+// WithAsker returns a context in which work that is enqueued is an asker's.
+func WithAsker(ctx context.Context, a Asker) context.Context {
+	return context.WithValue(ctx, askerKey{}, a)
+}
+
+// AskerOf returns the asker of a context, the zero value for none.
+func AskerOf(ctx context.Context) Asker {
+	a, _ := ctx.Value(askerKey{}).(Asker)
+	return a
+}

@@ -1,0 +1,40 @@
+package work
+
+import (
+	"database/sql"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+)
+
+// Who asked for what is pending is kept with it. Nobody waits for an attempt at a platform that
+// has just not answered, and what was asked for is done all the same.
+func TestAsker(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		b := newBench(t, db, "daily")
+		ctx := WithAsker(t.Context(), Asker{Name: "Jane", IsUnanswered: true})
+		enqueue := b.Enqueuer("daily", "posts")
+		var task Task
+		err := b.db.InTx(ctx, func(tx *sql.Tx) (err error) {
+			task, err = enqueue(ctx, tx, Task{Site: "daily", Kind: "posts", Key: "1"})
+			return err
+		})
+		if err != nil {
+			t.Fatalf("b.db.InTx: %v", err)
+		}
+		if a, isKnown := b.Try(ctx, task); isKnown {
+			t.Errorf("an attempt was made: got %+v, want none", a)
+		}
+		list, _, err := b.Pending(t.Context(), "daily", 10)
+		if err != nil || len(list) != 1 || list[0].AskedBy != "Jane" {
+			t.Errorf("pending: got %+v, %v; want one task that Jane asked for", list, err)
+		}
+		b.settleAll()
+		if diff := cmp.Diff([]string{"1"}, b.done); diff != "" {
+			t.Errorf("done (-want +got):\n%s", diff)
+		}
+	})
+}
