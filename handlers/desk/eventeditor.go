@@ -131,13 +131,6 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	return eventsPage{Notice: in.notice, Editor: shown}, nil
 }
 
-// owner is a name for who edits and the site, of which a browser that others use too does not say
-// who that is.
-func (r *eventsView) owner() string {
-	sum := sha256.Sum256([]byte(r.site.Name + "\x00" + r.member.ID))
-	return hex.EncodeToString(sum[:8])
-}
-
 // addKept adds what is kept beside an event: how many are registered, and who did what.
 func (r *eventsView) addKept(ctx context.Context, shown *eventEditor, e events.Event) error {
 	if e.ID == "" {
@@ -153,6 +146,13 @@ func (r *eventsView) addKept(ctx context.Context, shown *eventEditor, e events.E
 	}
 	shown.Guests, shown.History = places[0], r.shownDeeds(entries)
 	return nil
+}
+
+// owner is a name for who edits and the site, of which a browser that others use too does not say
+// who that is.
+func (r *eventsView) owner() string {
+	sum := sha256.Sum256([]byte(r.site.Name + "\x00" + r.member.ID))
+	return hex.EncodeToString(sum[:8])
 }
 
 // maxShownValue is how much of a value is shown where it is only read, in code points.
