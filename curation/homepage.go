@@ -40,8 +40,11 @@ const (
 	maxPosts = 1000
 
 	// FoundStep is how many posts a search returns at first, and how many more each time that
-	// more are wanted, up to MaxFound.
-	FoundStep, MaxFound = 20, 80
+	// more are wanted.
+	FoundStep = 20
+
+	// MaxFound bounds the posts that a search returns.
+	MaxFound = 80
 
 	// maxRecent is how many posts are asked for, of which those of events are left out.
 	maxRecent = 100

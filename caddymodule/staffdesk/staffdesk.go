@@ -232,7 +232,7 @@ func (h *StaffDesk) siteOf(site *edge.Site) *desk.CurationSite {
 	of := &desk.CurationSite{Site: site.Themes, Posts: posts, Curator: h.curator.Curator}
 	if _, ok := site.Platform.(platform.EventHost); ok {
 		of.OfEvents = func(ctx context.Context, ids []string) ([]string, error) {
-			service, err := h.events.Service()
+			service, err := h.events.Service() //nolint:contextcheck // the store is opened for all who ask
 			if err != nil {
 				return nil, err
 			}

@@ -396,7 +396,7 @@ func TestEventWithoutType(t *testing.T) {
 			t.Errorf("without %q: %s", want, got)
 		}
 	}
-	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 16 || got[0] != "Name: input type=text f.name value=Party data-most=255" {
+	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 17 || got[0] != "Name: input type=text f.name value=Party data-most=255" {
 		t.Errorf("as another type: %q", got)
 	}
 	h.Ghost.Do(func() {

@@ -442,7 +442,7 @@ func TestEventsWithoutJavaScript(t *testing.T) {
 	diff(t, "mine", "Lychgate day", r.only(t).Values["name"])
 	for _, step := range [][]string{
 		{"Cancel event…", "Cancel the event", "The event is cancelled. Its page stays, and says so."},
-		{"Duplicate…", "Duplicate the event", "This is the copy, a draft without slug and date."},
+		{"Duplicate…", "Duplicate the event", "This is the copy, a draft."},
 		{"Delete…", "Delete the event", "The event was deleted. Its post, if it had one, stays in Ghost as a draft."},
 	} {
 		v.press(step[0])
