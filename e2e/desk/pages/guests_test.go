@@ -152,7 +152,7 @@ func TestGuestList(t *testing.T) {
 	v.press("Remove Jane Doe")
 	v.says("Jane Doe was removed. Undo")
 	diff(t, "after removing", registration.Tally{Registered: 2, Cancelled: 1, Most: 2}, r.tally(t, id))
-	diff(t, "who cancelled", true, js[bool](v, "text($('.guests td:nth-child(3)')).endsWith(' by Staff')"))
+	diff(t, "who cancelled", true, js[bool](v, "text($('.guests td:nth-child(3)')).endsWith(' by Edda')"))
 	v.press("Undo")
 	v.Until("button('Add over the limit')")
 	v.press("Add over the limit")
