@@ -73,28 +73,52 @@ func (s *Service) Copy(ctx context.Context, site, id string, c Copies) ([]Event,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.hasRoom(ctx, site, len(dates)); err != nil {
-		return nil, err
-	}
-	var made []Event
-	for _, date := range dates {
-		copied, err := s.copyTo(ctx, &e, date, c.Key)
-		if err != nil {
+	made := make([]Event, len(dates))
+	missing := 0
+	for i, date := range dates {
+		if made[i], err = s.copied(ctx, &e, date, c.Key); err != nil {
 			return nil, err
 		}
-		made = append(made, copied)
+		if made[i].ID == "" {
+			missing++
+		}
+	}
+	if err := s.hasRoom(ctx, site, missing); missing > 0 && err != nil {
+		return nil, err
+	}
+	for i, date := range dates {
+		if made[i].ID != "" {
+			continue
+		}
+		if made[i], err = s.copyTo(ctx, &e, date, c.Key); err != nil {
+			return nil, err
+		}
 	}
 	return made, nil
 }
 
-// copyTo keeps a copy on a date, or returns the one that was made with the key.
+// copyID is the ID of a copy on a date that a key makes.
+func (s *Service) copyID(e *Event, date time.Time, key string) string {
+	return idOf(e.Site, s.by.ID, encode([]string{"copy", e.ID, key, date.Format(dateFormat)}))
+}
+
+// copied returns the copy on a date that was made with the key, a zero one if none was.
+func (s *Service) copied(ctx context.Context, e *Event, date time.Time, key string) (Event, error) {
+	if key == "" {
+		return Event{}, nil
+	}
+	made, err := s.Find(ctx, e.Site, s.copyID(e, date, key))
+	if errors.Is(err, ErrNotFound) {
+		return Event{}, nil
+	}
+	return made, err
+}
+
+// copyTo keeps a copy on a date.
 func (s *Service) copyTo(ctx context.Context, e *Event, date time.Time, key string) (Event, error) {
 	id := newID()
 	if key != "" {
-		id = idOf(e.Site, s.by.ID, encode([]string{"copy", e.ID, key, date.Format(dateFormat)}))
-		if made, err := s.Find(ctx, e.Site, id); !errors.Is(err, ErrNotFound) {
-			return made, err
-		}
+		id = s.copyID(e, date, key)
 	}
 	values, err := Edit{e.Theme, e.Type, e.valuesOn(date, s.Posts.limits(e.Site).Title)}.checked()
 	if err != nil {

@@ -77,7 +77,11 @@ func TestCopiesThatAreRefused(t *testing.T) {
 	if len(made) != MaxCopies || made[0].Values["name"] != strings.Repeat("é", 243)+", 2031-01-01" {
 		t.Errorf("%d copies, the first of the name %v, want %d, with a name of 255 characters", len(made), made[0].Values["name"], MaxCopies)
 	}
-	want[[]Event](t)(r.Copy(ctx, "daily", e.ID, Copies{Date: "2032-01-01", Until: "2032-12-29"}))
+	last := Copies{Date: "2032-01-01", Until: "2032-12-29", Key: "1"}
+	want[[]Event](t)(r.Copy(ctx, "daily", e.ID, last))
+	if again, err := r.Copy(ctx, "daily", e.ID, last); err != nil || len(again) != MaxCopies {
+		t.Errorf("asked again where there is no room for more: got %d copies, %v, want the %d", len(again), err, MaxCopies)
+	}
 	_, err := r.Copy(ctx, "daily", e.ID, Copies{Date: "2033-01-01", Until: "2033-12-30"})
 	page := want[Page](t)(r.List(ctx, "daily", Query{View: Drafts, Most: 1}))
 	if got, want := fmt.Sprint(err, page.Total), fmt.Sprint(ErrTooFast, 1+2*MaxCopies); got != want {

@@ -265,3 +265,69 @@ func TestHistory(t *testing.T) {
 		}
 	})
 }
+
+// A post that is being unpublished is unpublished, though its editor wants to write meanwhile.
+func TestWriteBesideUnpublishing(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+	r.ghost.Break(platformtest.ErrDown)
+	e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, e.Revision))
+	want[Event](t)(r.Write(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar")))
+	r.ghost.Fix()
+	r.due(e)
+	r.sync(e.ID)
+	r.is("then", e.ID, stays{Status: Draft, Post: "draft", Title: "Party", Slug: "party", HasPage: true})
+}
+
+// What is typed into a draft whose post staff have published without its date does not change that
+// post, until somebody publishes the event.
+func TestTypedIntoADraftThatReadersHave(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	e := r.written(map[string]any{"name": "Party"})
+	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Published })
+	r.look(e.ID)
+	values := map[string]any{"name": "Ba", "slug": "b", "event_date": "2031-05-01"}
+	want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", values}, typeOf(t, "webinar")))
+	r.look(e.ID)
+	r.is("while somebody types", e.ID, stays{Status: Draft, Post: "published", Title: "Party", Slug: "party"})
+	want[Event](t)(r.Publish(ctx, "daily", e.ID, 0, typeOf(t, "webinar")))
+	r.is("published", e.ID, stays{Status: Published, Post: "published", Title: "Ba", Slug: "b", HasPage: true, IsFound: true})
+}
+
+// To write again, as after a lost response, is not refused and changes nothing.
+func TestWriteTwice(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
+	first := want[Event](t)(r.Write(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar")))
+	if again := want[Event](t)(r.Write(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar"))); again.Revision != first.Revision || again.Post.ID != first.Post.ID {
+		t.Errorf("again: got revision %d with post %s, want %d with %s", again.Revision, again.Post.ID, first.Revision, first.Post.ID)
+	}
+	r.ghost.Break(platformtest.ErrDown)
+	public := want[Event](t)(r.Publish(ctx, "daily", mustCreate(r).ID, 0, typeOf(t, "webinar")))
+	if again := want[Event](t)(r.Write(ctx, "daily", public.ID, 0, typeOf(t, "webinar"))); again.Revision != public.Revision || again.Pending == nil {
+		t.Errorf("of an event whose post is on its way: got revision %d, want %d, pending", again.Revision, public.Revision)
+	}
+}
+
+func mustCreate(r *room) Event {
+	return want[Event](r.t)(r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", map[string]any{"name": "Ball", "event_date": "2031-05-01"}}))
+}
+
+// Staff publish the post of a draft before the edge knows that it has it: the event becomes public.
+func TestPublishedBeforeItIsKnown(t *testing.T) {
+	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}))
+	r.ghost.Fail(func(call, _ string) error {
+		if call == "changepost" {
+			return platformtest.ErrDown
+		}
+		return nil
+	})
+	want[Event](t)(r.Write(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar")))
+	r.ghost.EditPost(r.ghost.EventsPostsInOrder()[0].ID, func(p *platform.EventPost) { p.Status = platform.Published })
+	r.ghost.Fix()
+	r.due(e)
+	r.sync(e.ID)
+	r.look(e.ID)
+	r.is("then", e.ID, stays{Status: Published, Post: "published", Title: "Party", Slug: "party", HasPage: true, IsFound: true})
+}

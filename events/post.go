@@ -76,7 +76,7 @@ func (e *Event) onPage() *Event {
 	if e.Status.isPublic() {
 		return e
 	}
-	if !e.wantsPost() || e.Shape.Checked == "" || e.Post.isOut() && !e.Order.IsTakenBack {
+	if !e.wantsPost() || e.Shape.Checked == "" || e.hasLeft() {
 		return nil
 	}
 	shown := *e
@@ -86,6 +86,12 @@ func (e *Event) onPage() *Event {
 
 // isOut reports whether staff have published or sent a post, as far as is known.
 func (p Post) isOut() bool { return p.Status == platform.Published || p.Status == platform.Sent }
+
+// hasLeft reports whether readers have the post of an event that is a draft, since staff published it
+// on the platform and the event cannot be published. What is typed into such a draft is not for them.
+func (e *Event) hasLeft() bool {
+	return e.Status == Draft && e.Post.isOut() && !e.Order.IsTakenBack
+}
 
 // isWrong reports whether a draft has a value that the platform may not take.
 func (e *Event) isWrong(key string) bool {

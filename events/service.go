@@ -219,7 +219,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 				return err
 			}
 		}
-		if e.Pending != nil || e.wantsPost() || e.Status == deleted {
+		if e.Pending != nil || e.wantsPost() && !e.hasLeft() || e.Status == deleted {
 			task, err = enqueue(ctx, tx, e.task())
 			e.Pending = &Pending{Since: task.Since, Tries: task.Attempts}
 		}
@@ -284,16 +284,16 @@ func (s *Service) Write(ctx context.Context, site, id string, revision int64, t 
 	switch {
 	case err != nil:
 		return Event{}, err
+	case e.Post.ID != "" && e.Pending == nil, e.Status.isPublic(): // whose post is there, or on its way
+		return e, nil
 	case revision != 0 && revision != e.Revision:
 		return Event{}, ErrChanged
-	case e.Post.ID != "" && e.Pending == nil:
-		return e, nil
 	}
 	return s.change(ctx, site, id, revision, func(e *Event) error {
 		if e.Status.isPublic() {
-			return nil // and its post is on its way
+			return nil // since a moment ago
 		}
-		s.order(e, Order{HasPost: true})
+		s.order(e, Order{HasPost: true, IsTakenBack: e.Order.IsTakenBack})
 		return s.shapeDraft(e, t)
 	})
 }
@@ -310,14 +310,18 @@ func (s *Service) order(e *Event, o Order) {
 // have a post.
 func (s *Service) shapeDraft(e *Event, t *Type) error {
 	was := e.Shape.Checked
-	e.Shape.Wrong = []string{"type"}
+	e.Shape.Wrong = []string{"type"} // unless there is one
 	err := s.shape(e, t)
 	e.Shape.Checked = ""
 	if err == nil {
 		e.Shape.Checked = cmp.Or(was, Published)
+		return nil
 	}
-	if slices.Contains(e.Shape.Wrong, "type") {
+	if t == nil || t.Key != e.Type {
 		return err
+	}
+	if problems := t.postProblems(e.Values, s.Posts.limits(e.Site)); len(problems) > 0 {
+		return &InvalidError{problems}
 	}
 	return nil
 }

@@ -220,7 +220,8 @@ func (s *Posts) note(ctx context.Context, e *Event, t work.Task) error {
 // settle takes over what the platform has made of an event that it was sent, nil if it has no
 // post any more.
 func (e *Event) settle(sent *Event, p *platform.EventPost) {
-	isLatest := e.Revision == sent.Revision
+	// A late check sends nothing of what was asked for since it began.
+	isLatest := e.Revision == sent.Revision && (sent.Pending != nil || e.Pending == nil)
 	e.lateAt = sent.lateAt
 	if isLatest {
 		e.Pending = nil
@@ -267,8 +268,8 @@ func (e *Event) takePost(sent *Event, p platform.EventPost) {
 		}
 	}
 	e.Post = postOf(p, template, tags)
-	if known := sent.Post.Status; known != "" && sent.Status == Draft && !sent.Order.IsTakenBack {
-		e.Post.Status = known // what staff have made of it is taken over by the next poll
+	if sent.Status == Draft && !sent.Order.IsTakenBack {
+		e.Post.Status = cmp.Or(sent.Post.Status, platform.Draft) // what staff have made of it is taken over by the next poll
 	}
 	e.Post.Page = sent.Post.Page
 	if sent.Status.isPublic() {

@@ -75,12 +75,12 @@ const (
 	addEntry  = `INSERT INTO history (site, kind, thing, at, id, editor, name, did, about) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	lastEntry = `SELECT at, id, editor, did FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT 1`
 	moveEntry = `UPDATE history SET at = $5, name = $6` + ofThing + ` AND at = $4 AND id = $7`
-	list      = `SELECT at, editor, name, did, about, thing FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT $4`
+	list      = `SELECT at, editor, name, did, about, thing FROM history` + ofThing + ` AND at >= $5 ORDER BY at DESC, id DESC LIMIT $4`
 	listKind  = `SELECT at, editor, name, did, about, thing FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY thing ORDER BY at DESC, id DESC) AS n
-		FROM history WHERE site = $1 AND kind = $2) AS numbered WHERE n <= $3 ORDER BY thing, n`
+		FROM history WHERE site = $1 AND kind = $2 AND at >= $4) AS numbered WHERE n <= $3 ORDER BY thing, n`
 
 	dropMore = `DELETE FROM history` + ofThing + ` AND at < (SELECT MIN(at) FROM (SELECT at FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT $4) AS kept)`
-	dropOld  = `DELETE FROM history WHERE site = $1 AND at < $2`
+	dropOld  = `DELETE FROM history WHERE at < $1`
 	drop     = `DELETE FROM history` + ofThing
 	dropAll  = `DELETE FROM history WHERE site = $1`
 )
@@ -88,7 +88,7 @@ const (
 // Add keeps an entry with the time of the store, in the transaction that does what it says. An entry
 // of the same moment as the last one is a millisecond later.
 func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) error {
-	now := l.db.Now()
+	now := l.db.Now().Truncate(time.Millisecond)
 	var at, id int64
 	var editor, did string
 	err := tx.QueryRowContext(ctx, lastEntry, of.Site, of.Kind, of.Key).Scan(&at, &id, &editor, &did)
@@ -107,7 +107,7 @@ func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) error {
 	}{
 		{addEntry, []any{of.Site, of.Kind, of.Key, now.UnixMilli(), rand.Int64(), e.ID, clip.Text(e.Name, maxName), e.Did, clip.Text(e.About, maxName)}},
 		{dropMore, []any{of.Site, of.Kind, of.Key, Most}},
-		{dropOld, []any{of.Site, now.Add(-retention).UnixMilli()}},
+		{dropOld, []any{l.oldest()}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.text, step.args...); err != nil {
 			return wrap("adding to the history", err)
@@ -116,6 +116,10 @@ func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) error {
 	return nil
 }
 
+// oldest is the time before which entries are not kept, as in the table. They are not shown any more,
+// and go with the next entry of any site.
+func (l *Log) oldest() int64 { return l.db.Now().Add(-retention).UnixMilli() }
+
 // AddAlone is Add in a transaction of its own.
 func (l *Log) AddAlone(ctx context.Context, of Thing, e Entry) error {
 	return l.db.InTx(ctx, func(tx *sql.Tx) error { return l.Add(ctx, tx, of, e) })
@@ -123,13 +127,13 @@ func (l *Log) AddAlone(ctx context.Context, of Thing, e Entry) error {
 
 // List returns the entries of a thing, the last one first.
 func (l *Log) List(ctx context.Context, of Thing) ([]Entry, error) {
-	found, err := l.read(ctx, list, of.Site, of.Kind, of.Key, Most)
+	found, err := l.read(ctx, list, of.Site, of.Kind, of.Key, Most, l.oldest())
 	return found[of.Key], err
 }
 
 // ListKind returns the last entries of all things of a kind, by their keys, so many of each at most.
 func (l *Log) ListKind(ctx context.Context, site, kind string, most int) (map[string][]Entry, error) {
-	return l.read(ctx, listKind, site, kind, most)
+	return l.read(ctx, listKind, site, kind, most, l.oldest())
 }
 
 func (l *Log) read(ctx context.Context, query string, args ...any) (map[string][]Entry, error) {

@@ -70,8 +70,15 @@ func TestLog(t *testing.T) {
 		if _, err := db.Write.ExecContext(ctx, `UPDATE history SET at = at - 367 * CAST(86400000 AS BIGINT) WHERE thing = 'party'`); err != nil {
 			t.Fatalf("db.Write.ExecContext: %v", err)
 		}
-		add(ball, ada("published"))
-		has("a year later", party)
+		has("a year later, while nobody does anything", party)
+		if all, err := log.ListKind(ctx, "daily", "event", 2); err != nil || all["party"] != nil {
+			t.Errorf("the last two of each after a year: got %+v, %v, want none of the party", all, err)
+		}
+		add(history.Thing{Site: "weekly", Kind: "event", Key: "fair"}, ada("published"))
+		var left int
+		if err := db.Read.QueryRowContext(ctx, `SELECT COUNT(*) FROM history WHERE thing = 'party'`).Scan(&left); err != nil || left != 0 {
+			t.Errorf("%d old entries are left after one of another site, %v, want none", left, err)
+		}
 		if err := db.InTx(ctx, func(tx *sql.Tx) error { return log.Drop(ctx, tx, ball) }); err != nil {
 			t.Fatalf("log.Drop: %v", err)
 		}

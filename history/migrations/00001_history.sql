@@ -14,7 +14,7 @@ CREATE TABLE history (
 	PRIMARY KEY (site, kind, thing, at, id)
 );
 
-CREATE INDEX history_age ON history (site, at);
+CREATE INDEX history_age ON history (at);
 
 -- +goose Down
 DROP TABLE history;
