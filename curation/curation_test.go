@@ -180,6 +180,24 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A post that was unpublished takes no slot from one that readers see, though nobody could ask for it
+// when it was chosen.
+func TestChosenUnasked(t *testing.T) {
+	w := newPlatform(map[string][]string{"1": {"#hero"}, "draft": nil})
+	c := start(t, dbtest.SQLite(t), w)
+	ctx := work.WithAsker(t.Context(), work.Asker{Name: "Ada", IsUnanswered: true})
+	if err := c.Move(ctx, "daily", "#hero", "draft"); !errors.Is(err, ErrPending) {
+		t.Fatalf("got %v, want %v", err, ErrPending)
+	}
+	syncAll(t, c)
+	if diff := cmp.Diff([]string{"1"}, w.PostsByTag()["#hero"]); diff != "" {
+		t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
+	}
+	if left := pending(t, c); left != nil {
+		t.Errorf("pending: %v, want nothing", left)
+	}
+}
+
 // syncAll has all moves made that are kept.
 func syncAll(t *testing.T, c *Curator) {
 	t.Helper()

@@ -108,16 +108,11 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 		by.Did = "filled"
 	}
 	if post != "" && !work.AskerOf(ctx).IsUnanswered {
-		bounded, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		p, err := posts.Post(bounded, post)
-		by.About = p.Title
-		switch {
-		case err == nil && p.Status != platform.Published:
-			return errUnpublished
-		case errors.Is(err, platform.ErrNoPost):
+		p, err := checkPublished(ctx, posts, post)
+		if err != nil {
 			return err
 		}
+		by.About = p.Title
 	}
 	m := moveOf(site, tag, post)
 	var task work.Task
@@ -235,6 +230,22 @@ func carriers(ctx context.Context, posts platform.PostHost, m Move) (has bool, o
 	return has, others, err
 }
 
+// checkPublished returns errUnpublished for a post that readers do not see, so that no slot loses
+// one that they do for it, and ErrNoPost for one that is not there. Where the platform does not
+// say, the change itself tells whether it answers.
+func checkPublished(ctx context.Context, posts platform.PostHost, id string) (platform.Post, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	p, err := posts.Post(ctx, id)
+	switch {
+	case err == nil && p.Status != platform.Published:
+		return p, errUnpublished
+	case errors.Is(err, platform.ErrNoPost):
+		return p, err
+	}
+	return p, nil
+}
+
 // apply has a post carry the tag of a move, and then no other. Errors of the post are its
 // own; that another is gone is none.
 func apply(ctx context.Context, posts platform.PostHost, m Move) error {
@@ -252,6 +263,9 @@ func apply(ctx context.Context, posts platform.PostHost, m Move) error {
 			return nil
 		}
 		if !has {
+			if _, err := checkPublished(ctx, posts, m.Post); err != nil { // which it may not be any more
+				return err
+			}
 			if err := change(posts.Tag, m.Post); err != nil {
 				return err
 			}
