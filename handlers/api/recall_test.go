@@ -96,6 +96,31 @@ func TestAuthorizeQueued(t *testing.T) {
 	}
 }
 
+// However often the pages of an office ask while Ghost is down, what they publish is kept: that
+// Ghost does not answer is no failed sign-in.
+func TestRecalledHoweverOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := platformtest.New()
+		s := newStaff(t, p)
+		ask := func() (platform.Visitor, error) {
+			r := httptest.NewRequest(http.MethodPost, "https://news.example.com/ghost/lychgate/desk/events", nil)
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+			r.Header.Set("Cookie", "editor")
+			visitor, _, err := s.AuthorizeQueued(t.Context(), r, netip.Addr{}, MayManage)
+			return visitor, err
+		}
+		if _, err := ask(); err != nil {
+			t.Fatalf("while Ghost answers: %v", err)
+		}
+		p.Break(errors.New("connection refused"))
+		for n := range 100 {
+			if visitor, err := ask(); err != nil || !visitor.IsRecalled {
+				t.Fatalf("request %d: got %v, recalled: %t, want no error, and true", n, err, visitor.IsRecalled)
+			}
+		}
+	})
+}
+
 // authorizeGet asks for a page while the platform does not answer.
 func authorizeGet(t *testing.T, s *Staff, cookie string) (platform.Visitor, platform.StaffMember, error) {
 	r := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/desk/events", nil)

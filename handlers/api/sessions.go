@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // sessions asks a site's platform whose a session is, within bounds that strangers cannot pass,
@@ -116,6 +117,9 @@ func (s *sessions[T]) ask(ctx context.Context, address netip.Addr, question func
 	if err == nil {
 		attempt.Succeed()
 		return nil
+	}
+	if errors.Is(err, platform.ErrUnanswered) {
+		return err // which says nothing of the credentials; strangers are counted in advance
 	}
 	if wait := attempt.Fail(ctx); wait > 0 {
 		return tooManySessions(wait)
