@@ -9,8 +9,9 @@ import (
 
 // This file shows a month of events as a calendar, in the time zone of the site.
 
-// maxMonthEvents bounds the events of a month that are shown.
-const maxMonthEvents = 300
+// maxMonthPages bounds the pages of a list that a month is read from: 300 events, or less if they
+// are large.
+const maxMonthPages = 12
 
 // shownMonth is a month, in weeks that begin on a Monday.
 type shownMonth struct {
@@ -43,22 +44,23 @@ type dayEvent struct {
 func (r *eventsView) month(ctx context.Context, shown *eventList, zone *time.Location) error {
 	filter := shown.Filter
 	query := filter.query(zone)
-	page, err := r.events.List(ctx, r.site.Name, query)
-	list := page.Events
-	for total := page.Total; err == nil && page.Next != "" && len(list) < maxMonthEvents; list = append(list, page.Events...) {
-		query.After = page.Next
-		page, err = r.events.List(ctx, r.site.Name, query)
-		page.Total = total
-	}
-	if err != nil {
-		return away(err)
-	}
-	list = list[:min(len(list), maxMonthEvents)]
 	month := monthOf(query.From, r.events.Now().In(zone))
-	for _, e := range list {
-		month.add(e, zone)
+	for pages := 0; pages < maxMonthPages; pages++ { // of which one is in memory at a time
+		page, err := r.events.List(ctx, r.site.Name, query)
+		if err != nil {
+			return away(err)
+		}
+		if pages == 0 {
+			shown.Total, month.More = page.Total, page.Total
+		}
+		for _, e := range page.Events {
+			month.add(e, zone)
+		}
+		month.More -= len(page.Events)
+		if query.After = page.Next; query.After == "" {
+			break
+		}
 	}
-	shown.Total, month.More = page.Total, page.Total-len(list)
 	near := func(by int) monthLink {
 		f := filter
 		f.Month = query.From.AddDate(0, by, 0).Format(events.MonthFormat)

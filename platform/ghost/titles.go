@@ -2,6 +2,7 @@ package ghost
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -193,18 +194,34 @@ func (c *searchClient) readTitles(ctx context.Context, filter string, l *titleLi
 		if err != nil {
 			return err
 		}
-		if l.take(changed, false); !hasMore || age < titlesRest {
+		if l.take(changed, false); !hasMore {
+			return nil
+		}
+		if age < titlesRest {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.latest = latest // so that those before the changed ones are not missed
 			return nil
 		}
 	}
+	isFirst := readAt.IsZero() // of which those that search now get what is there
+	var all []post
 	for page := 1; page <= maxTitles/maxPage; page++ {
 		posts, hasMore, err := c.listTitles(ctx, filter+"status:published", "published_at desc", page)
 		if err != nil {
 			return err
 		}
-		if l.take(posts, page == 1); !hasMore {
+		if isFirst {
+			l.take(posts, false)
+		} else {
+			all = append(all, posts...)
+		}
+		if !hasMore {
 			break
 		}
+	}
+	if !isFirst {
+		l.take(all, true)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,14 +240,25 @@ func (l *titleList) take(posts []post, isAnew bool) {
 		if at, err := time.Parse(time.RFC3339, p.UpdatedAt); err == nil && at.After(l.latest) {
 			l.latest = at
 		}
-		switch {
-		case p.isHidden() || p.PublishedAt == nil:
+		if p.isHidden() || p.PublishedAt == nil {
 			delete(l.posts, p.ID)
-		case len(l.posts) < maxTitles:
-			l.posts[clip.Text(p.ID, maxName)] = titled{fold.Text(clip.Text(p.Title, maxTitle)), *p.PublishedAt}
+			continue
 		}
+		l.posts[clip.Text(p.ID, maxName)] = titled{fold.Text(clip.Text(p.Title, maxTitle)), *p.PublishedAt}
 	}
+	l.dropOldest()
 	l.askedAt = time.Now()
+}
+
+// dropOldest keeps the newest titles.
+func (l *titleList) dropOldest() {
+	if len(l.posts) <= maxTitles {
+		return
+	}
+	ids := slices.SortedFunc(maps.Keys(l.posts), func(a, b string) int { return l.posts[a].publishedAt.Compare(l.posts[b].publishedAt) })
+	for _, id := range ids[:len(ids)-maxTitles] {
+		delete(l.posts, id)
+	}
 }
 
 // listTitles returns a page of posts with their titles, and whether there are more.

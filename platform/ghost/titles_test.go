@@ -3,6 +3,7 @@ package ghost
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -105,6 +106,28 @@ func TestTitlesAreBounded(t *testing.T) {
 	if got := len(c.titles.lists); got > maxTitleLists {
 		t.Errorf("got %d lists, want at most %d", got, maxTitleLists)
 	}
+}
+
+// Where there are as many titles as are kept, posts are still found by their new titles, and new
+// ones replace the oldest.
+func TestTitlesOfManyPosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now().UTC()
+		l := &titleList{posts: make(map[string]titled)}
+		var full []post
+		for i := range maxTitles {
+			at := begin.Add(time.Duration(i) * time.Second)
+			full = append(full, post{ID: strconv.Itoa(i), Title: "Straße", Status: "published", PublishedAt: &at, UpdatedAt: begin.Format(time.RFC3339)})
+		}
+		l.take(full, true)
+		at := begin.Add(maxTitles * time.Second)
+		l.take([]post{{ID: "0", Title: "Naïve", Status: "published", PublishedAt: &at}, {ID: "new", Title: "Naïve", Status: "published", PublishedAt: &at}}, false)
+		got := l.matching([]string{"naive"}, 10)
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"0", "new"}, got); diff != "" || len(l.posts) != maxTitles {
+			t.Errorf("%d titles, want %d; those that match (-want +got):\n%s", len(l.posts), maxTitles, diff)
+		}
+	})
 }
 
 // Titles are forgotten once nobody has searched for a while.

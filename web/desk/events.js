@@ -36,6 +36,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	#stopped = false; // saving by itself, until somebody says how to go on
 	#failed = 0; // saves in a row that the server did not take
 	#keep; // what is typed and not saved
+	#offered = null; // what was typed earlier, while it is neither restored nor discarded
 
 	connectedCallback() {
 		this.#form = this.querySelector('form');
@@ -84,7 +85,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	// arrived forgets what was sent. What was typed since then is kept.
 	#arrived() {
 		const typed = this.#keep.get(sent.key);
-		this.#keep.set(sent.key, null);
+		this.#keep.set(sent.key, sent.offered);
 		if (JSON.stringify(typed) !== sent.typed) this.#keep.set(this.#key, {...typed, revision: this.#form.elements.revision.value});
 	}
 
@@ -147,10 +148,12 @@ customElements.define('desk-event', class extends HTMLElement {
 		return Object.fromEntries([...this.querySelectorAll('[data-key] [name]')].map(input => [input.name, input.type === 'checkbox' ? input.checked : input.value]));
 	}
 
-	// remember keeps in the browser what is typed and not saved, and on what it was typed.
+	// remember keeps in the browser what is typed and not saved, and on what it was typed. What is
+	// offered stays beside it, and on what that was typed.
 	#remember() {
+		const {revision, once} = this.#form.elements;
 		const fields = Object.entries(this.#fields()).filter(([name, value]) => value !== this.#kept[name]);
-		if (fields.length) this.#keep.set(this.#key, {...this.#keep.get(this.#key), ...Object.fromEntries(fields), revision: this.#form.elements.revision.value});
+		if (fields.length) this.#keep.set(this.#key, {...this.#keep.get(this.#key), ...Object.fromEntries(fields), revision: (this.#offered ?? {revision: revision.value}).revision, once: once?.value});
 	}
 
 	// offer offers what was typed earlier, and not saved.
@@ -160,6 +163,13 @@ customElements.define('desk-event', class extends HTMLElement {
 		const now = this.#fields();
 		const inputs = [...this.querySelectorAll('[data-key] [name]')].filter(input => input.name in kept && kept[input.name] !== now[input.name]);
 		if (!inputs.length) return;
+		const key = this.#key;
+		const decided = () => {
+			this.#offered = null;
+			if (key !== this.#key) this.#keep.set(key, null);
+			notice.remove();
+		};
+		this.#offered = kept;
 		const restore = buttonOf('Restore it'), discard = buttonOf('Discard it');
 		const notice = noticeOf(false, 'Something was typed here earlier that was not saved.', kept.revision === this.#form.elements.revision.value ? '' : ' The event was changed since then. Look at what it has now before you restore that.');
 		const buttons = document.createElement('p');
@@ -167,6 +177,8 @@ customElements.define('desk-event', class extends HTMLElement {
 		buttons.append(restore, discard);
 		notice.append(buttons);
 		restore.addEventListener('click', () => {
+			decided();
+			if (!this.#id && kept.once) this.#form.elements.once.value = kept.once; // it may have been made with it
 			for (const input of inputs) {
 				if (input.type === 'checkbox') input.checked = kept[input.name];
 				else input.value = kept[input.name];
@@ -174,12 +186,11 @@ customElements.define('desk-event', class extends HTMLElement {
 				input.dispatchEvent(new Event('restore'));
 				input.closest('details')?.setAttribute('open', '');
 			}
-			notice.remove();
 			inputs[0].focus();
 		});
 		discard.addEventListener('click', () => {
+			decided();
 			this.#discard();
-			notice.remove();
 			this.querySelector('[data-key] [name]').focus();
 		});
 		this.prepend(notice);
@@ -189,7 +200,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	async #submit(event) {
 		clearTimeout(this.#timer);
 		this.#remember();
-		sent = {key: this.#key, typed: JSON.stringify(this.#keep.get(this.#key))};
+		sent = {key: this.#key, offered: this.#offered, typed: JSON.stringify(this.#keep.get(this.#key))};
 		if (!this.#saving) {
 			this.#stopped = true; // the page is replaced, unless it is refused
 			if (event.submitter?.hasAttribute('data-leave')) this.#saved = this.#typed; // it is sent, so nobody is asked
@@ -230,7 +241,7 @@ customElements.define('desk-event', class extends HTMLElement {
 		this.#saved = count;
 		this.#kept = fields;
 		if (this.#typed === count) {
-			this.#keep.set(this.#key, null);
+			this.#keep.set(this.#key, this.#offered);
 		} else {
 			this.#remember();
 			this.#timer = setTimeout(() => this.#save(), 1000);
@@ -267,7 +278,10 @@ customElements.define('desk-event', class extends HTMLElement {
 			if (response.status < 500 && ![401, 408, 429].includes(response.status)) this.#unsure = null;
 			if (response.status === 422 && !id) elements.once.value = crypto.getRandomValues(new Uint32Array(4)).join('-');
 			if (response.ok) {
-				if (!id) this.#keep.set('new', null);
+				if (!id) {
+					this.#keep.set('new', this.#offered);
+					this.#offered = null;
+				}
 				elements.event.value = answer.id;
 				elements.revision.value = answer.revision;
 				this.#setAddress();

@@ -106,6 +106,32 @@ func TestUnsentChanges(t *testing.T) {
 	diff(t, "offered when it is discarded", nil, js[any](v, "text($('desk-event > .notice'))"))
 }
 
+// What is offered stays until it is restored or discarded, also if something else is typed and saved
+// before that.
+func TestOfferedUntilDecided(t *testing.T) {
+	r := open(t).withParties()
+	e := r.create(t, map[string]any{"name": "Lychgate day", "event_date": "2100-06-01", "menu": "Cake"})
+	address := "events?event=" + e.ID
+	v := r.visit("Editor", address, browser.Look{})
+	v.Until(field("location"))
+	const offered = "text($('desk-event > .notice'))?.startsWith('Something was typed here earlier that was not saved.')"
+	restore := r.cutEvents()
+	v.typed("location", "The parish hall")
+	v.state("Not saved: the server cannot be reached.")
+	v.goTo(address)
+	v.Until(offered)
+	restore()
+	v.typed("menu", "Tea and ")
+	v.state("Saved at ")
+	diff(t, "saved", []any{"Tea and Cake", nil}, []any{r.only(t).Values["menu"], r.only(t).Values["location"]})
+	v.goTo(address)
+	v.Until(offered)
+	v.press("Restore it")
+	v.state("Saved at ")
+	diff(t, "restored", []any{"Tea and Cake", "The parish hall"}, []any{r.only(t).Values["menu"], r.only(t).Values["location"]})
+	diff(t, "kept when it is saved", 0, js[int](v, isKept))
+}
+
 // A browser keeps 20 events at most, and none for longer than 30 days.
 func TestKeptIsBounded(t *testing.T) {
 	r := open(t).withParties()
