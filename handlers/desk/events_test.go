@@ -438,42 +438,6 @@ func TestConflictInEditor(t *testing.T) {
 	}
 }
 
-// The settings are kept, and what is wrong with them is said beside them.
-func TestEventSettings(t *testing.T) {
-	h := newHouse(t)
-	if got, want := h.post("event-settings", "Editor", "image_size", " 1600 x 900 px ", "calendar_name", "Events of the Daily ", "registered", "See you\r\nthere", "event_passed", " ").text(t), "The settings were saved. "; !strings.HasPrefix(got, want) {
-		t.Errorf("got %q, want %q at its start", got, want)
-	}
-	settings, err := h.Events.Settings(t.Context(), "daily")
-	if diff := cmp.Diff(events.Settings{ImageSize: "1600 x 900 px", CalendarName: "Events of the Daily", Messages: map[string]string{"registered": "See you\nthere"}}, settings); diff != "" || err != nil {
-		t.Errorf("%v, -want +got:\n%s", err, diff)
-	}
-	h.Manifest("nightly", "{manifest_version: 1, events: {types: {meetup: {post_template: custom-meetup}}}}")
-	if got, want := inputs(h.get("events?new=", "Editor")), "Featured image: input type=url f.feature_image (Recommended: 1600 x 900 px.)"; !slices.Contains(got, want) {
-		t.Errorf("got %q, want %q among them", got, want)
-	}
-	page := h.post("event-settings", "Editor", "image_size", strings.Repeat("9", 200), "calendar_name", strings.Repeat("9", 201))
-	if want := "The settings were not saved: Default Featured Image Size must be a short text such as 1600 x 900 px. Name of the calendar must be a short text such as Events of the Daily."; !strings.Contains(page.Text, want) || len(inputs(page)) != 9 {
-		t.Errorf("got %q, want %q in it", page.Text, want)
-	}
-}
-
-// The address to subscribe to is in the settings, with a button that copies it.
-func TestAddressOfCalendar(t *testing.T) {
-	h := newHouse(t)
-	page := h.get("event-settings", "Editor")
-	got := make(map[string]string)
-	for code := range elements(page.body, "code") {
-		got[attribute(code, "id")] = textOf(code)
-	}
-	for button := range elements(page.body, "desk-copy") {
-		got["copied"] = attribute(button, "for")
-	}
-	if diff := cmp.Diff(map[string]string{"calendar": "https://news.example.com/ghost/lychgate/events.ics", "copied": "calendar"}, got); diff != "" {
-		t.Errorf("the address, and what the button copies (-want +got): %s", diff)
-	}
-}
-
 // What the pages need fails: each says so, and shows no more than that.
 func TestEventsAway(t *testing.T) {
 	for name, test := range map[string]struct {
