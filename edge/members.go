@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/config"
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -39,6 +40,9 @@ type Serving struct {
 	Store  *memberstore.SQL
 	Now    func() time.Time // by the store's clock
 	Outbox *outbox.Outbox
+
+	// History keeps who of the staff changed integrations.
+	History *history.Log
 
 	inbound *inbound.Sync
 	uses    *members.Uses
@@ -120,8 +124,13 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	if err != nil {
 		return err
 	}
+	log, err := history.New(ctx, db)
+	if err != nil {
+		return err
+	}
 	serving := &Serving{
 		Store:   store,
+		History: log,
 		Now:     db.Now,
 		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted}),
 		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted}),

@@ -254,6 +254,7 @@ func membersOf(of *edge.Members, site *edge.Site) (*desk.Members, error) {
 	}
 	found := &desk.Members{
 		Keys:      &members.KeyService{Store: serving.Store, Now: serving.Now},
+		History:   serving.History,
 		Path:      of.Path,
 		Check:     checkForm,
 		MayManage: site.Config.StaffIntegrations,

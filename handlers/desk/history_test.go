@@ -8,6 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// timeOfDeed is the time of an entry of a history on a page.
+var timeOfDeed = regexp.MustCompile(`[0-9]+ [A-Z][a-z]+ [0-9]+, [0-9:]+ UTC :`)
+
 // A slot says who chose its post, whoever is looking.
 func TestHistoryOfASlot(t *testing.T) {
 	h := newsroom(t)
@@ -16,7 +19,7 @@ func TestHistoryOfASlot(t *testing.T) {
 	var list []string
 	for details := range elements(h.get("curation", "Editor").body, "details") {
 		if attribute(details, "class") == "history" {
-			list = append(list, regexp.MustCompile(`[0-9]+ [A-Z][a-z]+ [0-9]+, [0-9:]+ UTC :`).ReplaceAllString(textOf(details), "|"))
+			list = append(list, timeOfDeed.ReplaceAllString(textOf(details), "|"))
 		}
 	}
 	if diff := cmp.Diff("History | Adam cleared it | Edda chose The third, on bridges", strings.Join(list, "; ")); diff != "" {

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/members"
 )
@@ -47,11 +48,15 @@ type listedIntegration struct {
 	IsDeclared bool // in the configuration
 	HasKey     bool
 	UseUnknown bool // its key is in the configuration, of which no use is kept
+	History    []shownDeed
 }
 
 const (
 	// maxListed bounds the list, so that a page stays small.
 	maxListed = 50
+
+	// maxDeeds is how many changes of each integration are shown.
+	maxDeeds = 5
 
 	// maxKept bounds the integrations of a site that staff may add, revoked ones
 	// included: their names stay.
@@ -80,6 +85,10 @@ func (v *view) integrationsPage(ctx context.Context) (*integrationsPage, error) 
 	if err != nil {
 		return nil, away(err)
 	}
+	entries, err := v.members.History.ListKind(ctx, v.site.Name, ofIntegration, maxDeeds)
+	if err != nil {
+		return nil, away(err)
+	}
 	byName := make(map[string]listedIntegration)
 	for _, i := range stored {
 		byName[i.Name] = listedIntegration{Integration: i, HasKey: true}
@@ -102,7 +111,9 @@ func (v *view) integrationsPage(ctx context.Context) (*integrationsPage, error) 
 		Form: IntegrationForm{Mode: string(members.EmailMode), Subscribe: true},
 	}
 	for _, name := range names[:min(len(names), maxListed)] {
-		shown.Integrations = append(shown.Integrations, byName[name])
+		of := byName[name]
+		of.History = v.shownDeeds(entries[name])
+		shown.Integrations = append(shown.Integrations, of)
 	}
 	return shown, nil
 }
@@ -142,7 +153,7 @@ func changeIntegrations(ctx context.Context, v *view) (any, error) {
 		if err := v.members.Keys.Revoke(ctx, v.site.Name, name); err != nil {
 			return nil, away(err)
 		}
-		v.logChange("an integration was revoked on the desk", name)
+		v.note(ctx, "an integration was revoked on the desk", "revoked", name)
 		return redirection(url.Values{"revoked": {name}}.Encode()), nil
 	}
 	return nil, errForm
@@ -180,6 +191,9 @@ func (v *view) addIntegration(ctx context.Context, form IntegrationForm) (any, e
 			}
 		}
 	}
+	if err == nil {
+		v.note(ctx, "an integration was added on the desk", "added", added.Name)
+	}
 	shown, listErr := v.integrationsPage(ctx)
 	if listErr != nil {
 		return nil, listErr
@@ -191,7 +205,6 @@ func (v *view) addIntegration(ctx context.Context, form IntegrationForm) (any, e
 		}
 		return shown, nil
 	}
-	v.logChange("an integration was added on the desk", added.Name)
 	shown.New = &newKey{Name: added.Name, URL: v.origin() + v.members.Path, Key: key}
 	return shown, nil
 }
@@ -201,7 +214,7 @@ func (v *view) rotateIntegration(ctx context.Context, shown *integrationsPage, n
 	if err != nil {
 		return nil, away(err)
 	}
-	v.logChange("the key of an integration was rotated on the desk", name)
+	v.note(ctx, "the key of an integration was rotated on the desk", "rotated", name)
 	for i := range shown.Integrations {
 		if shown.Integrations[i].Name == name {
 			shown.Integrations[i].RevokedAt, shown.Integrations[i].LastUsedAt = time.Time{}, time.Time{}
@@ -214,6 +227,16 @@ func (v *view) rotateIntegration(ctx context.Context, shown *integrationsPage, n
 // origin is the site's as the browser has it: a proxy ahead of Caddy may end TLS.
 func (v *view) origin() string { return v.visitor.Origin }
 
-func (v *view) logChange(message, integration string) {
-	v.desk.Logger.Info(message, zap.String("site", v.site.Name), zap.String("integration", integration), zap.Strings("roles", v.member.Roles))
+// ofIntegration is the kind of the entries of integrations in the history.
+const ofIntegration = "integration"
+
+// note keeps and logs who changed an integration. The change is made, so it does not fail for want of
+// the entry.
+func (v *view) note(ctx context.Context, message, did, integration string) {
+	logged := []zap.Field{zap.String("site", v.site.Name), zap.String("integration", integration)}
+	v.desk.Logger.Info(message, append(logged, zap.Strings("roles", v.member.Roles))...)
+	by := history.Entry{Editor: history.Editor{ID: v.member.ID, Name: v.member.Name}, Did: did}
+	if err := v.members.History.AddAlone(ctx, history.Thing{Site: v.site.Name, Kind: ofIntegration, Key: integration}, by); err != nil {
+		v.desk.Logger.Warn("cannot add to history of integration", append(logged, zap.Error(err))...)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/pending"
@@ -54,6 +55,9 @@ type Site struct {
 // Members is what the desk needs of the members of a site.
 type Members struct {
 	Keys *members.KeyService
+
+	// History keeps who changed the integrations.
+	History *history.Log
 
 	// Path is that of the members API.
 	Path string

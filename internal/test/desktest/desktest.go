@@ -19,6 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/desk"
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
@@ -117,8 +118,13 @@ func New(t testing.TB) *House {
 	if err != nil {
 		t.Fatalf("ratelimit.NewMemory: %v", err)
 	}
+	log, err := history.New(t.Context(), db)
+	if err != nil {
+		t.Fatalf("history.New: %v", err)
+	}
 	h.Members = &desk.Members{
-		Keys: &members.KeyService{Store: stored, Now: h.Desk.Now}, Path: "/integration", MayManage: true,
+		History: log,
+		Keys:    &members.KeyService{Store: stored, Now: h.Desk.Now}, Path: "/integration", MayManage: true,
 		Allow: "staff_integrations on", Declared: map[string]desk.DeclaredIntegration{},
 		Check: func(form desk.IntegrationForm) (members.Integration, error) {
 			if form.Name == "" || strings.ContainsAny(form.Name, "<> ") {

@@ -18,7 +18,7 @@ var administrator = platform.Permissions{UploadThemes: true, ManageManifests: tr
 // Staff are those that a Platform knows, by their role in lower case. The cookie of a session
 // is session= and the role, or the role alone.
 var Staff = map[string]platform.StaffMember{
-	"owner":         {Roles: []string{"Owner"}, Permissions: administrator},
+	"owner":         {ID: "1", Name: "Olga", Roles: []string{"Owner"}, Permissions: administrator},
 	"administrator": {ID: "2", Name: "Adam", Roles: []string{"Administrator"}, Permissions: administrator},
 	"editor":        {ID: "3", Name: "Edda", Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}},
 	"super editor":  {Roles: []string{"Super Editor"}, Permissions: platform.Permissions{ManageManifests: true}},
