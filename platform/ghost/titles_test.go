@@ -135,17 +135,21 @@ func TestTitlesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &titleIndex{lists: make(map[string]*titleList)}
 		defer x.close()
+		kept := func() int {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return len(x.lists)
+		}
 		x.list("")
 		time.Sleep(titlesTTL - time.Second)
 		x.list("")
 		time.Sleep(titlesTTL - time.Second)
-		if got := len(x.lists); got != 1 {
+		if got := kept(); got != 1 {
 			t.Errorf("got %d lists while somebody searches, want 1", got)
 		}
 		time.Sleep(2 * time.Second)
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		if got := len(x.lists); got != 0 {
+		synctest.Wait()
+		if got := kept(); got != 0 {
 			t.Errorf("got %d lists after a while, want none", got)
 		}
 	})
