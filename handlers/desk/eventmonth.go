@@ -45,12 +45,12 @@ func (r *eventsView) month(ctx context.Context, shown *eventList, zone *time.Loc
 	filter := shown.Filter
 	query := filter.query(zone)
 	month := monthOf(query.From, r.events.Now().In(zone))
-	for pages := 0; pages < maxMonthPages; pages++ { // of which one is in memory at a time
+	for n := range maxMonthPages { // of which one is in memory at a time
 		page, err := r.events.List(ctx, r.site.Name, query)
 		if err != nil {
 			return away(err)
 		}
-		if pages == 0 {
+		if n == 0 {
 			shown.Total, month.More = page.Total, page.Total
 		}
 		for _, e := range page.Events {
