@@ -19,7 +19,7 @@ var letters = map[rune]string{
 func Text(text string) string {
 	var folded strings.Builder
 	isPlain := false // the letter before may have lost its accents
-	for _, r := range norm.NFKD.String(text) {
+	for _, r := range norm.NFKD.String(strings.ToValidUTF8(text, "\ufffd")) {
 		if unicode.Is(unicode.Mn, r) {
 			if !isPlain {
 				folded.WriteRune(r)
