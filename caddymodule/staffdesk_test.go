@@ -247,7 +247,7 @@ func TestDeskIntegrationsWithGhost(t *testing.T) {
 	}
 	wait.Until(t, func() string { // when the key was used is kept in the background
 		page := owner.get("integrations")
-		if strings.Contains(page.Text, first) || !strings.Contains(page.Text, "crm Members by custom ID Options New members get newsletters Key Added TIME Last used TIME Rotate crm Revoke crm") {
+		if strings.Contains(page.Text, first) || !strings.Contains(page.Text, "crm Members by custom ID Options New members get newsletters Key Added TIME History TIME : Owner added it Last used TIME Rotate crm Revoke crm") {
 			return "the list: " + page.Text
 		}
 		return ""
