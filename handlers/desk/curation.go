@@ -115,7 +115,7 @@ func (v *view) showHomepage(ctx context.Context, home ActiveHomepage, said *noti
 	for i := range page.Sections {
 		for n := range page.Sections[i].Slots {
 			of := &page.Sections[i].Slots[n]
-			of.History = v.shownDeeds(entries[manifest.TagIdentity(of.Tag)])
+			of.History = shownDeedsOf(v.site.Kind.Title, entries[manifest.TagIdentity(of.Tag)])
 			of.IsNew = said == nil && of.Value == v.request.URL.Query().Get("done")
 		}
 	}

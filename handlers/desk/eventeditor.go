@@ -144,7 +144,7 @@ func (r *eventsView) addKept(ctx context.Context, shown *eventEditor, e events.E
 	if err != nil {
 		return r.explain(err)
 	}
-	shown.Guests, shown.History = places[0], r.shownDeeds(entries)
+	shown.Guests, shown.History = places[0], shownDeedsOf(r.site.Kind.Title, entries)
 	return nil
 }
 

@@ -25,11 +25,12 @@ var deeds = map[string]string{
 	"added": "added it", "rotated": "gave it another key", "revoked": "revoked it",
 }
 
-func (v *view) shownDeeds(entries []history.Entry) (list []shownDeed) {
+// shownDeedsOf says what was done on the desk, and in a platform of a title.
+func shownDeedsOf(title string, entries []history.Entry) (list []shownDeed) {
 	for _, e := range entries {
 		shown := shownDeed{At: e.At, About: clip.Text(e.About, maxTitle), Did: cmp.Or(deeds[e.Did], clip.Text(e.Did, maxLabel))}
 		if shown.Name = cmp.Or(clip.Text(e.Name, maxLabel), "somebody"); e.ID == "" {
-			shown.Did += " in " + v.site.Kind.Title
+			shown.Did += " in " + title
 		}
 		list = append(list, shown)
 	}

@@ -112,7 +112,7 @@ func (v *view) integrationsPage(ctx context.Context) (*integrationsPage, error) 
 	}
 	for _, name := range names[:min(len(names), maxListed)] {
 		of := byName[name]
-		of.History = v.shownDeeds(entries[name])
+		of.History = shownDeedsOf(v.site.Kind.Title, entries[name])
 		shown.Integrations = append(shown.Integrations, of)
 	}
 	return shown, nil
