@@ -70,8 +70,12 @@ const (
 	listPublic     = `SELECT id, type FROM events%s WHERE site = $1 AND slug IS NOT NULL AND over_at > $2 ORDER BY starts_at, id LIMIT $3`
 	listPublicPast = `SELECT id, type FROM events%s WHERE site = $1 AND slug IS NOT NULL AND over_at <= $2 ORDER BY starts_at DESC, id DESC LIMIT $3`
 
-	// ofReader is the event whose page has a slug, or that has an ID, which the page itself knows.
-	ofReader = ` WHERE site = $1 AND (slug = $2 OR id = $2 AND slug IS NOT NULL) ORDER BY slug = $2 DESC, updated_at DESC LIMIT 1`
+	publicIndex = ` INDEXED BY events_public`
+
+	// ofReader is the event whose page has a slug, or that has an ID, which the page itself knows. SQLite
+	// would read all events of the site if it had to find both at once.
+	ofReader = ` WHERE site = $1 AND (slug = $2 OR id = $2 AND slug IS NOT NULL)
+		AND id IN (SELECT id FROM events WHERE site = $1 AND slug = $2 UNION ALL SELECT $2) ORDER BY slug = $2 DESC, updated_at DESC LIMIT 1`
 	findBody = `SELECT public FROM events` + ofReader
 
 	forgetEditors = `DELETE FROM events_editors WHERE site = $1 AND seen_at < $2`
@@ -380,7 +384,7 @@ func (s *SQL) PublicEntries(ctx context.Context, site string, past bool) ([]Publ
 	}
 	index := ""
 	if s.db.Kind == database.SQLite { // which would take one that lacks the type, and read each row
-		index = " INDEXED BY events_public"
+		index = publicIndex
 	}
 	rows, err := s.db.Read.QueryContext(ctx, fmt.Sprintf(query, index), site, s.db.Now().UnixMilli(), MaxListed)
 	if err != nil {
