@@ -22,7 +22,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// guestList is the list of the event of openHouse.
+// guestList is the list of the event of edgesWithParty.
 type guestList struct {
 	*edge
 
@@ -33,7 +33,7 @@ type guestList struct {
 
 func openList(t *testing.T, db *database.DB, values map[string]any) *guestList {
 	t.Helper()
-	return &guestList{openHouse(t, db, 1, values)[0], t, party, platformtest.New()}
+	return &guestList{edgesWithParty(t, db, 1, values)[0], t, party, platformtest.New()}
 }
 
 func (l *guestList) add(email string, isOverLimit bool) (Registrant, bool, error) {

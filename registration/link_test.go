@@ -73,7 +73,7 @@ func FuzzLinks(f *testing.F) {
 // open it, but not once they have cancelled since.
 func TestInvite(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 2, map[string]any{"max_attendees": 2.0})
+		edges := edgesWithParty(t, db, 2, map[string]any{"max_attendees": 2.0})
 		here, key := edges[0], []byte("a key")
 		here.edit(t, func(e *events.Event) { e.Post.URL = "https://news.example.com/party/" })
 		invite := func(who Reader) (Invitation, Link) {
