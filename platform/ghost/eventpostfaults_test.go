@@ -113,7 +113,7 @@ func (g *faulty) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// kept returns the posts, what was sent to change them, and how many were made.
+// kept has the posts, the bodies of the requests that changed them, and how many were made.
 func (g *faulty) kept() (posts, puts []map[string]any, made int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

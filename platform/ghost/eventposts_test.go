@@ -19,8 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// draftSlug returns a slug that nobody else has. Posts whose slugs begin with it are deleted
-// after the test.
+// After the test, all posts whose slugs begin with this one are deleted.
 func draftSlug(t *testing.T, c *Client) string {
 	t.Helper()
 	slug := "lychgate-" + strconv.FormatInt(time.Now().UnixNano(), 10)
@@ -52,8 +51,8 @@ func edit(t *testing.T, c *Client, id string, fields map[string]any, query url.V
 	return answer.Posts[0]
 }
 
-// allOf returns all that Ghost says of a post. Of its authors only the IDs are left: when
-// they were seen last changes with each sign-in, of which other tests make some.
+// Of the authors only the IDs are left: their last_seen changes with each sign-in, also in other
+// tests.
 func allOf(t *testing.T, c *Client, id string) map[string]any {
 	t.Helper()
 	var answer updates
@@ -71,7 +70,7 @@ func allOf(t *testing.T, c *Client, id string) map[string]any {
 	return post
 }
 
-// slugsLike returns the slugs that begin with another, in the order of their posts' making.
+// The slugs are in the order in which the posts were made.
 func slugsLike(t *testing.T, c *Client, slug string) (slugs []string) {
 	t.Helper()
 	list, err := c.listEventPosts(t.Context(), "slug:~^"+quote(slug), "id asc", maxPage)

@@ -23,8 +23,7 @@ func TestMain(m *testing.M) { wait.Goroutines(m) }
 // testKey has the form of a key that Ghost makes.
 var testKey = "0123456789abcdef01234567:" + strings.Repeat("0f", 32)
 
-// realConfig returns the address and key of the real Ghost that e2e/ghost/start
-// has started.
+// e2e/ghost/start has started that Ghost.
 func realConfig(t *testing.T) Config {
 	t.Helper()
 	url, key := ghosttest.Real(t)
@@ -41,7 +40,7 @@ func newClient(t *testing.T, cfg Config) *Client {
 	return client
 }
 
-// unique returns an email that no other test run has used.
+// unique is different in each run: runs share a Ghost.
 func unique(name string) string {
 	return fmt.Sprintf("%s+%d@example.com", name, time.Now().UnixNano())
 }

@@ -38,7 +38,6 @@ func addPost(t *testing.T, c *Client, p map[string]any) string {
 	return id
 }
 
-// slugsOf returns the slugs of a post's tags, in their order.
 func slugsOf(t *testing.T, c *Client, id string) (slugs []string) {
 	t.Helper()
 	p, err := c.getPost(t.Context(), id)
