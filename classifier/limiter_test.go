@@ -41,7 +41,7 @@ func network(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
 }
 
-// counts returns how many lookups wait, and of how many networks there are any.
+// counts has the lookups that wait, and the networks of which any waits.
 func (t *limiter) counts() (waiting, networks int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,7 +19,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// connect returns a client of a Redis that answers.
 func connect(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
 	client, err := redis.New(redis.Config{URL: "redis://" + server.Address, Timeout: time.Second})
@@ -40,7 +39,6 @@ func connect(t *testing.T, server *redistest.Server) *redis.Client {
 // keyOf is the key of a domain, of edges with the system's DNS servers.
 func keyOf(domain string) string { return newShared(nil, "").key(domain) }
 
-// newEdge returns a classifier of an edge of its own.
 func newEdge(t *testing.T, redis Scripts, mx mxFunc) *Classifier {
 	t.Helper()
 	cache, err := NewCache(CacheConfig{Size: 1000, Redis: redis})

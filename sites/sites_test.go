@@ -23,7 +23,6 @@ const (
 	secondSecret = "fedcba9876543210fedcba9876543210"
 )
 
-// open returns a store with secrets.
 func open(t *testing.T, db *database.DB, secrets ...string) *SQL {
 	t.Helper()
 	keys, err := seal.NewKeyring(secrets...)
@@ -37,7 +36,6 @@ func open(t *testing.T, db *database.DB, secrets ...string) *SQL {
 	return store
 }
 
-// site returns a site of a name, with a host of that name and others.
 func site(name string, hosts ...string) Site {
 	return Site{
 		Name: name, Hosts: append([]string{name + ".example"}, hosts...),
@@ -47,7 +45,7 @@ func site(name string, hosts ...string) Site {
 
 var ignoreTimes = cmpopts.IgnoreFields(Site{}, "CreatedAt", "UpdatedAt", "RemovedAt", "Revision")
 
-// all returns what the store has, without times and revisions.
+// all reads one page: no test has more than 100 sites.
 func all(t *testing.T, store *SQL) []Site {
 	t.Helper()
 	list, err := store.List(t.Context(), "", 100)

@@ -106,7 +106,7 @@ func (b *bench) idle() {
 	})
 }
 
-// left returns what is pending, as "key attempts reason".
+// left lists the pending work as "key attempts reason".
 func (b *bench) left(site string) (left []string) {
 	b.t.Helper()
 	list, _, err := b.Pending(b.t.Context(), site, 1000)

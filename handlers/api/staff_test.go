@@ -20,7 +20,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// newStaff returns the Staff of a site on a platform, with the default rate limit.
 func newStaff(t testing.TB, p platform.Authenticator) *Staff {
 	return NewStaff("daily", "Ghost", p, NewAuthLimiter(platformtest.StaffLimiter(t)))
 }
@@ -31,7 +30,7 @@ func takesASecond(context.Context, string) error {
 	return nil
 }
 
-// authorize returns why a request that manages manifests is refused.
+// authorize tries a request that manages manifests.
 func authorize(t testing.TB, s *Staff, r *http.Request, address netip.Addr) error {
 	_, _, err := s.Authorize(t.Context(), r, address, MayManage)
 	return err

@@ -17,7 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
 
-// connPair returns the two ends of a connection.
+// The connection is TCP, as that of a database is.
 func connPair(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

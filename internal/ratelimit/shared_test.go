@@ -13,7 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// newClient returns a client of a Redis that answers.
+// newClient waits until the client is connected.
 func newClient(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
 	client, err := redis.New(redis.Config{URL: "redis://" + server.Address, Timeout: time.Second})
@@ -44,7 +44,7 @@ type fleet struct {
 
 var fleets atomic.Int64
 
-// newFleet returns a fleet with a count of its own.
+// newFleet has a name of its own in Redis, so that fleets do not share counts.
 func newFleet(t testing.TB, edges int, client Scripts, limit Limit, clock *clock) *fleet {
 	f := new(fleet)
 	name := fmt.Sprint("test", fleets.Add(1))

@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 // timeout is more than the default, for machines that are loaded.
 const timeout = time.Second
 
-// start returns a client that connects, and what it logs without the errors.
+// The function lists the messages that the client has logged.
 func start(t *testing.T, address string) (*Client, func() []string) {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)

@@ -66,8 +66,7 @@ func lists(b *membertest.Bench, do func()) (n int) {
 	return n
 }
 
-// stored returns the members that the platform should have according to the store, by
-// their ID there.
+// stored has what the platform should have according to the store, by the platform's IDs.
 func stored(b *membertest.Bench) map[string]platform.Member {
 	b.T.Helper()
 	list, err := b.Store.OnPlatform(b.T.Context(), membertest.Site, "", 10_000)

@@ -20,7 +20,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// signed returns the headers of an event.
 func signed(signature string) func(string) string {
 	return func(name string) string {
 		if name == "Signature" {
