@@ -100,7 +100,7 @@ func TestDateOfTheTypeBefore(t *testing.T) {
 	}
 }
 
-// ended returns a queue that does nothing any more.
+// The queue of a process that has ended does not take any work.
 func ended(t *testing.T, store *SQL) *work.Queue {
 	t.Helper()
 	queue := queueOf(t, store)

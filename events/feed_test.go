@@ -52,7 +52,7 @@ func (s *oddStore) count(n int) {
 	s.most = max(s.most, s.asked)
 }
 
-// now returns how many questions there are.
+// now counts the queries so far.
 func (s *oddStore) now() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *oddStore) Body(ctx context.Context, site, slug string) (string, error) 
 	return s.Store.Body(ctx, site, slug)
 }
 
-// bodyOf returns what a reader gets, and ends the answer.
+// bodyOf also closes the response.
 func bodyOf(t *testing.T, answer *Response, err error) string {
 	t.Helper()
 	if err != nil {

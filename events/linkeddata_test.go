@@ -27,7 +27,6 @@ var dailyPage = sitePage{
 	publication: platform.Publication{Title: "The Daily", URL: "https://news.example.com/"}, takesRegistrations: true,
 }
 
-// linkedOf returns what search engines get of an event.
 func linkedOf(t *testing.T, e *Event, page sitePage, address string) map[string]any {
 	t.Helper()
 	content := scriptsOf(t, e.head(page, address))[`type="application/ld+json"`]
@@ -335,7 +334,7 @@ func isLocation(value any, of map[string]any) string {
 	return needs(kinds != "" && of["eventAttendanceMode"] == mode, fmt.Sprintf("is %v, and the mode %v", value, of["eventAttendanceMode"]))
 }
 
-// unfit returns what Google would find in an event.
+// unfit applies rules, which are Google's.
 func unfit(linked map[string]any) (problems []string) {
 	for _, rule := range rules {
 		value, ok := linked[rule.property]

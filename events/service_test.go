@@ -63,7 +63,7 @@ type room struct {
 	t     *testing.T
 }
 
-// queueOf returns a queue on the database of a store, which does not run.
+// The queue does not run until a test runs it.
 func queueOf(t *testing.T, store *SQL) *work.Queue {
 	t.Helper()
 	return want[*work.Queue](t)(work.New(t.Context(), store.db, zap.NewNop(), nil))
@@ -114,9 +114,8 @@ func roomOf(t *testing.T, store *SQL, h *platformtest.Platform) *room {
 	return roomWith(t, store, store, h)
 }
 
-// roomWith returns a room whose service has a store for that of the room. It looks for what
-// staff have changed only when it is told to, for its own look would be at any moment of a
-// test.
+// roomWith polls for changes by staff only when a test tells it to: otherwise it would at any
+// moment. kept stands in for the store.
 func roomWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *room {
 	t.Helper()
 	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
@@ -143,7 +142,6 @@ func roomWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *r
 	return &room{s, s.Posts, h, store, queue, t}
 }
 
-// published returns an event that was published.
 func (r *room) published(values map[string]any) Event {
 	r.t.Helper()
 	e, err := r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", values})
