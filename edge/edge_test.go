@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { wait.Goroutines(m) }
 
-// newEdge returns an edge for two sites, without a web server.
+// newEdge has two sites and no web server.
 func newEdge(t *testing.T, file string) *edge.Edge {
 	t.Helper()
 	e, err := edge.New(edge.Options{
