@@ -228,7 +228,6 @@ func TestHeaders(t *testing.T) {
 // page are known.
 var nonceOf = regexp.MustCompile("'nonce-[A-Z2-7]{26}'")
 
-// withoutNonce returns a page without that number.
 func withoutNonce(page string) string {
 	return regexp.MustCompile(`nonce="[A-Z2-7]{26}"`).ReplaceAllString(page, "nonce")
 }

@@ -80,7 +80,7 @@ const (
 	maxEventWire = 80 << 10
 )
 
-// compressed returns a text as encode would.
+// Caddy's encode uses gzip too.
 func compressed(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var small bytes.Buffer

@@ -36,7 +36,7 @@ func newsroom(t *testing.T) *house {
 // pastHistory is the history of a slot, which has times of its own.
 var pastHistory = regexp.MustCompile(` History [0-9].*? (Change|Choose a post) for `)
 
-// slots returns what each slot shows, and the notice above them.
+// slots reads the notice above the slots, and the text of each slot.
 func slots(page shown) (notice string, shown []string) {
 	for n := range page.body.Descendants() {
 		if n.Type != html.ElementNode {

@@ -86,7 +86,7 @@ func (h *house) read(w *httptest.ResponseRecorder) shown {
 	return page
 }
 
-// get returns a page, and post what a form of it leads to.
+// get opens a page. post sends a form of it, and follows a redirect.
 func (h *house) get(page, role string) shown {
 	h.T.Helper()
 	return h.read(h.ask("GET", path+page, role, ""))
@@ -110,7 +110,6 @@ func formOf(fields ...string) string {
 	return form.Encode()
 }
 
-// elements returns the elements of a name.
 func elements(in *html.Node, name string) func(func(*html.Node) bool) {
 	return func(yield func(*html.Node) bool) {
 		for n := range in.Descendants() {
@@ -130,7 +129,7 @@ func attribute(of *html.Node, name string) string {
 	return ""
 }
 
-// textOf returns the text of an element, one space for each run of white space.
+// textOf joins runs of white space.
 func textOf(of *html.Node) string {
 	var text strings.Builder
 	if of.Type == html.TextNode {
@@ -144,7 +143,7 @@ func textOf(of *html.Node) string {
 	return strings.Join(strings.Fields(text.String()), " ")
 }
 
-// logged returns the messages of the log.
+// logged takes the messages that were logged since the last call.
 func (h *house) logged() (messages []string) {
 	for _, entry := range h.Log.TakeAll() {
 		messages = append(messages, entry.Message)
@@ -157,7 +156,6 @@ func pageNames() []string {
 	return []string{"curation", "event-settings", "events", "integrations", "sync", "themes"}
 }
 
-// serve returns the address of a server of the desk.
 func (h *house) serve() string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.Desk.Serve(w, r, h.Site, netip.MustParseAddr("192.0.2.1"))
@@ -166,7 +164,8 @@ func (h *house) serve() string {
 	return server.URL
 }
 
-// fetch returns the status, the headers and the length of an answer over a connection.
+// fetch uses a connection of its own, without compression. It has the status, the headers, and the
+// length of the body.
 func fetch(t *testing.T, method, address string, header ...string) (int, http.Header, int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)

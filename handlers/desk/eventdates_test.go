@@ -72,7 +72,7 @@ func TestDatesWithoutTheZone(t *testing.T) {
 	}
 }
 
-// zoneOf returns the time zone of the times on a page.
+// zoneOf is the time zone in which a page's script shows times.
 func zoneOf(page shown) string {
 	for n := range elements(page.body, "desk-page") {
 		return attribute(n, "zone")

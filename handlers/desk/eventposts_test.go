@@ -99,7 +99,6 @@ func TestThemeThatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// hidden returns the value of a page's hidden input.
 func hidden(page shown, name string) string {
 	for input := range elements(page.body, "input") {
 		if attribute(input, "name") == name {

@@ -72,7 +72,6 @@ func (h *house) publish(values map[string]any) events.Event {
 	return e
 }
 
-// event returns an event as it is kept.
 func (h *house) event(id string) events.Event {
 	h.T.Helper()
 	e, err := h.Events.Find(h.T.Context(), "daily", id)

@@ -38,7 +38,7 @@ var hostile = map[string]string{
 	"not UTF-8":     "a\xff\xfe<b>",
 }
 
-// first returns the first code points of a text.
+// first cuts a text to n code points.
 func first(text string, n int) string {
 	points := []rune(text)
 	return string(points[:min(len(points), n)])

@@ -20,8 +20,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/themes/git"
 )
 
-// text returns what a page has below its heading, which must be the answer to a request that
-// was served.
+// text is below the page's heading. The status must be 200.
 func (s shown) text(t *testing.T) string {
 	t.Helper()
 	if s.Status != 200 {

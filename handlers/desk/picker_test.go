@@ -116,7 +116,8 @@ func TestViewSite(t *testing.T) {
 	}
 }
 
-// pickerShown returns how many posts the picker offers, and the addresses of its links by their texts.
+// pickerShown counts the posts that the picker offers. The keys of links are their texts, the
+// values their addresses.
 func (h *house) pickerShown(target string) (offered int, links map[string]string) {
 	links = make(map[string]string)
 	for n := range h.get(target, "Editor").body.Descendants() {
