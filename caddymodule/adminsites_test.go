@@ -31,8 +31,7 @@ type sitesAdmin struct {
 	client *http.Client
 }
 
-// sitesConfig returns a Caddyfile for sites in a store, beside one of its own. The secret may be
-// empty.
+// sitesConfig is for sites in a store, beside the site fixed. secret may be empty.
 func sitesConfig(store, secret string) string {
 	if secret != "" {
 		secret = "secret " + secret

@@ -99,7 +99,7 @@ func TestSlowReadersOfEvents(t *testing.T) {
 	}
 }
 
-// memoryInUse returns the bytes that all goroutines and what they refer to take.
+// memoryInUse is in bytes: the heap after a collection, and the stacks of all goroutines.
 func memoryInUse() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

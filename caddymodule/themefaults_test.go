@@ -24,8 +24,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// section returns the name of the section that the homepage of a theme has, empty
-// while curation is inactive.
+// section is "" while curation is inactive.
 func (e *edge) section(theme, cookie string) string {
 	e.t.Helper()
 	got := e.do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", cookie, "Origin", e.base)

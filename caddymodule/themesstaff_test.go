@@ -197,8 +197,8 @@ func TestValidateEvents(t *testing.T) {
 	}
 }
 
-// themeBranches returns a server with the repository theme: the manifest of main has no finding,
-// that of next has one, and removed, which is checked out, has none.
+// The server has the repository theme with three branches: the manifest of main has no finding,
+// that of next has one, and removed, which is checked out, has no manifest.
 func themeBranches(t *testing.T) *gittest.Server {
 	git := gittest.New(t)
 	git.Init("theme")
@@ -353,7 +353,7 @@ func TestSessionBegunAtGhostsAddress(t *testing.T) {
 	})
 }
 
-// ghostVersion returns the version of a Ghost, such as 5.130.
+// ghostVersion is major and minor, such as 5.130.
 func ghostVersion(t testing.TB, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/ghost/api/admin/site/", nil)

@@ -31,7 +31,7 @@ func handshake(t *testing.T, edge *caddytest.Edge, host string) error {
 	return conn.Close()
 }
 
-// certificates returns the hosts for which there is a certificate in a storage.
+// certificates lists the hosts that have a certificate in a storage.
 func certificates(t *testing.T, storage string) (hosts []string) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(storage, "certificates"), func(path string, entry fs.DirEntry, err error) error {

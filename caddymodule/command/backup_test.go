@@ -84,7 +84,7 @@ func (w *writer) stop() {
 	w.running.Wait()
 }
 
-// done returns those that were acknowledged so far.
+// done lists the writes that were acknowledged so far.
 func (w *writer) done() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

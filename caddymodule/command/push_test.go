@@ -32,7 +32,7 @@ func writeFile(t *testing.T, folder, name, text string) {
 	}
 }
 
-// membersOf returns the members of a site as an export has them, without GUIDs and times.
+// membersOf leaves out GUIDs and times, which differ between runs.
 func membersOf(t *testing.T, store *memberstore.SQL, site, integration string) (list []string) {
 	t.Helper()
 	for m, err := range store.All(t.Context(), site, integration) {
@@ -200,8 +200,7 @@ func TestPushBesideCaddy(t *testing.T) {
 	}
 }
 
-// ghostMembers returns how many of Ghost's members have an email with a mark, and the
-// names of those.
+// ghostMembers counts Ghost's members whose email has a mark. The keys are name and labels.
 func ghostMembers(t *testing.T, client *ghost.Client, mark string) map[string]int {
 	t.Helper()
 	found := make(map[string]int)
