@@ -197,7 +197,7 @@ func TestFirstVisit(t *testing.T) {
 
 var servedChallenge = regexp.MustCompile(`"msg":"served key authentication[^"]*","(?:identifier|server_name)":"([^"]+)","challenge":"([^"]+)"`)
 
-// solved returns the challenges that the edge has answered, each once.
+// solved lists the challenges that the edge has answered, each once.
 func (e *edge) solved(t *testing.T) (challenges []string) {
 	t.Helper()
 	for _, match := range servedChallenge.FindAllStringSubmatch(e.log(t), -1) {
@@ -228,7 +228,7 @@ func (e *edge) traces(t *testing.T) traces {
 	return traces{e.pebble.requests(t), files(t, e.storage), strings.Count(e.log(t), "\n")}
 }
 
-// files returns the files and folders in a folder.
+// files lists files and folders, at any depth.
 func files(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -317,7 +317,7 @@ func (e *edge) askForNobody(t *testing.T, names int) {
 	}
 }
 
-// refuses returns an error unless the edge ends the handshake for a name.
+// refuses fails unless the edge ends the handshake for a name.
 func (e *edge) refuses(ctx context.Context, name string) error {
 	dialer := tls.Dialer{Config: &tls.Config{ServerName: name, InsecureSkipVerify: true}}
 	conn, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:"+e.httpsPort)
@@ -333,7 +333,7 @@ func (e *edge) refuses(ctx context.Context, name string) error {
 
 var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
 
-// heap returns how many bytes of the edge's heap are in use after a collection.
+// heap is in bytes, after a garbage collection.
 func (e *edge) heap(t *testing.T) int {
 	t.Helper()
 	client := caddytest.Admin(e.AdminSocket)

@@ -34,7 +34,7 @@ homepage_curation:
         - {key: second, label: Second, tag: "#second"}
 `
 
-// slotsTheme returns Ghost's own theme Source as a zip, with a homepage that renders slots.
+// slotsTheme is Ghost's own theme Source with a homepage that renders slots.
 func slotsTheme(t *testing.T) []byte {
 	t.Helper()
 	slot := func(name string) string {
@@ -43,7 +43,7 @@ func slotsTheme(t *testing.T) []byte {
 	return sourceWith(t, map[string]string{"lychgate-manifest.yaml": slotsManifest, "home.hbs": "{{!< default}}\n" + slot("lead") + slot("second")})
 }
 
-// sourceWith returns Ghost's own theme Source as a zip, with some files of its own.
+// sourceWith zips Ghost's own theme Source. files are added, or replace those of Source.
 func sourceWith(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -141,7 +141,7 @@ func (c *caller) publish(title string) (id string) {
 	return posts.Posts[0].ID
 }
 
-// tagsOf returns the names of a post's tags.
+// tagsOf has the names of a post's tags, sorted.
 func (c *caller) tagsOf(id string) (names []string) {
 	c.site.t.Helper()
 	_, answer := c.ask("GET", "/ghost/api/admin/posts/"+id+"/?include=tags", "", nil)
@@ -160,7 +160,7 @@ func (c *caller) tagsOf(id string) (names []string) {
 
 var headings = regexp.MustCompile(`<h2 class="(lead|second)">([^<]*)</h2>`)
 
-// homepage returns what readers see in the slots.
+// homepage has what readers see in each slot.
 func (c *caller) homepage() map[string]string {
 	c.site.t.Helper()
 	status, page := c.ask("GET", "/", "", nil)

@@ -27,7 +27,7 @@ events:
         feature_image: {aspect_ratio: "2:1", min_width: 1200}
 `
 
-// sky returns a picture of a colour.
+// sky is a PNG of one colour, 600 pixels wide and high.
 func sky(t *testing.T) []byte {
 	t.Helper()
 	drawn := image.NewRGBA(image.Rect(0, 0, 600, 600))

@@ -244,7 +244,7 @@ func byNode(t *testing.T, file, script string) (entries []entry) {
 	return must(t, entries, err)
 }
 
-// withModules returns a folder with files of this one, beside what is installed.
+// withModules copies files of this folder beside node_modules.
 func withModules(t *testing.T, files ...string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/e2e/mailbox"
 )
 
-// section returns a section of docs/events.md.
+// section reads docs/events.md.
 func section(t *testing.T, title string) string {
 	t.Helper()
 	docs, err := os.ReadFile("../../docs/events.md")

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	harness.MainWithBrowser(m, nil)
 }
 
-// installed returns the node_modules of e2e/events/install.
+// installed is the node_modules of e2e/events/install. Without them the test is skipped, or fails
+// where nothing may skip.
 func installed(t *testing.T) string {
 	t.Helper()
 	return harness.Modules(t, "events", "gscan, ical.js, node-ical, axe-core and schema-dts: run e2e/events/install")

@@ -134,7 +134,6 @@ func (s *site) send(method, path string, body, into any) {
 	}
 }
 
-// get returns what readers get at a path.
 func (s *site) get(path string) string {
 	s.t.Helper()
 	answer, _ := s.do("GET", path, "", nil)

@@ -113,7 +113,7 @@ func (r *room) uploadImage(w http.ResponseWriter, request *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"images": []any{map[string]string{"url": r.url + "/content/images/" + header.Filename}}})
 }
 
-// field returns an expression for the input of a field.
+// field is a JavaScript expression.
 func field(key string) string {
 	return fmt.Sprintf(`$('[data-key="%s"] [name]')`, key)
 }
@@ -130,7 +130,7 @@ func (v tab) state(begins string) {
 	v.Until(fmt.Sprintf("text($('.state'))?.startsWith(%q)", begins))
 }
 
-// only returns the event that is kept.
+// The test ends unless there is exactly one event.
 func (r *room) only(t *testing.T) events.Event {
 	t.Helper()
 	page, err := r.Events.List(t.Context(), "daily", events.Query{Most: 10})

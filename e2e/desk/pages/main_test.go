@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	harness.MainWithBrowser(m, nil)
 }
 
-// axe returns axe-core, which e2e/button/install has fetched.
+// e2e/button/install has fetched axe-core.
 func axe(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(harness.Cache(t), "button-*", "axe.min.js"))

@@ -44,7 +44,7 @@ type room struct {
 	images  [][]byte // that were uploaded
 }
 
-// open returns a room whose active theme has three sections, most of whose slots are filled.
+// The active theme has three sections, most of whose slots are filled.
 func open(t *testing.T) *room {
 	t.Helper()
 	harness.NeedBrowser(t)
