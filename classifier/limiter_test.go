@@ -297,11 +297,11 @@ func TestBusyIsNotKept(t *testing.T) {
 			}
 			return google, nil
 		})}
-		busy := Answer{Source: FromDNS, Failed: true}
+		failed := Answer{Source: FromDNS, Failed: true}
 		for range 2 {
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				if got, err := c.Classify(t.Context(), "example.com", stranger); got != busy || err != nil {
+				if got, err := c.Classify(t.Context(), "example.com", stranger); got != failed || err != nil {
 					t.Errorf("the stranger got %v, %v", got, err)
 				}
 			})
@@ -353,9 +353,9 @@ func TestNoQueriesAtTheDeadline(t *testing.T) {
 	resolver := NewResolver(cfg)
 	// Timers come late where all threads are busy.
 	var stop atomic.Bool
-	var busy sync.WaitGroup
+	var spinning sync.WaitGroup
 	for range 2 * runtime.GOMAXPROCS(0) {
-		busy.Go(func() {
+		spinning.Go(func() {
 			for !stop.Load() {
 			}
 		})
@@ -372,7 +372,7 @@ func TestNoQueriesAtTheDeadline(t *testing.T) {
 	}
 	wg.Wait()
 	stop.Store(true)
-	busy.Wait()
+	spinning.Wait()
 	if n := queries.Load(); n > 3*lookups { // of 50 ms, in 120 ms
 		t.Errorf("%d queries for %d lookups", n, lookups)
 	}

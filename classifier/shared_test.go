@@ -147,16 +147,16 @@ func TestClaimOfAnEdgeThatIsGone(t *testing.T) {
 }
 
 // A lookup that an edge had no turn for is made by another.
-func TestClaimOfABusyEdge(t *testing.T) {
+func TestClaimOfAFullLimiter(t *testing.T) {
 	client := connect(t, redistest.Start(t))
-	busy := newEdge(t, client, func(context.Context, string) ([]net.MX, error) { return nil, ErrBusy })
+	full := newEdge(t, client, func(context.Context, string) ([]net.MX, error) { return nil, ErrBusy })
 	idle := newEdge(t, client, func(context.Context, string) ([]net.MX, error) { return google, nil })
-	if answer, err := busy.Classify(t.Context(), "workspace.example", netip.Addr{}); !answer.Failed || err != nil {
-		t.Errorf("busy: %+v, %v", answer, err)
+	if answer, err := full.Classify(t.Context(), "workspace.example", netip.Addr{}); !answer.Failed || err != nil {
+		t.Errorf("an edge whose limiter is full: got %+v, %v, want a failed answer", answer, err)
 	}
 	start := time.Now()
 	if answer, err := idle.Classify(t.Context(), "workspace.example", netip.Addr{}); answer.Provider != Gmail || err != nil {
-		t.Errorf("idle: %+v, %v", answer, err)
+		t.Errorf("an idle edge: got %+v, %v, want gmail", answer, err)
 	}
 	if waited := time.Since(start); waited >= maxWait {
 		t.Errorf("waited for %s", waited)
