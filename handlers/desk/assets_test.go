@@ -21,7 +21,7 @@ import (
 
 // A page loads one script and one style, which a browser keeps until they change.
 func TestAssets(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	address := h.serve()
 	page := h.get("themes", "Owner")
 	var loaded []string
@@ -93,7 +93,7 @@ func compressed(t *testing.T, text []byte) []byte {
 
 // Editors abroad wait for no page, however much a site has: it stays small.
 func TestPagesStaySmall(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	var sections []manifest.Section
 	for i := range 10 {
 		section := manifest.Section{
@@ -169,7 +169,7 @@ func TestPagesStaySmall(t *testing.T) {
 // has it as the system is.
 func TestScheme(t *testing.T) {
 	for scheme, want := range map[string][]string{"": {"light dark", "desk.css"}, "dark": {"dark", "desk-dark.css"}, "light": {"light", "desk-light.css"}} {
-		h := newHouse(t)
+		h := newHarness(t)
 		member := platformtest.Staff["editor"]
 		t.Cleanup(func() { platformtest.Staff["editor"] = member })
 		chosen := member

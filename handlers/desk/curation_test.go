@@ -19,10 +19,10 @@ import (
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// newsroom is a house with two sections, whose first two slots are filled.
-func newsroom(t *testing.T) *house {
+// newsroom is a harness with two sections, whose first two slots are filled.
+func newsroom(t *testing.T) *harness {
 	t.Helper()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Declare(desktest.Top, manifest.Section{
 		Key: "more", Name: "More", Picker: manifest.Picker{DefaultView: manifest.SearchView, RecentLimit: 2, RecentFilter: &manifest.RecentFilter{Tag: "news"}},
 		Slots: []manifest.Slot{{Key: "news", Label: "News", Tag: "news"}, {Key: "a/b", Label: "Odd key", Tag: "#odd"}},
@@ -380,7 +380,7 @@ func TestPendingMoves(t *testing.T) {
 
 // The page says why it has no slots, and that they are not those of the latest manifest.
 func TestInactiveCuration(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	inactive := "Homepage Curation is inactive: it starts with a manifest that has it and no finding."
 	says := func(name string, status int, text string) {
 		t.Helper()

@@ -19,17 +19,17 @@ import (
 
 func TestMain(m *testing.M) { wait.Goroutines(m) }
 
-// house is a desk, as those of the staff have it.
-type house struct{ *desktest.House }
+// harness sends requests to a desk as browsers do.
+type harness struct{ *desktest.Harness }
 
-func newHouse(t *testing.T) *house { return &house{desktest.New(t)} }
+func newHarness(t *testing.T) *harness { return &harness{desktest.New(t)} }
 
 // path is where the pages are.
 const path = "/ghost" + pages.Path + "/"
 
 // ask sends a request to a page, with the session of a role unless that is "". Headers are
 // name and value in turn.
-func (h *house) ask(method, target, role, body string, header ...string) *httptest.ResponseRecorder {
+func (h *harness) ask(method, target, role, body string, header ...string) *httptest.ResponseRecorder {
 	h.T.Helper()
 	r := httptest.NewRequestWithContext(h.T.Context(), method, "https://news.example.com"+target, strings.NewReader(body))
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -61,7 +61,7 @@ type shown struct {
 	body *html.Node
 }
 
-func (h *house) read(w *httptest.ResponseRecorder) shown {
+func (h *harness) read(w *httptest.ResponseRecorder) shown {
 	h.T.Helper()
 	doc, err := html.Parse(w.Body)
 	if err != nil {
@@ -87,12 +87,12 @@ func (h *house) read(w *httptest.ResponseRecorder) shown {
 }
 
 // get opens a page. post sends a form of it, and follows a redirect.
-func (h *house) get(page, role string) shown {
+func (h *harness) get(page, role string) shown {
 	h.T.Helper()
 	return h.read(h.ask("GET", path+page, role, ""))
 }
 
-func (h *house) post(page, role string, fields ...string) shown {
+func (h *harness) post(page, role string, fields ...string) shown {
 	h.T.Helper()
 	answer := h.ask("POST", path+page, role, formOf(fields...))
 	if answer.Code == http.StatusSeeOther {
@@ -144,7 +144,7 @@ func textOf(of *html.Node) string {
 }
 
 // logged takes the messages that were logged since the last call.
-func (h *house) logged() (messages []string) {
+func (h *harness) logged() (messages []string) {
 	for _, entry := range h.Log.TakeAll() {
 		messages = append(messages, entry.Message)
 	}
@@ -156,7 +156,7 @@ func pageNames() []string {
 	return []string{"curation", "event-settings", "events", "integrations", "sync", "themes"}
 }
 
-func (h *house) serve() string {
+func (h *harness) serve() string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.Desk.Serve(w, r, h.Site, netip.MustParseAddr("192.0.2.1"))
 	}))

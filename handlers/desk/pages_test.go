@@ -34,7 +34,7 @@ const curated = `homepage_curation: {sections: [{key: top, name: Top, slots: [{k
 // Editors see of each theme whether its manifest is valid, what is wrong with it, and whether
 // Homepage Curation runs, on which copy.
 func TestThemesPage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	clock := desktest.Now.Add(-72 * time.Hour)
 	h.Themes.Now = func() time.Time { return clock }
 	h.Manifest("nightly", "manifest_version: 1\n"+curated)
@@ -102,7 +102,7 @@ func TestRefreshOutcomes(t *testing.T) {
 		"no repository": {nil, 200, "nightly could not be refreshed, so nothing has changed: The theme has no repository to be refreshed from."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			if name == "findings" {
 				h.Declare(desktest.Top)
 			}
@@ -121,7 +121,7 @@ func TestRefreshOutcomes(t *testing.T) {
 
 // A key is shown once, to whom asked for it, with a command that tries it.
 func TestIntegrationsPage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Members.Declared["declared"] = pages.DeclaredIntegration{Integration: members.Integration{Name: "declared", Mode: members.CustomIDMode, SubscribeByDefault: true, Limit: members.Limit{Requests: 600, Window: time.Hour}}, HasKey: true}
 	h.Members.Declared["later"] = pages.DeclaredIntegration{Integration: members.Integration{Name: "later", Mode: members.EmailMode}}
 	list := func() (rows []string) {
@@ -231,7 +231,7 @@ func TestIntegrationsPage(t *testing.T) {
 
 // However many integrations there are, each can be revoked, and nobody adds them without end.
 func TestManyIntegrations(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for i := range 100 {
 		name := fmt.Sprintf("crm-%03d", i)
 		if got, want := h.post("integrations", "Owner", "do", "add", "name", name).text(t), "The key of "+name; !strings.HasPrefix(got, want) {
@@ -253,7 +253,7 @@ func TestManyIntegrations(t *testing.T) {
 
 // What somebody typed stays in the form that was not taken.
 func TestFormIsKept(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	page := h.post("integrations", "Owner", "do", "add", "name", "our crm", "mode", "custom_id", "allow_duplicate_emails", "on", "placeholder_domain", "people.invalid")
 	values := map[string]string{}
 	for input := range elements(page.body, "input") {
@@ -276,7 +276,7 @@ func TestFormIsKept(t *testing.T) {
 // Where the operator has not switched it on, owners see the integrations and how it is
 // switched on, and change nothing.
 func TestIntegrationsThatStaffDoNotManage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if _, _, err := h.Members.Keys.Add(t.Context(), members.Integration{Site: "daily", Name: "crm", Mode: members.EmailMode, SubscribeByDefault: true}); err != nil {
 		t.Fatalf("h.Members.Keys.Add: %v", err)
 	}
@@ -300,7 +300,7 @@ func TestIntegrationsThatStaffDoNotManage(t *testing.T) {
 
 // Administrators see what Ghost does not have yet, since when and why, and have it tried.
 func TestSyncPage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if got := h.get("sync", "Owner").text(t); got != "Nothing is pending: Ghost has all that was written here." {
 		t.Errorf("nothing pending: %s", got)
 	}
@@ -330,7 +330,7 @@ func TestSyncPage(t *testing.T) {
 // All that is pending of a site is tried once in ten seconds, however often that is asked for,
 // and by whom.
 func TestTryNowIsLimited(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Outbox.Records = []members.Record{{Member: members.Member{Email: "jane@example.com", UpdatedAt: desktest.Now}, NextAttempt: desktest.Now}}
 	const (
 		tried = "Being tried now: 1 member. Reload the page to see what became of it. The last write of 1 member is not in Ghost yet."
@@ -362,7 +362,7 @@ func TestTryNowIsLimited(t *testing.T) {
 // Administrators see also what of events and slots Ghost does not have yet, have it tried, and
 // give up what Ghost refused.
 func TestSyncPageOfPosts(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	since := desktest.Now.Add(-time.Hour).UnixMilli()
 	far := desktest.Now.AddDate(100, 0, 0)
 	for _, row := range [][]any{

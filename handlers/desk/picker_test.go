@@ -59,7 +59,7 @@ func TestPickerMarksTheHomepage(t *testing.T) {
 
 // A post that fills very many slots keeps the page small.
 func TestPostThatFillsManySlots(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	section := manifest.Section{Key: "top", Name: "Top", Picker: manifest.Picker{DefaultView: manifest.RecentView, RecentLimit: 5}}
 	var tags []string
 	for i := range 40 {
@@ -118,7 +118,7 @@ func TestViewSite(t *testing.T) {
 
 // pickerShown counts the posts that the picker offers. The keys of links are their texts, the
 // values their addresses.
-func (h *house) pickerShown(target string) (offered int, links map[string]string) {
+func (h *harness) pickerShown(target string) (offered int, links map[string]string) {
 	links = make(map[string]string)
 	for n := range h.get(target, "Editor").body.Descendants() {
 		if attribute(n, "class") == "title" {

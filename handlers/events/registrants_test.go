@@ -34,7 +34,7 @@ events: {types: {party: {post_template: custom-party}}}
 
 // list is the API of an event's list of registrants.
 type list struct {
-	*desktest.House
+	*desktest.Harness
 
 	t     *testing.T
 	event events.Event
