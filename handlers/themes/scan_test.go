@@ -138,7 +138,7 @@ func TestRefusalEndsTheScan(t *testing.T) {
 }
 
 // What strangers upload is not scanned, even while Ghost does not refuse it.
-func TestUploadsOfStrangersAreNotScanned(t *testing.T) {
+func TestUnauthenticatedUploadsAreNotScanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u, text := newUploads(t, &aStore{}), hostile()
 		for _, cookie := range []string{"", "stranger"} {
