@@ -86,7 +86,7 @@ func hammer(t *testing.T, p *process, writes int, unique string, crash func(), c
 						t.Errorf("%s: got %s, want an error", email, text)
 						break
 					}
-					<-time.After(20 * time.Millisecond) // nobody is there just now
+					<-time.After(20 * time.Millisecond) // the edge is down: a client's pause before it retries
 				}
 			}
 		})
