@@ -120,7 +120,7 @@ func TestUploadThatIsLeft(t *testing.T) {
 		select {
 		case <-arrived:
 		case <-time.After(time.Minute):
-			t.Fatal("the upload does not come through to Ghost")
+			t.Fatal("the upload has not reached Ghost after a minute, want it passed on while it is read")
 		}
 		meanwhile()
 		if _, err := io.WriteString(conn, text[end/2:end]); err != nil {

@@ -57,7 +57,7 @@ func zipThemeWith(t testing.TB, source, folder string, others map[string]string)
 		return err
 	})
 	if err != nil || w.Close() != nil {
-		t.Fatalf("fs.WalkDir = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("zipping the theme: %v", err)
 	}
 	return out.Bytes()
 }
@@ -349,7 +349,7 @@ func zipOfOne(t testing.TB, name, text string) []byte {
 		_, err = content.Write([]byte(text))
 	}
 	if err != nil || w.Close() != nil {
-		t.Fatalf("w.Create = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("zipping the theme: %v", err)
 	}
 	return out.Bytes()
 }

@@ -305,7 +305,7 @@ func TestRefreshWithGit(t *testing.T) {
 	e.load(themesConfig(store, url, key, "theme nightly {\nrepository "+hanging.URL+"/theme\n}"))
 	e.client.Timeout = 300 * time.Millisecond
 	if _, err := e.sendBody("POST", "/ghost/lychgate/themes/nightly/refresh", "", "Cookie", owner, "Origin", e.base); err == nil {
-		t.Error("a server that hangs answers")
+		t.Error("refreshing from a server that hangs: got a response, want a timeout")
 	}
 	if logged := e.logged(); strings.Contains(logged, gittest.Token) || !strings.Contains(logged, "cannot refresh theme") {
 		t.Errorf("logged: %s", logged)

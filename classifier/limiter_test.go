@@ -161,10 +161,10 @@ func TestLimiterOfNewcomers(t *testing.T) {
 		}
 		sent := away.Load()
 		if !limiter.acquire(t.Context(), network(1000)) {
-			t.Error("a network without lookups is turned away")
+			t.Error("acquire: got false, want true for a network without lookups")
 		}
 		if away.Load() <= sent {
-			t.Error("nobody made room")
+			t.Errorf("%d lookups were turned away, want more than %d to make room", away.Load(), sent)
 		}
 		limiter.release(network(1000))
 		wg.Wait()
@@ -241,7 +241,7 @@ func TestLimiter(t *testing.T) {
 				select {
 				case ok := <-l.waiter:
 					if !ok {
-						t.Fatal("sent away")
+						t.Fatal("a lookup was turned away, want it admitted")
 					}
 					under = append(under, l)
 				default:

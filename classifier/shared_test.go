@@ -170,7 +170,7 @@ func TestLateFailure(t *testing.T) {
 	late := newShared(client, "")
 	_, _, claim, ok := late.find(t.Context(), "workspace.example")
 	if ok {
-		t.Fatal("an answer is there")
+		t.Fatal("find: got an answer, want none yet")
 	}
 	late.drop("workspace.example", "cworkspace.example of-another")
 	value, err := client.Run(findScript, keyOf("workspace.example"), "workspace.example", "1000", "cworkspace.example mine")
@@ -183,7 +183,7 @@ func TestLateFailure(t *testing.T) {
 		t.Errorf("find = %+v, %v, want ok, e %v", e, ok, (entry{provider: Gmail}))
 	}
 	if _, _, _, ok := newShared(client, "9.9.9.9").find(t.Context(), "workspace.example"); ok {
-		t.Error("an edge with other DNS servers has the answer")
+		t.Error("find with other DNS servers: got an answer, want none")
 	}
 }
 
@@ -223,7 +223,7 @@ func TestSharedKeysAreBounded(t *testing.T) {
 		t.Errorf("Run = %q, %v, want no value, no error", value, err)
 	}
 	if _, _, _, ok := s.find(t.Context(), "first.example"); ok {
-		t.Error("the domain before is still there")
+		t.Error("find of the domain before: got an answer, want it evicted")
 	}
 }
 

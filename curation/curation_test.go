@@ -168,7 +168,7 @@ func TestRefused(t *testing.T) {
 			w.BreakCalls(test.fault, "tag")
 			c := start(t, dbtest.SQLite(t), w)
 			if err := c.Move(t.Context(), "daily", "#hero", test.post); !errors.Is(err, test.want) || errors.Is(err, ErrPending) {
-				t.Errorf("%v", err)
+				t.Errorf("Move: got %v, want %v and not ErrPending", err, test.want)
 			}
 			if diff := cmp.Diff([]string{"1"}, w.PostsByTag()["#hero"]); diff != "" {
 				t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
@@ -280,7 +280,7 @@ func TestAtOnce(t *testing.T) {
 				case err == nil:
 					acknowledged = strconv.Itoa(i)
 				case !errors.Is(err, ErrReplaced):
-					t.Error(err)
+					t.Errorf("Move: %v, want no error or ErrReplaced", err)
 				}
 			})
 		}

@@ -38,7 +38,7 @@ func linkedOf(t *testing.T, e *Event, page sitePage, address string) map[string]
 		t.Errorf("%s has the link, which is not for everybody", content)
 	}
 	for _, problem := range unfit(linked) {
-		t.Errorf("%s: %s", content, problem)
+		t.Errorf("%s: %s, want no problem", content, problem)
 	}
 	return linked
 }
@@ -403,7 +403,7 @@ func TestLinkedPost(t *testing.T) {
 			t.Errorf("%s (-want +got): %s", what, diff)
 		}
 		if problems := unfit(linked()); problems != nil {
-			t.Errorf("%s: %q", what, problems)
+			t.Errorf("%s: got problems %q, want none", what, problems)
 		}
 	}
 	address := "https://news.example.com/gates-2/"

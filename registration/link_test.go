@@ -54,7 +54,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(text), "jane") {
-		t.Error("the token has the address in it, want none: it is in browsers' histories")
+		t.Errorf("the token %q has the address in it, want it left out: browsers keep it in their history", text)
 	}
 }
 

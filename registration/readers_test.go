@@ -35,7 +35,7 @@ func want[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {
 		t.Helper()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("got error %v, want none", err)
 		}
 		return value
 	}
@@ -217,7 +217,7 @@ func TestRegistrationFollowsTheEvent(t *testing.T) {
 			t.Helper()
 			for query, into := range map[string]*int{`SELECT COUNT(*) FROM registrations`: &rows, `SELECT COUNT(*) FROM registrations_taken`: &taken} {
 				if err := db.Read.QueryRowContext(t.Context(), query).Scan(into); err != nil {
-					t.Fatalf("%s: %v", query, err)
+					t.Fatalf("running %s: %v", query, err)
 				}
 			}
 			return rows, taken

@@ -184,7 +184,7 @@ func TestRemove(t *testing.T) {
 			t.Helper()
 			claimed, err := store.ClaimPurge(t.Context(), before, now.Add(time.Hour))
 			if err != nil && !errors.Is(err, ErrNotFound) {
-				t.Fatalf("store.ClaimPurge = %v, unexpected: err != nil && !errors.Is(err, ErrNotFound)", err)
+				t.Fatalf("ClaimPurge: got %v, want no error or %v", err, ErrNotFound)
 			}
 			return claimed
 		}
@@ -251,7 +251,7 @@ func TestChanges(t *testing.T) {
 		must(t, store.Add(t.Context(), site("monthly")))
 		expect("daily", "weekly removed", "monthly")
 		if err := store.Add(t.Context(), site("monthly")); err == nil {
-			t.Error("added twice")
+			t.Error("Add of a site that exists: got no error, want one")
 		}
 		expect()
 

@@ -120,7 +120,7 @@ func TestBackupUnderWrites(t *testing.T) {
 	w.waitFor(t, len(before)+during+50)
 	w.stop()
 	if w.failed != "" {
-		t.Error("a write failed meanwhile: " + w.failed)
+		t.Errorf("during the backup: %s, want no failed write", w.failed)
 	}
 	if during < 1 {
 		t.Errorf("%d writes were acknowledged during the backup, want some", during)

@@ -249,7 +249,7 @@ func TestPushToGhostKilled(t *testing.T) {
 
 	killed := exec.Command(caddytest.Build(t), "lychgate", "members", "push", "contacts.csv", "--site", "daily")
 	if killed.Dir = folder; killed.Start() != nil {
-		t.Fatal("cannot start")
+		t.Fatal("killed.Start: got an error, want a process")
 	}
 	wait.Until(t, func() string {
 		if n := len(membersOf(t, store, "daily", "")); n < count/3 {
@@ -262,7 +262,7 @@ func TestPushToGhostKilled(t *testing.T) {
 	}
 	_ = killed.Wait()
 	if n := len(membersOf(t, store, "daily", "")); n == count {
-		t.Fatal("it was killed too late")
+		t.Fatalf("the process was killed after all %d members, want before the last one", n)
 	}
 	got := lychgate(t, folder, "members", "push", "contacts.csv", "--site", "daily")
 	if got.Code != 0 || !strings.Contains(got.Out, " 0 refused.") {

@@ -64,7 +64,7 @@ func sourceWith(t *testing.T, files map[string]string) []byte {
 		}
 	}
 	if err != nil || w.Close() != nil {
-		t.Fatalf("fs.WalkDir = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("zipping the theme: %v", err)
 	}
 	return out.Bytes()
 }
@@ -125,7 +125,7 @@ func (c *caller) json(method, path string, body any) string {
 	}
 	status, answer := c.ask(method, "/ghost/api/admin"+path, "application/json", bytes.NewReader(text))
 	if status >= 300 {
-		c.site.t.Fatalf("%s %s: %d %s", method, path, status, answer)
+		c.site.t.Fatalf("%s %s: got status %d, %s, want less than 300", method, path, status, answer)
 	}
 	return answer
 }
@@ -149,7 +149,7 @@ func (c *caller) tagsOf(id string) (names []string) {
 		Posts []struct{ Tags []struct{ Name string } }
 	}
 	if err := json.Unmarshal([]byte(answer), &posts); err != nil {
-		c.site.t.Fatal(answer, err)
+		c.site.t.Fatalf("the post is %s: %v", answer, err)
 	}
 	for _, tag := range posts.Posts[0].Tags {
 		names = append(names, tag.Name)
@@ -244,7 +244,7 @@ func TestHomepageCuration(t *testing.T) {
 			strings.NewReader(url.Values{"theme": {"slots"}, "slot": {"top/" + slot}, "post": {post}}.Encode()))
 	}
 	if status, page := fill("lead", ids["The council"]); status != http.StatusOK {
-		t.Fatalf("%d %s", status, page)
+		t.Fatalf("filling the slot lead: got status %d, %s, want 200", status, page)
 	}
 	choose("Second", "north", "Bridges of the north")
 	slot("Lead", "The council")
@@ -304,7 +304,7 @@ func TestHomepageCuration(t *testing.T) {
 	})()`)
 	readers("after another sign-in", map[string]string{"lead": "The council", "second": "Bridges of the north"})
 	if problems, err := p.Problems(); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "Content-Security-Policy") }) {
-		t.Errorf("%q, %v", problems, err)
+		t.Errorf("Problems: got %q, %v, want none with the Content-Security-Policy", problems, err)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(answer), &posts); err != nil || len(posts.Posts) != 1 {
-		t.Fatal(answer, err)
+		t.Fatalf("got %s, %v, want 1 post", answer, err)
 	}
 	post := posts.Posts[0]
 	if diff := cmp.Diff([]string{"Lychgate day", "lychgate-day", "published"}, []string{post.Title, post.Slug, post.Status}); diff != "" {

@@ -168,7 +168,7 @@ func TestGhostAdmin(t *testing.T) {
 	p.Do("location.hash = '#/posts'")
 	hasEntry(t, p)
 	if code, answer := api(p, "PUT", "/themes/nightly/activate/", ""); code != http.StatusOK {
-		t.Fatal(code, answer)
+		t.Fatalf("activating the theme nightly: got status %d, %s, want 200", code, answer)
 	}
 	hasEntry(t, p, ourEntries...) // without another page
 

@@ -106,7 +106,7 @@ func TestDocumentedRegistration(t *testing.T) {
 func decoded(t *testing.T, text string) (value any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatalf("%s: %v", text, err)
+		t.Fatalf("decoding %s: %v", text, err)
 	}
 	return value
 }

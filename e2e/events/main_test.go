@@ -46,7 +46,7 @@ func program(t *testing.T, folder string, input io.Reader, name string, args ...
 func diff(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: %s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
@@ -54,7 +54,7 @@ func diff(t *testing.T, what string, want, got any) {
 func must[T any](t *testing.T, value T, err error) T {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("got error %v, want none", err)
 	}
 	return value
 }

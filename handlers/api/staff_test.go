@@ -380,7 +380,7 @@ func TestHangingCredentials(t *testing.T) {
 		wg.Wait()
 		hanging.End()
 		if diff := cmp.Diff(map[time.Duration]int{0: 1000 - maxQueue + 1, queueWait: maxQueue - 1}, waits); diff != "" {
-			t.Error("how many wait for how long", diff)
+			t.Errorf("requests by the time that they wait (-want +got):\n%s", diff)
 		}
 		if n := len(s.queues); n > 0 {
 			t.Errorf("%d queues are left", n)
@@ -415,7 +415,7 @@ func TestAuthLimiterRemembers(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if _, wait := s.Begin(t.Context(), "daily", address); wait == 0 {
-			t.Error("the address is remembered for more than 24 hours")
+			t.Error("the address waits for 0 s, want longer: a valid session is remembered for 24 hours")
 		}
 		for i := range 2 * maxValid {
 			s.trust(sender{"daily", ratelimit.AddrKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))})

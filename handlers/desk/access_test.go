@@ -86,7 +86,7 @@ func TestSessionThatEnded(t *testing.T) {
 		}
 		want := []string{"#main", "/ghost/", "/ghost/", again}
 		if diff := cmp.Diff(want, links); diff != "" && !strings.EqualFold(strings.Join(want, " "), strings.Join(links, " ")) {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s: links (-want +got):\n%s", target, diff)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestThemesAreUploadedByThoseWhoMay(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", role, diff)
+			t.Errorf("%s (-want +got):\n%s", role, diff)
 		}
 	}
 }
@@ -254,7 +254,7 @@ func TestScriptsOfOthers(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff([]string{"link " + nonces[0], "script " + nonces[0]}, loaded); diff != "" {
-				t.Errorf("%s: %s", page, diff)
+				t.Errorf("%s (-want +got):\n%s", page, diff)
 			}
 		}
 	}
@@ -276,7 +276,7 @@ func TestHead(t *testing.T) {
 			of.Set("Content-Security-Policy", nonceOf.ReplaceAllString(of.Get("Content-Security-Policy"), ""))
 		}
 		if diff := cmp.Diff(header, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

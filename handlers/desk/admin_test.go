@@ -66,7 +66,7 @@ func TestWhatGhostsAdminShows(t *testing.T) {
 			w := h.ask(test.method, path+"admin.json", test.role, "")
 			got := w.Body.String()
 			if diff := cmp.Diff(test.want, got); diff != "" || w.Code != test.status {
-				t.Errorf("%d, %s", w.Code, diff)
+				t.Errorf("got status %d, want %d; body (-want +got):\n%s", w.Code, test.status, diff)
 			}
 			header := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 			for name, want := range header {
@@ -75,7 +75,7 @@ func TestWhatGhostsAdminShows(t *testing.T) {
 				}
 			}
 			if strings.Contains(got, desktest.ErrGone.Error()) {
-				t.Error("the cause is told to the browser")
+				t.Errorf("got %s, want the cause, %v, not told to the browser", got, desktest.ErrGone)
 			}
 		})
 	}

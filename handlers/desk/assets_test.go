@@ -56,7 +56,7 @@ func TestAssets(t *testing.T) {
 				t.Errorf("%s, known as %q: %d, %d bytes: %s", test.target, test.known, status, length, diff)
 			}
 			if got := header.Get("Content-Type"); status == 200 && got != contentType {
-				t.Errorf("%s: %q", name, got)
+				t.Errorf("%s: got content type %q, want %q", name, got, contentType)
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func compressed(t *testing.T, text []byte) []byte {
 	var small bytes.Buffer
 	w := gzip.NewWriter(&small)
 	if _, err := w.Write(text); err != nil || w.Close() != nil {
-		t.Fatalf("w.Write = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("compressing: %v", err)
 	}
 	return small.Bytes()
 }

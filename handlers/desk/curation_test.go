@@ -173,7 +173,7 @@ func TestUndo(t *testing.T) {
 		}
 		h.post("curation", "Editor", undo...)
 		if diff := cmp.Diff(before, h.Ghost.PostsByTag()); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -223,13 +223,13 @@ func TestPicker(t *testing.T) {
 	} {
 		said, titles := offered(target)
 		if diff := cmp.Diff(want, append([]string{said}, titles...)); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 	}
 	for _, target := range []string{"top/none", "none/lead", "top", "%252", "top/lead/more"} {
 		page := h.get("curation?slot="+target, "Editor")
 		if page.Status != 404 || page.Text != "The active theme has no such slot. Go back to Homepage Curation." {
-			t.Errorf("%s: %d %s", target, page.Status, page.Text)
+			t.Errorf("slot %s: got status %d, %s, want 404, that the theme has no such slot", target, page.Status, page.Text)
 		}
 	}
 }
@@ -250,10 +250,10 @@ func TestSeveralHolders(t *testing.T) {
 	} {
 		notice, _ := slots(h.post("curation", "Editor", append(fields, "theme", "nightly")...))
 		if !strings.HasSuffix(notice, several) {
-			t.Errorf("%s: %q", name, notice)
+			t.Errorf("%s: got notice %q, want it to end with %q", name, notice, several)
 		}
 		if diff := cmp.Diff(before, h.Ghost.PostsByTag()); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	_, shown := slots(h.get("curation", "Editor"))
@@ -385,7 +385,7 @@ func TestInactiveCuration(t *testing.T) {
 	says := func(name string, status int, text string) {
 		t.Helper()
 		if page := h.get("curation", "Editor"); page.Status != status || !strings.HasPrefix(page.Text, text) {
-			t.Errorf("%s: %d %s", name, page.Status, page.Text)
+			t.Errorf("%s: got status %d, %s, want %d, %s", name, page.Status, page.Text, status, text)
 		}
 	}
 	says("no manifest", 404, "The theme has no manifest.")
@@ -406,7 +406,7 @@ func TestLinkToWhatWasDone(t *testing.T) {
 		got, _ := slots(h.read(h.ask("GET", path+"curation?done=top/lead&was=3&now=1", "Editor", "",
 			"Sec-Fetch-Site", site, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")))
 		if got != want {
-			t.Errorf("%s: %q", site, got)
+			t.Errorf("Sec-Fetch-Site %s: got notice %q, want %q", site, got, want)
 		}
 	}
 }

@@ -64,12 +64,12 @@ func TestWhatIsAway(t *testing.T) {
 					got := h.read(h.ask(method, path+page, "Owner", forms[page]))
 					if text == "" {
 						if got.Status >= 400 {
-							t.Errorf("%s %s: %d %s", method, page, got.Status, got.Text)
+							t.Errorf("%s %s: got status %d, %s, want less than 400", method, page, got.Status, got.Text)
 						}
 						continue
 					}
 					if diff := cmp.Diff([]any{test.status, away, text}, []any{got.Status, got.Title, got.Text}); diff != "" {
-						t.Errorf("%s %s: %s", method, page, diff)
+						t.Errorf("%s %s (-want +got):\n%s", method, page, diff)
 					}
 				}
 			}
@@ -83,7 +83,7 @@ func TestPickerWithoutGhost(t *testing.T) {
 	h.Ghost.BreakCalls(desktest.ErrGone, "published")
 	page := h.get("curation?slot=top/lead", "Editor")
 	if page.Status != 502 || page.Text != "Ghost does not say what the homepage holds. Try again in a moment." {
-		t.Errorf("%d %s", page.Status, page.Text)
+		t.Errorf("got status %d, %s, want 502, that Ghost does not respond", page.Status, page.Text)
 	}
 	h.Ghost.BreakCalls(&platform.Refusal{Reason: "Ghost does not like it."}, "tag")
 	if notice, _ := slots(h.post("curation", "Editor", "theme", "nightly", "slot", "top/lead", "post", "3")); notice != "Lead story Ghost does not like it." {

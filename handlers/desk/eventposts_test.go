@@ -49,7 +49,7 @@ func TestPostThatIsNotAsTheEvent(t *testing.T) {
 		t.Helper()
 		for page, says := range map[string]string{"events?view=" + view: list, "events?event=" + e.ID: editor} {
 			if got := h.get(page, "Editor").text(t); !strings.Contains(got, says) {
-				t.Errorf("%s: %s", page, got)
+				t.Errorf("%s: got %s, want %s in it", page, got, says)
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func TestFormThatIsSentAgain(t *testing.T) {
 	}
 	for _, do := range []string{"save", "save", "publish", "publish"} {
 		if got := h.post("events", "Editor", form(do, "Party")...); got.Status != 200 || strings.Contains(got.Text, "Somebody") {
-			t.Fatalf("%d %s", got.Status, got.Text)
+			t.Fatalf("%s: got status %d, %s, want 200, no other editor", do, got.Status, got.Text)
 		}
 	}
 	page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})

@@ -67,7 +67,7 @@ func (h *harness) publish(values map[string]any) events.Event {
 		e, err = h.Events.Publish(h.T.Context(), "daily", e.ID, e.Revision, t)
 	}
 	if err != nil || e.Pending != nil {
-		h.T.Fatal(err, e.Pending)
+		h.T.Fatalf("publishing an event: got %v, pending %+v, want no error, nothing pending", err, e.Pending)
 	}
 	return e
 }
@@ -165,7 +165,7 @@ func TestFieldsOfEditor(t *testing.T) {
 		},
 	} {
 		if diff := cmp.Diff(want, inputs(h.get(target, "Editor"))); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestFormOfEditor(t *testing.T) {
 		"f.seats", "many", "f.dress", "formal", "f.outdoors", "on", "f.lost", "typed",
 	}
 	if got := h.post("events", "Editor", form...); got.Status != 200 || !strings.HasPrefix(got.Text, "The event was saved. ") {
-		t.Fatalf("%d %s", got.Status, got.Text)
+		t.Fatalf("got status %d, %s, want 200, that the event was saved", got.Status, got.Text)
 	}
 	want := map[string]any{
 		"name": "New", "description": "One\ntwo", "max_attendees": 20.0, "rsvp_labels": []any{"Guests", "Summer guests"},
@@ -283,18 +283,18 @@ func TestStepsOfEvent(t *testing.T) {
 	} {
 		e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})
 		if got := h.get("events?confirm="+do+"&event="+e.ID, "Editor").text(t); got != "Back to the event "+test.asks {
-			t.Errorf("%s: %s", do, got)
+			t.Errorf("confirming %s: got %s, want %s", do, got, "Back to the event "+test.asks)
 		}
 		stale := h.post("events", "Editor", "do", do, "event", e.ID, "revision", revision(e.Revision+1))
 		if do != "duplicate" && !strings.HasPrefix(stale.Text, "Somebody changed this event meanwhile, so nothing was done.") {
 			t.Errorf("%s of an old one: %s", do, stale.Text)
 		}
 		if got := h.post("events", "Editor", "do", do, "event", e.ID, "revision", revision(e.Revision)).text(t); !strings.HasPrefix(got, test.says+" ") {
-			t.Errorf("%s: %s", do, got)
+			t.Errorf("%s: got %s, want it to begin with %s", do, got, test.says)
 		}
 		now, err := h.Events.Find(t.Context(), "daily", e.ID)
 		if string(now.Status) != test.status || (err != nil) != (do == "delete") {
-			t.Errorf("%s: %s, %v", do, now.Status, err)
+			t.Errorf("%s: got status %s, %v, want %s, an error only after delete", do, now.Status, err, test.status)
 		}
 	}
 	draft := h.create(map[string]any{"name": "Draft"})
@@ -331,7 +331,7 @@ func TestListOfEvents(t *testing.T) {
 		"events?view=past&q=new":       nil,
 	} {
 		if diff := cmp.Diff(want, rows(h.get(target, "Editor"))); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 	}
 	first := h.get("events?view=drafts", "Editor")
@@ -456,7 +456,7 @@ func TestEventsAway(t *testing.T) {
 		h.declareEvents()
 		test.given(h)
 		if got := h.get(test.target, "Editor"); got.Status != test.status {
-			t.Errorf("%s: %d %s", name, got.Status, got.Text)
+			t.Errorf("%s: got status %d, %s, want %d", name, got.Status, got.Text, test.status)
 		}
 	}
 	h := newHarness(t)
@@ -465,7 +465,7 @@ func TestEventsAway(t *testing.T) {
 		"nothing to do": {"do": {"other"}}, "no values": {"do": {"save"}, "type": {"party"}, "kept": {"["}}, "no revision": {"do": {"save"}, "type": {"party"}, "revision": {"x"}},
 	} {
 		if got := h.ask("POST", path+"events", "Editor", form.Encode()).Code; got != http.StatusBadRequest {
-			t.Errorf("%s: %d", name, got)
+			t.Errorf("%s: got status %d, want 400", name, got)
 		}
 	}
 	if got := h.post("events", "Editor", "do", "save", "type", "gone", "kept", "{}"); got.Status != http.StatusConflict {

@@ -118,7 +118,7 @@ func TestGuestForms(t *testing.T) {
 		}
 	}
 	if logged == 0 {
-		t.Error("the log has nothing, want that Ghost did not answer")
+		t.Error("the log is empty, want a line that Ghost did not answer")
 	}
 	h.CloseStore()
 	for _, page := range []string{"guest-list", "check-in"} {

@@ -322,7 +322,7 @@ func TestPicturesInSubdirectory(t *testing.T) {
 			got = append(got, attribute(img, "src"))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", picture, diff)
+			t.Errorf("%s (-want +got):\n%s", picture, diff)
 		}
 	}
 	h.Site.Kind.SmallPictures = "" // as of a platform that has one size

@@ -113,7 +113,7 @@ func TestRefreshOutcomes(t *testing.T) {
 				t.Errorf("status %d", status)
 			}
 			if got := h.post("themes", "Editor", "refresh", "nightly").text(t); !strings.HasPrefix(got, test.says+" ") {
-				t.Errorf("%s", got)
+				t.Errorf("refreshing: got %s, want it to begin with %s", got, test.says)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestIntegrationsPage(t *testing.T) {
 		t.Errorf("used: %s", diff)
 	}
 	if strings.Contains(h.get("integrations", "Owner").Text, first) {
-		t.Error("the key is shown again")
+		t.Error("the page has the key again, want it shown once")
 	}
 
 	confirm := h.get("integrations?rotate=crm", "Owner").text(t)
@@ -201,7 +201,7 @@ func TestIntegrationsPage(t *testing.T) {
 		t.Errorf("revoked: %s", diff)
 	}
 	if third := key(h.post("integrations", "Owner", "do", "rotate", "name", "crm")); third == second {
-		t.Error("the key is the one that was revoked")
+		t.Errorf("got the key %q that was revoked, want another", third)
 	}
 
 	for name, test := range map[string]struct {
@@ -218,7 +218,7 @@ func TestIntegrationsPage(t *testing.T) {
 		"once more":                 {[]string{"do", "revoke", "name", "crm"}, "crm is revoked. Its key is refused from now on. "},
 	} {
 		if got := h.post("integrations", "Owner", test.fields...).text(t); !strings.HasPrefix(got, test.says) {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: got %s, want it to begin with %s", name, got, test.says)
 		}
 	}
 	logged := strings.Join(h.logged(), "\n")
@@ -286,14 +286,14 @@ func TestIntegrationsThatStaffDoNotManage(t *testing.T) {
 		"Integration Members by Options Key Last used crm Members by email Options New members get newsletters Key Added 4 May 2026, 15:00 UTC Last used Never"
 	for _, target := range []string{"integrations", "integrations?rotate=crm", "integrations?revoke=crm"} {
 		if diff := cmp.Diff(want, h.get(target, "Owner").text(t)); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 	}
 	for _, do := range []string{"add", "rotate", "revoke"} {
 		got := h.post("integrations", "Owner", "do", do, "name", "crm")
 		refused := shown{Status: 403, Title: "Not allowed", Nav: got.Nav, Text: "The operator of this service has not switched this on for the site."}
 		if diff := cmp.Diff(refused, got, cmpopts.IgnoreUnexported(shown{})); diff != "" {
-			t.Errorf("%s: %s", do, diff)
+			t.Errorf("%s (-want +got):\n%s", do, diff)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestPickerMarksTheHomepage(t *testing.T) {
 			wanted[title] = want[title]
 		}
 		if diff := cmp.Diff(wanted, got); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 		if diff := cmp.Diff(map[string]int{"tagged": 1, "published": 1}, map[string]int{"tagged": calls["tagged"], "published": calls["published"]}); diff != "" || calls["post"] > 0 {
 			t.Errorf("%s: asked of Ghost: %v", target, calls)
@@ -82,7 +82,7 @@ func TestPickerSaysWhatItOffers(t *testing.T) {
 		"more/news": "Choose a post for News Only published posts with the tag news are offered. Recent",
 	} {
 		if text := h.get("curation?slot="+slot, "Editor").text(t); !strings.Contains(text, want) {
-			t.Errorf("%s: %s", slot, text)
+			t.Errorf("slot %s: got %s, want %s in it", slot, text, want)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestViewSite(t *testing.T) {
 			return links
 		}
 		if diff := cmp.Diff([]string{want}, links()); diff != "" {
-			t.Errorf("%s: %s", admin, diff)
+			t.Errorf("%s (-want +got):\n%s", admin, diff)
 		}
 		h.Ghost.BreakCalls(desktest.ErrGone, "tag", "untag")
 		h.Ghost.Mu.Lock()
@@ -176,6 +176,6 @@ func TestRecentWithoutEvents(t *testing.T) {
 	}
 	h.Site.OfEvents = nil
 	if _, links := h.pickerShown("curation?slot=top/lead&view=recent"); links["Leave out events"] != "" {
-		t.Error("a site without events offers to leave them out, want no such link")
+		t.Errorf("a site without events: got the link %q to leave them out, want none", links["Leave out events"])
 	}
 }

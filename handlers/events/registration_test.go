@@ -253,7 +253,7 @@ func TestRegistrationWhileSomethingIsAway(t *testing.T) {
 	}
 }
 
-// A stranger with random cookies has the platform asked a bounded number of times.
+// The platform is asked about random cookies a bounded number of times.
 func TestInvalidReaderSessionsAreBounded(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
 	refused := 0

@@ -31,6 +31,6 @@ func TestOf(t *testing.T) {
 		}
 	}
 	if other := New(Gone, "the post is gone", "There is no such post."); errors.Is(gone, other) {
-		t.Error("two errors of the same text are one, want them distinct")
+		t.Error("errors.Is: got true for another error of the same text, want false")
 	}
 }

@@ -229,7 +229,7 @@ func TestFaults(t *testing.T) {
 			})
 			for range 1000 {
 				if _, err := client.Run(echo, "key", "meanwhile"); !errors.Is(err, ErrAway) {
-					t.Fatal("Redis answers in between")
+					t.Fatalf("Run while Redis is away: got %v, want ErrAway", err)
 				}
 			}
 			if took := time.Since(start); took > 20*timeout { // one waits, and then nobody

@@ -436,7 +436,7 @@ func TestManyHangingPlatforms(t *testing.T) {
 		}
 		<-time.After(10 * time.Second)
 		if when := c.at("list", func(site string) bool { return site == siteName(sites-1) }); when[0].Before(asked) {
-			t.Error("a comparison that was asked for is not made")
+			t.Errorf("the last comparison was at %s, want it after %s, when it was requested", when[0], asked)
 		}
 		mu.Lock()
 		isMended = true

@@ -176,7 +176,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	if b.Sync.AddEvent(membertest.Site, "one more") {
-		t.Error("the number of events has no bound")
+		t.Error("AddEvent beyond the bound: got true, want false")
 	}
 }
 

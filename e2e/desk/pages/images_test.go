@@ -51,7 +51,7 @@ func (r *room) lastImage(t *testing.T) (image.Image, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.images) == 0 {
-		t.Fatal("nothing was uploaded")
+		t.Fatal("got no upload, want at least 1")
 	}
 	drawn, format, err := image.Decode(bytes.NewReader(r.images[len(r.images)-1]))
 	if err != nil {
@@ -83,5 +83,5 @@ func (v tab) choose(key, name string, content []byte) {
 		v.Choose(fmt.Sprintf(`[data-key="%s"] input[type=file]`, key), name, content)
 		return
 	}
-	v.T.Fatal("too large to be chosen that way")
+	v.T.Fatalf("a file of %d bytes, want less than 1 MiB to be chosen that way", len(content))
 }
