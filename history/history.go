@@ -131,7 +131,7 @@ func (l *Log) List(ctx context.Context, of Thing) ([]Entry, error) {
 	return found[of.Key], err
 }
 
-// ListKind reads the latest entries of all things of a kind, at most most of each. The keys are
+// ListKind reads the latest entries of all things of a kind, up to most of each. The keys are
 // those of the things.
 func (l *Log) ListKind(ctx context.Context, site, kind string, most int) (map[string][]Entry, error) {
 	return l.read(ctx, listKind, site, kind, most, l.oldest())

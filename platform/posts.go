@@ -13,7 +13,7 @@ import (
 // Calls are bounded in time, and may have had their effect when they fail, as those of
 // [Platform].
 type PostHost interface {
-	// Tagged finds the posts that carry each of some tags, at most most of each, from 1 to 100. The
+	// Tagged finds the posts that carry each of some tags, up to most of each, from 1 to 100. The
 	// keys are the tags as they were passed. A tag that the platform does not have is carried by no
 	// post.
 	Tagged(ctx context.Context, tags []string, most int) (map[string]Tagged, error)
