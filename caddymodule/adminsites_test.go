@@ -31,8 +31,7 @@ type sitesAdmin struct {
 	client *http.Client
 }
 
-// sitesConfig returns a Caddyfile for sites in a store, beside one of its own. The secret may be
-// empty.
+// sitesConfig is for sites in a store, beside the site fixed. secret may be empty.
 func sitesConfig(store, secret string) string {
 	if secret != "" {
 		secret = "secret " + secret
@@ -130,7 +129,7 @@ func (a *sitesAdmin) keepsSecrets(t *testing.T, others ...string) {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
 	if !strings.Contains(string(log), "request error") {
-		t.Error("the log has no refused request, so this test sees nothing")
+		t.Errorf("the log is %s, want a refused request in it: otherwise this test sees nothing", log)
 	}
 	for _, secret := range append(others, platformKey, strings.Repeat("0f", 32), themeToken, sealingSecret, "lg_crm_") {
 		if lines := linesWith(string(log), secret); lines != "" {

@@ -86,7 +86,7 @@ func (h *homepage) events(status int, method, path, body string, header ...strin
 	return e, answer
 }
 
-// body returns an event as it is sent.
+// eventBody is an event of the type webinar, as JSON.
 func (h *homepage) eventBody(values map[string]any) string {
 	h.t.Helper()
 	text, err := json.Marshal(map[string]any{"theme": h.theme, "type": "webinar", "values": values})
@@ -267,7 +267,7 @@ func TestEventSettings(t *testing.T) {
 	}
 }
 
-// updatedAt returns when a post was changed last, as Ghost writes it.
+// updatedAt is as Ghost writes it.
 func (h *homepage) updatedAt(id string) string {
 	h.t.Helper()
 	var answer struct {

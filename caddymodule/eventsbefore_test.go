@@ -13,7 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// rawPost returns all that Ghost says of a post, with its text.
+// rawPost has all fields of a post, with its text.
 func (h *homepage) rawPost(id string) map[string]any {
 	h.t.Helper()
 	var answer struct{ Posts []map[string]any }

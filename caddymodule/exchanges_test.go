@@ -66,7 +66,7 @@ func (r adminRecorder) RoundTrip(request *http.Request) (*http.Response, error) 
 	return record(adminServer, r.transport, request)
 }
 
-// recordedAdmin returns a client of the admin API at a socket.
+// recordedAdmin records what the admin API answers, for e2e/openapi.
 func recordedAdmin(t testing.TB, socket string) *http.Client {
 	client := caddytest.Admin(socket)
 	client.Transport = adminRecorder{client.Transport.(transport)}

@@ -63,7 +63,7 @@ func (h *received) Write(p []byte) (int, error) {
 	return h.text.Write(p)
 }
 
-// take returns what was sent since it was asked last.
+// take has what was sent since the last call.
 func (h *received) take() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

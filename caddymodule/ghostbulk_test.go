@@ -64,7 +64,7 @@ func (e *bulkEdge) json(method, path, body string) {
 	e.staff(method, path, "application/json", body, nil)
 }
 
-// email returns the email of one of this test's own members.
+// email is unique to this test.
 func (e *bulkEdge) email(name string) string { return name + "+" + e.unique + "@example.com" }
 
 // mine is the query that finds them all.
@@ -84,7 +84,7 @@ type seen struct {
 	Labels     []string `json:"labels"`
 }
 
-// here returns what the edge says of a member, nil if there is none.
+// here asks the edge. It is nil for a member that does not exist.
 func (e *bulkEdge) here(name string) *seen {
 	e.t.Helper()
 	answer := e.call(formKey, "GET", "/"+e.email(name), "")
@@ -103,7 +103,7 @@ func (e *bulkEdge) record(answer response) *seen {
 	return body.Data
 }
 
-// there returns what Ghost says of a member, nil if there is none.
+// there asks Ghost. It is nil for a member that does not exist.
 func (e *bulkEdge) there(name string) *seen {
 	e.t.Helper()
 	m, err := e.client.FindByEmail(e.t.Context(), e.email(name))

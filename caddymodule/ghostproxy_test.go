@@ -241,7 +241,7 @@ func (p *ghostProxy) platform() string {
 	return ghostPlatform("http://"+p.address, p.key, "off")
 }
 
-// email returns the email of one of the test's members.
+// email is unique to this test.
 func (p *ghostProxy) email(name string) string { return name + "@" + p.domain }
 
 // person is what both sides must agree about.
@@ -258,7 +258,7 @@ func sorted(people []person) []person {
 	return people
 }
 
-// inGhost returns the test's members as Ghost has them, without asking the edge.
+// inGhost asks Ghost, not the edge, for the test's members.
 func (p *ghostProxy) inGhost() []person {
 	p.t.Helper()
 	query := url.Values{"limit": {"all"}, "filter": {"email:~$'@" + p.domain + "'"}}
@@ -294,8 +294,8 @@ func (p *ghostProxy) inGhost() []person {
 	return sorted(people)
 }
 
-// atEdge returns those members that the edge answers with. Ghost must be away,
-// so that the edge cannot look there for what it has lost.
+// atEdge leaves out members that the edge does not have. Ghost must be away, so that the edge
+// cannot find there what it has lost.
 func atEdge(t testing.TB, get func(email string) (string, error), emails []string) []person {
 	t.Helper()
 	people := []person{}
@@ -331,7 +331,6 @@ func (p *ghostProxy) compare(want []person, emails []string, get func(email stri
 	}
 }
 
-// adminOf returns a function that asks the admin API at a socket.
 func adminOf(t testing.TB, socket string) func(method, path string) (int, string) {
 	client := recordedAdmin(t, socket)
 	return func(method, path string) (int, string) {
@@ -430,7 +429,6 @@ func deleted(header ...string) response {
 	return enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`, header...)
 }
 
-// bodyOf returns the JSON of a create or an update.
 func bodyOf(who person) string {
 	text, _ := json.Marshal(map[string]any{"email": who.Email, "name": who.Name, "labels": who.Labels})
 	return string(text)

@@ -83,8 +83,8 @@ func (e *edge) addStaff(owner, email, role string) {
 		token, email, role, ghostPassword))
 }
 
-// queryGhost returns the one value that a query finds in the real Ghost's
-// database. It must be written as SQLite and MariaDB both understand it.
+// queryGhost reads one value from the real Ghost's database. The query must be valid on SQLite and
+// MariaDB.
 func queryGhost(t testing.TB, query string) string {
 	t.Helper()
 	var config struct {
@@ -155,8 +155,7 @@ func (e *edge) uploadTheme(theme string, zip []byte, header ...string) response 
 	return answer
 }
 
-// adminToken returns what an integration sends to Ghost's Admin API, made of its
-// key.
+// An integration makes such a JWT of its key for each request to Ghost's Admin API.
 func adminToken(t testing.TB, key string) string {
 	t.Helper()
 	id, secret, _ := strings.Cut(key, ":")
@@ -178,5 +177,5 @@ func adminToken(t testing.TB, key string) string {
 	return token
 }
 
-// guidLike returns a name that no other test has.
+// guidLike is different in each call, since tests share a Ghost.
 func guidLike() string { return strconv.FormatInt(time.Now().UnixNano(), 36) }

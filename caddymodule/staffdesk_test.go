@@ -205,10 +205,10 @@ func TestDeskThemesWithGhost(t *testing.T) {
 		t.Errorf("the address is not Ghost's: %v", got)
 	}
 	if page := editor.do("GET", deskPath+"themes", "Cookie", editor.cookie, "Sec-Fetch-Site", "same-origin"); strings.Contains(page.Body, "desk-activate") || strings.Contains(page.Body, "desk-upload") {
-		t.Error("an editor is offered what Ghost does not let editors do")
+		t.Error("the page of an editor: got forms to activate or upload themes, want none: Ghost does not let editors do that")
 	}
 	if n := e.metric(`lychgate_desk_requests_total{operation="themes",outcome="done",site="daily"}`); n == "" {
-		t.Error("requests are not counted")
+		t.Error("lychgate_desk_requests_total of the operation themes: got no series, want one")
 	}
 }
 
@@ -298,7 +298,7 @@ func TestDeskIntegrationsWithGhost(t *testing.T) {
 	}
 	for _, secret := range []string{first, rotated, again, owner.cookie} {
 		if strings.Contains(e.logged(), secret) {
-			t.Error("a key or a session is in the log")
+			t.Error("the log has a key or a session, want neither")
 		}
 	}
 }

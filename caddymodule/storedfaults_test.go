@@ -102,7 +102,7 @@ func TestStoreIsPutBack(t *testing.T) {
 		})
 		e.addNone("monthly", "monthly.example")
 		if !e.serves("daily.example") || !e.serves("monthly.example") {
-			t.Error("what is there is not served")
+			t.Errorf("served: got daily.example %t, monthly.example %t, want both", e.serves("daily.example"), e.serves("monthly.example"))
 		}
 	})
 }
@@ -188,7 +188,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 			}
 			return ""
 		})
-		<-time.After(1500 * time.Millisecond)
+		<-time.After(1500 * time.Millisecond) // in which an edge with an old configuration would deliver
 		if n := got.old.Load(); n > 0 {
 			t.Fatalf("round %d: the old Ghost got %d members", round, n)
 		}

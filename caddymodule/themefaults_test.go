@@ -24,8 +24,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// section returns the name of the section that the homepage of a theme has, empty
-// while curation is inactive.
+// section is "" while curation is inactive.
 func (e *edge) section(theme, cookie string) string {
 	e.t.Helper()
 	got := e.do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", cookie, "Origin", e.base)
@@ -121,7 +120,7 @@ func TestUploadThatIsLeft(t *testing.T) {
 		select {
 		case <-arrived:
 		case <-time.After(time.Minute):
-			t.Fatal("the upload does not come through to Ghost")
+			t.Fatal("the upload has not reached Ghost after a minute, want it passed on while it is read")
 		}
 		meanwhile()
 		if _, err := io.WriteString(conn, text[end/2:end]); err != nil {

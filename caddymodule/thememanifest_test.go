@@ -14,8 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
-// sourceZip returns Ghost's own theme Source in a zip, below a folder if that is
-// not empty, with a manifest if that is not empty.
+// sourceZip zips Ghost's own theme Source. folder and manifest may be empty.
 func sourceZip(t testing.TB, folder, manifest string) []byte {
 	t.Helper()
 	others := map[string]string{}
@@ -25,14 +24,13 @@ func sourceZip(t testing.TB, folder, manifest string) []byte {
 	return sourceZipWith(t, folder, others)
 }
 
-// sourceZipWith returns Source in a zip, below a folder, behind other files.
+// sourceZipWith puts Source after other files in the zip.
 func sourceZipWith(t testing.TB, folder string, others map[string]string) []byte {
 	t.Helper()
 	return zipThemeWith(t, ghosttest.Folder(t)+"/content/themes/source/.", folder, others)
 }
 
-// zipThemeWith returns the theme of a folder in a zip, below a folder, behind other
-// files.
+// zipThemeWith puts the theme after other files in the zip. folder is the path of the theme in it.
 func zipThemeWith(t testing.TB, source, folder string, others map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -59,12 +57,12 @@ func zipThemeWith(t testing.TB, source, folder string, others map[string]string)
 		return err
 	})
 	if err != nil || w.Close() != nil {
-		t.Fatalf("fs.WalkDir = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("zipping the theme: %v", err)
 	}
 	return out.Bytes()
 }
 
-// cleanManifest returns a manifest without findings, whose section has a name.
+// cleanManifest has no findings. Its section has the name.
 func cleanManifest(name string) string {
 	return `manifest_version: 1
 events:
@@ -89,7 +87,7 @@ homepage_curation:
 `
 }
 
-// warnedManifest returns one with a finding, in an event type.
+// warnedManifest has a finding in an event type.
 func warnedManifest(name string) string {
 	return strings.Replace(cleanManifest(name), "custom-meetup}", "custom-meetup, supported_fields: [event_day]}", 1)
 }
@@ -351,7 +349,7 @@ func zipOfOne(t testing.TB, name, text string) []byte {
 		_, err = content.Write([]byte(text))
 	}
 	if err != nil || w.Close() != nil {
-		t.Fatalf("w.Create = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("zipping the theme: %v", err)
 	}
 	return out.Bytes()
 }

@@ -197,8 +197,8 @@ func TestValidateEvents(t *testing.T) {
 	}
 }
 
-// themeBranches returns a server with the repository theme: the manifest of main has no finding,
-// that of next has one, and removed, which is checked out, has none.
+// The server has the repository theme with three branches: the manifest of main has no finding,
+// that of next has one, and removed, which is checked out, has no manifest.
 func themeBranches(t *testing.T) *gittest.Server {
 	git := gittest.New(t)
 	git.Init("theme")
@@ -305,7 +305,7 @@ func TestRefreshWithGit(t *testing.T) {
 	e.load(themesConfig(store, url, key, "theme nightly {\nrepository "+hanging.URL+"/theme\n}"))
 	e.client.Timeout = 300 * time.Millisecond
 	if _, err := e.sendBody("POST", "/ghost/lychgate/themes/nightly/refresh", "", "Cookie", owner, "Origin", e.base); err == nil {
-		t.Error("a server that hangs answers")
+		t.Error("refreshing from a server that hangs: got a response, want a timeout")
 	}
 	if logged := e.logged(); strings.Contains(logged, gittest.Token) || !strings.Contains(logged, "cannot refresh theme") {
 		t.Errorf("logged: %s", logged)
@@ -353,7 +353,7 @@ func TestSessionBegunAtGhostsAddress(t *testing.T) {
 	})
 }
 
-// ghostVersion returns the version of a Ghost, such as 5.130.
+// ghostVersion is major and minor, such as 5.130.
 func ghostVersion(t testing.TB, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/ghost/api/admin/site/", nil)

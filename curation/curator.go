@@ -50,21 +50,21 @@ type Curator struct {
 	by     history.Editor
 }
 
-// By returns the curator for an editor, who is noted in the history of slots.
+// By sets the editor who is named in the history of slots.
 func (c *Curator) By(e history.Editor) *Curator {
 	theirs := *c
 	theirs.by = e
 	return &theirs
 }
 
-// History returns who filled the slots of a site last, as [SQL.History] does.
+// History is [SQL.History].
 func (c *Curator) History(ctx context.Context, site string) (map[string][]history.Entry, error) {
 	return c.store.History(ctx, site)
 }
 
-// New returns a Curator that has a queue move tags. posts returns the posts of a site, nil for
-// a site that this process does not serve. Tags of a site are moved one after the other:
-// several slots may change one post, which Ghost refuses to change twice at once.
+// New registers the kind of work that moves tags with the queue. posts is nil for a site that this
+// process does not serve. Tags of a site are moved one after the other: several slots may change
+// one post, and Ghost refuses two changes of it at once.
 func New(store *SQL, queue *work.Queue, posts func(site string) platform.PostHost, logger *zap.Logger) *Curator {
 	c := &Curator{store: store, work: queue, posts: posts, logger: logger}
 	queue.Handle(work.Kind{Name: Kind, Do: c.sync, Timeout: moveTimeout, IsSerial: true, Platform: func(site string) any {
@@ -140,7 +140,7 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	return nil
 }
 
-// Pending returns the moves of a site that the platform does not have, by
+// Pending lists the moves of a site that the platform does not have yet. The keys are the
 // [manifest.TagIdentity] of their tags.
 func (c *Curator) Pending(ctx context.Context, site string) (map[string]Move, error) {
 	list, err := c.store.List(ctx, site)
@@ -190,7 +190,7 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 // errUnserved is of a site that this process does not serve any more.
 var errUnserved = errors.New("the site is not served any more")
 
-// reasonOf returns what staff are told of a failure.
+// reasonOf is shown to staff.
 func reasonOf(err error) string {
 	if other, ok := errors.AsType[*otherError](err); ok {
 		return other.reason
@@ -201,7 +201,8 @@ func reasonOf(err error) string {
 	return work.Unanswered
 }
 
-// isDone returns nil if the platform has a move, and otherwise ErrReplaced.
+// isDone fails with ErrReplaced if the platform has another post, and with ErrPending if it cannot
+// be asked.
 func isDone(ctx context.Context, posts platform.PostHost, m Move) error {
 	has, others, err := carriers(ctx, posts, m)
 	switch {
@@ -230,9 +231,8 @@ func carriers(ctx context.Context, posts platform.PostHost, m Move) (has bool, o
 	return has, others, err
 }
 
-// checkPublished returns errUnpublished for a post that readers do not see, so that no slot loses
-// one that they do for it, and ErrNoPost for one that is not there. Where the platform does not
-// say, the change itself tells whether it answers.
+// checkPublished keeps a slot from losing a post that readers see for one that they do not. Errors:
+// errUnpublished, ErrNoPost. If the platform does not respond, the change itself will fail.
 func checkPublished(ctx context.Context, posts platform.PostHost, id string) (platform.Post, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

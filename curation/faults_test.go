@@ -30,7 +30,7 @@ func TestTimeIsUp(t *testing.T) {
 	}
 	moves, err := c.store.List(t.Context(), "daily")
 	if err != nil || len(moves) != 1 || moves[0].Tries != 1 {
-		t.Errorf("%+v, %v", moves, err)
+		t.Errorf("List: got %+v, %v, want 1 move that was tried once", moves, err)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestPlatformFails(t *testing.T) {
 			}
 			moves, err := c.store.List(t.Context(), "daily")
 			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem != work.Unanswered {
-				t.Fatalf("%+v, %v", moves, err)
+				t.Fatalf("List: got %+v, %v, want 1 move that was tried once, with the problem %q", moves, err, work.Unanswered)
 			}
 			w.Fix()
 			syncAll(t, c)

@@ -91,13 +91,13 @@ const slotKind = "slot"
 // shownEntries is how many entries of each slot are shown.
 const shownEntries = 5
 
-// History returns who filled the slots of a site last, the last first, by [manifest.TagIdentity] of their
-// tags.
+// History lists who filled the slots of a site, the latest first, at most shownEntries of each. The
+// keys are the [manifest.TagIdentity] of the tags.
 func (s *SQL) History(ctx context.Context, site string) (map[string][]history.Entry, error) {
 	return s.history.ListKind(ctx, site, slotKind, shownEntries)
 }
 
-// find returns what is kept of a tag, and false if that is nothing.
+// find takes the identity of a tag.
 func (s *SQL) find(ctx context.Context, site, identity string) (Move, bool, error) {
 	m, err := scanMove(s.db.Read.QueryRowContext(ctx, findMove, site, identity))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -106,7 +106,7 @@ func (s *SQL) find(ctx context.Context, site, identity string) (Move, bool, erro
 	return m, err == nil, database.Wrap("finding a move", err)
 }
 
-// List returns the moves of a site, in the order of their tags.
+// List is in the order of the tags.
 func (s *SQL) List(ctx context.Context, site string) ([]Move, error) {
 	list, err := database.List(ctx, s.db.Read, scanMove, listMoves, site)
 	return list, database.Wrap("listing moves", err)

@@ -78,7 +78,6 @@ func address(text string) *url.URL {
 	return u
 }
 
-// healthy returns a platform without faults.
 func healthy() *platformtest.Platform {
 	at := address("http://ghost:2368")
 	p := platformtest.New()
@@ -182,7 +181,7 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// storeWith returns a store with a webhook that is registered.
+// storeWith registers the webhook in the store alone.
 func storeWith(t *testing.T, w inbound.Webhook) *Store {
 	t.Helper()
 	store := &Store{Kind: database.SQLite, Source: filepath.Join(t.TempDir(), "lychgate.db"), Members: true}

@@ -32,7 +32,7 @@ type Copies struct {
 	Key string
 }
 
-// dates returns the dates. Errors: *InvalidError.
+// dates has one date for each week, at most MaxCopies. Errors: *InvalidError.
 func (c Copies) dates() ([]time.Time, error) {
 	wrong := func(field, message string) ([]time.Time, error) {
 		return nil, &InvalidError{[]manifest.Problem{{Field: field, Message: message}}}
@@ -102,7 +102,8 @@ func (s *Service) copyID(e *Event, date time.Time, key string) string {
 	return idOf(e.Site, s.by.ID, encode([]string{"copy", e.ID, key, date.Format(dateFormat)}))
 }
 
-// copied returns the copy on a date that was made with the key, a zero one if none was.
+// copied finds a copy that an earlier request made with the key. If there is none, the event is
+// zero.
 func (s *Service) copied(ctx context.Context, e *Event, date time.Time, key string) (Event, error) {
 	if key == "" {
 		return Event{}, nil
@@ -131,8 +132,8 @@ func (s *Service) copyTo(ctx context.Context, e *Event, date time.Time, key stri
 	return made, err
 }
 
-// valuesOn returns the values of an event as a copy on a date has them. A name has a number of code
-// points at most.
+// valuesOn moves the other dates of an event with its date, and drops the values that only one
+// event may have. most bounds the name, in code points.
 func (e *Event) valuesOn(date time.Time, most int) map[string]any {
 	values := maps.Clone(e.Values)
 	maps.DeleteFunc(values, func(key string, _ any) bool {
@@ -156,8 +157,8 @@ func (e *Event) valuesOn(date time.Time, most int) map[string]any {
 // dated is the end of a name that was made here.
 var dated = regexp.MustCompile(`, \d{4}-\d{2}-\d{2}$`)
 
-// nameOn returns a name with a date, which tells it apart from others, in a form that is read alike in
-// all languages.
+// nameOn adds the date to a name, so that copies can be told apart. The form of the date is the
+// same in all languages.
 func nameOn(name string, date time.Time, most int) string {
 	end := ", " + date.Format(dateFormat)
 	name = dated.ReplaceAllString(name, "")

@@ -15,7 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// written returns a draft that has a post.
+// The draft has a post.
 func (r *room) written(values map[string]any) Event {
 	r.t.Helper()
 	e, err := r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", values})

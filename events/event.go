@@ -57,7 +57,7 @@ type Event struct {
 // has reports whether the type of an event has a field.
 func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
 
-// Text returns the value of a field that is text, "" if the type does not have the field.
+// Text is "" if the type does not have the field, or its value is not text.
 func (e *Event) Text(key string) string {
 	if !e.has(key) {
 		return ""

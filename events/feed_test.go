@@ -52,7 +52,7 @@ func (s *oddStore) count(n int) {
 	s.most = max(s.most, s.asked)
 }
 
-// now returns how many questions there are.
+// now counts the queries so far.
 func (s *oddStore) now() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *oddStore) Body(ctx context.Context, site, slug string) (string, error) 
 	return s.Store.Body(ctx, site, slug)
 }
 
-// bodyOf returns what a reader gets, and ends the answer.
+// bodyOf also closes the response.
 func bodyOf(t *testing.T, answer *Response, err error) string {
 	t.Helper()
 	if err != nil {
@@ -223,13 +223,13 @@ func TestReadersHoldAllThatTheyMay(t *testing.T) {
 	}
 	first, second := want[*Response](t)(ask(0)), want[*Response](t)(ask(10))
 	if first.IsUrgent() {
-		t.Error("it is urgent before anybody is refused, want not urgent")
+		t.Error("IsUrgent: got true before any reader was refused, want false")
 	}
 	if _, err := ask(20); !errors.Is(err, ErrBusy) {
 		t.Errorf("with no room left: %v, want %v", err, ErrBusy)
 	}
 	if !first.IsUrgent() {
-		t.Error("it is not urgent though a reader was refused, want urgent")
+		t.Error("IsUrgent: got false after a reader was refused, want true")
 	}
 	same := want[*Response](t)(ask(0)) // which takes no more room
 	first.Close()
@@ -282,7 +282,7 @@ func TestPageReader(t *testing.T) {
 		start, end := rapid.StringN(0, 3, 9).Draw(t, "start"), rapid.StringN(0, 3, 9).Draw(t, "end")
 		p := newPage(pageKey{}, start, separator, end, pieces)
 		if err := iotest.TestReader(io.NewSectionReader(p, 0, p.size), []byte(start+strings.Join(texts, separator)+end)); err != nil {
-			t.Fatalf("%q, %q: %v", texts, separator, err)
+			t.Fatalf("reading the pieces %q with separator %q: %v", texts, separator, err)
 		}
 	})
 }

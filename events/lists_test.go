@@ -96,7 +96,6 @@ func TestMemoryOfLists(t *testing.T) {
 	runtime.KeepAlive(pages)
 }
 
-// CountMade implements [Store].
 func (c *crowdedStore) CountMade(ctx context.Context, site string, span time.Duration) (int, int, error) {
 	drafts, made, err := c.SQL.CountMade(ctx, site, span)
 	return drafts + c.drafts, made + c.made, err

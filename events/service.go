@@ -39,15 +39,15 @@ type Service struct {
 	by         Editor
 }
 
-// By returns the service for an editor: posts are made in their name, and so is what is done.
+// By sets the editor who is the author of new posts, and who is named in the history.
 func (s *Service) By(e Editor) *Service {
 	theirs := *s
 	theirs.by = e
 	return &theirs
 }
 
-// New returns a Service whose Posts need Run, and has a queue sync events. hosts returns the
-// platform of a site, nil for a site that this process does not serve.
+// New registers the kind of work that syncs events with the queue. Posts needs its Run. hosts is
+// nil for a site that this process does not serve.
 func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents ...Dependent) *Service {
 	return &Service{
 		Posts: newPosts(store, queue, hosts, logger, dependents),
@@ -59,12 +59,12 @@ func New(store Store, queue *work.Queue, hosts func(site string) platform.EventH
 // some milliseconds, and has at most maxListBytes and one event.
 const maxLists = 4
 
-// OfPosts returns those of at most 100 posts that events of a site have.
+// OfPosts filters at most 100 posts to those of the site's events.
 func (s *Service) OfPosts(ctx context.Context, site string, posts []string) ([]string, error) {
 	return s.store.OfPosts(ctx, site, posts)
 }
 
-// Now returns the time by the store's clock.
+// Now is the store's clock.
 func (s *Service) Now() time.Time { return s.store.Now() }
 
 // Tally counts events for the lists of a site, whose months are in a time zone.
@@ -76,7 +76,7 @@ func (s *Service) Tally(ctx context.Context, site string, q Query, zone *time.Lo
 	return s.store.Tally(ctx, site, q, zone)
 }
 
-// List returns events of a site.
+// List waits while maxLists lists are read.
 func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) {
 	if err := s.listing.Acquire(ctx, site); err != nil {
 		return Page{}, err
@@ -85,7 +85,7 @@ func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) 
 	return s.store.List(ctx, site, q)
 }
 
-// Find returns an event. Errors: ErrNotFound.
+// Find fails with ErrNotFound also for an event that is being deleted.
 func (s *Service) Find(ctx context.Context, site, id string) (Event, error) {
 	return Find(ctx, s.store, site, id)
 }
@@ -160,12 +160,12 @@ func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Ed
 	return made, err
 }
 
-// Made returns the event that an editor has made with a key. Errors: ErrNotFound.
+// Made finds the event that an editor has created with an idempotency key. Errors: ErrNotFound.
 func (s *Service) Made(ctx context.Context, site, editor, key string) (Event, error) {
 	return s.Find(ctx, site, idOf(site, editor, key))
 }
 
-// idOf returns the ID of the event that an editor makes with a key.
+// The ID is a hash, so a request that is repeated with its key finds the same event.
 func idOf(site, editor, key string) string {
 	sum := sha256.Sum256([]byte(encode([]string{site, editor, key})))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:idLength]
@@ -351,8 +351,8 @@ func (s *Service) shape(e *Event, t *Type) error {
 	return nil
 }
 
-// Problems returns why an event cannot be published as a type of its theme, nil if the
-// theme has no such type any more.
+// Problems says why an event cannot be published as a type of its theme. t is nil if the theme no
+// longer has the type, which is a problem too.
 func (s *Service) Problems(e Event, t *Type) []manifest.Problem {
 	err := s.shape(&e, t)
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
@@ -395,7 +395,7 @@ func (s *Service) Delete(ctx context.Context, site, id string, revision int64) e
 	return err
 }
 
-// History returns what the staff have done with an event, the last first. Errors: ErrNotFound, those of
+// History lists what staff have done with an event, the latest first. Errors: ErrNotFound, those of
 // the store.
 func (s *Service) History(ctx context.Context, site, id string) ([]history.Entry, error) {
 	if _, err := s.Find(ctx, site, id); err != nil {
@@ -415,7 +415,7 @@ func (s *Service) Attend(ctx context.Context, site, id, editor, name string) (ot
 	return others, e.Revision, err
 }
 
-// Settings returns those of a site's events.
+// Settings are zero for a site where staff have saved none.
 func (s *Service) Settings(ctx context.Context, site string) (Settings, error) {
 	_, settings, err := s.store.Version(ctx, site)
 	return settings, err

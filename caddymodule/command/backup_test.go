@@ -84,7 +84,7 @@ func (w *writer) stop() {
 	w.running.Wait()
 }
 
-// done returns those that were acknowledged so far.
+// done lists the writes that were acknowledged so far.
 func (w *writer) done() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func TestBackupUnderWrites(t *testing.T) {
 	w.waitFor(t, len(before)+during+50)
 	w.stop()
 	if w.failed != "" {
-		t.Error("a write failed meanwhile: " + w.failed)
+		t.Errorf("during the backup: %s, want no failed write", w.failed)
 	}
 	if during < 1 {
 		t.Errorf("%d writes were acknowledged during the backup, want some", during)

@@ -123,7 +123,7 @@ func TestExportedFields(t *testing.T) {
 	}
 	answer := regexp.MustCompile(`"data":\{(.*?)\}`).FindSubmatch(docs)
 	if answer == nil {
-		t.Fatal("docs/members_api.md has no answer")
+		t.Fatal("docs/members_api.md: got no response with data, want an example of one")
 	}
 	var fields []string
 	for _, match := range regexp.MustCompile(`"(\w+)":`).FindAllSubmatch(answer[1], -1) {

@@ -19,7 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
-// assets returns a file that e2e/button/install has fetched.
+// asset reads a file that e2e/button/install has fetched.
 func asset(t *testing.T, name string) []byte {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(harness.Cache(t), "button-*", name))

@@ -49,7 +49,7 @@ func statuses(p *browser.Page) map[string]string {
 		.map(place => [place.id.slice(6), text(place.querySelector('.lychgate-theme'))]))`)
 }
 
-// status returns an expression that waits for what stands below a theme.
+// status is a JavaScript expression, true once want is shown below a theme.
 func status(theme, want string) string {
 	return fmt.Sprintf("text(document.querySelector('#theme-%s .lychgate-theme')) === %q", theme, want)
 }
@@ -168,7 +168,7 @@ func TestGhostAdmin(t *testing.T) {
 	p.Do("location.hash = '#/posts'")
 	hasEntry(t, p)
 	if code, answer := api(p, "PUT", "/themes/nightly/activate/", ""); code != http.StatusOK {
-		t.Fatal(code, answer)
+		t.Fatalf("activating the theme nightly: got status %d, %s, want 200", code, answer)
 	}
 	hasEntry(t, p, ourEntries...) // without another page
 
@@ -198,7 +198,6 @@ func TestGhostAdmin(t *testing.T) {
 	diff(t, "scripts of ours", 0, browser.JS[int](p, "document.querySelectorAll('script[src*=lychgate]').length"))
 }
 
-// withoutEmpty returns what says something.
 func withoutEmpty(texts map[string]string) map[string]string {
 	some := make(map[string]string)
 	for name, text := range texts {

@@ -30,7 +30,7 @@ func (s *site) addStaff(role string) (email string) {
 	send := func(method, path, body string) string {
 		status, answer := api(p, method, path, body)
 		if status >= 300 {
-			s.t.Fatalf("%s %s: %d, %s", method, path, status, answer)
+			s.t.Fatalf("%s %s: got status %d, %s, want less than 300", method, path, status, answer)
 		}
 		return answer
 	}

@@ -162,7 +162,7 @@ func TestSubdirectory(t *testing.T) {
 	p.Until("[...document.querySelectorAll('[data-upcoming] li p')].some(line => text(line) === 'Wednesday, December 31, 2031')")
 }
 
-// escaped returns text as Ghost writes it into HTML.
+// escaped is as Ghost writes text into HTML.
 func escaped(text string) string {
 	return strings.NewReplacer("&#34;", "&quot;", "=", "&#x3D;").Replace(html.EscapeString(text))
 }
@@ -287,8 +287,7 @@ func (s *site) addMember(email string, isPaid bool) (id, path string) {
 	return id, s.signInPath(id)
 }
 
-// signInPath returns a path with which a member signs in once: Ghost with MySQL refuses a second
-// time.
+// Each path signs a member in once: Ghost with MySQL refuses a second time.
 func (s *site) signInPath(id string) string {
 	s.t.Helper()
 	var link struct {

@@ -111,7 +111,7 @@ func (s *site) do(method, path, contentType string, body io.Reader) (answer stri
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode >= 300 {
-		s.t.Fatalf("%s %s: %s, %s, %v", method, path, response.Status, text, err)
+		s.t.Fatalf("%s %s: got status %s, %s, %v, want less than 300", method, path, response.Status, text, err)
 	}
 	return string(text), response.Header
 }
@@ -130,11 +130,10 @@ func (s *site) send(method, path string, body, into any) {
 		return
 	}
 	if err := json.Unmarshal([]byte(answer), into); err != nil {
-		s.t.Fatalf("%s %s: %s: %v", method, path, answer, err)
+		s.t.Fatalf("decoding the response to %s %s, %s: %v", method, path, answer, err)
 	}
 }
 
-// get returns what readers get at a path.
 func (s *site) get(path string) string {
 	s.t.Helper()
 	answer, _ := s.do("GET", path, "", nil)
@@ -170,7 +169,7 @@ func (s *site) uploadTheme() {
 	}
 	var got uploaded
 	if err := json.Unmarshal([]byte(answer), &got); err != nil {
-		s.t.Fatal(answer, err)
+		s.t.Fatalf("uploading the theme: %s: %v", answer, err)
 	}
 	if len(got.Themes) != 1 || got.Themes[0].Name != themeName || len(got.Themes[0].Errors)+len(got.Themes[0].Warnings)+len(got.Errors) > 0 {
 		s.t.Fatalf("the upload: %s", answer)
@@ -196,7 +195,7 @@ func (s *site) publish(kind string, values map[string]any) event {
 	var e event
 	s.send("POST", "/ghost/lychgate/desk/events", map[string]any{"theme": themeName, "type": kind, "values": values}, &e)
 	if len(e.Problems) > 0 {
-		s.t.Fatal(e.Problems)
+		s.t.Fatalf("creating an event: got problems %v, want none", e.Problems)
 	}
 	return s.change(e, "publish")
 }
@@ -206,7 +205,7 @@ func (s *site) change(e event, action string) (changed event) {
 	s.t.Helper()
 	s.send("POST", "/ghost/lychgate/desk/events/"+e.ID+"/"+action, nil, &changed)
 	if changed.Post == nil || changed.Pending != nil {
-		s.t.Fatalf("%+v", changed)
+		s.t.Fatalf("%s: got %+v, want a post and nothing pending", action, changed)
 	}
 	return changed
 }

@@ -77,7 +77,7 @@ func showSync(ctx context.Context, v *view) (any, error) {
 	return v.syncPage(ctx, said)
 }
 
-// syncPage returns the page with a notice, which may be nil.
+// syncPage takes a notice for the top, nil for none.
 func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
 	kept, err := v.site.Pending()
 	if err != nil {

@@ -128,7 +128,7 @@ var (
 	labelRoutes = []route{{Operation: "labels", Method: http.MethodGet, Do: (*eventRequest).labels}}
 )
 
-// find returns the routes of a path, and the event and the member that it names.
+// find has no routes for a path that does not exist.
 func (h *StaffAPI) find(path string) (routes []route, id, member string) {
 	if h.isLabels(path) {
 		return labelRoutes, "", ""

@@ -53,7 +53,7 @@ func TestChanges(t *testing.T) {
 	}
 	h := &API{Path: "/blog/ghost"}
 	if change, _ := h.Changes(httptest.NewRequest(http.MethodDelete, "/blog/ghost/api/admin/themes/nightly/", nil), aGhost); change.Deleted != "nightly" {
-		t.Error("a Ghost below a path")
+		t.Errorf("Changes of a Ghost below /blog: got %+v, want the theme nightly deleted", change)
 	}
 }
 

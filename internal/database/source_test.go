@@ -75,7 +75,7 @@ func TestOpenExplains(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			db, err := database.Open(t.Context(), database.SQLite, test.path)
 			if err == nil {
-				t.Fatal("no error", db.Close())
+				t.Fatalf("Open: got no error, want one (Close: %v)", db.Close())
 			}
 			if diff := cmp.Diff(test.want, strings.TrimSpace(err.Error())); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -39,7 +39,7 @@ func TestAdminScript(t *testing.T) {
 			got = []byte(refused)
 		}
 		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s: %s", answer, diff)
+			t.Errorf("%s (-want +got):\n%s", answer, diff)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func FuzzAdminScript(f *testing.F) {
 			decoder := json.NewDecoder(bytes.NewReader(text))
 			decoder.UseNumber()
 			if err := decoder.Decode(&object); err != nil {
-				t.Fatalf("%s: %v", text, err)
+				t.Fatalf("decoding %s: %v", text, err)
 			}
 			return object
 		}
@@ -82,7 +82,7 @@ func FuzzAdminScript(f *testing.F) {
 		}
 		script["src"] = want
 		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("%s: %s", answer, diff)
+			t.Errorf("%s (-want +got):\n%s", answer, diff)
 		}
 	})
 }

@@ -38,7 +38,6 @@ type readerClient struct {
 	key   []byte // the secret of the Admin API key
 }
 
-// ReaderSession implements [platform.ReaderHost].
 func (*readerClient) ReaderSession(cookie string) string {
 	const signature = memberSession + ".sig"
 	values := make(map[string]string, 2)
@@ -86,8 +85,7 @@ func (a api) sendAsReader(ctx context.Context, method, path string, body any, he
 	return response.StatusCode, answer, err
 }
 
-// Reader implements [platform.ReaderHost]. Ghost answers 204 to a session that
-// has ended, and null to that of a member who was deleted.
+// Ghost answers 204 to a session that has ended, and null to that of a deleted member.
 func (c *readerClient) Reader(ctx context.Context, session string) (platform.Reader, error) {
 	status, answer, err := c.sendAsReader(ctx, http.MethodGet, memberPath, nil, "Cookie", session)
 	switch {
@@ -114,12 +112,11 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 	return platform.Reader{UUID: member.UUID, Email: clip.Text(member.Email, maxName), Name: clip.Text(member.Name, maxName), IsPaid: member.Paid}, nil
 }
 
-// LinkKey implements [platform.ReaderHost].
 func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registration links") }
 
-// SendLink implements [platform.ReaderHost]. To an address that is a member's, Ghost mails a link
-// to sign in, whatever it was asked for. Asked for a link to sign in, Ghost 6 says yes for any
-// address, so that strangers do not learn who is a member, and Ghost 5 refuses others.
+// Ghost mails a sign-in link to a member's address even if a sign-up was asked for. Asked for a
+// sign-in, Ghost 6 accepts any address, so that nobody learns who is a member, and Ghost 5 refuses
+// addresses that no member has.
 func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (isSent bool, err error) {
 	status, token, err := c.mails.sendAsReader(ctx, http.MethodGet, membersAPI+"integrity-token/", nil)
 	if err == nil && status != http.StatusOK {

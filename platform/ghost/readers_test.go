@@ -157,7 +157,7 @@ func TestSendLink(t *testing.T) {
 			if r.Method == http.MethodPost {
 				var body map[string]string
 				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("%s: reading the request: %v", name, err)
 				}
 				answer = c.mails[len(kinds)]
 				kinds = append(kinds, body["emailType"])

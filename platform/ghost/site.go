@@ -71,8 +71,6 @@ func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (
 	return platform.Location{}, &platform.ElsewhereError{Configured: configured, Status: response.StatusCode, Redirect: redirect(response)}
 }
 
-// publicURL returns the address of the publication in a response, nil if there is
-// none.
 func publicURL(answer []byte) *url.URL {
 	var body struct {
 		Site struct {
@@ -89,8 +87,7 @@ func publicURL(answer []byte) *url.URL {
 	return public
 }
 
-// redirect returns the address of the Ghost that a response leads to, nil if it
-// leads to none.
+// redirect is nil unless a response redirects to the site endpoint of a Ghost.
 func redirect(response *http.Response) *url.URL {
 	to, err := response.Location()
 	if err != nil {

@@ -94,7 +94,7 @@ func TestLocateGhost(t *testing.T) {
 		config.URL = at
 		location, err := newClient(t, config).Locate(t.Context(), []string{"", "/blog"})
 		if err != nil || location.Found.String() != want.String() || location.Public.Host == "" {
-			t.Errorf("%s: %v, %v", at, location, err)
+			t.Errorf("Locate at %s: got %v, %v, want it found at %s, with a public URL", at, location, err, want)
 		}
 	}
 }

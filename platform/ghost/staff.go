@@ -37,8 +37,7 @@ func (*visitorClient) HasToken(authorization string) bool {
 	return strings.EqualFold(scheme, "Ghost") && token != ""
 }
 
-// session returns the part of a Cookie header that has the session, or "". Of
-// several Ghost takes the first.
+// If the header has several sessions, the first counts, as in Ghost.
 func session(cookie string) string {
 	for pair := range strings.SplitSeq(cookie, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")

@@ -34,7 +34,7 @@ func TestChangesTheme(t *testing.T) {
 			got = platform.ThemeChange{}
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" || ok != (test.want != platform.ThemeChange{}) {
-			t.Errorf("%s %s: %s, %v", test.method, test.path, diff, ok)
+			t.Errorf("ChangesTheme of %s %s: got %v, (-want +got):\n%s", test.method, test.path, ok, diff)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestFindingsInGhostsAnswer(t *testing.T) {
 			got = fmt.Sprintf("%s %s", theme, new(Client).AddFindings([]byte(answer), []byte("[1]"), nil))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", answer, diff)
+			t.Errorf("%s (-want +got):\n%s", answer, diff)
 		}
 	}
 }

@@ -31,11 +31,11 @@ func TestNoticeInGhostsAnswer(t *testing.T) {
 		`{"Themes":[{"name":"a"}]}`:                                     `{"Themes":[{"name":"a"}],"_errors":[1]}`,
 	} {
 		if _, err := new(Client).ReadUploaded([]byte(answer)); err != nil {
-			t.Fatalf("%s: %v", answer, err)
+			t.Fatalf("ReadUploaded of %s: %v", answer, err)
 		}
 		got := string(new(Client).AddFindings([]byte(answer), []byte("[1]"), notice))
 		if diff := cmp.Diff(strings.ReplaceAll(want, "ADDED", added), got); diff != "" {
-			t.Errorf("%s: %s", answer, diff)
+			t.Errorf("%s (-want +got):\n%s", answer, diff)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestEvents(t *testing.T) {
 			}
 			got, err := client.ReadEvent(url, last.signature, last.body, time.Now())
 			if err != nil {
-				t.Fatalf("%s: %v", what, err)
+				t.Fatalf("ReadEvent of %s: %v", what, err)
 			}
 			if got == id {
 				return
@@ -97,7 +97,7 @@ func TestEvents(t *testing.T) {
 		"no hexadecimal": func() (string, error) { return client.ReadEvent(url, "sha256=x, t=1", last.body, now) },
 	} {
 		if id, err := read(); !errors.Is(err, platform.ErrForged) {
-			t.Errorf("%s: %q, %v", name, id, err)
+			t.Errorf("%s: got %q, %v, want %v", name, id, err, platform.ErrForged)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestGetAndList(t *testing.T) {
 	}
 	got, err := client.Get(ctx, want.ID)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%s, %v", diff, err)
+		t.Errorf("Get: %v, member (-want +got):\n%s", err, diff)
 	}
 	if _, err := client.Get(ctx, "0123456789abcdef01234567"); !errors.Is(err, platform.ErrNotFound) {
 		t.Errorf("nobody: %v", err)
@@ -291,7 +291,7 @@ func TestOverlooks(t *testing.T) {
 		method, path, _ := strings.Cut(test.request, " ")
 		later, got := c.ChangesInBulk(method, path)
 		if got != test.want || len(later) != test.later {
-			t.Errorf("%.60s: %t, %v", test.request, got, later)
+			t.Errorf("ChangesInBulk of %.60s: got %t, %v, want %t, %d times", test.request, got, later, test.want, test.later)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // The script of the event pages. Their forms work without it.
 
-// valueOf returns the value of a field as the API has it, undefined if it is empty.
+// valueOf is undefined for an empty field, so that the API does not get it.
 const valueOf = field => {
 	const input = field.querySelector('[name]');
 	const text = input.value;
@@ -143,7 +143,6 @@ customElements.define('desk-event', class extends HTMLElement {
 		field?.querySelector('[aria-invalid]')?.removeAttribute('aria-invalid');
 	}
 
-	// fields returns what is typed, by the names of the inputs.
 	#fields() {
 		return Object.fromEntries([...this.querySelectorAll('[data-key] [name]')].map(input => [input.name, input.type === 'checkbox' ? input.checked : input.value]));
 	}
@@ -256,7 +255,6 @@ customElements.define('desk-event', class extends HTMLElement {
 		this.#timer = setTimeout(() => this.#save(), wait);
 	}
 
-	// body returns the draft as JSON.
 	#body() {
 		const {elements} = this.#form;
 		const values = JSON.parse(elements.kept.value);

@@ -24,8 +24,8 @@ const sweepKept = () => {
 	}
 };
 
-// keptOf returns what an editor has typed and not saved: get and set, by an event's ID or new. owner
-// is a name for the editor and the site. Some browsers let a page keep nothing.
+// keptOf keeps what an editor has typed and not saved, by an event's ID or new. owner is a name for
+// the editor and the site. Some browsers refuse storage: then nothing is kept.
 const keptOf = owner => ({
 	get(key) {
 		try {
