@@ -134,8 +134,7 @@ func (s *Service) keep(ctx context.Context, site, id string, d Edit) (Event, err
 }
 
 // CreateOnce is Create for an editor who may ask again with the same key, because the response
-// was lost: then it returns the event that was made. Errors: ErrKeyUsed, ErrNotFound if the
-// event is being deleted, those of Create.
+// was lost: then it returns the event that was made. Errors: *KeyUsedError, those of Create.
 func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Edit) (Event, error) {
 	values, err := d.checked()
 	if err != nil {
@@ -150,14 +149,26 @@ func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Ed
 			return e, nil
 		}
 		made, err = s.Find(ctx, site, id) // which was made at the same moment
-		if err != nil && !database.ViolatedUnique(failure) {
+		switch isThere := database.ViolatedUnique(failure); {
+		case err != nil && !isThere:
 			err = failure
+		case errors.Is(err, ErrNotFound):
+			err = new(KeyUsedError)
 		}
 	}
 	if err == nil && !made.isAs(d) {
-		err = ErrKeyUsed
+		err = made.keyUsed()
 	}
 	return made, err
+}
+
+// keyUsed is the error for somebody who wants to make another event with the key of this one.
+func (e *Event) keyUsed() error {
+	used := &KeyUsedError{ID: e.ID}
+	if e.IsUntouched() {
+		used.Revision = e.Revision
+	}
+	return used
 }
 
 // Made returns the event that an editor has made with a key. Errors: ErrNotFound.

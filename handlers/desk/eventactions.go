@@ -95,7 +95,7 @@ func (r *eventsView) started(ctx context.Context, of typed) (events.Event, error
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		return events.Event{Status: events.Draft}, nil
-	case err == nil && !made.UpdatedAt.Equal(made.CreatedAt): // which somebody has changed since
+	case err == nil && !made.IsUntouched():
 		made.Revision = -1 // so that the form overwrites nothing
 	}
 	return made, err
@@ -122,7 +122,7 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	shown := input{event: e, typeKey: of.typeKey, values: of.values, once: of.once}
 	if of.id == "" {
 		e, err = r.events.CreateOnce(ctx, r.site.Name, r.member.ID, cmp.Or(of.once, rand.Text()), draft)
-		if errors.Is(err, events.ErrKeyUsed) { // of the same form another event was made
+		if used, ok := errors.AsType[*events.KeyUsedError](err); ok && used.ID != "" { // of the same form another event was made
 			shown.event, err = e, events.ErrChanged
 		}
 		if err == nil && do == "publish" && e.Post.ID != "" && e.Status != events.Published { // which somebody has taken back since
