@@ -173,6 +173,7 @@ func TestEventsRefused(t *testing.T) {
 		{"too large to save", "PUT", "/" + draft.ID, large, nil, 413, `{"message":"The request's body is too large."}`},
 		{"another event by the same key", "POST", "", body, as("Idempotency-Key", "k1"), 409, fmt.Sprintf(`{"message":"The Idempotency-Key was used for another event.","id":%q,"revision":%d}`, draft.ID, draft.Revision)},
 		{"a long key", "POST", "", body, as("Idempotency-Key", strings.Repeat("k", 256)), 422, `{"message":"The Idempotency-Key has more than 255 characters."}`},
+		{"a long key to copy", "POST", "/" + draft.ID + "/duplicate", "", as("Idempotency-Key", strings.Repeat("k", 256)), 422, `{"message":"The Idempotency-Key has more than 255 characters."}`},
 		{"no such type", "POST", "", `{"theme":"` + h.theme + `","type":"ball"}`, nil, 422, `{"message":"The theme has no event type \"ball\". It has \"webinar\"."}`},
 		{"no such theme", "POST", "", `{"theme":"none","type":"webinar"}`, nil, 422, `{"message":"There is no theme \"none\" with event types on this site."}`},
 		{"no theme", "POST", "", `{"type":"webinar"}`, nil, 422, `{"message":"There is no theme \"\" with event types on this site."}`},

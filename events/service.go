@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"encoding/base32"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -180,21 +179,6 @@ func (s *Service) Made(ctx context.Context, site, editor, key string) (Event, er
 func idOf(site, editor, key string) string {
 	sum := sha256.Sum256([]byte(encode([]string{site, editor, key})))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:idLength]
-}
-
-// Duplicate keeps a draft with the values of an event, but for its slug, its date and its
-// deadline. Errors: ErrNotFound, those of the store.
-func (s *Service) Duplicate(ctx context.Context, site, id string) (Event, error) {
-	e, err := s.Find(ctx, site, id)
-	if err != nil {
-		return Event{}, err
-	}
-	values := maps.Clone(e.Values)
-	maps.DeleteFunc(values, func(key string, _ any) bool {
-		f, ok := StandardField(key)
-		return ok && f.isUnique
-	})
-	return s.Create(ctx, site, Edit{e.Theme, e.Type, values})
 }
 
 // change changes an event that has a revision, gives it another, and has it synced if the
