@@ -84,6 +84,10 @@ type Shape struct {
 	// them stays.
 	Wrong []string `json:"wrong,omitempty"`
 
+	// IsPostWrong means that the platform would not take the post of a draft, though none of its fields
+	// is wrong: all texts together, or what the type says of the post, are too long.
+	IsPostWrong bool `json:"is_post_wrong,omitempty"`
+
 	// Required are those of the fields in a post that have to be filled.
 	Required []string `json:"required,omitempty"`
 }

@@ -1,13 +1,11 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/base32"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -245,10 +243,10 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
 		switch {
 		case e.Status.isPublic():
-			return s.shape(e, t)
+			return s.Posts.shape(e, t)
 		case isSame && t == nil:
 		case e.wantsPost():
-			_ = s.shapeDraft(e, t) // a draft is kept, whatever it is
+			_ = s.Posts.shapeDraft(e, t) // a draft is kept, whatever it is
 		case !isSame:
 			e.Shape.Checked = ""
 		}
@@ -268,7 +266,7 @@ func (s *Service) Publish(ctx context.Context, site, id string, revision int64, 
 	return s.change(ctx, site, id, revision, func(e *Event) error {
 		e.Status = Published
 		s.order(e, Order{})
-		return s.shape(e, t)
+		return s.Posts.shape(e, t)
 	})
 }
 
@@ -289,7 +287,7 @@ func (s *Service) Write(ctx context.Context, site, id string, revision int64, t 
 			return nil // since a moment ago
 		}
 		s.order(e, Order{HasPost: true, IsTakenBack: e.Order.IsTakenBack})
-		return s.shapeDraft(e, t)
+		return s.Posts.shapeDraft(e, t)
 	})
 }
 
@@ -301,55 +299,10 @@ func (s *Service) order(e *Event, o Order) {
 	e.Order = o
 }
 
-// shapeDraft is shape for a draft, whose values may be any. Errors: *InvalidError, if it cannot
-// have a post.
-func (s *Service) shapeDraft(e *Event, t *Type) error {
-	was := e.Shape.Checked
-	e.Shape.Wrong = []string{"type"} // unless there is one
-	err := s.shape(e, t)
-	e.Shape.Checked = ""
-	if err == nil {
-		e.Shape.Checked = cmp.Or(was, Published)
-		return nil
-	}
-	if t == nil || t.Key != e.Type {
-		return err
-	}
-	if problems := t.postProblems(e.Values, s.Posts.limits(e.Site)); len(problems) > 0 {
-		return &InvalidError{problems}
-	}
-	return nil
-}
-
-// shape notes what an event's type says of its post. Errors: *InvalidError, if it cannot be
-// published.
-func (s *Service) shape(e *Event, t *Type) error {
-	if t == nil || t.Key != e.Type {
-		return &InvalidError{[]manifest.Problem{{Field: "type", Message: "The theme has no such event type any more. Choose another one."}}}
-	}
-	isTheirs := e.Post.Slug != "" && textOf(e.Values, "slug") == e.Post.Slug // such as snake_case
-	problems := slices.DeleteFunc(t.Problems(e.Values, s.Posts.limits(e.Site)), func(p manifest.Problem) bool { return isTheirs && p.Field == "slug" })
-	if len(problems) == 0 {
-		problems = t.postProblems(e.Values, s.Posts.limits(e.Site))
-	}
-	e.Shape = t.shape()
-	for _, p := range problems {
-		e.Shape.Wrong = append(e.Shape.Wrong, p.Field)
-	}
-	if len(problems) > 0 {
-		return &InvalidError{problems}
-	}
-	e.Shape.Checked = e.Status
-	if most := s.Posts.limits(e.Site).Head; most > 0 && len(e.head(sitePage{script: s.Posts.pages.Script}, ""))+maxKnownLater > most {
-		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
-	}
-	return nil
-}
-
 // Problems returns why an event cannot be published as a type of its theme, nil if the
 // theme has no such type any more.
 func (s *Service) Problems(e Event, t *Type) []manifest.Problem {
-	err := s.shape(&e, t)
+	err := s.Posts.shape(&e, t)
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		return invalid.Problems
 	}
