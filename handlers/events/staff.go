@@ -309,6 +309,15 @@ func (a *eventRequest) read(into any, invalid *api.Error) error {
 	return a.ReadJSON(into, invalid)
 }
 
+// idempotencyKey is "" if none was sent. Errors: errLongKey.
+func (a *eventRequest) idempotencyKey() (string, error) {
+	key := a.Header.Get("Idempotency-Key")
+	if len(key) > api.MaxIdempotencyKey {
+		return "", errLongKey
+	}
+	return key, nil
+}
+
 // create keeps a draft. A type that the theme does not have is a mistake here, though an
 // event whose theme loses its type stays.
 func (a *eventRequest) create(ctx context.Context) (api.Response, error) {
@@ -326,13 +335,14 @@ func (a *eventRequest) create(ctx context.Context) (api.Response, error) {
 	if _, ok := declared.Type(body.Type); !ok {
 		return api.Response{}, api.NoEventType(body.Type, declared)
 	}
+	key, err := a.idempotencyKey()
+	if err != nil {
+		return api.Response{}, err
+	}
 	var e events.Event
-	switch key := a.Header.Get("Idempotency-Key"); {
-	case key == "":
+	if key == "" {
 		e, err = a.service.Create(ctx, a.site.Name, events.Edit(body))
-	case len(key) > api.MaxIdempotencyKey:
-		err = errLongKey
-	default:
+	} else {
 		e, err = a.service.CreateOnce(ctx, a.site.Name, a.Member.ID, key, events.Edit(body))
 	}
 	if err != nil {
@@ -403,7 +413,11 @@ func (a *eventRequest) cancel(ctx context.Context) (api.Response, error) {
 }
 
 func (a *eventRequest) duplicate(ctx context.Context) (api.Response, error) {
-	e, err := a.service.Duplicate(ctx, a.site.Name, a.id)
+	key, err := a.idempotencyKey()
+	if err != nil {
+		return api.Response{}, err
+	}
+	e, err := a.service.Duplicate(ctx, a.site.Name, a.id, key)
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -8,13 +8,16 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 )
 
-// cutEvents has the network be away for what the editor of events sends.
-func (r *room) cutEvents() (restore func()) {
+// cutEvents has the network be away for what the editor of an event sends.
+func (r *room) cutEvents() (restore func()) { return r.cut(http.MethodPut) }
+
+// cut has the network be away for requests of a method.
+func (r *room) cut(method string) (restore func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.before
 	r.before = func(request *http.Request) {
-		if request.Method == http.MethodPut {
+		if request.Method == method {
 			panic(http.ErrAbortHandler)
 		}
 		before(request)
