@@ -62,6 +62,11 @@ func (c *Curator) History(ctx context.Context, site string) (map[string][]histor
 	return c.store.History(ctx, site)
 }
 
+// HistoryOf returns all that is kept of who filled a slot with a tag, the last first.
+func (c *Curator) HistoryOf(ctx context.Context, site, tag string) ([]history.Entry, error) {
+	return c.store.HistoryOf(ctx, site, tag)
+}
+
 // New returns a Curator that has a queue move tags. posts returns the posts of a site, nil for
 // a site that this process does not serve. Tags of a site are moved one after the other:
 // several slots may change one post, which Ghost refuses to change twice at once.
