@@ -29,39 +29,45 @@ var subjects = [4]string{"members in the store", "members at the stand-in", "reg
 // verify compares what was acknowledged with what is there.
 func (p *publication) verify(ctx context.Context, f *fleet) (v verdict, err error) {
 	err = withDatabase(ctx, f.postgres.source, func(db *database.DB) error {
-		if err := p.drain(ctx, f, db, &v); err != nil {
+		pending, drained, err := drain(ctx, f, db)
+		if err != nil {
 			return err
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return errors.Join(p.verifyMembers(ctx, f, db, &v), p.verifyRegistrations(ctx, db, &v), p.verifySaves(ctx, db, &v))
+		v, err = p.compare(ctx, f, db)
+		v.pending, v.drained = pending, drained
+		return err
 	})
 	return v, err
 }
 
-// drain has pending members delivered at once, and waits until they are.
-func (p *publication) drain(ctx context.Context, f *fleet, db *database.DB, v *verdict) error {
+// compare is verify without what is pending.
+func (p *publication) compare(ctx context.Context, f *fleet, db *database.DB) (v verdict, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err = errors.Join(p.verifyMembers(ctx, f, db, &v), p.verifyRegistrations(ctx, db, &v), p.verifySaves(ctx, db, &v))
+	return v, err
+}
+
+// drain has pending members delivered at once, and waits until they are. It returns how many there
+// were. Those that are left after drainTimeout are not at the stand-in, and so count as lost.
+func drain(ctx context.Context, f *fleet, db *database.DB) (pending int, took time.Duration, err error) {
 	begin := time.Now()
 	for first := true; ; first = false {
-		var pending int
-		if err := db.Read.QueryRowContext(ctx, "SELECT count(*) FROM members WHERE applied < version").Scan(&pending); err != nil {
-			return err
+		var left int
+		if err := db.Read.QueryRowContext(ctx, "SELECT count(*) FROM members WHERE applied < version").Scan(&left); err != nil {
+			return 0, 0, err
 		}
 		if first {
-			v.pending = pending
+			pending = left
 		}
-		v.drained = time.Since(begin)
-		if pending == 0 {
-			return nil
-		}
-		if v.drained > drainTimeout {
-			return nil // members that are not at the stand-in are counted as lost
+		if took = time.Since(begin); left == 0 || took > drainTimeout {
+			return pending, took, nil
 		}
 		if err := tryPending(ctx, f); err != nil {
-			return err
+			return 0, 0, err
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return err
+			return 0, 0, err
 		}
 	}
 }
