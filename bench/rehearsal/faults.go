@@ -33,7 +33,7 @@ func (f *fleet) fail(ctx context.Context, start time.Time) error {
 	} {
 		at := *duration * time.Duration(n+1) / time.Duration(len(phases))
 		if err := pause(ctx, time.Until(start.Add(at))); err != nil {
-			return nil // the load ends too, and says why
+			return err
 		}
 		begin := time.Now()
 		if err := do(ctx); err != nil {
@@ -54,7 +54,7 @@ func (f *fleet) kill(context.Context) (err error) {
 func (f *fleet) restartRedis(ctx context.Context) error {
 	f.redis.Kill()
 	if err := pause(ctx, redisAway); err != nil {
-		return nil
+		return err
 	}
 	return f.redis.Reopen()
 }

@@ -73,7 +73,12 @@ func run(ctx context.Context) (missed int, err error) {
 	if err := p.prepare(ctx, l.client, l.bases[0], f.ghost); err != nil {
 		return 0, err
 	}
-	fmt.Printf("%s with three edges, PostgreSQL with a replica, and Redis; %d cores are shared by everything\n", *duration, runtime.NumCPU())
+	others, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, err
+	}
+	fmt.Printf("%s with three edges, PostgreSQL with a replica, and Redis; %d cores are shared by everything, with a load average of %.4s before\n",
+		*duration, runtime.NumCPU(), others)
 	l.start = time.Now()
 	faults := make(chan error, 1)
 	go func() { faults <- f.fail(ctx, l.start) }()

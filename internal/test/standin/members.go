@@ -137,7 +137,7 @@ func parseFilter(filter string) (func(*Member) bool, error) {
 	if rest := condition.ReplaceAllString(filter, ""); rest != "" {
 		return nil, fmt.Errorf("with the filter %s", filter)
 	}
-	var all, any []func(*Member) bool
+	var all, emails []func(*Member) bool
 	for _, part := range condition.FindAllStringSubmatch(filter, -1) {
 		var values []string
 		for _, value := range quoted.FindAllStringSubmatch(part[3], -1) {
@@ -155,7 +155,7 @@ func parseFilter(filter string) (func(*Member) bool, error) {
 			all = append(all, func(m *Member) bool { return m.ID > values[0] })
 		case "email~^":
 			prefix := strings.ToLower(values[0])
-			any = append(any, func(m *Member) bool { return strings.HasPrefix(strings.ToLower(m.Email), prefix) })
+			emails = append(emails, func(m *Member) bool { return strings.HasPrefix(strings.ToLower(m.Email), prefix) })
 		case "updated_at>=":
 			since, err := time.Parse(time.DateTime, values[0])
 			if err != nil {
@@ -169,6 +169,6 @@ func parseFilter(filter string) (func(*Member) bool, error) {
 	return func(m *Member) bool {
 		passes := func(check func(*Member) bool) bool { return check(m) }
 		fails := func(check func(*Member) bool) bool { return !check(m) }
-		return !slices.ContainsFunc(all, fails) && (len(any) == 0 || slices.ContainsFunc(any, passes))
+		return !slices.ContainsFunc(all, fails) && (len(emails) == 0 || slices.ContainsFunc(emails, passes))
 	}, nil
 }
