@@ -19,6 +19,8 @@ type kind struct {
 	after time.Duration // when the first is sent
 	edges []int         // that clients ask in turn
 
+	isOfCRM bool
+
 	request func(n int) request
 
 	// accept takes the response to a request that was sent first at a time, and returns why it is

@@ -73,9 +73,9 @@ func (p *publication) kinds() []*kind {
 		{name: "calendar", rate: *calendarRate, edges: all, accept: ok, request: func(n int) request {
 			return request{method: http.MethodGet, path: eventsPath + ".ics", header: from(2, n%100)}
 		}},
-		{name: "create", rate: creates, count: *memberCount, edges: []int{0, killed}, request: create, accept: p.acceptMember},
+		{name: "create", isOfCRM: true, rate: creates, count: *memberCount, edges: []int{0, killed}, request: create, accept: p.acceptMember},
 		{
-			name: "create, repeated", rate: creates / everyRepeat, count: *memberCount / everyRepeat, after: 2 * time.Second, edges: []int{killed, 0},
+			name: "create, repeated", isOfCRM: true, rate: creates / everyRepeat, count: *memberCount / everyRepeat, after: 2 * time.Second, edges: []int{killed, 0},
 			request: func(n int) request { return create(n * everyRepeat) },
 			accept:  func(n int, t try, sent time.Time) string { return p.acceptMember(n*everyRepeat, t, sent) },
 		},
