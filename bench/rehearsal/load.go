@@ -36,6 +36,7 @@ type kind struct {
 type sample struct {
 	due       time.Duration // since the start of the load
 	took      time.Duration // since it was due
+	edge      int           // that was asked last
 	isRetried bool
 	isFailed  bool
 }
@@ -85,7 +86,8 @@ func (l *load) do(ctx context.Context, k *kind, n int, due time.Duration) {
 	s := sample{due: due}
 	sent := time.Now()
 	for attempt := range 2 {
-		t := ask(ctx, l.client, l.bases[k.edges[(n+attempt)%len(k.edges)]], k.request(n))
+		s.edge = k.edges[(n+attempt)%len(k.edges)]
+		t := ask(ctx, l.client, l.bases[s.edge], k.request(n))
 		problem := t.outcome
 		if !t.failed() {
 			problem = k.accept(n, t, sent)

@@ -21,6 +21,7 @@ func report(kinds []*kind, v verdict, memory [edgeCount]int64) (missed int) {
 	printKinds(kinds)
 	printPhases(kinds)
 	printOutcomes(kinds)
+	printSlowest(kinds)
 	fmt.Printf("\n%-24s %12s %6s %8s\n", "", "acknowledged", "lost", "doubled")
 	for n, subject := range subjects {
 		fmt.Printf("%-24s %12d %6d %8d\n", subject, v.acknowledged[n], v.lost[n], v.doubled[n])
@@ -99,6 +100,21 @@ func printOutcomes(kinds []*kind) {
 		if parts != nil {
 			fmt.Printf("%-18s %s\n", k.name, strings.Join(parts, ", "))
 		}
+	}
+}
+
+// slowest is how many of the slowest requests of a kind are printed, for who looks for the cause.
+const slowest = 3
+
+func printSlowest(kinds []*kind) {
+	fmt.Println("\nthe slowest requests: how long, the edge that responded or was asked last, and when the request was due")
+	for _, k := range kinds {
+		all := slices.SortedFunc(slices.Values(k.samples), func(a, b sample) int { return cmp.Compare(b.took, a.took) })
+		var parts []string
+		for _, s := range all[:min(slowest, len(all))] {
+			parts = append(parts, fmt.Sprintf("%.0f ms %c at %.1f s", milliseconds(s.took), edgeName(s.edge), s.due.Seconds()))
+		}
+		fmt.Printf("%-18s %s\n", k.name, strings.Join(parts, ", "))
 	}
 }
 
