@@ -62,6 +62,11 @@ func (c *Curator) History(ctx context.Context, site string) (map[string][]histor
 	return c.store.History(ctx, site)
 }
 
+// HistoryOf returns all that is kept of who filled a slot with a tag, the last first.
+func (c *Curator) HistoryOf(ctx context.Context, site, tag string) ([]history.Entry, error) {
+	return c.store.HistoryOf(ctx, site, tag)
+}
+
 // New registers the kind of work that moves tags with the queue. posts is nil for a site that this
 // process does not serve. Tags of a site are moved one after the other: several slots may change
 // one post, and Ghost refuses two changes of it at once.

@@ -104,6 +104,11 @@ func (s *SQL) History(ctx context.Context, site string) (map[string][]history.En
 	return s.history.ListKind(ctx, site, slotKind, shownEntries)
 }
 
+// HistoryOf returns all that is kept of who filled the slot with a tag, the last first.
+func (s *SQL) HistoryOf(ctx context.Context, site, tag string) ([]history.Entry, error) {
+	return s.history.List(ctx, moveOf(site, tag, "").thing())
+}
+
 // find takes the identity of a tag.
 func (s *SQL) find(ctx context.Context, site, identity string) (Move, bool, error) {
 	m, err := scanMove(s.db.Read.QueryRowContext(ctx, findMove, site, identity))
