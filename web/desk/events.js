@@ -35,6 +35,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	#kept = {}; // what is kept on the server, by the names of the inputs
 	#stopped = false; // saving by itself, until somebody says how to go on
 	#isAsked = false; // what became of #unsure, before the form is sent
+	#isKept = true; // what is typed and not saved, by the browser
 	#failed = 0; // saves in a row that the server did not take
 	#keep; // what is typed and not saved
 	#offered = null; // what was typed earlier, while it is neither restored nor discarded
@@ -104,10 +105,10 @@ customElements.define('desk-event', class extends HTMLElement {
 	};
 
 	// warn has the browser ask before it closes a tab with changes that nobody has sent. Those of a
-	// draft are sent by themselves.
+	// draft are sent by themselves, or else kept.
 	#warn = event => {
 		const isUnsent = this.#typed !== this.#saved || !!this.#id && !this.hasAttribute('saved') && !!this.#keep.get(this.#key);
-		if (!this.#isDraft && isUnsent && !this.#page?.ariaBusy) event.preventDefault();
+		if ((!this.#isDraft || !this.#isKept) && isUnsent && !this.#page?.ariaBusy) event.preventDefault();
 	};
 
 	#discard() {
@@ -127,12 +128,16 @@ customElements.define('desk-event', class extends HTMLElement {
 		if (name && this.isConnected) document.querySelector('.event-head bdi').textContent = name;
 	}
 
+	get #whereKept() {
+		return this.#isKept ? 'What you typed is kept in this browser.' : 'This browser cannot keep what you typed, such as because it is too long: do not close the page before it is saved.';
+	}
+
 	#state(...parts) { this.querySelector('.state').replaceChildren(...parts); }
 
 	#changed() {
 		this.#typed++;
 		this.#remember();
-		if (!this.#isDraft) this.#state('Not updated yet');
+		if (!this.#isDraft) this.#state('Not updated yet', ...this.#isKept ? [] : ['. ', this.#whereKept]);
 		clearTimeout(this.#timer);
 		this.#timer = setTimeout(() => this.#save(), 1000);
 	}
@@ -153,7 +158,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	#remember() {
 		const {revision, once} = this.#form.elements;
 		const fields = Object.entries(this.#fields()).filter(([name, value]) => value !== this.#kept[name]);
-		if (fields.length) this.#keep.set(this.#key, {...this.#keep.get(this.#key), ...Object.fromEntries(fields), revision: (this.#offered ?? {revision: revision.value}).revision, once: once?.value});
+		this.#isKept = !fields.length || this.#keep.set(this.#key, {...this.#keep.get(this.#key), ...Object.fromEntries(fields), revision: (this.#offered ?? {revision: revision.value}).revision, once: once?.value});
 	}
 
 	// offer offers what was typed earlier, and not saved.
@@ -291,7 +296,7 @@ customElements.define('desk-event', class extends HTMLElement {
 			}
 			this.#refused(response.status, answer?.message);
 		} catch {
-			this.#state('Not saved: the server cannot be reached. What you typed is kept in this browser. ', this.#again());
+			this.#state(`Not saved: the server cannot be reached. ${this.#whereKept} `, this.#again());
 		}
 		return false;
 	}
@@ -335,9 +340,9 @@ customElements.define('desk-event', class extends HTMLElement {
 			this.#conflict();
 		} else if (status === 401) {
 			const link = Object.assign(textOf('a', 'Sign in'), {href: document.querySelector('header .back').href, target: '_blank'});
-			this.#state('Not saved: your session has ended. What you typed is kept in this browser. ', link, ', and then ', this.#again());
+			this.#state(`Not saved: your session has ended. ${this.#whereKept} `, link, ', and then ', this.#again());
 		} else {
-			this.#state('Not saved: ', textOf('bdi', message ?? `the server answered ${status}.`), ' ', this.#again());
+			this.#state('Not saved: ', textOf('bdi', message ?? `the server answered ${status}.`), ' ', ...this.#isKept ? [] : [this.#whereKept, ' '], this.#again());
 		}
 	}
 
@@ -350,7 +355,7 @@ customElements.define('desk-event', class extends HTMLElement {
 		const mine = buttonOf('Keep mine');
 		mine.classList.add('danger');
 		mine.addEventListener('click', () => this.#keepMine(notice));
-		const notice = noticeOf(true, 'Somebody changed this event meanwhile. Nothing of it was overwritten, and what you typed is kept in this browser.');
+		const notice = noticeOf(true, 'Somebody changed this event meanwhile. Nothing of it was overwritten. ', this.#whereKept);
 		const buttons = document.createElement('p');
 		buttons.className = 'buttons';
 		buttons.append(theirs, mine);
