@@ -83,15 +83,15 @@ func (a *sitesAdmin) send(method, path, body string) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	answer, err := a.client.Do(request)
+	got, err := a.client.Do(request)
 	if err != nil {
 		return response{}, err
 	}
 	defer a.client.CloseIdleConnections() // a reload would wait for them
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	r := response{Status: answer.StatusCode, Header: map[string]string{}, Body: string(text)}
-	for name, values := range answer.Header {
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	r := response{Status: got.StatusCode, Header: map[string]string{}, Body: string(text)}
+	for name, values := range got.Header {
 		if name != "Date" && name != "Content-Length" {
 			r.Header[name] = strings.Join(values, "; ")
 		}

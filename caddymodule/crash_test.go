@@ -52,12 +52,12 @@ func (p *process) call(client *http.Client, method, path, body string) (string, 
 		return "", err
 	}
 	request.Header.Set("Authorization", "Bearer "+formKey)
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	return string(text), err
 }
 

@@ -233,15 +233,15 @@ func TestKilledAmongMoves(t *testing.T) {
 		editors.Go(func() {
 			for done := 0; done < moves; {
 				to := rand.IntN(len(posts))
-				answer, err := h.sendBody("PUT", "/ghost/lychgate/curation"+path, `{"post":"`+posts[to]+`"}`, "Cookie", h.owner, "Origin", h.base)
+				response, err := h.sendBody("PUT", "/ghost/lychgate/curation"+path, `{"post":"`+posts[to]+`"}`, "Cookie", h.owner, "Origin", h.base)
 				switch {
-				case err != nil || answer.Status == http.StatusBadGateway: // the edge is down
+				case err != nil || response.Status == http.StatusBadGateway: // the edge is down
 					<-time.After(20 * time.Millisecond) // an editor's pause before they retry
-				case answer.Status == http.StatusOK || answer.Status == http.StatusAccepted:
+				case response.Status == http.StatusOK || response.Status == http.StatusAccepted:
 					last[i] = titles[to]
 					done++
 				default:
-					t.Errorf("%s: got %v, want status 200, 202 or 502", path, answer)
+					t.Errorf("%s: got %v, want status 200, 202 or 502", path, response)
 					return
 				}
 			}

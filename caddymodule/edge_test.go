@@ -237,14 +237,14 @@ func (e *edge) sendStream(method, target string, body io.Reader, header ...strin
 			request.Header.Add(header[i], header[i+1])
 		}
 	}
-	answer, err := e.client.Do(request)
+	got, err := e.client.Do(request)
 	if err != nil {
 		return response{}, err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	r := response{Status: answer.StatusCode, Header: map[string]string{}, Body: string(text)}
-	for name, values := range answer.Header {
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	r := response{Status: got.StatusCode, Header: map[string]string{}, Body: string(text)}
+	for name, values := range got.Header {
 		if name != "Date" && name != "Server" && name != "Content-Length" {
 			r.Header[name] = strings.Join(values, "; ")
 		}

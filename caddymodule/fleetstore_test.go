@@ -79,13 +79,13 @@ func TestFleetLosesNothing(t *testing.T) {
 		}
 		request.Host = "fleet.example"
 		request.Header.Set("Authorization", "Bearer "+key)
-		answer, err := client.Do(request)
+		response, err := client.Do(request)
 		if err != nil {
 			return 0, "", err
 		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		return answer.StatusCode, string(text), err
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		return response.StatusCode, string(text), err
 	}
 	for i := range edges {
 		each(i, func(client *http.Client, _ int) error { // readers

@@ -277,13 +277,13 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 			}
 			request.Header.Set("Content-Type", "text/caddyfile")
 			request.Header.Set("Cache-Control", "must-revalidate") // though nothing but a comment differs
-			answer, err := e.admin.Do(request)
+			response, err := e.admin.Do(request)
 			if err != nil {
 				t.Fatalf("e.admin.Do: %v", err)
 			}
-			answer.Body.Close()
-			if answer.StatusCode != http.StatusOK || !e.serves("daily.example") || e.serves("weekly.example") {
-				t.Errorf("after the reload (%d): daily %t, weekly %t", answer.StatusCode, e.serves("daily.example"), e.serves("weekly.example"))
+			response.Body.Close()
+			if response.StatusCode != http.StatusOK || !e.serves("daily.example") || e.serves("weekly.example") {
+				t.Errorf("after the reload (%d): daily %t, weekly %t", response.StatusCode, e.serves("daily.example"), e.serves("weekly.example"))
 			}
 			if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer x"); status != http.StatusInternalServerError {
 				t.Errorf("a member: %d %s", status, text)

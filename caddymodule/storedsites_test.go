@@ -115,15 +115,15 @@ func TestHostsAreExchanged(t *testing.T) {
 						return
 					}
 					request.Host = "daily.example"
-					answer, err := client.Do(request)
+					response, err := client.Do(request)
 					if err != nil {
 						t.Errorf("client.Do: %v", err)
 						return
 					}
-					text, err := io.ReadAll(answer.Body)
-					answer.Body.Close()
-					if err != nil || answer.StatusCode != http.StatusOK || ghosts[string(text)] == "" {
-						t.Errorf("io.ReadAll = %d %s, %v, want no error, status 200, the name of a Ghost", answer.StatusCode, text, err)
+					text, err := io.ReadAll(response.Body)
+					response.Body.Close()
+					if err != nil || response.StatusCode != http.StatusOK || ghosts[string(text)] == "" {
+						t.Errorf("io.ReadAll = %d %s, %v, want no error, status 200, the name of a Ghost", response.StatusCode, text, err)
 						return
 					}
 					requests.Add(1)

@@ -112,7 +112,7 @@ func (h *homepage) render(template string) string {
 	if err != nil {
 		h.t.Fatalf("json.Marshal: %v", err)
 	}
-	var answer struct{ Posts []struct{ Slug string } }
-	h.decode(h.ghost("POST", "/posts/", string(body)), &answer)
-	return h.do("GET", "/"+answer.Posts[0].Slug+"/").Body
+	var response struct{ Posts []struct{ Slug string } }
+	h.decode(h.ghost("POST", "/posts/", string(body)), &response)
+	return h.do("GET", "/"+response.Posts[0].Slug+"/").Body
 }

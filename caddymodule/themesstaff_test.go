@@ -342,12 +342,12 @@ func TestSessionBegunAtGhostsAddress(t *testing.T) {
 	if strings.HasPrefix(ghostVersion(t, url), "6.") {
 		want = refusedSession(url, e.base)
 	}
-	answer, err := e.sendBody("POST", "/ghost/api/admin/session/", `{"username":"`+ghostOwner+`","password":"`+ghostPassword+`"}`,
+	got, err := e.sendBody("POST", "/ghost/api/admin/session/", `{"username":"`+ghostOwner+`","password":"`+ghostPassword+`"}`,
 		"Content-Type", "application/json", "Origin", e.base)
-	if err != nil || answer.Status != http.StatusCreated {
-		t.Fatalf("signing in: %v, %v", answer, err)
+	if err != nil || got.Status != http.StatusCreated {
+		t.Fatalf("signing in: %v, %v", got, err)
 	}
-	here, _, _ := strings.Cut(answer.Header["Set-Cookie"], ";")
+	here, _, _ := strings.Cut(got.Header["Set-Cookie"], ";")
 	wait.Until(t, func() string { // Ghost keeps a session a moment after it has said so
 		return cmp.Diff(want, e.do("GET", "/ghost/lychgate/themes/none/curation", "Cookie", here, "Origin", e.base))
 	})
@@ -361,13 +361,13 @@ func ghostVersion(t testing.TB, url string) string {
 		t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	answer, err := transport.RoundTrip(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		t.Fatalf("transport.RoundTrip: %v", err)
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	var body struct{ Site struct{ Version string } }
-	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
 		t.Fatalf("json.NewDecoder(answer.Body).Decode: %v", err)
 	}
 	return body.Site.Version

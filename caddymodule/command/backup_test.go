@@ -32,13 +32,13 @@ func memberOf(edge *caddytest.Edge, client *http.Client, method, path, body stri
 		return 0, "", err
 	}
 	request.Header.Set("Authorization", "Bearer "+backupKey)
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, "", err
 	}
-	defer answer.Body.Close()
-	answered, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(answered), err
+	defer response.Body.Close()
+	answered, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(answered), err
 }
 
 // writer makes one member after the other until it is stopped, and notes those that were

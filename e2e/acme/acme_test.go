@@ -104,14 +104,14 @@ func (e *edge) add(t *testing.T, site string) {
 	t.Helper()
 	client := caddytest.Admin(e.AdminSocket)
 	defer client.CloseIdleConnections()
-	answer, err := client.Post("http://caddy/lychgate/sites", "application/json", strings.NewReader(site))
+	response, err := client.Post("http://caddy/lychgate/sites", "application/json", strings.NewReader(site))
 	if err != nil {
 		t.Fatalf("client.Post: %v", err)
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusCreated {
-		text, err := io.ReadAll(answer.Body)
-		t.Fatalf("Post = %v, %v, %v, want status 201", answer.Status, string(text), err)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusCreated {
+		text, err := io.ReadAll(response.Body)
+		t.Fatalf("Post = %v, %v, %v, want status 201", response.Status, string(text), err)
 	}
 }
 

@@ -167,8 +167,8 @@ func TestGhostAdmin(t *testing.T) {
 	p.Until("/Active/.test(text(document.querySelector('#theme-casper')))")
 	p.Do("location.hash = '#/posts'")
 	hasEntry(t, p)
-	if code, answer := api(p, "PUT", "/themes/nightly/activate/", ""); code != http.StatusOK {
-		t.Fatalf("activating the theme nightly: got status %d, %s, want 200", code, answer)
+	if code, body := api(p, "PUT", "/themes/nightly/activate/", ""); code != http.StatusOK {
+		t.Fatalf("activating the theme nightly: got status %d, %s, want 200", code, body)
 	}
 	hasEntry(t, p, ourEntries...) // without another page
 
@@ -190,8 +190,8 @@ func TestGhostAdmin(t *testing.T) {
 	withRepositories.staffDesk = "ghost_admin off"
 	s.startEdge(withRepositories)
 	p = s.signIn(owner)
-	if _, answer := api(p, "GET", "/config/", ""); !strings.Contains(answer, `"clientExtensions":{}`) {
-		t.Errorf("when it is off: %s", answer)
+	if _, body := api(p, "GET", "/config/", ""); !strings.Contains(body, `"clientExtensions":{}`) {
+		t.Errorf("when it is off: %s", body)
 	}
 	openInstalled(p)
 	diff(t, "when it is off", map[string]string{}, withoutEmpty(statuses(p)))

@@ -125,19 +125,19 @@ func (s *site) send(method, path string, body, into any) {
 		text, err := json.Marshal(body)
 		content, contentType = bytes.NewReader(must(s.t, text, err)), "application/json"
 	}
-	answer, _ := s.do(method, path, contentType, content)
+	response, _ := s.do(method, path, contentType, content)
 	if into == nil {
 		return
 	}
-	if err := json.Unmarshal([]byte(answer), into); err != nil {
-		s.t.Fatalf("decoding the response to %s %s, %s: %v", method, path, answer, err)
+	if err := json.Unmarshal([]byte(response), into); err != nil {
+		s.t.Fatalf("decoding the response to %s %s, %s: %v", method, path, response, err)
 	}
 }
 
 func (s *site) get(path string) string {
 	s.t.Helper()
-	answer, _ := s.do("GET", path, "", nil)
-	return answer
+	response, _ := s.do("GET", path, "", nil)
+	return response
 }
 
 // uploadTheme uploads the example through the edge, and activates it. Neither Ghost nor we
@@ -159,7 +159,7 @@ func (s *site) uploadTheme() {
 		s.t.Fatalf("must(s.t, part, err).Write: %v", err)
 	}
 	form.Close()
-	answer, _ := s.do("POST", "/ghost/api/admin/themes/upload/", form.FormDataContentType(), &body)
+	response, _ := s.do("POST", "/ghost/api/admin/themes/upload/", form.FormDataContentType(), &body)
 	type uploaded struct {
 		Themes []struct {
 			Name             string
@@ -168,11 +168,11 @@ func (s *site) uploadTheme() {
 		Errors []any `json:"_errors"`
 	}
 	var got uploaded
-	if err := json.Unmarshal([]byte(answer), &got); err != nil {
-		s.t.Fatalf("uploading the theme: %s: %v", answer, err)
+	if err := json.Unmarshal([]byte(response), &got); err != nil {
+		s.t.Fatalf("uploading the theme: %s: %v", response, err)
 	}
 	if len(got.Themes) != 1 || got.Themes[0].Name != themeName || len(got.Themes[0].Errors)+len(got.Themes[0].Warnings)+len(got.Errors) > 0 {
-		s.t.Fatalf("the upload: %s", answer)
+		s.t.Fatalf("the upload: %s", response)
 	}
 	s.send("PUT", "/ghost/api/admin/themes/"+themeName+"/activate/", nil, nil)
 }

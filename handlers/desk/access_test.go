@@ -140,8 +140,8 @@ func TestRequestsOfOtherSites(t *testing.T) {
 		"a frame of another one": {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "iframe"},
 	} {
 		for _, page := range pageNames() {
-			answer := h.ask("POST", path+page, "Owner", "do=add&name=crm&theme=nightly&slot=top/lead&post=", header...)
-			got := h.read(answer)
+			response := h.ask("POST", path+page, "Owner", "do=add&name=crm&theme=nightly&slot=top/lead&post=", header...)
+			got := h.read(response)
 			if got.Status != http.StatusForbidden || !strings.HasPrefix(got.Text, "The request must come from a page of this site") {
 				t.Errorf("%s: POST %s: %d %s", name, page, got.Status, got.Text)
 			}
@@ -211,14 +211,14 @@ func TestHeaders(t *testing.T) {
 		"the folder where no site is": {none, "GET", "", "Owner", 404, secure},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := test.h.ask(test.method, path+test.page, test.role, "")
-			got := answer.Header().Clone()
+			response := test.h.ask(test.method, path+test.page, test.role, "")
+			got := response.Header().Clone()
 			got.Set("Content-Security-Policy", nonceOf.ReplaceAllString(got.Get("Content-Security-Policy"), "'nonce-NONCE'"))
-			if answer.Code == 303 && test.method == "POST" { // without the page that net/http writes for a GET
+			if response.Code == 303 && test.method == "POST" { // without the page that net/http writes for a GET
 				got.Set("Content-Type", "text/html; charset=utf-8")
 			}
-			if diff := cmp.Diff(test.header, got); diff != "" || answer.Code != test.status {
-				t.Errorf("status %d, want %d: %s", answer.Code, test.status, diff)
+			if diff := cmp.Diff(test.header, got); diff != "" || response.Code != test.status {
+				t.Errorf("status %d, want %d: %s", response.Code, test.status, diff)
 			}
 		})
 	}
@@ -240,15 +240,15 @@ func TestScriptsOfOthers(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, page := range append(pageNames(), "nothing", "curation") {
 		for _, role := range []string{"Owner", ""} {
-			answer := h.ask("GET", path+page, role, "")
-			policy := answer.Header().Get("Content-Security-Policy")
+			response := h.ask("GET", path+page, role, "")
+			policy := response.Header().Get("Content-Security-Policy")
 			nonces := nonceOf.FindAllString(policy, -1)
 			if len(nonces) != 2 || nonces[0] != nonces[1] || seen[nonces[0]] {
 				t.Fatalf("%s: %s, after %v", page, policy, seen)
 			}
 			seen[nonces[0]] = true
 			var loaded []string
-			for n := range h.read(answer).body.Descendants() {
+			for n := range h.read(response).body.Descendants() {
 				if n.Data == "script" || n.Data == "link" {
 					loaded = append(loaded, n.Data+" 'nonce-"+attribute(n, "nonce")+"'")
 				}

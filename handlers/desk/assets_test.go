@@ -157,10 +157,10 @@ func TestPagesStaySmall(t *testing.T) {
 		if strings.HasPrefix(target, "event") {
 			loaded, wire = assets["events"], maxEventWire
 		}
-		answer := h.ask("GET", path+target, "Owner", "")
-		plain, compressed := answer.Body.Len(), len(compressed(t, answer.Body.Bytes()))
-		if answer.Code != http.StatusOK || plain > most || compressed+loaded > wire {
-			t.Errorf("%s: status %d, %d bytes, %d with all that it loads, compressed", target, answer.Code, plain, compressed+loaded)
+		response := h.ask("GET", path+target, "Owner", "")
+		plain, compressed := response.Body.Len(), len(compressed(t, response.Body.Bytes()))
+		if response.Code != http.StatusOK || plain > most || compressed+loaded > wire {
+			t.Errorf("%s: status %d, %d bytes, %d with all that it loads, compressed", target, response.Code, plain, compressed+loaded)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func BenchmarkThemesPage(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if answer := h.ask("GET", path+"themes", "Owner", ""); answer.Code != 200 {
-					b.Fatalf("answer.Code = %v, want 200", answer.Code)
+				if response := h.ask("GET", path+"themes", "Owner", ""); response.Code != 200 {
+					b.Fatalf("answer.Code = %v, want 200", response.Code)
 				}
 			}
 		})

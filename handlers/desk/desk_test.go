@@ -94,11 +94,11 @@ func (h *harness) get(page, role string) shown {
 
 func (h *harness) post(page, role string, fields ...string) shown {
 	h.T.Helper()
-	answer := h.ask("POST", path+page, role, formOf(fields...))
-	if answer.Code == http.StatusSeeOther {
-		answer = h.ask("GET", answer.Header().Get("Location"), role, "")
+	response := h.ask("POST", path+page, role, formOf(fields...))
+	if response.Code == http.StatusSeeOther {
+		response = h.ask("GET", response.Header().Get("Location"), role, "")
 	}
-	return h.read(answer)
+	return h.read(response)
 }
 
 // formOf encodes fields, which are name and value in turn.
@@ -176,14 +176,14 @@ func fetch(t *testing.T, method, address string, header ...string) (int, http.He
 		request.Header.Set(pair[0], pair[1])
 	}
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
-	answer, err := transport.RoundTrip(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		t.Fatalf("transport.RoundTrip: %v", err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatalf("io.ReadAll: %v", err)
 	}
-	return answer.StatusCode, answer.Header, len(body)
+	return response.StatusCode, response.Header, len(body)
 }

@@ -297,9 +297,9 @@ func TestInnerErrorsAreNotShown(t *testing.T) {
 	h.Away = secret
 	h.Outbox.Err = secret
 	for _, name := range pageNames() {
-		for _, answer := range []string{h.ask("GET", path+name, "Owner", "").Body.String(), h.ask("POST", path+name, "Owner", "do=add&name=crm").Body.String()} {
-			if strings.Contains(answer, "secret") {
-				t.Errorf("%s shows %s", name, answer)
+		for _, body := range []string{h.ask("GET", path+name, "Owner", "").Body.String(), h.ask("POST", path+name, "Owner", "do=add&name=crm").Body.String()} {
+			if strings.Contains(body, "secret") {
+				t.Errorf("%s shows %s", name, body)
 			}
 		}
 	}

@@ -71,10 +71,10 @@ func (l *list) ask(role, method, path, body string, header ...string) *httptest.
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	answer := httptest.NewRecorder()
+	response := httptest.NewRecorder()
 	api := eventhandlers.StaffAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}
-	api.Serve(answer, r, l.Site.Events, netip.MustParseAddr("192.0.2.1"))
-	return answer
+	api.Serve(response, r, l.Site.Events, netip.MustParseAddr("192.0.2.1"))
+	return response
 }
 
 func (l *list) add(n int, name string) {

@@ -262,11 +262,11 @@ func TestRealNewsletterStays(t *testing.T) {
 		t.Fatalf("c.Create: %v", err)
 	}
 	defer c.Delete(context.Background(), reader.ID)
-	var answer struct{ Newsletters []struct{ Slug string } }
-	if err := c.postClient.call(t.Context(), http.MethodGet, "/newsletters/", url.Values{"limit": {"1"}}, nil, &answer); err != nil {
+	var response struct{ Newsletters []struct{ Slug string } }
+	if err := c.postClient.call(t.Context(), http.MethodGet, "/newsletters/", url.Values{"limit": {"1"}}, nil, &response); err != nil {
 		t.Fatalf("c.postClient.call: %v", err)
 	}
-	newsletter := url.Values{"newsletter": {answer.Newsletters[0].Slug}}
+	newsletter := url.Values{"newsletter": {response.Newsletters[0].Slug}}
 	change := func(t *testing.T, id, status string) string {
 		t.Helper()
 		p, err := changePost(t, c, id, func(p platform.EventPost) platform.EventPost {

@@ -265,12 +265,12 @@ func TestChangeFaults(t *testing.T) {
 }
 
 // listing answers lists of posts, and notes what it was asked for.
-func listing(t *testing.T, answer func(r *http.Request) []any) (c *Client, asked *[]string) {
+func listing(t *testing.T, response func(r *http.Request) []any) (c *Client, asked *[]string) {
 	t.Helper()
 	asked = new([]string)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*asked = append(*asked, r.URL.Query().Get("filter")+" "+r.URL.Query().Get("limit"))
-		_ = json.NewEncoder(w).Encode(map[string]any{"posts": answer(r)})
+		_ = json.NewEncoder(w).Encode(map[string]any{"posts": response(r)})
 	}))
 	t.Cleanup(server.Close)
 	return newClient(t, Config{URL: server.URL, AdminKey: testKey}), asked

@@ -44,23 +44,23 @@ func edit(t *testing.T, c *Client, id string, fields map[string]any, query url.V
 	}
 	fields = maps.Clone(fields)
 	fields["updated_at"] = p.UpdatedAt
-	var answer updates
-	if err := c.postClient.call(t.Context(), http.MethodPut, "/posts/"+id+"/", query, updates{[]map[string]any{fields}}, &answer); err != nil {
+	var response updates
+	if err := c.postClient.call(t.Context(), http.MethodPut, "/posts/"+id+"/", query, updates{[]map[string]any{fields}}, &response); err != nil {
 		t.Fatalf("c.postClient.call: %v", err)
 	}
-	return answer.Posts[0]
+	return response.Posts[0]
 }
 
 // Of the authors only the IDs are left: their last_seen changes with each sign-in, also in other
 // tests.
 func allOf(t *testing.T, c *Client, id string) map[string]any {
 	t.Helper()
-	var answer updates
+	var response updates
 	query := url.Values{"formats": {"lexical,html"}, "include": {"tags,authors,email,newsletter,tiers"}}
-	if err := c.postClient.call(t.Context(), http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
+	if err := c.postClient.call(t.Context(), http.MethodGet, "/posts/"+id+"/", query, nil, &response); err != nil {
 		t.Fatalf("c.postClient.call: %v", err)
 	}
-	post := answer.Posts[0]
+	post := response.Posts[0]
 	authors, _ := post["authors"].([]any)
 	for _, author := range append(authors, post["primary_author"]) {
 		if author, ok := author.(map[string]any); ok {

@@ -179,8 +179,8 @@ func TestTestEventsThatCannotBeRemoved(t *testing.T) {
 	}))
 	t.Cleanup(ghost.Close)
 	_, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).TestEvents(t.Context(), "http://edge/token")
-	answer, ok := errors.AsType[*Error](err)
-	if !ok || answer.Status != http.StatusInternalServerError || !strings.HasPrefix(err.Error(), "removing what the test has made: ") {
+	response, ok := errors.AsType[*Error](err)
+	if !ok || response.Status != http.StatusInternalServerError || !strings.HasPrefix(err.Error(), "removing what the test has made: ") {
 		t.Errorf("TestEvents: got %v, want a status 500 while what the test made is removed", err)
 	}
 }

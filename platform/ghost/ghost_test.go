@@ -217,8 +217,8 @@ func TestRealGhost(t *testing.T) {
 			stranger := newClient(t, Config{URL: config.URL, AdminKey: key})
 			_, err := stranger.Create(ctx, platform.Member{Email: unique("stranger")})
 			var refusal *platform.Refusal
-			var answer *Error
-			if errors.As(err, &refusal) || errors.Is(err, platform.ErrNotFound) || !errors.As(err, &answer) {
+			var response *Error
+			if errors.As(err, &refusal) || errors.Is(err, platform.ErrNotFound) || !errors.As(err, &response) {
 				t.Errorf("Create: got %v, want an *Error, no refusal", err)
 			}
 		}

@@ -24,11 +24,11 @@ import (
 // addPost makes a post in the real Ghost, which is removed after the test.
 func addPost(t *testing.T, c *Client, p map[string]any) string {
 	t.Helper()
-	var answer posts
-	if err := c.postClient.call(t.Context(), http.MethodPost, "/posts/", nil, map[string]any{"posts": []any{p}}, &answer); err != nil {
+	var response posts
+	if err := c.postClient.call(t.Context(), http.MethodPost, "/posts/", nil, map[string]any{"posts": []any{p}}, &response); err != nil {
 		t.Fatalf("c.postClient.call: %v", err)
 	}
-	id := answer.Posts[0].ID
+	id := response.Posts[0].ID
 	t.Cleanup(func() {
 		err := c.postClient.call(context.Background(), http.MethodDelete, "/posts/"+id+"/", nil, nil, nil)
 		if err != nil && !errors.Is(err, platform.ErrNotFound) {
@@ -233,10 +233,10 @@ func TestEndlessTexts(t *testing.T) {
 			"id": long, "title": long, "status": long, "feature_image": long, "authors": slices.Repeat([]any{map[string]any{"name": long}}, 30),
 		})
 	}
-	answer, status := any(map[string]any{"posts": list[:10]}), http.StatusOK
+	response, status := any(map[string]any{"posts": list[:10]}), http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(answer)
+		_ = json.NewEncoder(w).Encode(response)
 	}))
 	defer server.Close()
 	c := newClient(t, Config{URL: server.URL, AdminKey: testKey})
@@ -250,7 +250,7 @@ func TestEndlessTexts(t *testing.T) {
 		t.Errorf("Published: %v, posts (-want +got):\n%s", err, diff)
 	}
 	for _, status = range []int{http.StatusInternalServerError, http.StatusUnprocessableEntity} {
-		answer = map[string]any{"errors": []any{map[string]any{"type": "ValidationError", "code": long, "message": long, "context": long}}}
+		response = map[string]any{"errors": []any{map[string]any{"type": "ValidationError", "code": long, "message": long, "context": long}}}
 		if _, err := c.Published(t.Context(), platform.PostSearch{Most: 3}); err == nil || len(err.Error()) > 3*maxErrorText {
 			t.Errorf("%d: an error of %d bytes", status, len(err.Error()))
 		}

@@ -87,14 +87,14 @@ func (a api) sendAsReader(ctx context.Context, method, path string, body any, he
 
 // Ghost answers 204 to a session that has ended, and null to that of a deleted member.
 func (c *readerClient) Reader(ctx context.Context, session string) (platform.Reader, error) {
-	status, answer, err := c.sendAsReader(ctx, http.MethodGet, memberPath, nil, "Cookie", session)
+	status, body, err := c.sendAsReader(ctx, http.MethodGet, memberPath, nil, "Cookie", session)
 	switch {
 	case err != nil:
 		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", err)
 	case status == http.StatusNoContent:
 		return platform.Reader{}, nil
 	case status != http.StatusOK:
-		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", refusal(status, answer))
+		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", refusal(status, body))
 	}
 	var member *struct {
 		UUID  string `json:"uuid"`
@@ -102,7 +102,7 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 		Name  string `json:"name"`
 		Paid  bool   `json:"paid"`
 	}
-	err = json.Unmarshal(answer, &member)
+	err = json.Unmarshal(body, &member)
 	if err == nil && member == nil {
 		return platform.Reader{}, nil
 	}
@@ -135,8 +135,8 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 	}
 	for _, kind := range kinds {
 		body := map[string]string{"email": link.Email, "emailType": kind, "integrityToken": string(token), "redirect": link.Page}
-		var answer []byte
-		status, answer, err = c.mails.sendAsReader(ctx, http.MethodPost, membersAPI+"send-magic-link/", body, header...)
+		var response []byte
+		status, response, err = c.mails.sendAsReader(ctx, http.MethodPost, membersAPI+"send-magic-link/", body, header...)
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("having Ghost mail a link: %w", err)
@@ -145,7 +145,7 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 		case status == http.StatusTooManyRequests:
 			return false, platform.ErrTooManyMails
 		case status != http.StatusBadRequest:
-			return false, fmt.Errorf("having Ghost mail a link: %w", mailError(status, answer))
+			return false, fmt.Errorf("having Ghost mail a link: %w", mailError(status, response))
 		}
 	}
 	return false, platform.ErrNoReader
@@ -153,7 +153,7 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 
 // mailError is the error of a response about a mail. Its text is left out, since it has the
 // address that a mail server refused. Ghost's own log has it.
-func mailError(status int, answer []byte) error {
-	first := firstError(answer)
+func mailError(status int, response []byte) error {
+	first := firstError(response)
 	return &Error{Status: status, Type: first.Type, Code: first.Code}
 }

@@ -31,16 +31,16 @@ func signIn(t *testing.T, address, origin string) string {
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Origin", origin)
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatalf("http.DefaultClient.Do: %v", err)
 	}
 	defer http.DefaultClient.CloseIdleConnections()
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusCreated || len(answer.Cookies()) == 0 {
-		t.Fatalf("signing in: %s", answer.Status)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusCreated || len(response.Cookies()) == 0 {
+		t.Fatalf("signing in: %s", response.Status)
 	}
-	cookie := answer.Cookies()[0]
+	cookie := response.Cookies()[0]
 	return cookie.Name + "=" + cookie.Value
 }
 

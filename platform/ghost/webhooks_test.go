@@ -113,12 +113,12 @@ func TestGetAndList(t *testing.T) {
 		t.Fatalf("client.memberClient.call: %v", err)
 	}
 	paid := tiers.Tiers[slices.IndexFunc(tiers.Tiers, func(tier struct{ ID, Type string }) bool { return tier.Type == "paid" })].ID
-	var answer members
+	var response members
 	given := map[string]any{"members": []any{map[string]any{"email": unique("given"), "tiers": []any{tier{paid}}}}}
-	if err := client.memberClient.call(ctx, http.MethodPost, "/members/", nil, given, &answer); err != nil {
+	if err := client.memberClient.call(ctx, http.MethodPost, "/members/", nil, given, &response); err != nil {
 		t.Fatalf("client.memberClient.call: %v", err)
 	}
-	want := fromWire(answer.Members[0])
+	want := fromWire(response.Members[0])
 	if want.Status != "complimentary" || want.TierID != paid {
 		t.Errorf("%+v, want the tier %s", want, paid)
 	}
@@ -218,20 +218,20 @@ func TestGetAndList(t *testing.T) {
 // removed.
 func TestAnswersThatAreNoLists(t *testing.T) {
 	const other = `{"members":[{"id":"other","email":"a@example.com"}],"meta":{"pagination":{"total":1}}}`
-	for _, answer := range []string{
+	for _, body := range []string{
 		`{}`, `null`, `{"status":"maintenance"}`, `{"members":[]}`, `{"members":[],"meta":{}}`, `{"members":null,"meta":{"pagination":{"total":0}}}`,
 		`{"members":[],"meta":{"pagination":{"total":3}}}`, other,
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }))
 		client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
 		if list, err := client.GetAll(t.Context(), []string{"mine"}); err == nil {
-			t.Errorf("%s, by ID: %v", answer, list)
+			t.Errorf("%s, by ID: %v", body, list)
 		}
 		if list, _, err := client.List(t.Context(), "x", time.Time{}); err == nil {
-			t.Errorf("%s, listed: %v", answer, list)
+			t.Errorf("%s, listed: %v", body, list)
 		}
-		if n, err := client.Count(t.Context()); err == nil && answer != other {
-			t.Errorf("%s, counted: %d", answer, n)
+		if n, err := client.Count(t.Context()); err == nil && body != other {
+			t.Errorf("%s, counted: %d", body, n)
 		}
 		server.Close()
 	}
