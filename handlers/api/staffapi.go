@@ -110,9 +110,15 @@ func (a *StaffAPI[P]) Serve(w http.ResponseWriter, r *http.Request, site *Site, 
 	if f.IsUnforeseen || errors.Is(err, ErrSilent) && !errors.Is(err, context.Canceled) {
 		a.Logger.Error("a request about "+a.Subject+" failed", zap.String("site", site.Name), zap.Error(err))
 	}
+	WriteStaffError(w, err)
+	return Served{operation, f.Outcome}, err
+}
+
+// WriteStaffError writes the response for an error.
+func WriteStaffError(w http.ResponseWriter, err error) {
+	f := FailureOf(err)
 	f.SetRetryAfter(w.Header())
 	WriteJSON(w, f.Status, newStaffFailure(f, err))
-	return Served{operation, f.Outcome}, err
 }
 
 func (a *StaffAPI[P]) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr, routes []Route[P]) (operation string, response Response, err error) {

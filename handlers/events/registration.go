@@ -109,10 +109,12 @@ func (h *Registration) fail(w http.ResponseWriter, r *http.Request, site Registr
 	return f.Outcome
 }
 
-// NoSite answers for a host that is no site's.
-func (*Registration) NoSite(w http.ResponseWriter) {
+// NoSite answers for a host without a site. Err says why.
+func (*Registration) NoSite(w http.ResponseWriter, err error) {
+	f := api.FailureOf(err)
 	sameOriginOnly(w)
-	writeRegistrationFailure(w, api.FailureOf(api.ErrNoSite))
+	f.SetRetryAfter(w.Header())
+	writeRegistrationFailure(w, f)
 }
 
 // sameOriginOnly keeps pages of other origins from loading an answer (Fetch, section 3.7).
