@@ -229,7 +229,10 @@ func TestEvents(t *testing.T) {
 	if anew, _ := h.events(200, "POST", "/"+draft.ID+"/publish", ""); anew.Post == nil || anew.PostDeleted || anew.Post.ID == published.Post.ID {
 		t.Errorf("published anew: %+v", anew)
 	}
-	copied, _ := h.events(201, "POST", "/"+draft.ID+"/duplicate", "")
+	copied, _ := h.events(201, "POST", "/"+draft.ID+"/duplicate", "", "Idempotency-Key", "copy")
+	if again, _ := h.events(201, "POST", "/"+draft.ID+"/duplicate", "", "Idempotency-Key", "copy"); again.ID != copied.ID {
+		t.Errorf("copied again with the key: got %s, want %s", again.ID, copied.ID)
+	}
 	if copied.Values["event_date"] != nil || copied.Values["slug"] != nil || copied.Values["speaker"] != "Ada" || copied.ID == draft.ID {
 		t.Errorf(`events = %+v, want no event_date, no slug, speaker "Ada", another ID than %v`, copied, draft.ID)
 	}

@@ -243,6 +243,8 @@ func (h *homepage) each(name string, want response, header ...string) {
 		{"HEAD", "", ""},
 		{"GET", "/hero/picker", ""},
 		{"HEAD", "/hero/picker", ""},
+		{"GET", "/hero/lead/history", ""},
+		{"HEAD", "/hero/lead/history", ""},
 		{"PUT", "/hero/lead", `{"post":"000000000000000000000000"}`},
 		{"DELETE", "/hero/lead", ""},
 	} {

@@ -153,21 +153,24 @@ func TestMove(t *testing.T) {
 // A choice that cannot be made changes nothing and is not kept.
 func TestRefused(t *testing.T) {
 	refusal := &platform.Refusal{Reason: "No."}
+	ada := history.Editor{ID: "1", Name: "Ada"}
+	chose := history.Entry{Editor: ada, Did: "filled", About: "Post 2"}
 	for name, test := range map[string]struct {
-		post  string
-		fault error // of tagging it
-		want  error
+		post    string
+		fault   error // of tagging it
+		want    error
+		history []history.Entry
 	}{
-		"a post that is not there":     {"9", nil, platform.ErrNoPost},
-		"a post that is deleted then":  {"2", platform.ErrNoPost, platform.ErrNoPost},
-		"a post that is not published": {"draft", nil, errUnpublished},
-		"a post that is refused":       {"2", refusal, refusal},
+		"a post that is not there":     {"9", nil, platform.ErrNoPost, nil},
+		"a post that is deleted then":  {"2", platform.ErrNoPost, platform.ErrNoPost, []history.Entry{{Did: "refused", About: "The post is not there any more."}, chose}},
+		"a post that is not published": {"draft", nil, errUnpublished, nil},
+		"a post that is refused":       {"2", refusal, refusal, []history.Entry{{Did: "refused", About: "No."}, chose}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPlatform(map[string][]string{"1": {"#hero"}, "2": nil, "draft": nil})
 			w.BreakCalls(test.fault, "tag")
 			c := start(t, dbtest.SQLite(t), w)
-			if err := c.Move(t.Context(), "daily", "#hero", test.post); !errors.Is(err, test.want) || errors.Is(err, ErrPending) {
+			if err := c.By(ada).Move(t.Context(), "daily", "#hero", test.post); !errors.Is(err, test.want) || errors.Is(err, ErrPending) {
 				t.Errorf("Move: got %v, want %v and not ErrPending", err, test.want)
 			}
 			if diff := cmp.Diff([]string{"1"}, w.PostsByTag()["#hero"]); diff != "" {
@@ -175,6 +178,10 @@ func TestRefused(t *testing.T) {
 			}
 			if left := pending(t, c); left != nil {
 				t.Errorf("pending: %v", left)
+			}
+			got, err := c.History(t.Context(), "daily")
+			if diff := cmp.Diff(test.history, got["hash-hero"], cmpopts.IgnoreFields(history.Entry{}, "At")); diff != "" || err != nil {
+				t.Errorf("the history: error %v (-want +got):\n%s", err, diff)
 			}
 		})
 	}

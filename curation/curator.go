@@ -62,6 +62,11 @@ func (c *Curator) History(ctx context.Context, site string) (map[string][]histor
 	return c.store.History(ctx, site)
 }
 
+// HistoryOf lists who filled a slot with a tag, the last first.
+func (c *Curator) HistoryOf(ctx context.Context, site, tag string) ([]history.Entry, error) {
+	return c.store.HistoryOf(ctx, site, tag)
+}
+
 // New registers the kind of work that moves tags with the queue. posts is nil for a site that this
 // process does not serve. Tags of a site are moved one after the other: several slots may change
 // one post, and Ghost refuses two changes of it at once.
@@ -169,9 +174,11 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	case err == nil:
 		err = apply(ctx, posts, m)
 	}
-	forget := func(ctx context.Context, tx *sql.Tx) error { return c.store.done(ctx, tx, m) }
 	if err == nil {
-		return work.Result{Outcome: work.Done, Settle: forget}
+		return work.Result{Outcome: work.Done, Settle: func(ctx context.Context, tx *sql.Tx) error {
+			_, err := c.store.done(ctx, tx, m)
+			return err
+		}}
 	}
 	logged := []zap.Field{zap.String("site", m.Site), zap.String("tag", m.Tag), zap.String("post", m.Post), zap.Error(err)}
 	refusal, isRefused := errors.AsType[*platform.Refusal](err)
@@ -184,7 +191,9 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 		return work.Result{Outcome: work.Again, Reason: reasonOf(err), IsUnanswered: !isOther, IsUnasked: isUnasked}
 	}
 	c.logger.Warn("platform refused to fill homepage slot, which stays as it was", logged...)
-	return work.Result{Outcome: work.Never, Reason: refusal.Reason, Settle: forget, Value: err}
+	return work.Result{Outcome: work.Never, Reason: refusal.Reason, Value: err, Settle: func(ctx context.Context, tx *sql.Tx) error {
+		return c.store.refused(ctx, tx, m, refusal.Reason)
+	}}
 }
 
 // errUnserved is of a site that this process does not serve any more.
@@ -249,6 +258,15 @@ func checkPublished(ctx context.Context, posts platform.PostHost, id string) (pl
 // apply has a post carry the tag of a move, and then no other. Errors of the post are its
 // own; that another is gone is none.
 func apply(ctx context.Context, posts platform.PostHost, m Move) error {
+	taken, err := applyInRounds(ctx, posts, m)
+	if err != nil && taken > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return manyCarriers(taken)
+	}
+	return err
+}
+
+// applyInRounds is apply, and returns from how many posts it took the tag.
+func applyInRounds(ctx context.Context, posts platform.PostHost, m Move) (taken int, err error) {
 	change := func(to func(ctx context.Context, id, tag string) error, id string) error {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
@@ -257,29 +275,36 @@ func apply(ctx context.Context, posts platform.PostHost, m Move) error {
 	for range maxRounds {
 		has, others, err := carriers(ctx, posts, m)
 		if err != nil {
-			return err
+			return taken, err
 		}
 		if has && len(others) == 0 {
-			return nil
+			return taken, nil
 		}
 		if !has {
 			if _, err := checkPublished(ctx, posts, m.Post); err != nil { // which it may not be any more
-				return err
+				return taken, err
 			}
 			if err := change(posts.Tag, m.Post); err != nil {
-				return err
+				return taken, err
 			}
 		}
 		for _, id := range others {
 			if err := change(posts.Untag, id); err != nil && !errors.Is(err, platform.ErrNoPost) {
-				return fmt.Errorf("taking the tag from post %s: %w", id, plain(err))
+				return taken, fmt.Errorf("taking the tag from post %s: %w", id, plain(err))
 			}
+			taken++
 		}
 	}
-	return fmt.Errorf("more than %d posts carry the tag", maxRounds*maxCarriers)
+	return taken, manyCarriers(taken)
 }
 
-// otherError is a refusal of the platform that is not one of the post that was chosen.
+// manyCarriers is the error for a tag that more posts carry than an attempt takes it from.
+func manyCarriers(taken int) error {
+	return &otherError{fmt.Sprintf("Very many posts carry the tag. It was taken from %d of them, and the next attempt goes on.", taken)}
+}
+
+// otherError is what keeps the platform, which responds, from having a move, but is no refusal of the
+// post that was chosen.
 type otherError struct{ reason string }
 
 func (e *otherError) Error() string { return e.reason }

@@ -77,7 +77,7 @@ func (s *SQL) want(ctx context.Context, m Move, by history.Entry, enqueue func(*
 		if _, err := tx.ExecContext(ctx, wantMove, m.Site, m.identity, m.Tag, m.Post, mathrand.Int64()); err != nil {
 			return err
 		}
-		if err := s.history.Add(ctx, tx, history.Thing{Site: m.Site, Kind: slotKind, Key: m.identity}, by); err != nil {
+		if err := s.history.Add(ctx, tx, m.thing(), by); err != nil {
 			return err
 		}
 		return enqueue(tx)
@@ -85,8 +85,15 @@ func (s *SQL) want(ctx context.Context, m Move, by history.Entry, enqueue func(*
 	return database.Wrap("keeping a move", err)
 }
 
+// Refused is what the platform did in the history of a slot. The entry is about its reason.
+const Refused = "refused"
+
 // slotKind is the kind of slots in the history. The keys are the identities of their tags.
 const slotKind = "slot"
+
+func (m Move) thing() history.Thing {
+	return history.Thing{Site: m.Site, Kind: slotKind, Key: m.identity}
+}
 
 // shownEntries is how many entries of each slot are shown.
 const shownEntries = 5
@@ -95,6 +102,11 @@ const shownEntries = 5
 // keys are the [manifest.TagIdentity] of the tags.
 func (s *SQL) History(ctx context.Context, site string) (map[string][]history.Entry, error) {
 	return s.history.ListKind(ctx, site, slotKind, shownEntries)
+}
+
+// HistoryOf lists who filled the slot with a tag, the last first.
+func (s *SQL) HistoryOf(ctx context.Context, site, tag string) ([]history.Entry, error) {
+	return s.history.List(ctx, moveOf(site, tag, "").thing())
 }
 
 // find takes the identity of a tag.
@@ -112,10 +124,23 @@ func (s *SQL) List(ctx context.Context, site string) ([]Move, error) {
 	return list, database.Wrap("listing moves", err)
 }
 
-// done forgets a move, unless it was replaced.
-func (s *SQL) done(ctx context.Context, tx *sql.Tx, m Move) error {
-	_, err := tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.revision)
-	return database.Wrap("removing a move", err)
+// done forgets a move, and reports false if it was replaced.
+func (*SQL) done(ctx context.Context, tx *sql.Tx, m Move) (bool, error) {
+	result, err := tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.revision)
+	if err != nil {
+		return false, database.Wrap("removing a move", err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// refused forgets a move that the platform refused for good, and notes that in the history of its slot,
+// behind who asked for it. Of one that was replaced, nobody asks any more.
+func (s *SQL) refused(ctx context.Context, tx *sql.Tx, m Move, reason string) error {
+	if isLast, err := s.done(ctx, tx, m); err != nil || !isLast {
+		return err
+	}
+	return s.history.Add(ctx, tx, m.thing(), history.Entry{Did: Refused, About: reason})
 }
 
 // Forget deletes all that is kept of a site that is not served any more.

@@ -26,7 +26,13 @@ func TestNamesOfOneTag(t *testing.T) {
 		if diff := cmp.Diff([]string{"hash-hero: 2", "hero: 3"}, pending(t, c)); diff != "" {
 			t.Errorf("kept: %s", diff)
 		}
-		if err := db.InTx(t.Context(), func(tx *sql.Tx) error { return c.store.done(t.Context(), tx, first) }); err != nil {
+		if err := db.InTx(t.Context(), func(tx *sql.Tx) error {
+			isLast, err := c.store.done(t.Context(), tx, first)
+			if isLast {
+				t.Error("the move that was replaced is the last one, want false")
+			}
+			return err
+		}); err != nil {
 			t.Fatalf("db.InTx: %v", err)
 		}
 		now, found, err := c.store.find(t.Context(), "daily", first.identity)

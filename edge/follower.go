@@ -17,16 +17,17 @@ import (
 // snapshot is what was last seen of the sites in a store. It outlives a configuration,
 // so that a reload while the store is away loses no site.
 type snapshot struct {
-	mu   sync.Mutex
-	list map[string]sites.Site
+	mu     sync.Mutex
+	list   map[string]sites.Site
+	isRead bool // all of them, once
 }
 
 var snapshots pool.Pool[databaseKey, *snapshot]
 
-func (s *snapshot) sites() []sites.Site {
+func (s *snapshot) sites() (list []sites.Site, isRead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.list))
+	return slices.Collect(maps.Values(s.list)), s.isRead
 }
 
 func (s *snapshot) keep(changes []sites.Site) {
@@ -39,6 +40,7 @@ func (s *snapshot) keep(changes []sites.Site) {
 			delete(s.list, site.Name)
 		}
 	}
+	s.isRead = true
 }
 
 // changesInterval is how often the store is asked for changes. A change is live
@@ -56,6 +58,7 @@ type follower struct {
 
 	mu       sync.Mutex // changes are applied one after the other
 	revision int64
+	isRead   atomic.Bool  // all sites, once, by this edge or the one before
 	checked  atomic.Int64 // when the store was last asked for changes, as uptime
 	failed   atomic.Int64 // when it last did not answer, likewise
 }
@@ -110,6 +113,7 @@ func (f *follower) refreshLocked(ctx context.Context) error {
 	f.snapshot.keep(changes)
 	f.apply(changes)
 	f.revision = last
+	f.isRead.Store(true)
 	f.checked.Store(int64(f.uptime()))
 	return nil
 }
@@ -124,7 +128,9 @@ func (f *follower) restore(key databaseKey, r *pool.Releases) (err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.apply(f.snapshot.sites())
+	list, isRead := f.snapshot.sites()
+	f.apply(list)
+	f.isRead.Store(isRead)
 	return nil
 }
 

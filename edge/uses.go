@@ -75,6 +75,12 @@ func (u *Uses) imageSize(ctx context.Context, site string) (string, error) {
 	return u.events.imageSize(ctx, site)
 }
 
+// storedAreRead reports whether the sites in the store, if there is a store, were read once. A
+// host that none of them has is no site's then.
+func (u *Uses) storedAreRead() bool {
+	return u.base.Config.Store == nil && u.base.store == nil || u.sites.isRead.Load()
+}
+
 // open prepares a site in the store for all directives.
 func (u *Uses) open(site *Site) (err error) {
 	if u.members != nil {

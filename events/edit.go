@@ -105,6 +105,9 @@ func isValue(value any) bool {
 	return false
 }
 
+// IsUntouched reports whether nobody has changed an event since it was made.
+func (e *Event) IsUntouched() bool { return e.UpdatedAt.Equal(e.CreatedAt) }
+
 // isAs reports whether an event is as an editor leaves it, but for a slug that the platform
 // has made since.
 func (e *Event) isAs(d Edit) bool {

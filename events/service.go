@@ -1,14 +1,11 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/base32"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -134,8 +131,7 @@ func (s *Service) keep(ctx context.Context, site, id string, d Edit) (Event, err
 }
 
 // CreateOnce is Create for an editor who may ask again with the same key, because the response
-// was lost: then it returns the event that was made. Errors: ErrKeyUsed, ErrNotFound if the
-// event is being deleted, those of Create.
+// was lost: then it returns the event that was made. Errors: *KeyUsedError, those of Create.
 func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Edit) (Event, error) {
 	values, err := d.checked()
 	if err != nil {
@@ -150,14 +146,26 @@ func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Ed
 			return e, nil
 		}
 		made, err = s.Find(ctx, site, id) // which was made at the same moment
-		if err != nil && !database.ViolatedUnique(failure) {
+		switch isThere := database.ViolatedUnique(failure); {
+		case err != nil && !isThere:
 			err = failure
+		case errors.Is(err, ErrNotFound):
+			err = new(KeyUsedError)
 		}
 	}
 	if err == nil && !made.isAs(d) {
-		err = ErrKeyUsed
+		err = made.keyUsed()
 	}
 	return made, err
+}
+
+// keyUsed is the error for somebody who wants to make another event with the key of this one.
+func (e *Event) keyUsed() error {
+	used := &KeyUsedError{ID: e.ID}
+	if e.IsUntouched() {
+		used.Revision = e.Revision
+	}
+	return used
 }
 
 // Made finds the event that an editor has created with an idempotency key. Errors: ErrNotFound.
@@ -169,21 +177,6 @@ func (s *Service) Made(ctx context.Context, site, editor, key string) (Event, er
 func idOf(site, editor, key string) string {
 	sum := sha256.Sum256([]byte(encode([]string{site, editor, key})))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:idLength]
-}
-
-// Duplicate keeps a draft with the values of an event, but for its slug, its date and its
-// deadline. Errors: ErrNotFound, those of the store.
-func (s *Service) Duplicate(ctx context.Context, site, id string) (Event, error) {
-	e, err := s.Find(ctx, site, id)
-	if err != nil {
-		return Event{}, err
-	}
-	values := maps.Clone(e.Values)
-	maps.DeleteFunc(values, func(key string, _ any) bool {
-		f, ok := StandardField(key)
-		return ok && f.isUnique
-	})
-	return s.Create(ctx, site, Edit{e.Theme, e.Type, values})
 }
 
 // change changes an event that has a revision, gives it another, and has it synced if the
@@ -250,10 +243,10 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
 		switch {
 		case e.Status.isPublic():
-			return s.shape(e, t)
+			return s.Posts.shape(e, t)
 		case isSame && t == nil:
 		case e.wantsPost():
-			_ = s.shapeDraft(e, t) // a draft is kept, whatever it is
+			_ = s.Posts.shapeDraft(e, t) // a draft is kept, whatever it is
 		case !isSame:
 			e.Shape.Checked = ""
 		}
@@ -273,7 +266,7 @@ func (s *Service) Publish(ctx context.Context, site, id string, revision int64, 
 	return s.change(ctx, site, id, revision, func(e *Event) error {
 		e.Status = Published
 		s.order(e, Order{})
-		return s.shape(e, t)
+		return s.Posts.shape(e, t)
 	})
 }
 
@@ -294,7 +287,7 @@ func (s *Service) Write(ctx context.Context, site, id string, revision int64, t 
 			return nil // since a moment ago
 		}
 		s.order(e, Order{HasPost: true, IsTakenBack: e.Order.IsTakenBack})
-		return s.shapeDraft(e, t)
+		return s.Posts.shapeDraft(e, t)
 	})
 }
 
@@ -306,55 +299,10 @@ func (s *Service) order(e *Event, o Order) {
 	e.Order = o
 }
 
-// shapeDraft is shape for a draft, whose values may be any. Errors: *InvalidError, if it cannot
-// have a post.
-func (s *Service) shapeDraft(e *Event, t *Type) error {
-	was := e.Shape.Checked
-	e.Shape.Wrong = []string{"type"} // unless there is one
-	err := s.shape(e, t)
-	e.Shape.Checked = ""
-	if err == nil {
-		e.Shape.Checked = cmp.Or(was, Published)
-		return nil
-	}
-	if t == nil || t.Key != e.Type {
-		return err
-	}
-	if problems := t.postProblems(e.Values, s.Posts.limits(e.Site)); len(problems) > 0 {
-		return &InvalidError{problems}
-	}
-	return nil
-}
-
-// shape notes what an event's type says of its post. Errors: *InvalidError, if it cannot be
-// published.
-func (s *Service) shape(e *Event, t *Type) error {
-	if t == nil || t.Key != e.Type {
-		return &InvalidError{[]manifest.Problem{{Field: "type", Message: "The theme has no such event type any more. Choose another one."}}}
-	}
-	isTheirs := e.Post.Slug != "" && textOf(e.Values, "slug") == e.Post.Slug // such as snake_case
-	problems := slices.DeleteFunc(t.Problems(e.Values, s.Posts.limits(e.Site)), func(p manifest.Problem) bool { return isTheirs && p.Field == "slug" })
-	if len(problems) == 0 {
-		problems = t.postProblems(e.Values, s.Posts.limits(e.Site))
-	}
-	e.Shape = t.shape()
-	for _, p := range problems {
-		e.Shape.Wrong = append(e.Shape.Wrong, p.Field)
-	}
-	if len(problems) > 0 {
-		return &InvalidError{problems}
-	}
-	e.Shape.Checked = e.Status
-	if most := s.Posts.limits(e.Site).Head; most > 0 && len(e.head(sitePage{script: s.Posts.pages.Script}, ""))+maxKnownLater > most {
-		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
-	}
-	return nil
-}
-
 // Problems says why an event cannot be published as a type of its theme. t is nil if the theme no
 // longer has the type, which is a problem too.
 func (s *Service) Problems(e Event, t *Type) []manifest.Problem {
-	err := s.shape(&e, t)
+	err := s.Posts.shape(&e, t)
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		return invalid.Problems
 	}

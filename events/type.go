@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -100,24 +99,6 @@ func (t *Type) Problems(values map[string]any, limits platform.PostLimits) []man
 	for _, p := range t.Publish(values) {
 		if _, isStandard := StandardField(p.Field); !isStandard || t.isOwn(p.Field) {
 			found = append(found, p)
-		}
-	}
-	return found
-}
-
-// postProblems checks what the theme says of the posts of the type: the platform may refuse long
-// texts.
-func (t *Type) postProblems(values map[string]any, limits platform.PostLimits) []manifest.Problem {
-	var found []manifest.Problem
-	if wrong := tooLong(t.Label, limits.Title); wrong != "" && textOf(values, "name") == "" {
-		found = append(found, manifest.Problem{Field: "type", Message: "The event has no name, and the type's label, which would be the title, " + wrong + "."})
-	}
-	if wrong := tooLong(t.PostTemplate, limits.Template); wrong != "" {
-		found = append(found, manifest.Problem{Field: "type", Message: "The name of the type's template " + wrong + "."})
-	}
-	for _, tag := range t.Tags {
-		if wrong := tooLong(tag, limits.Tag); wrong != "" {
-			found = append(found, manifest.Problem{Field: "type", Message: "The type's tag " + clip.Text(tag, 40) + " " + wrong + "."})
 		}
 	}
 	return found

@@ -119,6 +119,15 @@ func TestDuplicateToADate(t *testing.T) {
 			t.Errorf("drafts (-want +got): %s", diff)
 		}
 	}
+	for range 2 {
+		got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", once, "date", "", "until", "")
+		if want := "This is the copy, a draft without slug and date."; !strings.HasPrefix(got.Text, want) {
+			t.Errorf("without dates: got %q, want %q at its start", got.Text, want)
+		}
+		if diff := cmp.Diff([]string{"Party, 2100-06-08", "Party, 2100-06-15", "Party"}, names()); diff != "" {
+			t.Errorf("drafts with one without dates (-want +got): %s", diff)
+		}
+	}
 	for says, dates := range map[string][2]string{
 		"This is the copy, a draft. ":                                    {"2101-06-01", ""},
 		"The last date of the copies must not be before the first one. ": {"2101-06-01", "2100-01-01"},

@@ -311,12 +311,12 @@ func TestSyncPage(t *testing.T) {
 		return members.Record{Member: members.Member{GUID: "0190-" + email, Email: email, UpdatedAt: desktest.Now.Add(-time.Hour)}, NextAttempt: desktest.Now.Add(time.Minute)}
 	}
 	refused, deleted, nameless := record("jane@example.com"), record("john@example.com"), record("")
-	refused.Attempts, refused.Problem = 1, "Ghost does not answer."
-	deleted.Attempts, deleted.Problem, deleted.Deleted = 12, "Ghost answers 503.", true
+	refused.Attempts, refused.Problem = 1, "asking Ghost: dial tcp 127.0.0.1:2368: connect: connection refused"
+	deleted.Attempts, deleted.Problem, deleted.Deleted = 12, "refused by the platform: The member is locked.", true
 	h.Outbox.Records, h.Outbox.Total = []members.Record{refused, deleted, nameless}, 1234
 	const list = "The last write of 1,234 members is not in Ghost yet. It is tried again by itself. Try now Member Written Why it is pending Next try " +
-		"jane@example.com Written 4 May 2026, 14:00 UTC Why it is pending Ghost does not answer. Tried once Next try 4 May 2026, 15:01 UTC " +
-		"john@example.com Deleted Written 4 May 2026, 14:00 UTC Why it is pending Ghost answers 503. Tried 12 times Next try 4 May 2026, 15:01 UTC " +
+		"jane@example.com Written 4 May 2026, 14:00 UTC Why it is pending It does not answer as it should. Tried once Next try 4 May 2026, 15:01 UTC " +
+		"john@example.com Deleted Written 4 May 2026, 14:00 UTC Why it is pending The member is locked. Tried 12 times Next try 4 May 2026, 15:01 UTC " +
 		"0190- Written 4 May 2026, 14:00 UTC Why it is pending Not tried yet Next try 4 May 2026, 15:01 UTC And 1,231 members more."
 	if diff := cmp.Diff(list, h.get("sync", "Administrator").text(t)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -232,7 +232,7 @@ type tab struct {
 }
 
 // wanted are parts of what a browser says of answers that tests ask for.
-var wanted = []string{"status of 401 ", "status of 403 ", "status of 412 ", "status of 422 ", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "net::ERR_EMPTY_RESPONSE"}
+var wanted = []string{"status of 401 ", "status of 403 ", "status of 409 ", "status of 412 ", "status of 422 ", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "net::ERR_EMPTY_RESPONSE"}
 
 // visit opens a page of the desk as somebody with a role.
 func (r *room) visit(role, address string, how browser.Look) tab {

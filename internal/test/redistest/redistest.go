@@ -121,10 +121,13 @@ func (s *Server) Restart(options ...string) {
 	if options != nil {
 		s.options = options
 	}
-	if err := s.start(); err != nil {
-		s.t.Fatalf("s.start: %v", err)
+	if err := s.Reopen(); err != nil {
+		s.t.Fatalf("s.Reopen: %v", err)
 	}
 }
+
+// Reopen is [Server.Restart] for benchmarks, with the same options.
+func (s *Server) Reopen() error { return s.start() }
 
 func (s *Server) start() error {
 	_, port, err := net.SplitHostPort(s.Address)
