@@ -96,6 +96,21 @@ func (e *storedEdge) addKey(site string) string {
 	return made.Key
 }
 
+// adminGet asks Caddy's admin API.
+func (e *storedEdge) adminGet(path string) (int, string) {
+	e.t.Helper()
+	answer, err := e.admin.Get("http://caddy" + path)
+	if err != nil {
+		e.t.Fatalf("e.admin.Get: %v", err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		e.t.Fatalf("io.ReadAll: %v", err)
+	}
+	return answer.StatusCode, string(text)
+}
+
 // get asks for a path at a host, and returns the status and the body.
 func (e *storedEdge) get(host, path string, header ...string) (int, string) {
 	e.t.Helper()

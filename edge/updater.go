@@ -15,8 +15,9 @@ type updater struct {
 	base    *base
 	served  *servedSites
 	uses    *Uses
-	logger  *zap.Logger     // of what may be wrong with each of many sites
-	metrics *SiteMetrics    // of all sites in the store
+	logger  *zap.Logger  // of what may be wrong with each of many sites
+	metrics *SiteMetrics // of all sites in the store
+	retries *retrier
 	warned  map[string]bool // of names and hosts that a site of the configuration has
 
 	snapshot *snapshot // of what this edge, or the one before, has made of sites
@@ -59,6 +60,7 @@ func (u *updater) serve(changes []sites.Site) {
 	u.served.inStore.Store(&byName)
 	u.served.live.Store(u.merge(byName))
 	u.leave(gone, byName)
+	u.retryChanged(gone, byName)
 	u.logLocked(locked)
 }
 
@@ -129,6 +131,17 @@ func (u *updater) leave(gone []*Site, byName map[string]*Site) {
 		u.uses.leave(site.Name, byName[site.Name])
 		if err := site.close(); err != nil {
 			u.base.Logger.Warn("cannot close connections to a site's platform", zap.String("site", site.Name), zap.Error(err))
+		}
+	}
+}
+
+// retryChanged has what is pending of sites tried whose platform is reached in another way than
+// before, or again after their keys could not be opened.
+func (u *updater) retryChanged(gone []*Site, byName map[string]*Site) {
+	for _, old := range gone {
+		now := byName[old.Name]
+		if now != nil && now.Locked == nil && (old.Locked != nil || !now.Config.Platform.ReachesAs(old.Config.Platform)) {
+			u.retries.add(now.Name)
 		}
 	}
 }
