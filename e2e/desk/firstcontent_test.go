@@ -75,7 +75,7 @@ func (s *site) timeEditor(staff *caller, before *benchtest.Proxy) {
 		`{"theme": "source", "type": "party", "values": {"name": "Lychgate day", "event_date": "2100-06-01", "description": "Two hours about what lets people in."}}`))
 	var event struct{ ID string }
 	if err := json.Unmarshal([]byte(answer), &event); err != nil || status != http.StatusCreated {
-		s.t.Fatal(status, answer, err)
+		s.t.Fatalf("creating an event: got status %d, %s, %v, want 201", status, answer, err)
 	}
 	editor, isThere := "/ghost/lychgate/desk/events?event="+event.ID, "document.querySelectorAll('[data-key]').length === 17 + 8"
 	var first, second, text []float64
@@ -132,10 +132,10 @@ func (s *site) timeList(staff *caller, before *benchtest.Proxy) {
 			i, time.Date(2100, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly))))
 		var event struct{ ID string }
 		if err := json.Unmarshal([]byte(answer), &event); err != nil || status != http.StatusCreated {
-			s.t.Fatal(i, status, answer, err)
+			s.t.Fatalf("creating event %d: got status %d, %s, %v, want 201", i, status, answer, err)
 		}
 		if status, answer := staff.ask("POST", "/ghost/lychgate/desk/events/"+event.ID+"/publish", "application/json", nil); status != http.StatusOK && status != http.StatusAccepted {
-			s.t.Fatal(i, status, answer)
+			s.t.Fatalf("publishing event %d: got status %d, %s, want 200 or 202", i, status, answer)
 		}
 	}
 	wait.Until(s.t, func() string { // a slow Ghost has them later

@@ -14,8 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
-// themeZip returns Ghost's own theme Source as a zip, with a manifest if that is not
-// empty.
+// themeZip is Ghost's own theme Source. manifest may be empty.
 func themeZip(t *testing.T, manifest string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -90,6 +89,6 @@ func (s *site) declare(text string) {
 	}
 	service := themes.Service{Site: "daily", Store: kept, Now: time.Now}
 	if report, err := service.Take(s.t.Context(), "source", func(context.Context) ([]byte, error) { return []byte(text), nil }); err != nil || len(report.Findings) > 0 {
-		s.t.Fatal(report.Findings, err)
+		s.t.Fatalf("service.Take: got findings %v, %v, want none and no error", report.Findings, err)
 	}
 }

@@ -46,7 +46,7 @@ func (r *eventsView) month(ctx context.Context, shown *eventList, zone *time.Loc
 	return nil
 }
 
-// monthOf returns the month that begins at a time, without events.
+// monthOf has whole weeks from Monday on, without events. first is the first day of the month.
 func monthOf(first, now time.Time) *shownMonth {
 	m := &shownMonth{Name: first.Format("January 2006")}
 	back := (int(first.Weekday()) + 6) % 7 // days since Monday

@@ -110,6 +110,15 @@ func (a *eventRequest) read(into any, invalid *api.Error) error {
 	return a.ReadJSON(into, invalid)
 }
 
+// idempotencyKey is "" if none was sent. Errors: errLongKey.
+func (a *eventRequest) idempotencyKey() (string, error) {
+	key := a.Header.Get("Idempotency-Key")
+	if len(key) > api.MaxIdempotencyKey {
+		return "", errLongKey
+	}
+	return key, nil
+}
+
 // typeOf is nil if the theme does not have the event type. Errors are
 // those of the store.
 func (a *eventRequest) typeOf(ctx context.Context, theme, key string) (*events.Type, error) {

@@ -40,10 +40,12 @@ func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site Regist
 	return outcome
 }
 
-// NoSite answers for a host that is no site's.
-func (*Registration) NoSite(w http.ResponseWriter) {
+// NoSite answers for a host without a site. Err says why.
+func (*Registration) NoSite(w http.ResponseWriter, err error) {
+	f := api.FailureOf(err)
 	sameOriginOnly(w)
-	writeRegistrationFailure(w, api.FailureOf(api.ErrNoSite))
+	f.SetRetryAfter(w.Header())
+	writeRegistrationFailure(w, f)
 }
 
 // answer does what a reader asks for.

@@ -89,7 +89,7 @@ var (
 	labelRoutes = []route{{Operation: "labels", Method: http.MethodGet, Do: (*eventRequest).labels}}
 )
 
-// find returns the routes of a path, and the event and the member that it names.
+// find has no routes for a path that does not exist.
 func (h *StaffAPI) find(path string) (routes []route, id, member string) {
 	if h.isLabels(path) {
 		return labelRoutes, "", ""
@@ -234,13 +234,14 @@ func (a *eventRequest) create(ctx context.Context) (api.Response, error) {
 	if _, ok := declared.Type(body.Type); !ok {
 		return api.Response{}, api.NoEventType(body.Type, declared)
 	}
+	key, err := a.idempotencyKey()
+	if err != nil {
+		return api.Response{}, err
+	}
 	var e events.Event
-	switch key := a.Header.Get("Idempotency-Key"); {
-	case key == "":
+	if key == "" {
 		e, err = a.service.Create(ctx, a.site.Name, events.Edit(body))
-	case len(key) > api.MaxIdempotencyKey:
-		err = errLongKey
-	default:
+	} else {
 		e, err = a.service.CreateOnce(ctx, a.site.Name, a.Member.ID, key, events.Edit(body))
 	}
 	if err != nil {
@@ -311,7 +312,11 @@ func (a *eventRequest) cancel(ctx context.Context) (api.Response, error) {
 }
 
 func (a *eventRequest) duplicate(ctx context.Context) (api.Response, error) {
-	e, err := a.service.Duplicate(ctx, a.site.Name, a.id)
+	key, err := a.idempotencyKey()
+	if err != nil {
+		return api.Response{}, err
+	}
+	e, err := a.service.Duplicate(ctx, a.site.Name, a.id, key)
 	if err != nil {
 		return api.Response{}, err
 	}
