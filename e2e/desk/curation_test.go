@@ -308,7 +308,7 @@ func TestHomepageCuration(t *testing.T) {
 	})()`)
 	readers("after another sign-in", map[string]string{"lead": "The council", "second": "Bridges of the north"})
 
-	s.pickAmongMany(p, owner)
+	s.pickAmongMany(editor, owner)
 	readers("found among many", map[string]string{"lead": "Naïve walks down Garden Straße", "second": "Bridges of the north"})
 	if problems, err := p.Problems(); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "Content-Security-Policy") }) {
 		t.Errorf("Problems: got %q, %v, want none with the Content-Security-Policy", problems, err)

@@ -32,15 +32,6 @@ func TestFirstContent(t *testing.T) {
 	s.timeList(staff, before)
 }
 
-// openSignedIn opens a page that shows next to nothing, and signs the owner in there.
-func (s *site) openSignedIn() *browser.Page {
-	s.t.Helper()
-	p := s.open("/robots.txt")
-	p.Do("await fetch('/ghost/api/admin/session/', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({username: %q, password: %q})})", owner, password)
-	p.Until("(await fetch('/ghost/api/admin/users/me/')).ok")
-	return p
-}
-
 // load returns the load average of this computer.
 func load(t *testing.T) string {
 	t.Helper()
@@ -80,7 +71,7 @@ func (s *site) timeEditor(staff *caller, before *benchtest.Proxy) {
 	editor, isThere := "/ghost/lychgate/desk/events?event="+event.ID, "document.querySelectorAll('[data-key]').length === 17 + 8"
 	var first, second, text []float64
 	for range 5 {
-		p := s.openSignedIn() // each page has a cache of its own
+		p := s.openSignedIn(owner) // each page has a cache of its own
 		for _, visit := range []struct {
 			times       *[]float64
 			path, until string
@@ -147,7 +138,7 @@ func (s *site) timeList(staff *caller, before *benchtest.Proxy) {
 	})
 	lists := []struct{ name, address string }{{"Upcoming", "events"}, {"Drafts", "events?view=drafts"}}
 	whole, own := make(map[string][]float64), make(map[string][]float64)
-	p := s.openSignedIn()
+	p := s.openSignedIn(owner)
 	for range 7 {
 		for _, list := range lists {
 			took, without := s.firstContent(p, before, "/ghost/lychgate/desk/"+list.address, "document.querySelectorAll('.events tbody tr').length === 25")
