@@ -128,6 +128,12 @@ func TestAPIURL(t *testing.T) {
 		{"localhost:8080", "auto_https off", "https://localhost:8080/api"},
 		{"https://localhost:8443", "auto_https off", "https://localhost:8443/api"},
 		{"localhost", "auto_https disable_redirects", "https://localhost/api"},
+		{"http://localhost, localhost", "", "https://localhost/api"},
+		{"http://:8080, https://:8443", "", "https://localhost:8443/api"},
+		{"http://localhost:8080, https://other.example", "", "http://localhost:8080/api"},
+		{"http://localhost:8080, https://*.example", "", "http://localhost:8080/api"},
+		{"http://:8080, https://other.example", "", "http://localhost:8080/api"},
+		{"https://other.example", "", "https://localhost/api"},
 	} {
 		t.Run(test.address+" "+test.option, func(t *testing.T) {
 			folder := t.TempDir()

@@ -21,6 +21,9 @@ type healthAnswer struct {
 	Store   string
 	Sites   []string
 	Problem string
+
+	StoredSites int      `json:"stored_sites"`
+	FromMemory  []string `json:"from_memory"`
 }
 
 // health asks an edge for its health. It returns the problem apart, and the answer
@@ -167,8 +170,8 @@ func testHealthBeforePostgres(t *testing.T, directive string) {
 	if diff := cmp.Diff(healthAnswer{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)
 	}
-	if problem != "the store is away" {
-		t.Errorf("problem %q", problem)
+	if want := "the sites in the store are not read yet: the store is away"; problem != want {
+		t.Errorf("got problem %q, want %q", problem, want)
 	}
 	w.fix()
 	wait.Until(t, func() string {

@@ -17,6 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // startMembersOnly starts what knows of a Ghost only whose session a reader has: that of
@@ -91,7 +92,7 @@ func (c *registrants) ask(method string, reader, edge int, mayGiveUp bool) answe
 		if err != nil && mayGiveUp {
 			return ""
 		}
-		<-time.After(20 * time.Millisecond) // nobody is there just now
+		<-time.After(20 * time.Millisecond) // the edge is down: a client's pause before it retries
 		edge = rand.IntN(len(c.edges))
 	}
 }
@@ -159,9 +160,13 @@ func TestKilledAmongRegistrations(t *testing.T) {
 				all.Wait()
 			})
 			for kill := range kills { // each among the requests, however fast they are
-				for at := int64(readers * (kill + 1) / (kills + 1)); c.asked.Load() < at; {
-					<-time.After(time.Millisecond)
-				}
+				at := int64(readers * (kill + 1) / (kills + 1))
+				wait.Until(t, func() string {
+					if asked := c.asked.Load(); asked < at {
+						return fmt.Sprintf("%d readers have asked, want %d before kill %d", asked, at, kill+1)
+					}
+					return ""
+				})
 				c.edges[kill%test.edges].crash()
 			}
 			done.Wait()

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 )
 
 // Edge is an edge with one configuration.
@@ -92,7 +93,7 @@ func (e *Edge) Close() error {
 	return errors.Join(append(errs, e.releases.Close())...)
 }
 
-// Site returns the site that a request's Host names, or nil.
+// Site finds the site for a request's Host header, nil if no site has that host.
 func (e *Edge) Site(host string) *Site {
 	site := e.at(host)
 	if site == nil && !e.isOpen.Load() {
@@ -101,8 +102,8 @@ func (e *Edge) Site(host string) *Site {
 	return site
 }
 
-// siteWhileStarting returns the site of a request that comes before the edge has started:
-// Caddy may start its HTTP servers first.
+// Caddy may start its HTTP servers before the edge. A request that comes in between opens the
+// store.
 func (e *Edge) siteWhileStarting(host string) *Site {
 	if e.stored.restoreOnce() == nil {
 		if site := e.at(host); site != nil {
@@ -115,8 +116,24 @@ func (e *Edge) siteWhileStarting(host string) *Site {
 	return e.at(host)
 }
 
-// Stored returns the sites in the store.
+// FindSite is Site for a handler that answers for a host without a site. Errors: api.ErrNoSite,
+// and api.ErrSitesUnread while the store may have one.
+func (e *Edge) FindSite(host string) (*Site, error) {
+	if site := e.Site(host); site != nil {
+		return site, nil
+	}
+	if !e.storedAreRead() {
+		return nil, api.ErrSitesUnread
+	}
+	if site := e.at(host); site != nil { // read meanwhile
+		return site, nil
+	}
+	return nil, api.ErrNoSite
+}
+
+// Stored has no sites if the configuration has no store.
 func (e *Edge) Stored() *StoredSites { return e.stored }
 
-// KnowsAllSites reports whether no store may have a site that is not known yet.
-func (e *Edge) KnowsAllSites() bool { return e.Config.Store == nil || e.sites.store.Load() != nil }
+// KnowsAllSites reports whether no store of the configuration may have a site that is not known
+// yet.
+func (e *Edge) KnowsAllSites() bool { return e.Config.Store == nil || e.storedAreRead() }

@@ -17,16 +17,17 @@ import (
 // snapshot is what was last seen of the sites in a store. It outlives a configuration,
 // so that a reload while the store is away loses no site.
 type snapshot struct {
-	mu   sync.Mutex
-	list map[string]sites.Site
+	mu     sync.Mutex
+	list   map[string]sites.Site
+	isRead bool // all of them, once
 }
 
 var snapshots pool.Pool[databaseKey, *snapshot]
 
-func (s *snapshot) sites() []sites.Site {
+func (s *snapshot) sites() (list []sites.Site, isRead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.list))
+	return slices.Collect(maps.Values(s.list)), s.isRead
 }
 
 func (s *snapshot) keep(changes []sites.Site) {
@@ -39,6 +40,7 @@ func (s *snapshot) keep(changes []sites.Site) {
 			delete(s.list, site.Name)
 		}
 	}
+	s.isRead = true
 }
 
 // changesInterval is how often the store is asked for changes. A change is live
@@ -56,6 +58,7 @@ type follower struct {
 
 	mu       sync.Mutex // changes are applied one after the other
 	revision int64
+	isRead   atomic.Bool  // all sites, once, by this edge or the one before
 	checked  atomic.Int64 // when the store was last asked for changes, as uptime
 	failed   atomic.Int64 // when it last did not answer, likewise
 }
@@ -110,6 +113,7 @@ func (f *follower) refreshLocked(ctx context.Context) error {
 	f.snapshot.keep(changes)
 	f.apply(changes)
 	f.revision = last
+	f.isRead.Store(true)
 	f.checked.Store(int64(f.uptime()))
 	return nil
 }
@@ -124,11 +128,13 @@ func (f *follower) restore(key databaseKey, r *pool.Releases) (err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.apply(f.snapshot.sites())
+	list, isRead := f.snapshot.sites()
+	f.apply(list)
+	f.isRead.Store(isRead)
 	return nil
 }
 
-// absentFrom returns the sites that are served and not in a list, as removed ones.
+// absentFrom marks sites as removed that are served and not in the list.
 func (f *follower) absentFrom(list []sites.Site) (removed []sites.Site) {
 	there := make(map[string]bool)
 	for _, kept := range list {
@@ -159,8 +165,8 @@ func (f *follower) isWithin(at *atomic.Int64) bool {
 	return then != 0 && f.uptime()-time.Duration(then) < currentTTL
 }
 
-// currentStored returns the site of a name as it is in the store now, nil for none, and while
-// the store is away.
+// currentStored reads changes of the store first, unless that was done less than currentTTL ago. It
+// is nil for an unknown site, and while the store is away.
 func (f *follower) currentStored(name string) *Site {
 	if !f.isWithin(&f.checked) {
 		f.mu.Lock()
@@ -177,8 +183,7 @@ func (f *follower) currentStored(name string) *Site {
 	return f.served.storedSite(name)
 }
 
-// current returns a site by its name, as it is in the configuration or in the store now, nil
-// for none.
+// current prefers the configuration to the store. It is nil for an unknown site.
 func (f *follower) current(name string) *Site {
 	if site := f.served.byName[name]; site != nil {
 		return site
@@ -186,8 +191,8 @@ func (f *follower) current(name string) *Site {
 	return f.currentStored(name)
 }
 
-// platformsOf returns a function that finds the platform of a site by its name, as the site is
-// now. It is nil for a site that is not served, and for a platform that is no T.
+// platformsOf looks a site up at each call, so a platform is the one that the site has now. It is
+// nil for a site that is not served, and for a platform that is no T.
 func platformsOf[T any](f *follower) func(name string) T {
 	return func(name string) (of T) {
 		if site := f.current(name); site != nil && site.Locked == nil {

@@ -12,13 +12,13 @@ import (
 // MonthFormat is how a month is written.
 const MonthFormat = "2006-01"
 
-// MonthIn returns the span of a month, such as 2026-05, in a time zone, and false if it is none.
+// MonthIn reads a month such as 2026-05. ok is false for other texts.
 func MonthIn(month string, zone *time.Location) (from, until time.Time, ok bool) {
 	from, err := time.ParseInLocation(MonthFormat, month, zone)
 	return from, from.AddDate(0, 1, 0), err == nil
 }
 
-// Tally implements [Store].
+// Tally reads a row for each event of the site, since the months depend on the zone.
 func (s *SQL) Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error) {
 	var query database.Query
 	query.Add(`SELECT starts_at, over_at, status, type FROM events WHERE site = ? AND status <> ?`, site, string(deleted))
@@ -52,7 +52,7 @@ func (s *SQL) Tally(ctx context.Context, site string, q Query, zone *time.Locati
 	return t, wrap("counting events", rows.Err())
 }
 
-// viewOf returns which of the views an event is in, besides AllEvents.
+// viewOf is the view besides AllEvents.
 func viewOf(status Status, over, now int64) View {
 	switch {
 	case status == Draft:

@@ -151,19 +151,19 @@ func planOf(t *testing.T, db *database.DB, query string) (plan []string) {
 	t.Helper()
 	rows, err := db.Read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, "daily", "text", "1")
 	if err != nil {
-		t.Fatalf("%s: %v", query, err)
+		t.Fatalf("planning %s: %v", query, err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var id, parent, unused int
 		var step string
 		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
-			t.Fatalf("%s: %v", query, err)
+			t.Fatalf("reading the plan of %s: %v", query, err)
 		}
 		plan = append(plan, strings.TrimRight(step, " 0123456789")) // without the numbers of subqueries
 	}
 	if err := rows.Err(); err != nil {
-		t.Fatalf("%s: %v", query, err)
+		t.Fatalf("reading the plan of %s: %v", query, err)
 	}
 	return plan
 }

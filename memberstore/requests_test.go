@@ -103,8 +103,8 @@ func TestClaims(t *testing.T) {
 		if err := store.RenewRequest(ctx, a, then.Add(8*time.Second)); err != nil {
 			t.Fatalf("store.RenewRequest: %v", err)
 		}
-		for _, answer := range []*members.Response{nil, {Header: "{}", Body: "a"}} {
-			if err := store.EndRequest(ctx, a, answer); err != nil {
+		for _, body := range []*members.Response{nil, {Header: "{}", Body: "a"}} {
+			if err := store.EndRequest(ctx, a, body); err != nil {
 				t.Fatalf("store.EndRequest: %v", err)
 			}
 		}

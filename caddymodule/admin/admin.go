@@ -60,10 +60,13 @@ type health struct {
 	StoredSites int `json:"stored_sites,omitempty"`
 
 	Problem string `json:"problem,omitempty"`
+
+	// FromMemory is what this edge serves all the same, as it was last read.
+	FromMemory []string `json:"from_memory,omitempty"`
 }
 
-// serveHealth answers 200 if the running configuration has Lychgate and its store
-// answers, and 503 otherwise.
+// serveHealth answers 200 if the running configuration has Lychgate, its store answers and the
+// sites in it were read, and 503 otherwise.
 func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return useMethod(w, http.MethodGet)
@@ -79,6 +82,9 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	status := http.StatusOK
 	if answer.Healthy = err == nil; !answer.Healthy {
 		status, answer.Problem = http.StatusServiceUnavailable, err.Error()
+		if app != nil {
+			answer.FromMemory = app.Edge.FromMemory()
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

@@ -1,14 +1,17 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/config"
 )
 
@@ -23,11 +26,52 @@ type apiServer struct {
 	TLSPolicies []json.RawMessage `json:"tls_connection_policies"`
 	Routes      []any             `json:"routes"`
 
-	path                string
 	httpPort, httpsPort uint // of the HTTP app
 }
 
-func (s *apiServer) url(host string) string {
+// apiServers are the HTTP servers that have a members_api, in the order of their names.
+type apiServers []*apiServer
+
+// url returns where the members API is at a host. An address with https comes before others: a
+// caller sends its key there.
+func (all apiServers) url(host string) string {
+	var first string
+	for _, isFor := range []func(*apiServer) (path string, ok bool){
+		func(s *apiServer) (string, bool) { return s.pathAt(host) },
+		func(s *apiServer) (string, bool) { return membersPath(s.Routes) }, // at other hosts than the site's
+	} {
+		for _, server := range all {
+			path, ok := isFor(server)
+			if !ok {
+				continue
+			}
+			found := server.url(host, path)
+			if strings.HasPrefix(found, "https:") {
+				return found
+			}
+			first = cmp.Or(first, found)
+		}
+		if first != "" {
+			break
+		}
+	}
+	return first
+}
+
+// pathAt finds the path of the members API at a host. It looks at the matchers of the server's
+// own routes alone.
+func (s *apiServer) pathAt(host string) (path string, ok bool) {
+	for _, route := range s.Routes {
+		hosts := hostsOf(route)
+		isForHost := len(hosts) == 0 || slices.ContainsFunc(hosts, func(pattern string) bool { return routes.MatchesHost(pattern, host) })
+		if path, ok := membersPath(route); ok && isForHost {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+func (s *apiServer) url(host, path string) string {
 	ports := s.ports()
 	port := s.httpsPort
 	if len(ports) > 0 {
@@ -40,7 +84,7 @@ func (s *apiServer) url(host string) string {
 	if port != usual {
 		host = net.JoinHostPort(host, strconv.FormatUint(uint64(port), 10))
 	}
-	return scheme + "://" + host + s.path
+	return scheme + "://" + host + path
 }
 
 func (s *apiServer) ports() (ports []uint) {

@@ -42,8 +42,8 @@ func loadConfig(cmd *cobra.Command) (text []byte, file string, err error) {
 // configuration is what is Lychgate's in a configuration.
 type configuration struct {
 	*config.Config
-	api  *apiServer // the first HTTP server that has a members_api, nil for none
-	text []byte     // all of it, in JSON
+	apis apiServers
+	text []byte // all of it, in JSON
 }
 
 // readConfig reads the configuration that the flags name.
@@ -72,12 +72,10 @@ func readConfig(cmd *cobra.Command) (*configuration, error) {
 	servers := parsed.Apps.HTTP.Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		server := servers[name]
-		var found bool
-		if server.path, found = membersPath(server.Routes); found {
+		if _, found := membersPath(server.Routes); found {
 			server.httpPort = cmp.Or(parsed.Apps.HTTP.HTTPPort, caddyhttp.DefaultHTTPPort)
 			server.httpsPort = cmp.Or(parsed.Apps.HTTP.HTTPSPort, caddyhttp.DefaultHTTPSPort)
-			of.api = server
-			break
+			of.apis = append(of.apis, server)
 		}
 	}
 	return of, nil

@@ -32,7 +32,7 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		cmd.SilenceUsage = true
 		of, err := readConfig(cmd)
-		if err == nil && of.Store == nil && of.api == nil && !bytes.Contains(of.text, []byte(`"theme_manifest"`)) {
+		if err == nil && of.Store == nil && len(of.apis) == 0 && !bytes.Contains(of.text, []byte(`"theme_manifest"`)) {
 			err = edge.ErrNoStore
 		}
 		if err != nil {

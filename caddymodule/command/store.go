@@ -53,7 +53,7 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 		cmd.SilenceUsage = true
 		name, _ := cmd.Flags().GetString("site")
 		of, err := readConfig(cmd)
-		if err == nil && of.api == nil {
+		if err == nil && len(of.apis) == 0 {
 			err = errors.New("the configuration has no members_api directive, so no key would be of use: write members_api into the site's block")
 		}
 		if err != nil {
@@ -77,7 +77,7 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 		}
 		return do(cmd.Context(), cmd.OutOrStdout(), &siteStore{
 			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: locked, store: store, now: db.Now,
-			apiURL: of.api.url(caddy.NewReplacer().ReplaceKnown(site.Hosts[0], "")),
+			apiURL: of.apis.url(caddy.NewReplacer().ReplaceKnown(site.Hosts[0], "")),
 		}, args)
 	}
 }

@@ -146,12 +146,15 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		return next.ServeHTTP(w, r)
 	}
 	isRegistration := h.registration.Handles(r.URL.Path)
-	site := h.on.Edge.Site(r.Host)
-	if site == nil || !site.Config.Platform.HasThemes() {
+	site, err := h.on.Edge.FindSite(r.Host)
+	if err == nil && !site.Config.Platform.HasThemes() {
+		err = api.ErrNoSite
+	}
+	if err != nil {
 		if isRegistration {
-			h.registration.NoSite(w)
+			h.registration.NoSite(w, err)
 		} else {
-			api.NoSite(w)
+			api.WritePublicError(w, err)
 		}
 		return nil
 	}

@@ -189,8 +189,8 @@ func (h *InboxProvider) Cleanup() error { return h.on.Cleanup() }
 // allowance, and passes everything else through.
 func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if r.URL.Path == h.buttonPath {
-		if h.on.Edge.Site(r.Host) == nil {
-			api.NoSite(w)
+		if _, err := h.on.Edge.FindSite(r.Host); err != nil {
+			api.WritePublicError(w, err)
 			return nil
 		}
 		h.button.Serve(w, r)
@@ -200,12 +200,12 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	if !lookup && !h.isMembersPath(r.URL.Path) {
 		return next.ServeHTTP(w, r)
 	}
-	site := h.on.Edge.Site(r.Host)
-	if site == nil {
+	site, err := h.on.Edge.FindSite(r.Host)
+	if err != nil {
 		if !lookup {
 			return next.ServeHTTP(w, r)
 		}
-		api.NoSite(w)
+		api.WritePublicError(w, err)
 		return nil
 	}
 	if !lookup {

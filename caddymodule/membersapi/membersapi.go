@@ -150,9 +150,9 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 	if !routes.Below(r.URL.Path, h.Path) {
 		return h.pass(w, r, next)
 	}
-	site := h.on.Edge.Site(r.Host)
-	if site == nil {
-		h.api.Serve(w, r, nil, h.on.ClientAddr(r))
+	site, err := h.on.Edge.FindSite(r.Host)
+	if err != nil {
+		h.api.Fail(w, err)
 		return nil
 	}
 	directive.SetPlaceholders(r, site, "")

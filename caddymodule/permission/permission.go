@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 )
 
 func init() {
@@ -93,11 +94,15 @@ func (p *Permission) Provision(ctx caddy.Context) error {
 }
 
 // CertificateAllowed allows the hosts of sites, and asks the permission of the block about
-// others. An error is caddytls.ErrPermissionDenied for a name that neither allows.
+// others. An error is caddytls.ErrPermissionDenied for a name that neither allows, and
+// api.ErrSitesUnread for one that may be a site's.
 func (p *Permission) CertificateAllowed(ctx context.Context, name string) error {
+	_, err := p.app.Edge.FindSite(name)
 	switch {
-	case p.app.Edge.Site(name) != nil:
+	case err == nil:
 		return nil
+	case errors.Is(err, api.ErrSitesUnread):
+		return err
 	case p.then != nil:
 		return p.then.CertificateAllowed(ctx, name)
 	}

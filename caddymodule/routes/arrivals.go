@@ -243,7 +243,7 @@ func (a arrival) hasHostsOf(other arrival) bool {
 	}
 	for _, host := range other.hosts {
 		isHost := func(pattern string) bool {
-			return pattern == host || strings.Contains(pattern, "*") && matchesHost(pattern, host)
+			return pattern == host || strings.Contains(pattern, "*") && MatchesHost(pattern, host)
 		}
 		if !slices.ContainsFunc(a.hosts, isHost) {
 			return false
@@ -252,8 +252,8 @@ func (a arrival) hasHostsOf(other arrival) bool {
 	return true
 }
 
-// matchesHost reports whether a pattern of a matcher stands for a host.
-func matchesHost(pattern, host string) bool {
+// MatchesHost reports whether a pattern of a matcher stands for a host.
+func MatchesHost(pattern, host string) bool {
 	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewReplacer())
 	request := (&http.Request{Host: host}).WithContext(ctx)
 	matched, err := caddyhttp.MatchHost{pattern}.MatchWithError(request)

@@ -30,7 +30,7 @@ func (s Servers) WarningsOfHosts(served []string, configured map[string]string) 
 	for _, all := range s {
 		for _, arrival := range all {
 			for _, pattern := range arrival.hosts {
-				if !slices.ContainsFunc(served, func(host string) bool { return matchesHost(pattern, host) }) {
+				if !slices.ContainsFunc(served, func(host string) bool { return MatchesHost(pattern, host) }) {
 					unknown[pattern] = append(unknown[pattern], arrival.name)
 				}
 			}
@@ -123,7 +123,7 @@ func warnOfLimits(all []arrival, hosts map[string]string) (warnings []config.War
 			continue
 		}
 		for host, site := range hosts {
-			if arrival.hosts != nil && !slices.ContainsFunc(arrival.hosts, func(pattern string) bool { return matchesHost(pattern, host) }) {
+			if arrival.hosts != nil && !slices.ContainsFunc(arrival.hosts, func(pattern string) bool { return MatchesHost(pattern, host) }) {
 				continue
 			}
 			if limits[site] == nil {

@@ -4,6 +4,7 @@ package staffdesk
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -153,8 +154,12 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		return next.ServeHTTP(w, r)
 	}
 	var of *desk.CurationSite
-	site := h.on.Edge.Site(r.Host)
-	if site != nil {
+	site, err := h.on.Edge.FindSite(r.Host)
+	if errors.Is(err, api.ErrSitesUnread) {
+		h.fail(w, r, err)
+		return nil
+	}
+	if err == nil {
 		directive.SetPlaceholders(r, site, "")
 		of = h.siteOf(site)
 	}
@@ -171,6 +176,15 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		site.Metrics.ServedDesk(served)
 	}
 	return nil
+}
+
+// fail answers for a host without a site, because of err.
+func (h *StaffDesk) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if h.isEvents(r) || routes.Below(r.URL.Path, h.curationPath) {
+		api.WriteStaffError(w, err)
+	} else {
+		h.desk.Fail(w, r, err)
+	}
 }
 
 // deskSite is nil for nil.

@@ -3,6 +3,7 @@ package thememanifest
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
@@ -140,8 +141,8 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 		return nil
 	}
 	if r.URL.Path == h.schemaPath {
-		if h.on.Edge.Site(r.Host) == nil {
-			api.NoSite(w)
+		if _, err := h.on.Edge.FindSite(r.Host); err != nil {
+			api.WritePublicError(w, err)
 			return nil
 		}
 		h.schema.Serve(w, r)
@@ -166,8 +167,12 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 
 // serve answers a request of the staff's.
 func (h *ThemeManifest) serve(w http.ResponseWriter, r *http.Request) {
-	site := h.on.Edge.Site(r.Host)
-	if site == nil {
+	site, err := h.on.Edge.FindSite(r.Host)
+	if errors.Is(err, api.ErrSitesUnread) {
+		api.WriteStaffError(w, err)
+		return
+	}
+	if err != nil {
 		h.api.Serve(w, r, nil, h.on.ClientAddr(r))
 		return
 	}

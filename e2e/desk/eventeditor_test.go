@@ -48,7 +48,7 @@ func (s *site) declare(text string) {
 	}
 	service := themes.Service{Site: "daily", Store: kept, Now: time.Now}
 	if report, err := service.Take(s.t.Context(), "source", func(context.Context) ([]byte, error) { return []byte(text), nil }); err != nil || len(report.Findings) > 0 {
-		s.t.Fatal(report.Findings, err)
+		s.t.Fatalf("service.Take: got findings %v, %v, want none and no error", report.Findings, err)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestFirstContent(t *testing.T) {
 		`{"theme": "source", "type": "party", "values": {"name": "Lychgate day", "event_date": "2100-06-01", "description": "Two hours about what lets people in."}}`))
 	var event struct{ ID string }
 	if err := json.Unmarshal([]byte(answer), &event); err != nil || status != http.StatusCreated {
-		t.Fatal(status, answer, err)
+		t.Fatalf("creating an event: got status %d, %s, %v, want 201", status, answer, err)
 	}
 	visit := func(p *browser.Page, path, until string) float64 {
 		t.Helper()

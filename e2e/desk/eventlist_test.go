@@ -75,10 +75,10 @@ func TestFirstContentOfList(t *testing.T) {
 			i, time.Date(2100, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly))))
 		var event struct{ ID string }
 		if err := json.Unmarshal([]byte(answer), &event); err != nil || status != http.StatusCreated {
-			t.Fatal(i, status, answer, err)
+			t.Fatalf("creating event %d: got status %d, %s, %v, want 201", i, status, answer, err)
 		}
 		if status, answer := staff.ask("POST", "/ghost/lychgate/desk/events/"+event.ID+"/publish", "application/json", nil); status != http.StatusOK && status != http.StatusAccepted {
-			t.Fatal(i, status, answer)
+			t.Fatalf("publishing event %d: got status %d, %s, want 200 or 202", i, status, answer)
 		}
 	}
 	wait.Until(t, func() string { // a slow Ghost has them later

@@ -27,7 +27,7 @@ events:
         feature_image: {aspect_ratio: "2:1", min_width: 1200}
 `
 
-// sky returns a picture of a colour.
+// sky is a PNG of one colour, 600 pixels wide and high.
 func sky(t *testing.T) []byte {
 	t.Helper()
 	drawn := image.NewRGBA(image.Rect(0, 0, 600, 600))
@@ -83,7 +83,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(answer), &posts); err != nil || len(posts.Posts) != 1 {
-		t.Fatal(answer, err)
+		t.Fatalf("got %s, %v, want 1 post", answer, err)
 	}
 	post := posts.Posts[0]
 	if diff := cmp.Diff([]string{"Lychgate day", "lychgate-day", "published"}, []string{post.Title, post.Slug, post.Status}); diff != "" {

@@ -49,7 +49,7 @@ func statuses(p *browser.Page) map[string]string {
 		.map(place => [place.id.slice(6), text(place.querySelector('.lychgate-theme'))]))`)
 }
 
-// status returns an expression that waits for what stands below a theme.
+// status is a JavaScript expression, true once want is shown below a theme.
 func status(theme, want string) string {
 	return fmt.Sprintf("text(document.querySelector('#theme-%s .lychgate-theme')) === %q", theme, want)
 }
@@ -167,8 +167,8 @@ func TestGhostAdmin(t *testing.T) {
 	p.Until("/Active/.test(text(document.querySelector('#theme-casper')))")
 	p.Do("location.hash = '#/posts'")
 	hasEntry(t, p)
-	if code, answer := api(p, "PUT", "/themes/nightly/activate/", ""); code != http.StatusOK {
-		t.Fatal(code, answer)
+	if code, body := api(p, "PUT", "/themes/nightly/activate/", ""); code != http.StatusOK {
+		t.Fatalf("activating the theme nightly: got status %d, %s, want 200", code, body)
 	}
 	hasEntry(t, p, ourEntries...) // without another page
 
@@ -190,15 +190,14 @@ func TestGhostAdmin(t *testing.T) {
 	withRepositories.staffDesk = "ghost_admin off"
 	s.startEdge(withRepositories)
 	p = s.signIn(owner)
-	if _, answer := api(p, "GET", "/config/", ""); !strings.Contains(answer, `"clientExtensions":{}`) {
-		t.Errorf("when it is off: %s", answer)
+	if _, body := api(p, "GET", "/config/", ""); !strings.Contains(body, `"clientExtensions":{}`) {
+		t.Errorf("when it is off: %s", body)
 	}
 	openInstalled(p)
 	diff(t, "when it is off", map[string]string{}, withoutEmpty(statuses(p)))
 	diff(t, "scripts of ours", 0, browser.JS[int](p, "document.querySelectorAll('script[src*=lychgate]').length"))
 }
 
-// withoutEmpty returns what says something.
 func withoutEmpty(texts map[string]string) map[string]string {
 	some := make(map[string]string)
 	for name, text := range texts {

@@ -107,7 +107,7 @@ const helpers = `
 	const find = (selector, words) => [...document.querySelectorAll(selector)].find(e => seen(e) && (!words || text(e) === words));
 `
 
-// quote returns a string in JavaScript.
+// quote is valid in JavaScript too.
 func quote(text string) string { return strconv.Quote(text) }
 
 // open opens a page of the site.

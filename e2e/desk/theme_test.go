@@ -10,8 +10,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
-// themeZip returns Ghost's own theme Source as a zip, with a manifest if that is not
-// empty.
+// themeZip is Ghost's own theme Source. manifest may be empty.
 func themeZip(t *testing.T, manifest string) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -169,9 +169,9 @@ func TestElementRetries(t *testing.T) {
 		p.Until("text(part('message')) === 'Come in.'")
 		p.Do("part('register').click()")
 	}
-	again := func(page string, answers ...answer) {
+	again := func(page string, responses ...answer) {
 		s.requests()
-		s.answers = answers
+		s.answers = responses
 		p.Must(p.Navigate(s.URL + page))
 	}
 	waits := "text(part('message')) === 'No response yet. Trying again…'"

@@ -50,10 +50,10 @@ func told(status int, state, message string, more map[string]any) answer {
 	return answer{status, body, nil}
 }
 
-func newStage(t *testing.T, registration bool, answers ...answer) *stage {
+func newStage(t *testing.T, registration bool, responses ...answer) *stage {
 	t.Helper()
 	harness.NeedBrowser(t)
-	s := &stage{t: t, answers: answers}
+	s := &stage{t: t, answers: responses}
 	script := web.EventScript(web.EventOptions{Events: "/ghost/lychgate/events", Registration: registration})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ghost/lychgate/event.js", func(w http.ResponseWriter, _ *http.Request) {

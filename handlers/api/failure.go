@@ -131,9 +131,17 @@ var (
 	ErrNotAllowed = &Error{Status: http.StatusMethodNotAllowed, Outcome: Other, Message: "The method is not allowed here."}
 	ErrTooLarge   = &Error{Status: http.StatusRequestEntityTooLarge, Outcome: Other, Message: "The request's body is too large."}
 
+	// ErrSitesUnread stands in for ErrNoSite until the edge has read the sites in the store once:
+	// before that it cannot say that there is none.
+	ErrSitesUnread = Unavailable("The sites of this server are not read yet. Try again in a moment.", sitesRetry)
+
 	// ErrRateLimited is what [RateLimited] makes errors of.
 	ErrRateLimited = &Error{Status: http.StatusTooManyRequests, Outcome: TooMany, Message: "Too many requests."}
 )
+
+// sitesRetry is when to ask again for a site that may be in the store. An edge that waits for its
+// store tries to open it every second.
+const sitesRetry = 5 * time.Second
 
 // Invalid is the error of a request that does not have what the endpoint needs: 422.
 func Invalid(message string) *Error {

@@ -51,12 +51,13 @@ func WritePublicFailure(w http.ResponseWriter, status int, parameter, message st
 }
 
 // WritePublicError writes the response for an error of the protocol.
-func WritePublicError(w http.ResponseWriter, err *Error) {
-	if f := FailureOf(err); f.Wait > 0 {
+func WritePublicError(w http.ResponseWriter, err error) {
+	f := FailureOf(err)
+	if f.Wait > 0 {
 		f.SetRetryAfter(w.Header())
 		w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
 	}
-	WritePublicFailure(w, err.Status, "", err.Message)
+	WritePublicFailure(w, f.Status, "", f.Message)
 }
 
 // Reads reports whether a request to a public endpoint reads. If not, it is answered:
@@ -90,9 +91,6 @@ func NotReading(w http.ResponseWriter) {
 	Allow(w.Header(), publicMethods)
 	WritePublicFailure(w, http.StatusMethodNotAllowed, "", "Only GET and HEAD are allowed.")
 }
-
-// NoSite answers at a public endpoint for a host that is no site's.
-func NoSite(w http.ResponseWriter) { WritePublicError(w, ErrNoSite) }
 
 // Asset is a file for browsers. The content is not copied.
 type Asset struct {

@@ -110,9 +110,15 @@ func (a *StaffAPI[P]) Serve(w http.ResponseWriter, r *http.Request, site *Site, 
 	if f.IsUnforeseen || errors.Is(err, ErrSilent) && !errors.Is(err, context.Canceled) {
 		a.Logger.Error("a request about "+a.Subject+" failed", zap.String("site", site.Name), zap.Error(err))
 	}
+	WriteStaffError(w, err)
+	return Served{operation, f.Outcome}, err
+}
+
+// WriteStaffError writes the response for an error.
+func WriteStaffError(w http.ResponseWriter, err error) {
+	f := FailureOf(err)
 	f.SetRetryAfter(w.Header())
 	WriteJSON(w, f.Status, newStaffFailure(f, err))
-	return Served{operation, f.Outcome}, err
 }
 
 func (a *StaffAPI[P]) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr, routes []Route[P]) (operation string, response Response, err error) {
@@ -186,6 +192,10 @@ type staffFailure struct {
 	Message  string             `json:"message"`
 	Reason   string             `json:"reason,omitempty"`   // of a refresh, or full
 	Problems []manifest.Problem `json:"problems,omitempty"` // of an event
+
+	// These are of the event that was made with an Idempotency-Key.
+	ID       string `json:"id,omitempty"`
+	Revision int64  `json:"revision,omitempty"`
 }
 
 func newStaffFailure(f Failure, err error) staffFailure {
@@ -198,6 +208,9 @@ func newStaffFailure(f Failure, err error) staffFailure {
 	}
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
 		failure.Problems = invalid.Problems
+	}
+	if used, ok := errors.AsType[*events.KeyUsedError](err); ok {
+		failure.ID, failure.Revision = used.ID, used.Revision
 	}
 	return failure
 }

@@ -21,7 +21,7 @@ const (
 	adminData   = "admin.json"
 )
 
-// AdminScript returns the address of the script.
+// AdminScript is a path whose version changes with the script, so that browsers can cache it.
 func (d *Desk) AdminScript() string {
 	return d.Path + Path + "/" + adminScript + "?v=" + desk.Assets[adminScript].Version
 }
@@ -54,6 +54,11 @@ func (d *Desk) serveAdmin(w http.ResponseWriter, r *http.Request, site *Site, ad
 	defer cancel()
 	v := &view{desk: d, site: site, request: r}
 	response, err := d.adminResponse(ctx, w, v, address)
+	return d.writeAdmin(w, v, response, err)
+}
+
+// writeAdmin writes the response, or that for err unless it is nil.
+func (d *Desk) writeAdmin(w http.ResponseWriter, v *view, response *adminResponse, err error) api.Served {
 	failure := api.Failure{Status: http.StatusOK, Outcome: api.Done}
 	var body any = response
 	if err != nil {

@@ -108,7 +108,7 @@ func TestAddAdminScript(t *testing.T) {
 				got.Header[name] = strings.Join(values, "; ")
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%.2000s", diff)
+				t.Errorf("response (-want +got):\n%.2000s", diff)
 			}
 			if got := r.Header.Get("Accept-Encoding"); got != "gzip, br" {
 				t.Errorf("whoever compresses the answer is told %q", got)
@@ -119,7 +119,7 @@ func TestAddAdminScript(t *testing.T) {
 	w := httptest.NewRecorder()
 	err := AddAdminScript(w, httptest.NewRequest(http.MethodGet, "/", nil), ghost.Kind.AdminScript, "/x", func(http.ResponseWriter, *http.Request) error { return away })
 	if !errors.Is(err, away) || w.Body.Len() > 0 {
-		t.Errorf("%v, %v", err, w)
+		t.Errorf("AddAdminScript: got %v, response %v, want %v and an empty response", err, w, away)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestAsksForSettings(t *testing.T) {
 			r.Header.Set(name, value)
 		}
 		if got := AsksForSettings(r, &api.Site{Kind: ghost.Kind, Platform: new(ghost.Client)}, test.path); got != test.want {
-			t.Errorf("%s %s %v: %v", test.method, test.path, test.header, got)
+			t.Errorf("AsksForSettings of %s %s %v: got %v, want %v", test.method, test.path, test.header, got, test.want)
 		}
 	}
 }

@@ -18,11 +18,9 @@ import (
 // is nil. Operations are the names of the pages, admin and other.
 func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) api.Served {
 	secure(w.Header())
-	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, d.Path+Path), "/")
-	if asset, ok := desk.Assets[name]; ok {
-		file := api.Asset(asset)
-		file.ServeOwnSite(w, r)
-		return api.Served{Operation: "other", Outcome: api.Done}
+	name := d.nameOf(r)
+	if served, ok := serveAsset(w, r, name); ok {
+		return served
 	}
 	if name == adminData {
 		return d.serveAdmin(w, r, site, address)
@@ -62,6 +60,36 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address
 		d.write(w, http.StatusOK, v, shown.title, name, content)
 	}
 	return api.Served{Operation: name, Outcome: api.Done}
+}
+
+// Fail answers a request below Path for which there is no site because of err. Assets need none.
+func (d *Desk) Fail(w http.ResponseWriter, r *http.Request, err error) api.Served {
+	secure(w.Header())
+	name := d.nameOf(r)
+	if served, ok := serveAsset(w, r, name); ok {
+		return served
+	}
+	v := &view{desk: d, request: r}
+	if name == adminData {
+		return d.writeAdmin(w, v, nil, err)
+	}
+	return d.refuse(w, v, "other", err)
+}
+
+// nameOf is what a request asks for below Path.
+func (d *Desk) nameOf(r *http.Request) string {
+	return strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, d.Path+Path), "/")
+}
+
+// serveAsset reports false if no asset has the name.
+func serveAsset(w http.ResponseWriter, r *http.Request, name string) (served api.Served, ok bool) {
+	asset, ok := desk.Assets[name]
+	if ok {
+		file := api.Asset(asset)
+		file.ServeOwnSite(w, r)
+		served = api.Served{Operation: "other", Outcome: api.Done}
+	}
+	return served, ok
 }
 
 // answer makes what a page's template is given, or a redirection.

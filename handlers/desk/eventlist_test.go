@@ -20,7 +20,7 @@ type listShown struct {
 	Months []string
 }
 
-func (h *house) listShown(target string) (s listShown) {
+func (h *harness) listShown(target string) (s listShown) {
 	page := h.get(target, "Editor")
 	chosen := func(n *html.Node, attr string) string {
 		if slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == attr }) {
@@ -48,7 +48,7 @@ func (h *house) listShown(target string) (s listShown) {
 // An editor with many events narrows the list, and sees how many each choice has. Words are looked
 // for on all tabs, until one is chosen.
 func TestNarrowedListOfEvents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	h.publish(map[string]any{"name": "Old party", "menu": "Cake", "event_date": "2020-06-01"})
 	h.publish(map[string]any{"name": "New party", "menu": "Cake", "event_date": "2100-06-01"})
@@ -105,7 +105,7 @@ func TestNarrowedListOfEvents(t *testing.T) {
 
 // What the list is narrowed by goes along to the next page, and to the other tabs.
 func TestNarrowedPages(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	for i := range 30 {
 		h.create(map[string]any{"name": fmt.Sprintf("Party %02d", i), "event_date": "2100-06-19"})
@@ -139,7 +139,7 @@ func TestNarrowedPages(t *testing.T) {
 
 // A month is shown as a calendar, with each event on all of its days.
 func TestMonthOfEvents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	h.publish(map[string]any{"name": "Festival", "menu": "Cake", "event_date": "2100-05-30", "event_date_end": "2100-06-02"})
 	h.publish(map[string]any{"name": "Night", "menu": "Cake", "event_date": "2100-06-04", "event_time_start": "22:00", "event_time_end": "02:00", "event_time_zone": "Europe/Berlin"})

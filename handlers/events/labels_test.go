@@ -51,7 +51,7 @@ func TestAnswersInALanguage(t *testing.T) {
 		got, _ := d.ask("GET", "/events/party/registration"+c.query, "", "Accept-Language", c.accepted)
 		var answered answer
 		if err := json.Unmarshal([]byte(got.Body), &answered); err != nil {
-			t.Fatalf("%s: %v", got.Body, err)
+			t.Fatalf("reading %s: %v", got.Body, err)
 		}
 		if diff := cmp.Diff(c.want, answered); diff != "" {
 			t.Errorf("%q, Accept-Language %q: want -, got +: %s", c.query, c.accepted, diff)

@@ -65,8 +65,7 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, fee
 		} else if r.Context().Err() == nil {
 			h.Logger.Error("cannot read events", zap.String("site", site), zap.Error(err))
 		}
-		w.Header().Set("Retry-After", "5")
-		api.WritePublicFailure(w, http.StatusServiceUnavailable, "", message)
+		api.WritePublicError(w, api.Unavailable(message, busyRetry))
 		return api.Failed
 	}
 	defer answer.Close()

@@ -15,9 +15,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-// Serve answers one request for a site, or for no site if that is nil. The
-// address is the caller's. Operations are get, create, update, delete, webhook and
-// other.
+// Serve answers one request for a site. The address is the caller's. Operations are get,
+// create, update, delete, webhook and other.
 func (h *API) Serve(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) api.Served {
 	served := api.Served{Operation: cmp.Or(operations[r.Method], "other"), Outcome: api.Done}
 	if _, isEvent := h.webhookToken(r); isEvent {
@@ -49,9 +48,6 @@ func (h *API) Fail(w http.ResponseWriter, err error) api.Served {
 }
 
 func (h *API) respond(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr) (*memberResponse, error) {
-	if site == nil {
-		return nil, api.ErrNoSite
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
 	if token, ok := h.webhookToken(r); ok {

@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 // timeout is more than the default, for machines that are loaded.
 const timeout = time.Second
 
-// start returns a client that connects, and what it logs without the errors.
+// The function lists the messages that the client has logged.
 func start(t *testing.T, address string) (*Client, func() []string) {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
@@ -229,7 +229,7 @@ func TestFaults(t *testing.T) {
 			})
 			for range 1000 {
 				if _, err := client.Run(echo, "key", "meanwhile"); !errors.Is(err, ErrAway) {
-					t.Fatal("Redis answers in between")
+					t.Fatalf("Run while Redis is away: got %v, want ErrAway", err)
 				}
 			}
 			if took := time.Since(start); took > 20*timeout { // one waits, and then nobody

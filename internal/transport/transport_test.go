@@ -213,10 +213,10 @@ func TestBytesOnIdleConnection(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("another request was sent on it")
+			t.Error("another request was sent on the connection, want it closed")
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the connection is still open")
+		t.Fatal("the connection is open after a minute, want it closed")
 	}
 	if got := get(client, "POST", "http://"+listener.Addr().String()); got != "200 ok <nil>" {
 		t.Errorf("get = %v, want \"200 ok <nil>\"", got)

@@ -51,7 +51,6 @@ func (m *memory) add(r members.Record) members.Record {
 	return r
 }
 
-// find returns the GUIDs of records in their order.
 func (m *memory) find(which func(*stored) bool) (guids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,8 +151,7 @@ type manyPlatforms struct {
 	begin       time.Time
 }
 
-// join returns one of these platforms. It takes a time for a response, or refuses connections
-// if that is 0.
+// takes is how long a response takes. 0 refuses connections.
 func (c *manyPlatforms) join(site string, takes time.Duration) *platformtest.Platform {
 	p := platformtest.New()
 	p.Before = func(ctx context.Context, call string) error {

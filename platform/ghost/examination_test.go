@@ -86,7 +86,7 @@ func TestExamine(t *testing.T) {
 	client := newClient(t, realConfig(t))
 	got, err := client.Examine(t.Context())
 	if err != nil || !strings.HasPrefix(got.Name, "Ghost ") || got.Ahead.Abs() > time.Second {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("Examine: got %+v, %v, want the name to begin with Ghost, and a clock within a second", got, err)
 	}
 	stranger := realConfig(t)
 	stranger.AdminKey = testKey
@@ -134,7 +134,7 @@ func TestExamineWhatAnswers(t *testing.T) {
 		ghost.Close()
 		within := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() <= time.Second })
 		if diff := cmp.Diff(test.want, got, within); diff != "" || textOf(err) != test.err {
-			t.Errorf("%s: %v, %s", test.name, err, diff)
+			t.Errorf("%s: got error %v, want %q; (-want +got):\n%s", test.name, err, test.err, diff)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestTestEventsThatFail(t *testing.T) {
 		_, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).TestEvents(t.Context(), "http://edge/token")
 		ghost.Close()
 		if textOf(err) != test.want {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want %s", name, err, test.want)
 		}
 	}
 }
@@ -179,9 +179,9 @@ func TestTestEventsThatCannotBeRemoved(t *testing.T) {
 	}))
 	t.Cleanup(ghost.Close)
 	_, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).TestEvents(t.Context(), "http://edge/token")
-	answer, ok := errors.AsType[*Error](err)
-	if !ok || answer.Status != http.StatusInternalServerError || !strings.HasPrefix(err.Error(), "removing what the test has made: ") {
-		t.Error(err)
+	response, ok := errors.AsType[*Error](err)
+	if !ok || response.Status != http.StatusInternalServerError || !strings.HasPrefix(err.Error(), "removing what the test has made: ") {
+		t.Errorf("TestEvents: got %v, want a status 500 while what the test made is removed", err)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestTestEventsInterrupted(t *testing.T) {
 			}
 			return
 		case <-waiting.Done():
-			t.Fatal("no event arrives")
+			t.Fatal("no event arrives, want one")
 		}
 	}
 }

@@ -98,17 +98,17 @@ func (a api) callForHeader(ctx context.Context, method, path string, query url.V
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 
-	status, header, answer, err := a.send(ctx, method, path, query, body)
+	status, header, text, err := a.send(ctx, method, path, query, body)
 	if err != nil {
 		return nil, fmt.Errorf("asking Ghost: %w", err)
 	}
 	if status < 200 || status > 299 {
-		return nil, refusal(status, answer)
+		return nil, refusal(status, text)
 	}
 	if result == nil {
 		return header, nil
 	}
-	if err := json.Unmarshal(answer, result); err != nil {
+	if err := json.Unmarshal(text, result); err != nil {
 		return nil, fmt.Errorf("reading Ghost's answer: %w", err)
 	}
 	return header, nil

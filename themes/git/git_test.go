@@ -465,7 +465,7 @@ func TestRedirectToThisMachine(t *testing.T) {
 	_, err := held(t, repository)
 	expect(t, err, ErrFailed, "redirect")
 	if asked {
-		t.Error("it was asked")
+		t.Error("the server that a redirect names was asked, want it left alone")
 	}
 }
 

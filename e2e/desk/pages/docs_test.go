@@ -47,7 +47,7 @@ var docsPictures = []struct{ name, address, do, until, shows string }{
 	},
 }
 
-// small returns a PNG with the 256 colours that it has most of, and those near to them.
+// small reduces a PNG to its 256 most frequent colours.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	whole, err := png.Decode(bytes.NewReader(picture))

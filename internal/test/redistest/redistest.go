@@ -208,11 +208,11 @@ func (s *Server) signal(signal syscall.Signal) {
 // Command is [Server.Ask] for tests.
 func (s *Server) Command(command string) string {
 	s.t.Helper()
-	answer, err := s.Ask(command)
+	response, err := s.Ask(command)
 	if err != nil {
 		s.t.Fatalf("s.Ask: %v", err)
 	}
-	return answer
+	return response
 }
 
 // Ask runs a command on it, such as "CONFIG SET maxmemory 1", and returns what

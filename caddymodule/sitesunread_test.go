@@ -1,0 +1,172 @@
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/sites"
+)
+
+// operations are all that docs/openapi.yaml has: methods by path.
+func operations(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/openapi.yaml")
+	if err != nil {
+		t.Fatalf("os.ReadFile: %v", err)
+	}
+	var document struct {
+		Paths map[string]map[string]any
+	}
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		t.Fatalf("yaml.Unmarshal: %v", err)
+	}
+	found := make(map[string][]string)
+	for path, item := range document.Paths {
+		for _, method := range []string{"get", "head", "post", "put", "delete", "options"} {
+			if item[method] != nil {
+				found[path] = append(found[path], strings.ToUpper(method))
+			}
+		}
+	}
+	if len(found) < 20 {
+		t.Fatalf("docs/openapi.yaml has %d paths, want all", len(found))
+	}
+	return found
+}
+
+// addStored adds a site without a platform to a store, as another edge does.
+func addStored(t *testing.T, source, name, host string) {
+	t.Helper()
+	db, err := database.Open(t.Context(), database.Postgres, source)
+	if err != nil {
+		t.Fatalf("database.Open: %v", err)
+	}
+	defer db.Close()
+	store, err := sites.NewSQL(t.Context(), db, new(seal.Keyring))
+	if err == nil {
+		err = store.Add(t.Context(), sites.Site{Name: name, Hosts: []string{host}, Settings: json.RawMessage(`{"platform":{"kind":"none"}}`)})
+	}
+	if err != nil {
+		t.Fatalf("adding site %s: %v", name, err)
+	}
+}
+
+const unreadMessage = "The sites of this server are not read yet. Try again in a moment."
+
+// An edge that starts while its store is away cannot say which site a host is. Readers, CRMs and
+// calendars that were told 404 would take the site for gone. Once the store was there, the edge
+// goes on with what it has read.
+func TestStoreIsAwayAtStart(t *testing.T) {
+	source, err := url.Parse(dbtest.PostgresSource(t))
+	if err != nil {
+		t.Fatalf("url.Parse: %v", err)
+	}
+	addStored(t, source.String(), "daily", "daily.example")
+	w := startWire(t, source.Host)
+	source.Host = w.address
+	w.cut()
+	config := healthGlobal + "lychgate {\nstore postgres " + source.String() + "\n}\n}\nhttp://:{{port}} {\ninbox_provider\nmembers_api\ntheme_manifest\nstaff_desk\nevents_api\n}\n"
+	e := startEdge(t, nil, config)
+	admin := adminOf(t, e.adminSocket)
+	e.eachIsUnread(operations(t))
+	e.pagesAreUnread()
+	want := healthAnswer{Status: 503, Store: "postgres", Sites: []string{}}
+	got, problem := health(t, admin)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("health before the store is there (-want +got):\n%s", diff)
+	}
+	if want := "the sites in the store are not read yet: the store is away"; problem != want {
+		t.Errorf("got problem %q, want %q", problem, want)
+	}
+
+	w.fix()
+	healthy := healthAnswer{Status: 200, Healthy: true, Store: "postgres", Sites: []string{}, StoredSites: 1}
+	wait.Until(t, func() string {
+		got, _ := health(t, admin)
+		return cmp.Diff(healthy, got)
+	})
+	e.knowsOnly("daily.example")
+
+	w.cut()
+	want = healthAnswer{Status: 503, Store: "postgres", Sites: []string{}, StoredSites: 1, FromMemory: []string{"sites", "events"}}
+	wait.Until(t, func() string {
+		got, _ := health(t, admin)
+		return cmp.Diff(want, got)
+	})
+	e.knowsOnly("daily.example")
+	e.load(config + "\n# changed\n")
+	e.knowsOnly("daily.example")
+	if got, _ := health(t, admin); got.Status != 503 || !slices.Contains(got.FromMemory, "sites") {
+		t.Errorf("health after a reload while the store is away: got %+v, want status 503 and sites from memory", got)
+	}
+}
+
+// eachIsUnread holds all operations to the same answer, of which each has the shape of its own.
+func (e *edge) eachIsUnread(operations map[string][]string) {
+	e.t.Helper()
+	parameter := regexp.MustCompile(`\{[a-z]+\}`)
+	for _, path := range slices.Sorted(maps.Keys(operations)) {
+		for _, method := range operations[path] {
+			got, err := e.sendBody(method, parameter.ReplaceAllString(path, "x"), "{}", "Host", "daily.example", "Content-Type", "application/json")
+			if err != nil {
+				e.t.Fatalf("%s %s: %v", method, path, err)
+			}
+			var body struct{ Message string }
+			if method != "HEAD" && json.Unmarshal([]byte(got.Body), &body) != nil {
+				e.t.Errorf("%s %s: got %q, want JSON", method, path, got.Body)
+			}
+			want := response{Status: http.StatusServiceUnavailable, Header: map[string]string{"Retry-After": "5"}, Body: unreadMessage}
+			if method == "HEAD" {
+				want.Body = ""
+			}
+			if diff := cmp.Diff(want, response{got.Status, map[string]string{"Retry-After": got.Header["Retry-After"]}, body.Message}); diff != "" {
+				e.t.Errorf("%s %s: status, Retry-After and message (-want +got):\n%s", method, path, diff)
+			}
+		}
+	}
+}
+
+// pagesAreUnread looks at what docs/openapi.yaml does not have. Staff see a page with its style.
+func (e *edge) pagesAreUnread() {
+	e.t.Helper()
+	for _, path := range []string{
+		"/ghost/lychgate/inbox-button.js", "/ghost/lychgate/event.js", "/ghost/lychgate/manifest.schema.json", "/ghost/lychgate/desk/themes", "/ghost/lychgate/desk/admin.json",
+	} {
+		got := e.do("GET", path, "Host", "daily.example")
+		if got.Status != http.StatusServiceUnavailable || got.Header["Retry-After"] != "5" || !strings.Contains(got.Body, unreadMessage) {
+			e.t.Errorf("%s: got %v, want status 503, Retry-After 5 and %q", path, got, unreadMessage)
+		}
+	}
+	page := e.do("GET", "/ghost/lychgate/desk/themes", "Host", "daily.example").Body
+	style := regexp.MustCompile(`<link rel="stylesheet" href="([^"]+)"`).FindStringSubmatch(page)
+	if style == nil {
+		e.t.Fatalf("the page has no style: %s", page)
+	}
+	if got := e.do("GET", style[1], "Host", "daily.example"); got.Status != http.StatusOK {
+		e.t.Errorf("the page's style: got %v, want status 200", got)
+	}
+}
+
+// knowsOnly checks that lookups are answered at a host, and that another is no site's.
+func (e *edge) knowsOnly(host string) {
+	e.t.Helper()
+	for at, want := range map[string]int{host: 200, "other.example": 404} {
+		if got := e.do("GET", "/ghost/inbox-provider?domain=gmail.com", "Host", at); got.Status != want {
+			e.t.Errorf("a lookup at %s: got %v, want status %d", at, got, want)
+		}
+	}
+}
