@@ -22,8 +22,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// slotsManifest declares the slots that slotsTheme renders.
+// slotsManifest declares the slots that slotsTheme renders, and a type of events.
 const slotsManifest = `manifest_version: 1
+events:
+  types:
+    party: {post_template: custom-party}
 homepage_curation:
   sections:
     - key: top
@@ -176,7 +179,8 @@ func (c *caller) homepage() map[string]string {
 
 // An owner uploads a theme on the desk and activates it. An editor who is signed in to Ghost
 // finds the slots, searches for a post and chooses it, and readers see it on the homepage.
-// Another editor works there at the same time, and a session ends in the middle.
+// Another editor works there at the same time, and a session ends in the middle. Then there are many
+// posts, and events.
 func TestHomepageCuration(t *testing.T) {
 	s := newSite(t, "", options{})
 	p := s.signIn(owner)
@@ -303,6 +307,9 @@ func TestHomepageCuration(t *testing.T) {
 		return false;
 	})()`)
 	readers("after another sign-in", map[string]string{"lead": "The council", "second": "Bridges of the north"})
+
+	s.pickAmongMany(editor, owner)
+	readers("found among many", map[string]string{"lead": "Naïve walks down Garden Straße", "second": "Bridges of the north"})
 	if problems, err := p.Problems(); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "Content-Security-Policy") }) {
 		t.Errorf("Problems: got %q, %v, want none with the Content-Security-Policy", problems, err)
 	}

@@ -94,9 +94,6 @@ func writeRegistrationFailure(w http.ResponseWriter, f api.Failure) {
 }
 
 const (
-	// busyRetry is when a reader is to ask again while too many others ask the store.
-	busyRetry = 5 * time.Second
-
 	// registrationTimeout bounds a request, in which the platform and the store are asked.
 	registrationTimeout = 20 * time.Second
 

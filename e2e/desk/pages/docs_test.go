@@ -111,7 +111,7 @@ func (v tab) picture(t *testing.T, name, element, shows string) {
 		return words.join(' ').replace(/\s+/g, ' ').replace(/ ([.,])/g, '$1').replace(/\d+ \w+ \d{4}, \d\d:\d\d(?= :)/g, 'Just now').trim();
 	})()`, element)))
 	v.Do("await Promise.all([...document.images].map(i => i.decode()))")
-	v.Do("document.activeElement.blur()")
+	v.Do("document.activeElement.blur(); scrollTo(0, 0)") // a slot that was filled was scrolled to
 	if folder := os.Getenv("LYCHGATE_TEST_PICTURES"); folder != "" {
 		taken, err := v.Screenshot()
 		v.Must(err)
