@@ -17,7 +17,7 @@ import (
 // asked for twice is made once.
 func TestCopies(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r, ctx := newRoom(t, db), t.Context()
+		r, ctx := newBench(t, db), t.Context()
 		e := r.published(map[string]any{
 			"name": "Choir", "event_date": "2031-05-01", "event_time_start": "19:00", "event_date_end": "2031-05-02", "registration_deadline": "2031-04-29", "speaker": "Ada",
 		})
@@ -60,7 +60,7 @@ func TestCopies(t *testing.T) {
 // copies that somebody has deleted, those are made again that are asked for again.
 func TestDuplicateAskedAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r, ctx := newRoom(t, db), t.Context()
+		r, ctx := newBench(t, db), t.Context()
 		e := r.published(map[string]any{"name": "Choir", "event_date": "2031-05-01", "speaker": "Ada"})
 		s := r.By(Editor{ID: "ada", Name: "Ada"})
 		one := want[Event](t)(s.Duplicate(ctx, "daily", e.ID, "1"))
@@ -113,7 +113,7 @@ func TestDuplicateAskedAgain(t *testing.T) {
 
 // What cannot be copied is told before anything is made.
 func TestCopiesThatAreRefused(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": strings.Repeat("é", 255)}}))
 	for _, test := range []struct {
 		date, until, want string

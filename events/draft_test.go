@@ -17,7 +17,7 @@ import (
 )
 
 // The draft has a post.
-func (r *room) written(values map[string]any) Event {
+func (r *bench) written(values map[string]any) Event {
 	r.t.Helper()
 	e, err := r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", values})
 	if err == nil {
@@ -41,7 +41,7 @@ type stays struct {
 	Pending bool
 }
 
-func (r *room) state(id string) stays {
+func (r *bench) state(id string) stays {
 	r.t.Helper()
 	e := want[Event](r.t)(r.Find(r.t.Context(), "daily", id))
 	posts := r.ghost.EventsPostsInOrder()
@@ -56,7 +56,7 @@ func (r *room) state(id string) stays {
 	return stays{e.Status, p.Status, p.Title, p.Slug, hasHead, e.body != "", e.Pending != nil}
 }
 
-func (r *room) is(what, id string, wanted stays) {
+func (r *bench) is(what, id string, wanted stays) {
 	r.t.Helper()
 	if diff := cmp.Diff(wanted, r.state(id)); diff != "" {
 		r.t.Errorf("%s (-want +got): %s", what, diff)
@@ -64,7 +64,7 @@ func (r *room) is(what, id string, wanted stays) {
 }
 
 // look takes over what staff have done in the platform, and has what follows synced.
-func (r *room) look(id string) Event {
+func (r *bench) look(id string) Event {
 	r.t.Helper()
 	e := want[Event](r.t)(r.Find(r.t.Context(), "daily", id))
 	want[[]Event](r.t)(r.Refresh(r.t.Context(), "daily", []Event{e}))
@@ -76,7 +76,7 @@ func (r *room) look(id string) Event {
 // what staff write there stays.
 func TestDraftHasAPost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r, ctx := newRoom(t, db), t.Context()
+		r, ctx := newBench(t, db), t.Context()
 		webinar := typeOf(t, "webinar")
 		e := r.written(maps.Clone(values))
 		p := r.ghost.EventsPostsInOrder()[0]
@@ -179,7 +179,7 @@ func TestStaffAndThePostOfADraft(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRoom(t, dbtest.SQLite(t))
+			r := newBench(t, dbtest.SQLite(t))
 			e := r.written(maps.Clone(test.values))
 			for _, edit := range test.edits {
 				r.ghost.EditPost(e.Post.ID, edit)
@@ -204,7 +204,7 @@ func TestSavedWhileStaffPublish(t *testing.T) {
 		"without its date": {map[string]any{"name": "Party"}, stays{Status: Draft, Post: "published", Title: "Party", Slug: "party"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRoom(t, dbtest.SQLite(t))
+			r := newBench(t, dbtest.SQLite(t))
 			e := r.written(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 			r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Published })
 			want[Event](t)(r.Save(t.Context(), "daily", e.ID, 0, Edit{"solo", "webinar", test.values}, typeOf(t, "webinar")))
@@ -216,7 +216,7 @@ func TestSavedWhileStaffPublish(t *testing.T) {
 
 // A draft with a text that Ghost does not take can have a post, which keeps what it had.
 func TestDraftThatGhostWouldRefuse(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	e := r.written(map[string]any{"name": "Party", "event_date": "2031-05-01", "description": "Short."})
 	long := strings.Repeat("x", platformtest.Limits.Excerpt+1)
 	e = want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", map[string]any{
@@ -258,7 +258,7 @@ func TestStaffPublishWhatTheDeskRefuses(t *testing.T) {
 		"Ghost's excerpt is cut again": {"Party", notes(len(long) - 5900), []edit{described(long300), described("Cake.")}, []manifest.Problem{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+			r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 			e := r.written(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 			webinar, values := typeOf(t, "webinar"), map[string]any{"name": test.name, "event_date": "2031-05-01"}
 			test.with(webinar, values)
@@ -286,7 +286,7 @@ func TestStaffPublishWhatTheDeskRefuses(t *testing.T) {
 // The history of an event says who did what, on the desk and in Ghost. It goes with the event.
 func TestHistory(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r, ctx := newRoom(t, db), t.Context()
+		r, ctx := newBench(t, db), t.Context()
 		webinar := typeOf(t, "webinar")
 		ada, bea := r.By(Editor{ID: "1", Name: "Ada"}), r.By(Editor{ID: "2", Name: "Bea"})
 		values := map[string]any{"name": "Party", "event_date": "2031-05-01"}
@@ -323,7 +323,7 @@ func TestHistory(t *testing.T) {
 
 // A post that is being unpublished is unpublished, though its editor wants to write meanwhile.
 func TestWriteBesideUnpublishing(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.ghost.Break(platformtest.ErrDown)
 	e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, e.Revision))
@@ -337,7 +337,7 @@ func TestWriteBesideUnpublishing(t *testing.T) {
 // What is typed into a draft whose post staff have published without its date does not change that
 // post, until somebody publishes the event.
 func TestTypedIntoADraftThatReadersHave(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	e := r.written(map[string]any{"name": "Party"})
 	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Published })
 	r.look(e.ID)
@@ -351,7 +351,7 @@ func TestTypedIntoADraftThatReadersHave(t *testing.T) {
 
 // To write again, as after a lost response, is not refused and changes nothing.
 func TestWriteTwice(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
 	first := want[Event](t)(r.Write(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar")))
 	if again := want[Event](t)(r.Write(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar"))); again.Revision != first.Revision || again.Post.ID != first.Post.ID {
@@ -364,13 +364,13 @@ func TestWriteTwice(t *testing.T) {
 	}
 }
 
-func mustCreate(r *room) Event {
+func mustCreate(r *bench) Event {
 	return want[Event](r.t)(r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", map[string]any{"name": "Ball", "event_date": "2031-05-01"}}))
 }
 
 // Staff publish the post of a draft before the edge knows that it has it: the event becomes public.
 func TestPublishedBeforeItIsKnown(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}))
 	r.ghost.Fail(func(call, _ string) error {
 		if call == "changepost" {

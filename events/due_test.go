@@ -22,7 +22,7 @@ func TestPendingAndToBeChecked(t *testing.T) {
 		store := want[*SQL](t)(NewSQL(t.Context(), db))
 		queue := queueOf(t, store)
 		service := New(store, queue, func(string) platform.EventHost { return nil }, zap.NewNop())
-		r := &room{service, service.Posts, platformtest.New(), store, queue, t}
+		r := &bench{service, service.Posts, platformtest.New(), store, queue, t}
 		e := want[Event](t)(r.Create(t.Context(), "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
 		at := time.UnixMilli(1000).UTC()
 		r.enqueue(e.ID, at)
@@ -44,7 +44,7 @@ func TestPollSites(t *testing.T) {
 		hosts := func(string) platform.EventHost { return h }
 		queue := queueOf(t, store)
 		service := New(store, queue, hosts, zap.NewNop())
-		r := &room{service, service.Posts, h, store, queue, t} // which does not run
+		r := &bench{service, service.Posts, h, store, queue, t} // which does not run
 		r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 		want[Event](t)(r.Create(ctx, "idle", Edit{"solo", "webinar", nil}))
 		looked := func(at time.Time) {
@@ -74,7 +74,7 @@ func TestPollSites(t *testing.T) {
 
 // A date in a field that the event's type does not have counts for no list.
 func TestDateOfTheTypeBefore(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	party := typeOf(t, "party")
 	party.SupportedFields = []string{"name"}
 	e := r.published(map[string]any{"name": "Party", "event_date": "2001-05-01"})

@@ -110,7 +110,7 @@ func TestFootOfAPost(t *testing.T) {
 		}
 		return nil
 	})
-	r := roomOf(t, store, h)
+	r := benchOf(t, store, h)
 	r.UsePages(Pages{Script: "/event.js"})
 	e := r.published(values)
 	foot := func(text string) string {

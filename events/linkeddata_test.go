@@ -374,7 +374,7 @@ func TestLinkedRules(t *testing.T) {
 // The address of a page is in its head once the post is published, also under another slug than
 // it was to have, and what was announced first stays until the event is unpublished.
 func TestLinkedPost(t *testing.T) {
-	r := newRoom(t, dbtest.SQLite(t))
+	r := newBench(t, dbtest.SQLite(t))
 	r.published(map[string]any{"name": "Taken", "event_date": "2031-05-01", "slug": "gates"})
 	e := r.published(map[string]any{"name": "Gates", "event_date": "2031-05-01", "slug": "gates", "platform_url": hiddenLink, "access": "free"})
 	linked := func() map[string]any {

@@ -43,7 +43,7 @@ func fillDrafts(t *testing.T, store *SQL, count int) (ids []string) {
 // A page of large events ends early, and all pages have each event once.
 func TestListOfLargeEvents(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r := newRoom(t, db)
+		r := newBench(t, db)
 		want := fillDrafts(t, r.store, 20)
 		var got []string
 		for q := (Query{View: Drafts, Most: 50}); ; {
@@ -69,7 +69,7 @@ func TestListOfLargeEvents(t *testing.T) {
 
 // Lists that are asked for at once take little memory, however large the drafts are.
 func TestMemoryOfLists(t *testing.T) {
-	r := newRoom(t, dbtest.SQLite(t))
+	r := newBench(t, dbtest.SQLite(t))
 	fillDrafts(t, r.store, 100)
 	used := func() uint64 {
 		runtime.GC()
@@ -117,7 +117,7 @@ func TestTooManyDrafts(t *testing.T) {
 				t.Fatalf("NewSQL: %v", err)
 			}
 			test.crowd.SQL = store
-			r := roomWith(t, store, &test.crowd, platformtest.New())
+			r := benchWith(t, store, &test.crowd, platformtest.New())
 			edit := Edit{Theme: "solo", Type: "webinar", Values: map[string]any{"name": "An evening"}}
 			makers := map[string]func() (Event, error){
 				"create":      func() (Event, error) { return r.Create(t.Context(), "daily", edit) },
@@ -149,7 +149,7 @@ func TestTooManyDrafts(t *testing.T) {
 // Drafts of other sites, and events that are no drafts or were made before, do not count.
 func TestCountMade(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r := newRoom(t, db)
+		r := newBench(t, db)
 		fillDrafts(t, r.store, 3)
 		edit := Edit{Theme: "solo", Type: "webinar", Values: map[string]any{"name": "An evening"}}
 		for _, site := range []string{"daily", "daily", "weekly"} {

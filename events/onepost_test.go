@@ -25,7 +25,7 @@ func TestOnePost(t *testing.T) {
 			"the change is lost":             func(call string, _ int) bool { return call == "changepost" },
 			"each answer is lost, but comes": func(string, int) bool { return true },
 		} {
-			for status, prepare := range map[string]func(*room, map[string]any) Event{"published": (*room).published, "draft": (*room).written} {
+			for status, prepare := range map[string]func(*bench, map[string]any) Event{"published": (*bench).published, "draft": (*bench).written} {
 				h := platformtest.New()
 				n := 0
 				h.Fail(func(call, _ string) error {
@@ -37,7 +37,7 @@ func TestOnePost(t *testing.T) {
 					}
 					return platformtest.ErrDown
 				})
-				r := roomOf(t, store, h)
+				r := benchOf(t, store, h)
 				e := prepare(r, map[string]any{"name": "Party", "event_date": "2031-05-01"})
 				for tries := 0; e.Pending != nil && tries < 8; tries++ {
 					r.due(e)
@@ -54,7 +54,7 @@ func TestOnePost(t *testing.T) {
 }
 
 // due has an event brought now.
-func (r *room) due(e Event) {
+func (r *bench) due(e Event) {
 	r.t.Helper()
 	r.exec(`UPDATE work SET due_at = 0 WHERE site = $1 AND key = $2 AND since > 0`, e.Site, e.ID)
 }
@@ -91,7 +91,7 @@ func TestNotedBeforeIt(t *testing.T) {
 	h, store := platformtest.New(), want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))
 	var isFull atomic.Bool
 	isFull.Store(true)
-	r := roomWith(t, store, forgetful{store, func(e Event) bool { return isFull.Load() && e.Post.ID != "" }}, h)
+	r := benchWith(t, store, forgetful{store, func(e Event) bool { return isFull.Load() && e.Post.ID != "" }}, h)
 	h.Fail(func(call, id string) error {
 		if call != "changepost" {
 			return nil
@@ -120,7 +120,7 @@ func TestNotedBeforeIt(t *testing.T) {
 
 // A post that a request makes after it was given up is deleted.
 func TestLatePost(t *testing.T) {
-	r := newRoom(t, dbtest.SQLite(t))
+	r := newBench(t, dbtest.SQLite(t))
 	r.ghost.Break(platformtest.ErrDown)
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.ghost.Fix()
@@ -143,7 +143,7 @@ func TestLatePost(t *testing.T) {
 // A post that a request makes late is looked for also if the event was saved again before
 // the next try.
 func TestLatePostOfASavedEvent(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	webinar := typeOf(t, "webinar")
 	r.ghost.Break(platformtest.ErrDown)
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})

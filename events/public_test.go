@@ -244,7 +244,7 @@ func FuzzWithHead(f *testing.F) {
 // event's ID is that page's own.
 func TestBodyByID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r := newRoom(t, db)
+		r := newBench(t, db)
 		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01", "access": "free"})
 		if body := want[string](t)(r.store.Body(t.Context(), "daily", e.ID)); body != e.body {
 			t.Errorf("the event by its ID: %s, want %s", body, e.body)

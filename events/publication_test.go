@@ -34,7 +34,7 @@ func TestPublication(t *testing.T) {
 				}
 				return nil
 			})
-			r := roomOf(t, want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), h)
+			r := benchOf(t, want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), h)
 			r.pages.List = test.list
 			for range 2 {
 				zone, err := r.Zone(t.Context(), "daily")

@@ -18,7 +18,7 @@ import (
 
 // polls has a site polled, and what is pending then synced. It returns how many posts were
 // changed.
-func (r *room) polls() (changed int) {
+func (r *bench) polls() (changed int) {
 	r.t.Helper()
 	r.ghost.Fail(func(call, _ string) error {
 		if call == "changepost" {
@@ -38,7 +38,7 @@ func (r *room) polls() (changed int) {
 	return changed
 }
 
-func (r *room) all() []Event {
+func (r *bench) all() []Event {
 	r.t.Helper()
 	return want[[]Event](r.t)(r.store.WithPosts(r.t.Context(), "daily", nil, ""))
 }
@@ -47,7 +47,7 @@ func (r *room) all() []Event {
 // each once, and nothing else of their posts changes. A post that is right is not written.
 func TestRenew(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r := newRoom(t, db)
+		r := newBench(t, db)
 		const events = 2*maxRenewed + 5
 		for n := range events {
 			e := r.published(map[string]any{"name": fmt.Sprint("Party ", n), "event_date": "2031-05-01", "access": "free"})
@@ -117,7 +117,7 @@ func TestRenew(t *testing.T) {
 // A post that is too long with the new part, or of which the language is not known now, is left
 // as it is.
 func TestNotRenewed(t *testing.T) {
-	r := newRoom(t, dbtest.SQLite(t))
+	r := newBench(t, dbtest.SQLite(t))
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01", "access": "free"})
 	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Head += strings.Repeat("x", platformtest.Limits.Head-len(p.Head)) })
 	r.UsePages(Pages{Script: "/event.js"})

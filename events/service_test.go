@@ -53,8 +53,8 @@ func typeOf(t *testing.T, key string) *Type {
 	return found
 }
 
-// room is a service with a platform.
-type room struct {
+// bench is a service with a platform.
+type bench struct {
 	*Service
 	*Posts
 	ghost *platformtest.Platform
@@ -70,7 +70,7 @@ func queueOf(t *testing.T, store *SQL) *work.Queue {
 }
 
 // sync has an event synced that is pending or to be checked, due or not.
-func (r *room) sync(id string) {
+func (r *bench) sync(id string) {
 	r.t.Helper()
 	if _, err := r.queue.Sync(r.t.Context(), "daily", Kind, id); err != nil && !errors.Is(err, work.ErrLost) {
 		r.t.Errorf("syncing an event: %v", err)
@@ -78,7 +78,7 @@ func (r *room) sync(id string) {
 }
 
 // exec changes the store behind the service's back.
-func (r *room) exec(query string, args ...any) {
+func (r *bench) exec(query string, args ...any) {
 	r.t.Helper()
 	if _, err := r.store.db.Write.ExecContext(r.t.Context(), query, args...); err != nil {
 		r.t.Fatalf("r.store.db.Write.ExecContext: %v", err)
@@ -86,7 +86,7 @@ func (r *room) exec(query string, args ...any) {
 }
 
 // enqueue has an event be pending, or with a time, be checked then.
-func (r *room) enqueue(id string, check time.Time) {
+func (r *bench) enqueue(id string, check time.Time) {
 	r.t.Helper()
 	want[Event](r.t)(r.store.Change(r.t.Context(), "daily", id, func(tx *sql.Tx, e *Event) error {
 		_, err := r.queue.Enqueue(r.t.Context(), tx, e.task())
@@ -100,23 +100,23 @@ func (r *room) enqueue(id string, check time.Time) {
 	}
 }
 
-func newRoom(t *testing.T, db *database.DB) *room {
+func newBench(t *testing.T, db *database.DB) *bench {
 	t.Helper()
 	store, err := NewSQL(t.Context(), db)
 	if err != nil {
 		t.Fatalf("NewSQL: %v", err)
 	}
-	return roomOf(t, store, platformtest.New())
+	return benchOf(t, store, platformtest.New())
 }
 
-func roomOf(t *testing.T, store *SQL, h *platformtest.Platform) *room {
+func benchOf(t *testing.T, store *SQL, h *platformtest.Platform) *bench {
 	t.Helper()
-	return roomWith(t, store, store, h)
+	return benchWith(t, store, store, h)
 }
 
-// roomWith polls for changes by staff only when a test tells it to: otherwise it would at any
+// benchWith polls for changes by staff only when a test tells it to: otherwise it would at any
 // moment. kept stands in for the store.
-func roomWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *room {
+func benchWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *bench {
 	t.Helper()
 	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
 		t.Fatalf("store.SaveSettings: %v", err)
@@ -139,10 +139,10 @@ func roomWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *r
 		cancel()
 		running.Wait()
 	})
-	return &room{s, s.Posts, h, store, queue, t}
+	return &bench{s, s.Posts, h, store, queue, t}
 }
 
-func (r *room) published(values map[string]any) Event {
+func (r *bench) published(values map[string]any) Event {
 	r.t.Helper()
 	e, err := r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", values})
 	if err == nil {
@@ -174,7 +174,7 @@ var values = map[string]any{
 // An event becomes one post, with what its type says, and is taken back again.
 func TestLifeOfAnEvent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r, ctx := newRoom(t, db), t.Context()
+		r, ctx := newBench(t, db), t.Context()
 		e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", values}))
 		if posts := r.ghost.EventsPostsInOrder(); posts != nil || e.Status != Draft || e.Pending != nil {
 			t.Fatalf("got event %+v, posts %+v, want a draft that is not pending, without a post", e, posts)
@@ -250,7 +250,7 @@ func TestLifeOfAnEvent(t *testing.T) {
 // What staff change of a post comes back into its event.
 func TestChangesInGhost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r, ctx := newRoom(t, db), t.Context()
+		r, ctx := newBench(t, db), t.Context()
 		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) {
 			p.Title, p.Slug, p.Excerpt, p.Picture, p.Alt = "Ball", "ball", "In the garden.", "https://example.com/ball.jpg", "Dancers"
@@ -296,7 +296,7 @@ func TestChangesInGhost(t *testing.T) {
 // Two editors: the second one is told, and nothing is overwritten.
 func TestTwoEditors(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r, ctx := newRoom(t, db), t.Context()
+		r, ctx := newBench(t, db), t.Context()
 		e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "One"}}))
 		var all sync.WaitGroup
 		errs := make([]error, 8)
@@ -324,7 +324,7 @@ func TestTwoEditors(t *testing.T) {
 
 // What cannot be published is refused with its problems, and stays as it was.
 func TestRefusedPublishing(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"speaker": strings.Repeat("x", 21)}}))
 	_, err := r.Publish(ctx, "daily", e.ID, 0, typeOf(t, "webinar"))
 	var invalid *InvalidError
@@ -360,7 +360,7 @@ func TestRefusedPublishing(t *testing.T) {
 // A deleted event is forgotten, also if the process ended right after it was deleted.
 func TestDeletedWithoutAPost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r, ctx := newRoom(t, db), t.Context()
+		r, ctx := newBench(t, db), t.Context()
 		e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
 		if err := r.Delete(ctx, "daily", e.ID, 0); err != nil {
 			t.Fatalf("r.Delete: %v", err)

@@ -24,7 +24,7 @@ import (
 
 // What staff give a post in Ghost stays, where the type has no field for it.
 func TestWhatTheTypeDoesNotHaveStays(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	party := typeOf(t, "party")
 	party.SupportedFields = []string{"event_date"}
 	draft := Edit{"solo", "party", map[string]any{"event_date": "2031-05-01"}}
@@ -57,7 +57,7 @@ func TestWhatTheTypeDoesNotHaveStays(t *testing.T) {
 
 // What an event had given its post is taken back, if its new type has no field for it.
 func TestFieldsOfTheTypeBefore(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	party := typeOf(t, "party")
 	party.SupportedFields = []string{"event_date"}
 	values := map[string]any{"name": "Ball", "event_date": "2031-05-01", "description": "In the garden.", "feature_image": "https://example.com/a.jpg"}
@@ -101,7 +101,7 @@ func TestLookAtWhatWas(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+			r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 			webinar := typeOf(t, "webinar")
 			e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 			if test.before == Draft {
@@ -123,7 +123,7 @@ func TestLookAtWhatWas(t *testing.T) {
 // What an editor sees of an event that another look has taken over meanwhile is what that
 // has found.
 func TestTwoLooks(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Draft })
 	other := want[[]Event](t)(r.Refresh(ctx, "daily", []Event{e}))
@@ -136,7 +136,7 @@ func TestTwoLooks(t *testing.T) {
 // What staff change of many posts at once comes back at the next look, and also what they
 // change while the platform cannot be asked.
 func TestManyChanges(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	var list []Event
 	for n := range 3*platformtest.ChangedAtOnce + 1 {
 		list = append(list, r.published(map[string]any{"name": fmt.Sprint("Party ", n), "event_date": "2031-05-01"}))
@@ -181,9 +181,9 @@ func TestManyChanges(t *testing.T) {
 // then nobody has checked it.
 func TestPublishedByStaff(t *testing.T) {
 	values := map[string]any{"name": "Party", "event_date": "2031-05-01"}
-	type step func(r *room, e Event) Event
+	type step func(r *bench, e Event) Event
 	edit := func(status string) step {
-		return func(r *room, e Event) Event {
+		return func(r *bench, e Event) Event {
 			r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = status })
 			want[[]Event](t)(r.Refresh(t.Context(), "daily", []Event{e}))
 			r.sync(e.ID)
@@ -191,12 +191,12 @@ func TestPublishedByStaff(t *testing.T) {
 		}
 	}
 	save := func(values map[string]any) step {
-		return func(r *room, e Event) Event {
+		return func(r *bench, e Event) Event {
 			return want[Event](t)(r.Save(t.Context(), "daily", e.ID, 0, Edit{"solo", "webinar", values}, nil))
 		}
 	}
-	cancel := func(r *room, e Event) Event { return want[Event](t)(r.Cancel(t.Context(), "daily", e.ID, 0)) }
-	unpublish := func(r *room, e Event) Event { return want[Event](t)(r.Unpublish(t.Context(), "daily", e.ID, 0)) }
+	cancel := func(r *bench, e Event) Event { return want[Event](t)(r.Cancel(t.Context(), "daily", e.ID, 0)) }
+	unpublish := func(r *bench, e Event) Event { return want[Event](t)(r.Unpublish(t.Context(), "daily", e.ID, 0)) }
 	theirs, notTheirs := edit("draft"), edit("published")
 	for name, test := range map[string]struct {
 		steps  []step
@@ -210,7 +210,7 @@ func TestPublishedByStaff(t *testing.T) {
 		"changed meanwhile to what nobody checked": {[]step{unpublish, save(map[string]any{"name": "Party", "event_date": "soon"}), notTheirs}, Draft},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRoom(t, dbtest.SQLite(t))
+			r := newBench(t, dbtest.SQLite(t))
 			e := r.published(maps.Clone(values))
 			values["slug"] = e.Values["slug"]
 			for _, step := range test.steps {
@@ -237,7 +237,7 @@ func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 		"unpublished":                          {"published", "draft", Published, Draft},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+			r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 			e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 			if test.before == "draft" {
 				e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, 0))
@@ -266,15 +266,15 @@ func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 // An event is deleted, or unpublished, after nobody knows whether a post was made: that is
 // looked for once more. An edge that ends while it brings the event counts as a try.
 func TestPostThatNobodyHeardOf(t *testing.T) {
-	for name, end := range map[string]func(r *room, id string) error{
-		"deleted": func(r *room, id string) error { return r.Delete(r.t.Context(), "daily", id, 0) },
-		"unpublished": func(r *room, id string) error {
+	for name, end := range map[string]func(r *bench, id string) error{
+		"deleted": func(r *bench, id string) error { return r.Delete(r.t.Context(), "daily", id, 0) },
+		"unpublished": func(r *bench, id string) error {
 			_, err := r.Unpublish(r.t.Context(), "daily", id, 0)
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+			r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 			e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}))
 			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(_ *sql.Tx, e *Event) error {
 				e.Status = Published
@@ -309,7 +309,7 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 // nothing, and is not told that somebody else has changed it.
 func TestAskedAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		r, ctx := newRoom(t, db), t.Context()
+		r, ctx := newBench(t, db), t.Context()
 		d := Edit{"solo", "webinar", map[string]any{"name": "Party", "location": "", "rsvp_labels": []any{"a"}, "max_attendees": 12.0}}
 		var all sync.WaitGroup
 		made := make([]Event, 8)
@@ -368,7 +368,7 @@ func TestAskedAgain(t *testing.T) {
 
 // What Ghost would not take of a type is said before publishing.
 func TestTypesThatGhostWouldNotTake(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	party := typeOf(t, "party")
 	party.SupportedFields, party.RequiredFields = []string{"event_date"}, nil
 	party.Label, party.PostTemplate = strings.Repeat("é", 256), "custom-"+strings.Repeat("x", 94)
@@ -390,7 +390,7 @@ func TestTypesThatGhostWouldNotTake(t *testing.T) {
 
 // A template that staff choose in Ghost stays, until the type has another one.
 func TestTemplateOfStaff(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	webinar := typeOf(t, "webinar")
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Title, p.Template = "Ball", "custom-wide" })
@@ -412,7 +412,7 @@ func TestTemplateOfStaff(t *testing.T) {
 
 // A slug that the platform has made can be saved, whatever it looks like.
 func TestSlugOfThePlatform(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	webinar := typeOf(t, "webinar")
 	for _, slug := range []string{"snake_case", strings.Repeat("x", platformtest.Limits.Slug) + "-2"} {
 		e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
@@ -433,7 +433,7 @@ func TestSlugOfThePlatform(t *testing.T) {
 
 // What staff change in Ghost is a change of the event, for calendars too.
 func TestTimeOfStaffsChange(t *testing.T) {
-	r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	old := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
 	e = want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(_ *sql.Tx, e *Event) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // down takes a migration back, as the page on deployment says.
-func (r *room) down(name string) {
+func (r *bench) down(name string) {
 	r.t.Helper()
 	text, err := migrations.ReadFile("migrations/" + name)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestUpgradeOfPendingEvents(t *testing.T) {
 		add("deleted", "deleted", "{}", far, 7, 1, far)
 		add("synced", "draft", "{}", nil, 0, 0, 0)
 
-		r := newRoom(t, db)
+		r := newBench(t, db)
 		r.down("00004_registrations.sql")
 		r.down("00003_work.sql")
 		var tries, at int64
